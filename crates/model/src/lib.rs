@@ -1,1 +1,33 @@
-//! The words of Ringfence.
+//! The words of Ringfence: the tool document, its validation, policy, risk,
+//! masking, and the names of everything that can be refused.
+//!
+//! Invariant 1: nothing here reads a file, a clock, a variable or the network.
+//! What such things say comes in as an argument, so that every answer can be
+//! asked for again and comes out the same.
+
+pub mod assessment;
+pub mod canonical;
+pub mod config;
+pub mod digest;
+pub mod document;
+pub mod environment;
+pub mod finding;
+pub mod host_pattern;
+pub mod json;
+pub mod lifecycle;
+pub mod limits;
+pub mod mask;
+pub mod nearest;
+pub mod params;
+pub mod placeholder;
+pub mod policy;
+pub mod reason;
+pub mod risk;
+pub mod safety;
+pub mod text;
+
+pub use document::Document;
+pub use environment::Environment;
+pub use finding::{Code, Finding, Severity};
+pub use policy::EffectivePolicy;
+pub use risk::{Level, Risk};

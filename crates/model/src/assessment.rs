@@ -1,0 +1,115 @@
+//! Everything there is to say about a document before it runs: state, policy,
+//! badge, record and findings. What `check` prints and the Studio shows.
+
+use crate::digest::{self, ToolDigest};
+use crate::document::{Document, Item};
+use crate::environment::Environment;
+use crate::finding::{Code, Finding};
+use crate::json::Lines;
+use crate::lifecycle::{self, State};
+use crate::policy::{self, Baseline, EffectivePolicy};
+use crate::risk::{self, Risk};
+use crate::safety::{self, Safety, Source};
+
+/// What is known about one document of a file.
+#[derive(Clone, Debug)]
+pub struct Assessment {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What holds when the document can be used; absent if any finding is an error.
+    pub sound: Option<Sound>,
+    /// Everything that was seen.
+    pub findings: Vec<Finding>,
+}
+
+/// What holds for a document that can be used.
+#[derive(Clone, Debug)]
+pub struct Sound {
+    /// The document.
+    pub document: Document,
+    /// Its identity.
+    pub tool_id: String,
+    /// The digest of what it means.
+    pub digest: ToolDigest,
+    /// Where it stands.
+    pub state: State,
+    /// Variables it needs that are not set.
+    pub missing: Vec<String>,
+    /// What a call would be held to.
+    pub policy: EffectivePolicy,
+    /// Its badge.
+    pub risk: Risk,
+    /// The record of the policy.
+    pub safety: Safety,
+}
+
+/// Assesses one document of a file. `lines` are the file's, for places.
+#[must_use]
+pub fn assess(
+    item: Item,
+    lines: &Lines<'_>,
+    ground: &Baseline,
+    environment: &Environment,
+    source: Source,
+) -> Assessment {
+    let Item {
+        name,
+        document,
+        mut findings,
+    } = item;
+    let sound = document.and_then(|document| {
+        let place = |finding: Finding| {
+            let span = document.tree().locate(&finding.pointer);
+            finding.place(span, lines)
+        };
+        match judge(&document, ground, environment, source) {
+            Ok(judged) => {
+                findings.extend(judged.findings.into_iter().map(place));
+                Some(judged.sound)
+            }
+            Err(finding) => {
+                findings.push(place(*finding));
+                None
+            }
+        }
+    });
+    Assessment {
+        name,
+        sound,
+        findings,
+    }
+}
+
+struct Judged {
+    sound: Sound,
+    findings: Vec<Finding>,
+}
+
+fn judge(
+    document: &Document,
+    ground: &Baseline,
+    environment: &Environment,
+    source: Source,
+) -> Result<Judged, Box<Finding>> {
+    let policy = policy::resolve(ground, &document.sandbox_overrides)
+        .map_err(|conflict| conflict.to_finding())?;
+    let digest = digest::of_document(document)
+        .map_err(|error| Finding::error(Code::SpecParse, "", error.to_string()))?;
+    let safety = safety::record(document, &policy, source);
+    let stored = document.tool_safety.iter();
+    Ok(Judged {
+        findings: stored
+            .flat_map(|stored| safety::compare(stored, &safety))
+            .collect(),
+        sound: Sound {
+            tool_id: digest::tool_id(document),
+            digest,
+            state: lifecycle::state(document, environment),
+            missing: lifecycle::missing(document, environment),
+            risk: risk::rate(ground, &document.sandbox_overrides, &policy),
+            policy,
+            safety,
+            document: document.clone(),
+        },
+    })
+}

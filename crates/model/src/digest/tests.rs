@@ -1,0 +1,92 @@
+//! What changes a digest and what does not.
+
+use crate::document::{Document, parse};
+
+use super::*;
+
+fn document(text: &str) -> Document {
+    parse(text)
+        .items
+        .pop()
+        .and_then(|item| item.document)
+        .expect("a document")
+}
+
+const PLAIN: &str = r#"{"name":"a","code":"return 1","codeType":"Javascript",
+    "params":[{"name":"x","type":"STRING","required":true,"testValue":"1"}],
+    "sandboxOverrides":{"networkMode":"allowlist","hostsAllow":["a.example","b.example"]}}"#;
+
+#[track_caller]
+fn check(from: &str, to: &str, same: bool) {
+    assert!(PLAIN.contains(from), "{from}");
+    let digest = of_document(&document(PLAIN)).expect("digest");
+    let other = of_document(&document(&PLAIN.replacen(from, to, 1))).expect("digest");
+    assert_eq!(digest == other, same, "{from} -> {to}");
+}
+
+#[test]
+fn what_means_nothing_does_not_count() {
+    check(
+        r#""name":"a","#,
+        r#""toolId":"z","name":"a","draft":true,"x-vendor":1,"#,
+        true,
+    );
+    check(r#""testValue":"1""#, r#""testValue":"2""#, true);
+    check(
+        r#""name":"a","code""#,
+        r#""description":"","tags":null, "name":"a","code""#,
+        true,
+    );
+    check(
+        r#"["a.example","b.example"]"#,
+        r#"["b.example","a.example"]"#,
+        true,
+    );
+    check(
+        r#""name":"a","#,
+        r#""name":"a","toolSafety":{"version":"1.0"},"#,
+        true,
+    );
+}
+
+#[test]
+fn what_the_model_sees_and_what_runs_counts() {
+    check("return 1", "return 2", false);
+    check(r#""name":"a","#, r#""name":"b","#, false);
+    check(r#""name":"a","#, r#""name":"a","description":"d","#, false);
+    check(r#""required":true"#, r#""required":false"#, false);
+    check("STRING", "NUMBER", false);
+    check(r#"["a.example","b.example"]"#, r#"["a.example"]"#, false);
+    check("allowlist", "strict", false);
+    check(
+        r#""name":"a","#,
+        r#""name":"a","humanInTheLoop":{"mode":"REQUIRED"},"#,
+        false,
+    );
+    check(
+        r#""name":"a","#,
+        r#""name":"a","staticVariables":[{"k":"v"}],"#,
+        false,
+    );
+    check(r#""name":"a","#, r#""name":"a","category":"FILE","#, false);
+}
+
+/// The scheme is a promise: this digest must not change under it.
+#[test]
+fn the_scheme_is_pinned() {
+    let digest = of_document(&document(PLAIN)).expect("digest").to_string();
+    assert_eq!(
+        digest,
+        "ringfence-tool-1:sha256:rfc8785:a838154cc636e78eb9727b82c0161961d57fe7bfa8deef097c498eb9b612a450"
+    );
+}
+
+#[test]
+fn an_id_is_made_only_where_there_is_none() {
+    assert_eq!(
+        tool_id(&document(PLAIN)),
+        "2714bf69-1e01-5404-b07f-e9f975ebba79"
+    );
+    let own = document(&PLAIN.replacen('{', r#"{"toolId":"my own id","#, 1));
+    assert_eq!(tool_id(&own), "my own id");
+}

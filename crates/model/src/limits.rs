@@ -1,0 +1,217 @@
+//! Every bound of this crate, named, in one place.
+//!
+//! A bound that is not here does not exist; the reference page is generated
+//! from [`ALL`], so it cannot forget one.
+
+use std::fmt::Write as _;
+
+/// A whole file of documents, in bytes.
+pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Documents in one file.
+pub const FILE_DOCUMENTS_MAX: usize = 10_000;
+/// Nesting of arrays and objects in a document.
+pub const DOCUMENT_DEPTH_MAX: usize = 64;
+/// Findings kept for one document; the rest are counted.
+pub const DOCUMENT_FINDINGS_MAX: usize = 200;
+/// `name`, in characters.
+pub const NAME_CHARS_MAX: usize = 256;
+/// `description`, of a tool or of a param, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 65_536;
+/// `code`, in characters.
+pub const CODE_CHARS_MAX: usize = 1_048_576;
+/// `testValue`, or the value of a static variable, in characters.
+pub const VALUE_CHARS_MAX: usize = 65_536;
+/// `promptTemplate`, in characters.
+pub const PROMPT_CHARS_MAX: usize = 4_096;
+/// Any other string of a document, in characters.
+pub const WORD_CHARS_MAX: usize = 1_024;
+/// `tags` of one document.
+pub const TAGS_MAX: usize = 2;
+/// `params` of one document.
+pub const PARAMS_MAX: usize = 128;
+/// `staticVariables` of one document.
+pub const STATIC_VARIABLES_MAX: usize = 128;
+/// Hosts or classes in one list of a document.
+pub const LIST_ITEMS_MAX: usize = 1_024;
+/// A timestamp, in milliseconds: the largest integer every reader keeps exact.
+pub const TIMESTAMP_MS_MAX: u64 = 9_007_199_254_740_991;
+/// The arguments of one call as JSON, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
+/// Nesting of the arguments of one call.
+pub const ARGUMENTS_DEPTH_MAX: usize = 32;
+/// The largest integer argument, either sign: beyond it JavaScript is not exact.
+pub const INTEGER_ARGUMENT_MAX: i64 = 9_007_199_254_740_991;
+/// Profiles in one `extends` chain.
+pub const PROFILE_DEPTH_MAX: usize = 8;
+/// A secret shorter than this, in characters, is never masked.
+pub const SECRET_CHARS_MIN: usize = 4;
+/// One resolved secret, in bytes.
+pub const SECRET_BYTES_MAX: usize = 65_536;
+/// An operator's file, in bytes.
+pub const CONFIG_BYTES_MAX: usize = 1024 * 1024;
+/// Statements a tool may run unless the operator says otherwise.
+pub const STATEMENTS_DEFAULT: u64 = 500_000;
+/// Milliseconds a tool may take unless the operator says otherwise.
+pub const TIMEOUT_MS_DEFAULT: u64 = 30_000;
+/// The longest time an operator may grant, in milliseconds.
+pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
+/// The most statements an operator may grant.
+pub const STATEMENTS_MAX: u64 = 1_000_000_000;
+
+/// One line of the reference page.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// The constant's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What it bounds.
+    pub what: &'static str,
+}
+
+const fn limit(name: &'static str, value: u64, what: &'static str) -> Limit {
+    Limit { name, value, what }
+}
+
+/// All of them, in the order of this file.
+pub const ALL: &[Limit] = &[
+    limit(
+        "FILE_BYTES_MAX",
+        FILE_BYTES_MAX as u64,
+        "bytes of a file of documents",
+    ),
+    limit(
+        "FILE_DOCUMENTS_MAX",
+        FILE_DOCUMENTS_MAX as u64,
+        "documents in one file",
+    ),
+    limit(
+        "DOCUMENT_DEPTH_MAX",
+        DOCUMENT_DEPTH_MAX as u64,
+        "nesting of a document",
+    ),
+    limit(
+        "DOCUMENT_FINDINGS_MAX",
+        DOCUMENT_FINDINGS_MAX as u64,
+        "findings shown for one document",
+    ),
+    limit(
+        "NAME_CHARS_MAX",
+        NAME_CHARS_MAX as u64,
+        "characters of `name`",
+    ),
+    limit(
+        "DESCRIPTION_CHARS_MAX",
+        DESCRIPTION_CHARS_MAX as u64,
+        "characters of a `description`",
+    ),
+    limit(
+        "CODE_CHARS_MAX",
+        CODE_CHARS_MAX as u64,
+        "characters of `code`",
+    ),
+    limit(
+        "VALUE_CHARS_MAX",
+        VALUE_CHARS_MAX as u64,
+        "characters of a test or static value",
+    ),
+    limit(
+        "PROMPT_CHARS_MAX",
+        PROMPT_CHARS_MAX as u64,
+        "characters of `promptTemplate`",
+    ),
+    limit(
+        "WORD_CHARS_MAX",
+        WORD_CHARS_MAX as u64,
+        "characters of any other string",
+    ),
+    limit("TAGS_MAX", TAGS_MAX as u64, "tags of one document"),
+    limit("PARAMS_MAX", PARAMS_MAX as u64, "params of one document"),
+    limit(
+        "STATIC_VARIABLES_MAX",
+        STATIC_VARIABLES_MAX as u64,
+        "static variables of one document",
+    ),
+    limit(
+        "LIST_ITEMS_MAX",
+        LIST_ITEMS_MAX as u64,
+        "hosts or classes in one list",
+    ),
+    limit(
+        "TIMESTAMP_MS_MAX",
+        TIMESTAMP_MS_MAX,
+        "milliseconds of a timestamp",
+    ),
+    limit(
+        "ARGUMENTS_BYTES_MAX",
+        ARGUMENTS_BYTES_MAX as u64,
+        "bytes of one call's arguments",
+    ),
+    limit(
+        "ARGUMENTS_DEPTH_MAX",
+        ARGUMENTS_DEPTH_MAX as u64,
+        "nesting of one call's arguments",
+    ),
+    limit(
+        "INTEGER_ARGUMENT_MAX",
+        INTEGER_ARGUMENT_MAX.unsigned_abs(),
+        "an integer argument",
+    ),
+    limit(
+        "PROFILE_DEPTH_MAX",
+        PROFILE_DEPTH_MAX as u64,
+        "profiles in one `extends` chain",
+    ),
+    limit(
+        "SECRET_CHARS_MIN",
+        SECRET_CHARS_MIN as u64,
+        "characters from which a secret is masked",
+    ),
+    limit(
+        "SECRET_BYTES_MAX",
+        SECRET_BYTES_MAX as u64,
+        "bytes of one secret",
+    ),
+    limit(
+        "CONFIG_BYTES_MAX",
+        CONFIG_BYTES_MAX as u64,
+        "bytes of an operator's file",
+    ),
+    limit(
+        "STATEMENTS_DEFAULT",
+        STATEMENTS_DEFAULT,
+        "statements of a tool, by default",
+    ),
+    limit(
+        "TIMEOUT_MS_DEFAULT",
+        TIMEOUT_MS_DEFAULT,
+        "milliseconds of a tool, by default",
+    ),
+    limit(
+        "TIMEOUT_MS_MAX",
+        TIMEOUT_MS_MAX,
+        "milliseconds an operator may grant",
+    ),
+    limit(
+        "STATEMENTS_MAX",
+        STATEMENTS_MAX,
+        "statements an operator may grant",
+    ),
+];
+
+/// The reference page.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Limits\n\nEvery loop, queue, body, wait and depth has a bound, and every bound a name.\n\n\
+         | Name | Value | Bounds |\n| --- | --- | --- |\n",
+    );
+    for limit in ALL {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} |",
+            limit.name, limit.value, limit.what
+        );
+    }
+    page
+}

@@ -1,0 +1,353 @@
+//! From the operator's baseline, a profile and a document's overrides to the
+//! policy of one call.
+//!
+//! Resolution is a pure function and is done anew for every call, so whatever a
+//! person changes is in force at the next one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::document::{NetworkMode, Overrides};
+use crate::finding::{Code, Finding};
+use crate::host_pattern::HostPattern;
+use crate::limits;
+use crate::nearest::nearest;
+use crate::reason::Reason;
+use crate::text::elided;
+
+/// What the operator sets for every tool.
+///
+/// Defaults ([`Baseline::closed`]): network blocked, no hosts, no files, the
+/// pure-compute Java packages allowed and the dangerous classes denied (both only
+/// for the badge), 500 000 statements, 30 seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Baseline {
+    /// Classes allowed.
+    pub allow_classes: BTreeSet<String>,
+    /// Classes denied.
+    pub deny_classes: BTreeSet<String>,
+    /// What `fetch` may reach.
+    pub network: NetworkMode,
+    /// Hosts every `allowlist` tool may reach.
+    pub hosts: Vec<HostPattern>,
+    /// Whether files can be read.
+    pub file_read: bool,
+    /// Whether files can be written.
+    pub file_write: bool,
+    /// The folder files are in; the workspace when absent.
+    pub fs_base_path: Option<String>,
+    /// Statements a call may run.
+    pub statements_max: u64,
+    /// Milliseconds a call may take.
+    pub timeout_ms: u64,
+}
+
+impl Baseline {
+    /// The baseline when the operator says nothing: closed.
+    #[must_use]
+    pub fn closed() -> Baseline {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Baseline {
+            allow_classes: set(&[
+                "java.lang.*",
+                "java.math.*",
+                "java.time.*",
+                "java.util.*",
+                "java.text.*",
+            ]),
+            deny_classes: set(&[
+                "java.lang.System",
+                "java.lang.Runtime",
+                "java.lang.ProcessBuilder",
+                "java.lang.Process",
+                "java.lang.Class",
+                "java.lang.invoke.*",
+                "java.lang.reflect.*",
+                "java.lang.Thread",
+                "java.lang.ThreadGroup",
+                "java.lang.ClassLoader",
+                "java.util.ServiceLoader",
+                "java.util.spi.*",
+            ]),
+            network: NetworkMode::Blocked,
+            hosts: Vec::new(),
+            file_read: false,
+            file_write: false,
+            fs_base_path: None,
+            statements_max: limits::STATEMENTS_DEFAULT,
+            timeout_ms: limits::TIMEOUT_MS_DEFAULT,
+        }
+    }
+}
+
+/// A named set of changes to the baseline. What is absent is inherited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The profile this one starts from.
+    pub extends: Option<String>,
+    /// Classes allowed besides.
+    pub allow_classes: BTreeSet<String>,
+    /// Classes denied besides.
+    pub deny_classes: BTreeSet<String>,
+    /// What `fetch` may reach.
+    pub network: Option<NetworkMode>,
+    /// Hosts besides.
+    pub hosts: Vec<HostPattern>,
+    /// Whether files can be read.
+    pub file_read: Option<bool>,
+    /// Whether files can be written.
+    pub file_write: Option<bool>,
+    /// The folder files are in.
+    pub fs_base_path: Option<String>,
+    /// Statements a call may run.
+    pub statements_max: Option<u64>,
+    /// Milliseconds a call may take.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Profiles by name.
+pub type Profiles = BTreeMap<String, Profile>;
+
+/// What one call is held to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectivePolicy {
+    /// Classes allowed.
+    pub allow_classes: BTreeSet<String>,
+    /// Classes denied.
+    pub deny_classes: BTreeSet<String>,
+    /// What `fetch` may reach.
+    pub network: NetworkMode,
+    /// The hosts of mode `allowlist`; empty in every other mode.
+    pub hosts: Vec<HostPattern>,
+    /// Whether files can be read.
+    pub file_read: bool,
+    /// Whether files can be written.
+    pub file_write: bool,
+    /// The folder files are in; the workspace when absent.
+    pub fs_base_path: Option<String>,
+    /// Whether a call destroys what cannot be had back.
+    pub destructive: bool,
+    /// Statements the call may run.
+    pub statements_max: u64,
+    /// Milliseconds the call may take.
+    pub timeout_ms: u64,
+}
+
+/// Why there is no policy for a call. The call is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyConflict {
+    /// A class on both lists.
+    #[error("sandbox policy conflict: {} both allowed and denied", listed(classes))]
+    Overlap {
+        /// The classes.
+        classes: Vec<String>,
+    },
+    /// A name that is no profile.
+    #[error("there is no profile `{name}`")]
+    ProfileUnknown {
+        /// The name.
+        name: String,
+        /// The closest that exists.
+        nearest: Option<String>,
+    },
+    /// A profile that extends itself.
+    #[error("the profile `{name}` extends itself")]
+    ProfileCycle {
+        /// The profile met twice.
+        name: String,
+    },
+    /// Too many profiles in a row.
+    #[error("the profile `{name}` extends more than {} others", limits::PROFILE_DEPTH_MAX - 1)]
+    ProfileDepth {
+        /// Where the chain starts.
+        name: String,
+    },
+    /// A host that is none.
+    #[error("{message}")]
+    HostPattern {
+        /// Which of the document's hosts.
+        index: usize,
+        /// What is wrong with it.
+        message: String,
+        /// The pattern that was probably meant.
+        suggestion: Option<String>,
+    },
+}
+
+fn listed(classes: &[String]) -> String {
+    let verb = if classes.len() == 1 { "is" } else { "are" };
+    format!("`{}` {verb}", elided(&classes.join("`, `"), 200))
+}
+
+impl PolicyConflict {
+    /// The stable code.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            PolicyConflict::Overlap { .. } => Reason::PolicyOverlap,
+            PolicyConflict::ProfileUnknown { .. } => Reason::PolicyProfileUnknown,
+            PolicyConflict::ProfileCycle { .. } => Reason::PolicyProfileCycle,
+            PolicyConflict::ProfileDepth { .. } => Reason::PolicyProfileDepth,
+            PolicyConflict::HostPattern { .. } => Reason::PolicyHostPattern,
+        }
+    }
+
+    /// The same as a finding about the document.
+    #[must_use]
+    pub fn to_finding(&self) -> Finding {
+        let (pointer, fix) = match self {
+            PolicyConflict::Overlap { .. } => (
+                "sandboxOverrides".to_owned(),
+                Some("also list it in `removeDenyClasses` or `removeAllowClasses`".to_owned()),
+            ),
+            PolicyConflict::HostPattern {
+                index, suggestion, ..
+            } => (
+                format!("sandboxOverrides.hostsAllow[{index}]"),
+                suggestion.as_ref().map(|host| format!("write `{host}`")),
+            ),
+            PolicyConflict::ProfileUnknown { nearest, .. } => (
+                String::new(),
+                nearest
+                    .as_ref()
+                    .map(|name| format!("did you mean `{name}`?")),
+            ),
+            PolicyConflict::ProfileCycle { .. } | PolicyConflict::ProfileDepth { .. } => {
+                (String::new(), None)
+            }
+        };
+        let finding = Finding::error(Code::ResolverReject, pointer, self.to_string());
+        Finding { fix, ..finding }
+    }
+}
+
+/// The baseline with a profile on top: what the operator grants before a
+/// document says anything. The risk of a document is measured against this.
+pub fn ground(
+    baseline: &Baseline,
+    profiles: &Profiles,
+    profile: Option<&str>,
+) -> Result<Baseline, PolicyConflict> {
+    let Some(first) = profile else {
+        return Ok(baseline.clone());
+    };
+    let mut ground = baseline.clone();
+    for profile in chain(profiles, first)?.into_iter().rev() {
+        ground
+            .allow_classes
+            .extend(profile.allow_classes.iter().cloned());
+        ground
+            .deny_classes
+            .extend(profile.deny_classes.iter().cloned());
+        merge_hosts(&mut ground.hosts, &profile.hosts);
+        ground.network = profile.network.unwrap_or(ground.network);
+        ground.file_read = profile.file_read.unwrap_or(ground.file_read);
+        ground.file_write = profile.file_write.unwrap_or(ground.file_write);
+        ground.fs_base_path = profile.fs_base_path.clone().or(ground.fs_base_path);
+        ground.statements_max = profile.statements_max.unwrap_or(ground.statements_max);
+        ground.timeout_ms = profile.timeout_ms.unwrap_or(ground.timeout_ms);
+    }
+    Ok(ground)
+}
+
+/// A profile and those it extends, the named one first.
+fn chain<'a>(profiles: &'a Profiles, first: &str) -> Result<Vec<&'a Profile>, PolicyConflict> {
+    let mut chain = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut next = Some(first);
+    while let Some(name) = next {
+        if !seen.insert(name) {
+            return Err(PolicyConflict::ProfileCycle {
+                name: name.to_owned(),
+            });
+        }
+        if chain.len() == limits::PROFILE_DEPTH_MAX {
+            return Err(PolicyConflict::ProfileDepth {
+                name: first.to_owned(),
+            });
+        }
+        let profile = profiles
+            .get(name)
+            .ok_or_else(|| PolicyConflict::ProfileUnknown {
+                name: name.to_owned(),
+                nearest: nearest(name, profiles.keys().map(String::as_str)).map(str::to_owned),
+            })?;
+        chain.push(profile);
+        next = profile.extends.as_deref();
+    }
+    Ok(chain)
+}
+
+/// The policy of a call: the ground the operator lays and the document's
+/// overrides on it. `ground` comes from [`ground`].
+pub fn resolve(
+    ground: &Baseline,
+    overrides: &Overrides,
+) -> Result<EffectivePolicy, PolicyConflict> {
+    let merged = |base: &BTreeSet<String>, add: &[String], remove: &[String]| {
+        let added = base
+            .iter()
+            .chain(add)
+            .filter(|class| !remove.contains(class));
+        added.cloned().collect::<BTreeSet<_>>()
+    };
+    let allow_classes = merged(
+        &ground.allow_classes,
+        &overrides.add_allow_classes,
+        &overrides.remove_allow_classes,
+    );
+    let deny_classes = merged(
+        &ground.deny_classes,
+        &overrides.add_deny_classes,
+        &overrides.remove_deny_classes,
+    );
+    let classes: Vec<_> = allow_classes.intersection(&deny_classes).cloned().collect();
+    if !classes.is_empty() {
+        return Err(PolicyConflict::Overlap { classes });
+    }
+    let network = overrides.network_mode.unwrap_or(ground.network);
+    let mut hosts = host_patterns(&overrides.hosts_allow)?;
+    match network {
+        NetworkMode::Allowlist => merge_hosts(&mut hosts, &ground.hosts),
+        NetworkMode::Blocked | NetworkMode::Strict | NetworkMode::Open => hosts.clear(),
+    }
+    Ok(EffectivePolicy {
+        allow_classes,
+        deny_classes,
+        network,
+        hosts,
+        file_read: overrides.file_read.unwrap_or(ground.file_read),
+        file_write: overrides.file_write.unwrap_or(ground.file_write),
+        fs_base_path: overrides
+            .fs_base_path
+            .clone()
+            .or_else(|| ground.fs_base_path.clone()),
+        destructive: overrides.destructive.unwrap_or(false),
+        statements_max: ground.statements_max,
+        timeout_ms: ground.timeout_ms,
+    })
+}
+
+fn host_patterns(raw_hosts: &[String]) -> Result<Vec<HostPattern>, PolicyConflict> {
+    let mut hosts = Vec::new();
+    for (index, raw_host) in raw_hosts.iter().enumerate() {
+        let host = HostPattern::parse(raw_host).map_err(|fault| PolicyConflict::HostPattern {
+            index,
+            message: fault.to_string(),
+            suggestion: fault.suggestion,
+        })?;
+        merge_hosts(&mut hosts, &[host]);
+    }
+    Ok(hosts)
+}
+
+/// Adds hosts that are not there yet, order kept.
+fn merge_hosts(hosts: &mut Vec<HostPattern>, more: &[HostPattern]) {
+    for host in more {
+        if !hosts.contains(host) {
+            hosts.push(host.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
