@@ -1,0 +1,259 @@
+//! `ringfence check`: says of each document whether it can be used, what its
+//! badge is and why, and what is wrong with it.
+
+use std::path::Path;
+
+use model::Environment;
+use model::assessment::{self, Assessment, Sound};
+use model::document::{self, FileShape};
+use model::finding::{Code, Finding, Severity, any_error};
+use model::json::Lines;
+use model::lifecycle::State;
+use model::policy::Baseline;
+use model::risk::Level;
+use model::safety::Source as ToolSource;
+use model::text::{count, elided, one_line};
+use serde_json::{Value, json};
+
+use crate::arguments::Check;
+use crate::excerpt;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer, Style};
+use crate::settings;
+use crate::source::{self, Source};
+
+/// A file with everything that was seen in it.
+struct Checked {
+    path: String,
+    text: String,
+    shape: FileShape,
+    documents: Vec<Assessment>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let environment = settings::environment_with(arguments.env_file.as_deref())?;
+    let home = settings::home(arguments.home.as_deref());
+    let ground = settings::config(home.as_deref())?.ground()?;
+    let mut exit = Exit::Done;
+    let mut entries = Vec::new();
+    for path in &arguments.files {
+        match check(path, &ground, &environment) {
+            Ok(checked) => {
+                let no = checked
+                    .documents
+                    .iter()
+                    .any(|document| any_error(&document.findings));
+                exit = exit.max(if no { Exit::No } else { Exit::Done });
+                match printer.format() {
+                    Format::Json => {
+                        entries.extend(checked.documents.iter().map(|one| entry(&checked, one)))
+                    }
+                    Format::Human => show(&checked, printer),
+                }
+            }
+            Err(error) => {
+                printer.error(&error);
+                exit = Exit::CouldNot;
+            }
+        }
+    }
+    if printer.format() == Format::Json {
+        printer.json(&Value::Array(entries));
+    }
+    Ok(exit)
+}
+
+fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::Result<Checked> {
+    let shown = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let text = match source::documents(path)? {
+        Source::Text(text) => text,
+        Source::Unusable(message) => {
+            let findings = vec![Finding::error(Code::SpecParse, "", message)];
+            let documents = vec![Assessment {
+                name: None,
+                sound: None,
+                findings,
+            }];
+            return Ok(Checked {
+                path: shown,
+                text: String::new(),
+                shape: FileShape::Unreadable,
+                documents,
+            });
+        }
+    };
+    let file = document::parse(&text);
+    let lines = Lines::new(&text);
+    let assess = |item| assessment::assess(item, &lines, ground, environment, ToolSource::User);
+    let documents = file.items.into_iter().map(assess).collect();
+    Ok(Checked {
+        path: shown,
+        shape: file.shape,
+        documents,
+        text,
+    })
+}
+
+/// One document in the shape scripts rely on.
+fn entry(file: &Checked, document: &Assessment) -> Value {
+    let sound = document.sound.as_ref();
+    let risk = sound.map(|sound| {
+        let reasons: Vec<_> = sound
+            .risk
+            .signals
+            .iter()
+            .map(|signal| signal.words.as_str())
+            .collect();
+        json!({ "level": sound.risk.level, "reasons": reasons })
+    });
+    json!({
+        "file": file.path,
+        "name": document.name,
+        "toolId": sound.map(|sound| sound.tool_id.as_str()),
+        "digest": sound.map(|sound| sound.digest.to_string()),
+        "state": sound.map(|sound| sound.state),
+        "missing": sound.map(|sound| sound.missing.as_slice()).unwrap_or_default(),
+        "risk": risk,
+        "toolSafety": sound.map(|sound| &sound.safety),
+        "findings": document.findings,
+    })
+}
+
+fn show(file: &Checked, printer: &mut Printer) {
+    let lines = Lines::new(&file.text);
+    for (index, document) in file.documents.iter().enumerate() {
+        let name = match (&document.name, file.shape) {
+            (Some(name), _) => elided(name, 60),
+            (None, FileShape::Many) => format!("document {} of {}", index + 1, file.path),
+            (None, FileShape::One | FileShape::Unreadable) => file.path.clone(),
+        };
+        match &document.sound {
+            Some(sound) => show_sound(&name, sound, printer),
+            None => {
+                let line = format!(
+                    "{}  {}",
+                    printer.styled(Style::Bold, &name),
+                    printer.styled(Style::Bad, "cannot be used")
+                );
+                printer.line(&line);
+            }
+        }
+        for finding in &document.findings {
+            show_finding(file, finding, &lines, printer);
+        }
+    }
+    if file.shape == FileShape::Many {
+        printer.line(&summary(file));
+    }
+}
+
+fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
+    let level = sound.risk.level;
+    let badge = format!("{} {}", level.badge(), level.label());
+    let badge_style = match level {
+        Level::L0 | Level::L1 | Level::L2 => Style::Good,
+        Level::L3 => Style::Caution,
+        Level::L4 | Level::L5 => Style::Bad,
+    };
+    let state_style = match sound.state {
+        State::Active => Style::Good,
+        State::Draft => Style::Dim,
+        State::MissingRequirements | State::TestFailed => Style::Caution,
+    };
+    let line = format!(
+        "{}  {}  {}",
+        printer.styled(Style::Bold, name),
+        printer.styled(badge_style, &badge),
+        printer.styled(state_style, sound.state.word())
+    );
+    printer.line(&line);
+    for signal in &sound.risk.signals {
+        printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
+    }
+    if !sound.missing.is_empty() {
+        let names: Vec<_> = sound.missing.iter().map(String::as_str).collect();
+        printer.line(&format!("  not set: {}", elided(&names.join(", "), 200)));
+    }
+}
+
+fn show_finding(file: &Checked, finding: &Finding, lines: &Lines<'_>, printer: &mut Printer) {
+    let style = match finding.severity {
+        Severity::Error => Style::Bad,
+        Severity::Warning => Style::Caution,
+    };
+    let head = printer.styled(
+        style,
+        &format!("{}[{}]", finding.severity.word(), finding.code.word()),
+    );
+    printer.line(&format!("  {head}: {}", one_line(&finding.message)));
+    let pointer = match finding.pointer.as_str() {
+        "" => String::new(),
+        pointer => format!("  {}", elided(pointer, 100)),
+    };
+    let place = match finding.position.line {
+        0 => file.path.clone(),
+        line => format!("{}:{line}:{}", file.path, finding.position.column),
+    };
+    printer.line(&format!(
+        "  {} {place}{pointer}",
+        printer.styled(Style::Dim, "-->")
+    ));
+    if let Some(excerpt) = excerpt::of(finding, lines) {
+        let number = finding.position.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let bar = printer.styled(Style::Dim, "|");
+        printer.line(&format!(
+            "  {} {bar} {}",
+            printer.styled(Style::Dim, &number),
+            excerpt.source
+        ));
+        printer.line(&format!(
+            "  {gutter} {bar} {}",
+            printer.styled(style, &excerpt.caret)
+        ));
+    }
+    if let Some(fix) = &finding.fix {
+        printer.line(&format!(
+            "  {}: {}",
+            printer.styled(Style::Good, "fix"),
+            one_line(fix)
+        ));
+    }
+}
+
+/// `3 documents: 2 sound (L0 1, L3 1), 1 with errors`
+fn summary(file: &Checked) -> String {
+    let levels: Vec<_> = file
+        .documents
+        .iter()
+        .filter_map(|one| one.sound.as_ref())
+        .map(|s| s.risk.level)
+        .collect();
+    let with = |level: &Level| levels.iter().filter(|other| *other == level).count();
+    let badges: Vec<_> = Level::ALL
+        .iter()
+        .filter(|level| with(level) > 0)
+        .map(|level| format!("{} {}", level.badge(), with(level)))
+        .collect();
+    let badges = if badges.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", badges.join(", "))
+    };
+    let broken = file.documents.len() - levels.len();
+    let broken = if broken == 0 {
+        String::new()
+    } else {
+        format!(", {broken} with errors")
+    };
+    format!(
+        "{}: {} sound{badges}{broken}",
+        count(file.documents.len(), "document"),
+        levels.len()
+    )
+}

@@ -1,0 +1,102 @@
+//! Settings: where they come from, and the variables that change them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use model::Environment;
+use model::config::{Config, ConfigFault};
+
+use crate::source;
+
+/// The folder with `ringfence.toml` and everything else.
+pub(crate) const HOME: &str = "RINGFENCE_HOME";
+/// Set to anything: no colours.
+pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// `dumb`: no colours.
+pub(crate) const TERM: &str = "TERM";
+
+/// The name of the operator's file.
+const CONFIG_FILE: &str = "ringfence.toml";
+
+/// A variable that is set and not empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The environment, for placeholders: what is not text is as good as unset.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
+pub(crate) fn environment() -> Environment {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text).collect()
+}
+
+/// The environment with the lines of a file on top.
+pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environment> {
+    let mut environment = environment();
+    if let Some(path) = file {
+        let text = source::small_text(path).context("could not read the variables")?;
+        environment
+            .read_lines(&text)
+            .map_err(|line| anyhow!("`{}`, line {line}, is not `NAME=value`", path.display()))?;
+    }
+    Ok(environment)
+}
+
+/// The home folder: the argument, the variable, the platform's data folder.
+pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
+    let from_variable = || variable(HOME).map(PathBuf::from);
+    let from_platform = || {
+        let data = variable("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        let data = data.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/share")));
+        Some(data?.join("ringfence"))
+    };
+    argument
+        .map(Path::to_path_buf)
+        .or_else(from_variable)
+        .or_else(from_platform)
+}
+
+/// The operator's settings. No file means nothing set; a file that cannot be
+/// read or understood is an error, never the defaults.
+pub(crate) fn config(home: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(path) = home.map(|home| home.join(CONFIG_FILE)) else {
+        return Ok(Config::closed());
+    };
+    let exists = path
+        .try_exists()
+        .with_context(|| format!("could not look for `{}`", path.display()))?;
+    if !exists {
+        return Ok(Config::closed());
+    }
+    let text = source::small_text(&path).context("could not read the settings")?;
+    Config::parse(&text).map_err(|faults| explain(&path, &faults))
+}
+
+/// All faults of a settings file, a line each.
+fn explain(path: &Path, faults: &[ConfigFault]) -> anyhow::Error {
+    let line = |fault: &ConfigFault| {
+        let place = match fault.line {
+            0 => String::new(),
+            line => format!(":{line}:{}", fault.column),
+        };
+        let fix = fault
+            .fix
+            .as_ref()
+            .map(|fix| format!("; {fix}"))
+            .unwrap_or_default();
+        format!("{}{place}: {}{fix}", path.display(), fault.message)
+    };
+    let lines: Vec<_> = faults.iter().map(line).collect();
+    anyhow!("{}", lines.join("\nerror: "))
+}
