@@ -1,2 +1,104 @@
-//! The binary.
-fn main() {}
+//! The project's own tasks, typed as `cargo xtask <task>`.
+//!
+//! What CI runs and what a person runs at home are the same program. A task
+//! answers yes (exit 0) or no (exit 1); when it could not find out, it says why
+//! and exits 2.
+
+mod bench;
+mod check;
+mod generate;
+mod printer;
+mod root;
+mod run;
+mod setup;
+mod test;
+mod tidy;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::root::Root;
+use crate::run::Answer;
+
+/// The project's own tasks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Formatting, lints, docs, tidiness, generated files
+    Check,
+    /// The rules of the house that no compiler knows
+    Tidy,
+    /// Write the schema and the reference pages
+    #[command(name = "gen")]
+    Generate {
+        /// Only say which files are stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run all tests and print the totals
+    Test {
+        /// Leave out the slow lanes
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Run the benchmarks; arguments after `--` go to them
+    Bench {
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
+    /// What `.ci/run` runs: setup, check, test
+    Ci,
+    /// Say what is missing on this machine
+    Setup,
+}
+
+fn main() -> ExitCode {
+    match perform(Arguments::parse().task) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            printer::error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<Answer> {
+    let root = Root::find()?;
+    match task {
+        Task::Check => check::check(&root),
+        Task::Tidy => tidy::tidy(&root),
+        Task::Generate { check: false } => generate::write(&root),
+        Task::Generate { check: true } => generate::compare(&root),
+        Task::Test { fast: false } => test::test(&root, test::Lanes::All),
+        Task::Test { fast: true } => test::test(&root, test::Lanes::Fast),
+        Task::Bench { arguments } => bench::bench(&root, &arguments),
+        Task::Ci => ci(&root),
+        Task::Setup => setup::setup(&root),
+    }
+}
+
+fn ci(root: &Root) -> Result<Answer> {
+    let steps: [fn(&Root) -> Result<Answer>; 3] = [setup::setup, check::check, |root| {
+        test::test(root, test::Lanes::All)
+    }];
+    for step in steps {
+        match step(root)? {
+            Answer::Yes => {}
+            Answer::No => return Ok(Answer::No),
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! `cargo xtask check`: everything that can be said about the source without
+//! running it. Cheap steps come first, and the first failure ends the task.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::root::Root;
+use crate::run::{self, Answer};
+use crate::{generate, printer, tidy};
+
+struct Step {
+    name: &'static str,
+    run: fn(&Root) -> Result<Answer>,
+    /// Said when the answer is no.
+    failure: &'static str,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        run: format,
+        failure: "the formatting is off; run `cargo fmt --all`",
+    },
+    Step {
+        name: "tidy",
+        run: tidy::tidy,
+        failure: "the tree is untidy; the lines above say where",
+    },
+    Step {
+        name: "lints",
+        run: lints,
+        failure: "clippy or the compiler has something to say",
+    },
+    Step {
+        name: "docs",
+        run: docs,
+        failure: "the documentation does not build cleanly",
+    },
+    Step {
+        name: "generated files",
+        run: generate::compare,
+        failure: "generated files are stale; run `cargo xtask gen`",
+    },
+];
+
+/// Runs the steps in order and stops at the first that answers no.
+pub(crate) fn check(root: &Root) -> Result<Answer> {
+    for step in STEPS {
+        printer::heading(step.name);
+        let start = Instant::now();
+        let answer = (step.run)(root)?;
+        printer::duration(step.name, start.elapsed());
+        match answer {
+            Answer::Yes => {}
+            Answer::No => {
+                printer::note(&format!("check failed: {}", step.failure));
+                return Ok(Answer::No);
+            }
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn format(root: &Root) -> Result<Answer> {
+    run::run(&mut run::cargo(root, &["fmt", "--all", "--check"]))
+}
+
+fn lints(root: &Root) -> Result<Answer> {
+    let arguments = [
+        "clippy",
+        "--quiet",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    run::run(&mut run::cargo(root, &arguments))
+}
+
+fn docs(root: &Root) -> Result<Answer> {
+    let arguments = [
+        "doc",
+        "--quiet",
+        "--locked",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ];
+    run::run(run::cargo(root, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
+}

@@ -1,0 +1,81 @@
+//! `cargo xtask gen`: files that are written by a program and committed because
+//! people read them. The text comes from pure functions in the crates; this
+//! module only knows where each belongs.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::printer;
+use crate::root::Root;
+use crate::run::Answer;
+
+/// A committed file and the function that makes its text.
+#[derive(Debug)]
+struct Generated {
+    path: &'static str,
+    text: fn() -> String,
+}
+
+const GENERATED: &[Generated] = &[
+    Generated {
+        path: "docs/reference/limits.md",
+        text: model::limits::page,
+    },
+    Generated {
+        path: "docs/reference/reasons.md",
+        text: model::reason::page,
+    },
+    Generated {
+        path: "schema/safe-tool-spec.schema.json",
+        text: model::document::schema_text,
+    },
+];
+
+/// Writes every file whose text has changed.
+pub(crate) fn write(root: &Root) -> Result<Answer> {
+    for entry in GENERATED {
+        if !entry.is_fresh(root.path())? {
+            entry.write(root.path())?;
+            printer::line(&format!("wrote {}", entry.path));
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// Says which files differ from what would be written.
+pub(crate) fn compare(root: &Root) -> Result<Answer> {
+    let mut answer = Answer::Yes;
+    for entry in GENERATED {
+        if !entry.is_fresh(root.path())? {
+            printer::line(&format!("{}:1: stale; run `cargo xtask gen`", entry.path));
+            answer = Answer::No;
+        }
+    }
+    Ok(answer)
+}
+
+impl Generated {
+    /// Whether the file under `root` exists and holds the text.
+    fn is_fresh(&self, root: &Path) -> Result<bool> {
+        match fs::read(root.join(self.path)) {
+            Ok(bytes) => Ok(bytes == (self.text)().into_bytes()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error).with_context(|| format!("could not read `{}`", self.path)),
+        }
+    }
+
+    fn write(&self, root: &Path) -> Result<()> {
+        let path = root.join(self.path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("could not make the folder of `{}`", self.path))?;
+        }
+        fs::write(&path, (self.text)()).with_context(|| format!("could not write `{}`", self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests;

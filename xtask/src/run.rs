@@ -1,0 +1,58 @@
+//! Running other programs. Their output goes straight to the terminal; what
+//! comes back is only whether they were content.
+
+use std::env;
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::root::Root;
+
+/// What a task found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Answer {
+    Yes,
+    No,
+}
+
+/// A cargo command at the root, by the same cargo that started us.
+pub(crate) fn cargo(root: &Root, arguments: &[&str]) -> Command {
+    let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(root.path()).args(arguments);
+    command
+}
+
+/// Runs to the end. Fails only if the program could not be started.
+pub(crate) fn run(command: &mut Command) -> Result<Answer> {
+    let status = command.status().with_context(|| not_started(command))?;
+    Ok(if status.success() {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
+}
+
+/// The standard output of a program that ended well; nothing if it is missing
+/// or was not content.
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The message for a program that could not be started.
+pub(crate) fn not_started(command: &Command) -> String {
+    format!(
+        "could not start `{}`",
+        command.get_program().to_string_lossy()
+    )
+}

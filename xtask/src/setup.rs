@@ -1,0 +1,108 @@
+//! `cargo xtask setup`: what the tasks need on this machine. Quiet when all is
+//! well; otherwise one sentence for each thing. It installs only the two parts
+//! of the toolchain that `check` uses, and only where rustup manages it.
+//!
+//! Whatever a later lane needs (a database, a browser, the guest's compiler)
+//! becomes one more line in `setup`.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::printer;
+use crate::root::Root;
+use crate::run::{self, Answer};
+
+/// Cargo's commands that `check` uses, and the rustup component of each.
+const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
+
+/// Programs that no task needs today but later lanes will.
+const LATER: &[(&str, &[&str])] = &[
+    ("python3", &["--version"]),
+    ("python3", &["-m", "pip", "--version"]),
+];
+
+/// Answers no if something needed is missing and could not be installed.
+pub(crate) fn setup(root: &Root) -> Result<Answer> {
+    let mut answer = compiler(root)?;
+    for (command, component) in COMPONENTS {
+        match installed(root, command, component) {
+            Answer::Yes => {}
+            Answer::No => answer = Answer::No,
+        }
+    }
+    for (program, arguments) in LATER {
+        if run::output(Command::new(program).args(*arguments)).is_none() {
+            let call = arguments.join(" ");
+            printer::note(&format!("`{program} {call}` fails; nothing needs it yet"));
+        }
+    }
+    Ok(answer)
+}
+
+fn compiler(root: &Root) -> Result<Answer> {
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))
+        .context("could not read the workspace manifest")?;
+    let wanted = wanted(&manifest).context("the workspace manifest has no `rust-version`")?;
+    let found = run::output(
+        Command::new("rustc")
+            .arg("--version")
+            .current_dir(root.path()),
+    )
+    .unwrap_or_default();
+    if version(&found) >= Some(wanted) {
+        return Ok(Answer::Yes);
+    }
+    let (major, minor) = wanted;
+    let found = match found.trim() {
+        "" => "there is no rustc",
+        found => found,
+    };
+    printer::note(&format!(
+        "Rust {major}.{minor} or newer is needed: {found}; run `rustup update`"
+    ));
+    Ok(Answer::No)
+}
+
+fn installed(root: &Root, command: &str, component: &str) -> Answer {
+    if run::output(&mut run::cargo(root, &[command, "--version"])).is_some() {
+        return Answer::Yes;
+    }
+    printer::note(&format!(
+        "{component} is missing; installing it with rustup"
+    ));
+    let mut rustup = Command::new("rustup");
+    rustup
+        .current_dir(root.path())
+        .args(["component", "add", component]);
+    match run::run(&mut rustup) {
+        Ok(Answer::Yes) => Answer::Yes,
+        Ok(Answer::No) | Err(_) => {
+            printer::note(&format!(
+                "rustup could not install {component}; install it by hand"
+            ));
+            Answer::No
+        }
+    }
+}
+
+/// The compiler the workspace asks for, as (major, minor).
+fn wanted(manifest: &str) -> Option<(u32, u32)> {
+    let table: toml::Table = manifest.parse().ok()?;
+    let package = table.get("workspace")?.get("package")?;
+    numbers(package.get("rust-version")?.as_str()?)
+}
+
+/// The version in what `rustc --version` prints.
+fn version(printed: &str) -> Option<(u32, u32)> {
+    numbers(printed.strip_prefix("rustc ")?)
+}
+
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(|mark: char| !mark.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

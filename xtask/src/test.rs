@@ -1,0 +1,123 @@
+//! `cargo xtask test`: every test there is, and the totals at the end.
+//!
+//! The output of the test programs is passed on line by line while the totals
+//! are gathered from it, so nothing waits and nothing is hidden.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::printer;
+use crate::root::Root;
+use crate::run::{self, Answer};
+
+/// Tests that need more than a moment look for this variable.
+const SLOW_TESTS: &str = "SLOW_TESTS";
+
+/// Which tests to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lanes {
+    All,
+    /// Without what needs a browser, a database, a container or patience.
+    Fast,
+}
+
+/// Runs the lanes and prints the totals alone on the last line.
+pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
+    let mut totals = Totals::default();
+    // Lanes in other languages are added here, each adding to the same totals.
+    let answer = lane(&mut workspace(root, lanes), &mut totals)?;
+    if answer == Answer::No && totals.failed == 0 {
+        printer::note("a test program could not be built, or did not reach its end");
+    }
+    printer::line(&totals.to_string());
+    Ok(if totals.failed == 0 {
+        answer
+    } else {
+        Answer::No
+    })
+}
+
+/// Unit, integration and documentation tests of all crates.
+fn workspace(root: &Root, lanes: Lanes) -> Command {
+    let mut command = run::cargo(root, &["test", "--locked", "--workspace", "--no-fail-fast"]);
+    // A test run never rewrites the snapshots it is compared with.
+    command.env("INSTA_UPDATE", "no").stdin(Stdio::null());
+    match lanes {
+        Lanes::All => command.env(SLOW_TESTS, "1"),
+        Lanes::Fast => command.env_remove(SLOW_TESTS),
+    };
+    command
+}
+
+fn lane(command: &mut Command, totals: &mut Totals) -> Result<Answer> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| run::not_started(command))?;
+    let output = child
+        .stdout
+        .take()
+        .context("the test program has no output")?;
+    // Bytes, not text: a failing test may print anything.
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("could not read the output of the tests")?;
+        let line = String::from_utf8_lossy(&line);
+        totals.add(&line);
+        printer::line(&line);
+    }
+    let status = child.wait().context("could not wait for the tests")?;
+    Ok(if status.success() {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
+}
+
+/// Sums over all test programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Totals {
+    /// Adds what a `test result:` line says; other lines change nothing.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let Some((_verdict, counts)) = result.split_once(". ") else {
+            return;
+        };
+        for part in counts.split("; ") {
+            let Some((count, word)) = part.split_once(' ') else {
+                continue;
+            };
+            let Ok(count) = count.parse::<u64>() else {
+                continue;
+            };
+            match word {
+                "passed" => self.passed += count,
+                "failed" => self.failed += count,
+                "ignored" => self.skipped += count,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} passed, {} failed", self.passed, self.failed)?;
+        match self.skipped {
+            0 => Ok(()),
+            skipped => write!(formatter, ", {skipped} skipped"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler knows.
+//!
+//! Every rule is a pure function from the tree of files to findings, so a rule
+//! is tested without a disk. All findings are reported together.
+
+mod ban;
+mod dependency;
+mod finding;
+mod header;
+mod layer;
+mod lexer;
+mod link;
+mod lint;
+mod manifest;
+mod mention;
+mod size;
+mod tree;
+mod word;
+
+use anyhow::Result;
+
+use crate::printer;
+use crate::root::Root;
+use crate::run::Answer;
+use crate::tidy::finding::Finding;
+use crate::tidy::tree::Tree;
+
+const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
+    ban::findings,
+    dependency::findings,
+    header::findings,
+    layer::findings,
+    link::findings,
+    lint::findings,
+    size::findings,
+    word::findings,
+];
+
+/// Reads the tree once and prints what every rule has to say about it.
+pub(crate) fn tidy(root: &Root) -> Result<Answer> {
+    let tree = Tree::read(root.path())?;
+    let findings = findings(&tree);
+    for finding in &findings {
+        printer::line(&finding.to_string());
+    }
+    if let Some(count) = dependency::package_count(&tree) {
+        let count_max = dependency::PACKAGE_COUNT_MAX;
+        printer::note(&format!(
+            "{count} of at most {count_max} packages in Cargo.lock"
+        ));
+    }
+    Ok(if findings.is_empty() {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
+}
+
+fn findings(tree: &Tree) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Who may see whom. The table is the picture in ARCHITECTURE.md: words below,
+//! organs that never see each other, the spine, the doors, the binary on top.
+//! Tests are held to it too, for a test that reaches upward is a knot.
+
+use std::collections::BTreeMap;
+
+use crate::tidy::finding::Finding;
+use crate::tidy::manifest::{Manifest, ours};
+use crate::tidy::tree::Tree;
+
+/// Each crate, the task runner too, and those it may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("guard", &["model"]),
+    ("sandbox", &["model"]),
+    ("host", &["model"]),
+    ("store", &["model"]),
+    ("engine", &["model", "guard", "sandbox", "host", "store"]),
+    ("mcp", &["model", "engine"]),
+    ("studio", &["model", "engine"]),
+    ("cli", ALL_BUT_CLI),
+    ("xtask", ALL_BUT_CLI),
+];
+
+const ALL_BUT_CLI: &[&str] = &[
+    "model", "guard", "sandbox", "host", "store", "engine", "mcp", "studio",
+];
+
+/// Crates in the wrong place, under the wrong name, or looking the wrong way.
+pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+    let root = match Manifest::root(tree) {
+        Ok(root) => root,
+        Err(finding) => return vec![finding],
+    };
+    let ours = ours(&root);
+    let mut found = Vec::new();
+    for shared in root.shared().iter().filter(|shared| shared.is_path) {
+        if shared.package() != format!("ringfence-{}", shared.key) {
+            let key = &shared.key;
+            found.push(root.finding(shared, format!("`{key}` must be package `ringfence-{key}`")));
+        }
+    }
+    for path in Manifest::members(tree) {
+        match Manifest::read(tree, &path) {
+            Ok(manifest) => found.extend(member(tree, &manifest, &ours)),
+            Err(finding) => found.push(finding),
+        }
+    }
+    found
+}
+
+fn member(tree: &Tree, manifest: &Manifest<'_>, ours: &BTreeMap<String, String>) -> Vec<Finding> {
+    let path = manifest.path.trim_end_matches("/Cargo.toml");
+    let folder = path.trim_start_matches("crates/");
+    let mut found = match path {
+        "xtask" => Vec::new(),
+        _ => names(tree, folder, manifest),
+    };
+    let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == folder) else {
+        let sentence =
+            format!("`{folder}` has no layer; add it to the table in xtask/src/tidy/layer.rs");
+        found.push(Finding::new(&manifest.path, 1, sentence));
+        return found;
+    };
+    for dependency in manifest.dependencies() {
+        let package = ours
+            .get(&dependency.key)
+            .map_or(dependency.package(), String::as_str);
+        let Some(target) = package.strip_prefix("ringfence-") else {
+            continue;
+        };
+        if !allowed.contains(&target) {
+            let sentence = format!("`{folder}` may not depend on `{target}`; see the layers");
+            found.push(manifest.finding(&dependency, sentence));
+        }
+    }
+    found
+}
+
+/// Folder, package and library carry the same noun.
+fn names(tree: &Tree, folder: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let package = format!("ringfence-{folder}");
+    if manifest.str(&["package", "name"]) != Some(&package) {
+        let line = manifest.line_of(&["package", "name"]);
+        found.push(Finding::new(
+            &manifest.path,
+            line,
+            format!("the package must be `{package}`"),
+        ));
+    }
+    let has_library = tree.contains(&format!("crates/{folder}/src/lib.rs"));
+    if has_library && manifest.str(&["lib", "name"]) != Some(folder) {
+        let line = manifest.line_of(&["lib", "name"]);
+        found.push(Finding::new(
+            &manifest.path,
+            line,
+            format!("the library must be `{folder}`"),
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;
