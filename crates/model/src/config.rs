@@ -130,7 +130,12 @@ impl ConfigFile {
                 faults.conflict(&conflict);
             }
         }
-        if let (Some(spanned), Err(conflict)) = (&spanned, config.ground()) {
+        if let (Some(spanned), Err(conflict)) = (&spanned, config.ground())
+            && faults
+                .faults
+                .iter()
+                .all(|fault| fault.message != conflict.to_string())
+        {
             faults.say(spanned, conflict.to_string(), conflict.to_finding().fix);
         }
         if faults.faults.is_empty() {

@@ -156,10 +156,13 @@ fn global_name(at: &str, name: &str) -> Option<Finding> {
         let message = format!("the runtime's own `{shown}` hides this one from the code");
         return Some(warning(at, message).fix("give it another name"));
     }
+    if RESERVED.contains(&name) {
+        let message = format!("`{shown}` is a word JavaScript keeps for itself");
+        return Some(warning(at, message).fix("give it another name"));
+    }
     let first = |c: char| c.is_alphabetic() || c == '_' || c == '$';
-    let is_identifier = name.chars().next().is_some_and(first)
-        && name.chars().all(|c| first(c) || c.is_numeric())
-        && !RESERVED.contains(&name);
+    let is_identifier =
+        name.chars().next().is_some_and(first) && name.chars().all(|c| first(c) || c.is_numeric());
     (!is_identifier).then(|| {
         let message = format!("the code cannot read `{shown}` by that name");
         warning(at, message).fix("use letters, digits and `_`, not starting with a digit")

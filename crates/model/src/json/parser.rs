@@ -34,6 +34,9 @@ pub fn parse(text: &str) -> Result<(Node, Vec<JsonFault>), JsonFault> {
         ));
     }
     parser.skip_space();
+    if parser.offset == text.len() {
+        return Err(parser.fault("the file is empty", None));
+    }
     let root = parser.value()?;
     parser.skip_space();
     if parser.offset < text.len() {
@@ -72,9 +75,7 @@ impl Parser<'_> {
                     Some("write `\"` around strings"),
                 ));
             }
-            Some(b'/') => {
-                return Err(self.fault("JSON has no comments", Some("remove the comment")));
-            }
+            Some(b'/') => return Err(self.comment()),
             Some(_) => return Err(self.fault("expected a value", None)),
             None => return Err(self.fault("the text ends where a value should start", None)),
         };
@@ -114,9 +115,11 @@ impl Parser<'_> {
                 self.path.pop();
             }
             self.skip_space();
+            let comma = self.offset;
             if self.take(b',') {
                 self.skip_space();
                 if self.peek() == Some(b'}') {
+                    self.offset = comma;
                     return Err(self.fault("a comma stands before `}`", Some("remove the comma")));
                 }
             } else if self.take(b'}') {
@@ -129,8 +132,10 @@ impl Parser<'_> {
 
     fn member(&mut self) -> Result<Member, JsonFault> {
         let start = self.offset;
-        if self.peek() != Some(b'"') {
-            return Err(self.fault("expected a key in double quotes", None));
+        match self.peek() {
+            Some(b'"') => {}
+            Some(b'/') => return Err(self.comment()),
+            _ => return Err(self.fault("expected a key in double quotes", None)),
         }
         let key = self.string()?;
         let key_span = Span {
@@ -164,9 +169,11 @@ impl Parser<'_> {
             items.push(self.value()?);
             self.path.pop();
             self.skip_space();
+            let comma = self.offset;
             if self.take(b',') {
                 self.skip_space();
                 if self.peek() == Some(b']') {
+                    self.offset = comma;
                     return Err(self.fault("a comma stands before `]`", Some("remove the comma")));
                 }
             } else if self.take(b']') {
@@ -371,6 +378,10 @@ impl Parser<'_> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.offset += 1;
         }
+    }
+
+    fn comment(&self) -> JsonFault {
+        self.fault("JSON has no comments", Some("remove the comment"))
     }
 
     fn fault(&self, message: &str, fix: Option<&str>) -> JsonFault {

@@ -17,9 +17,11 @@ fn refused(text: &str, message: &str, line: usize, column: usize) {
 
 #[test]
 fn each_refusal_says_what_and_where() {
-    refused("", "the text ends where a value should start", 1, 1);
-    refused("{\n  \"a\": 1,\n}", "a comma stands before `}`", 3, 1);
-    refused("[1,]", "a comma stands before `]`", 1, 4);
+    refused("", "the file is empty", 1, 1);
+    refused("[", "the text ends where a value should start", 1, 2);
+    refused("{ // a\n}", "JSON has no comments", 1, 3);
+    refused("{\n  \"a\": 1,\n}", "a comma stands before `}`", 2, 9);
+    refused("[1,]", "a comma stands before `]`", 1, 3);
     refused("{\"a\" 1}", "expected `:` after a key", 1, 6);
     refused("{a: 1}", "expected a key in double quotes", 1, 2);
     refused("{\"a\": 'x'}", "a string starts with `'`", 1, 7);

@@ -168,7 +168,7 @@ fn base64_inside(secret: &[u8], offset: usize, alphabet: &[u8; 64]) -> Option<Fo
     let text: String = (0..letters).filter_map(letter).collect();
     let edge = Edge::Base64 {
         before: offset > 0,
-        after: (secret.len() + offset) % 3 > 0,
+        after: !(secret.len() + offset).is_multiple_of(3),
     };
     (text.len() >= 4).then_some(Form { text, edge })
 }

@@ -177,48 +177,62 @@ fn a_widened_baseline_shows_on_the_badge() {
     assert_eq!(rate(&ground, &overrides, &policy).level, Level::L3);
 }
 
-/// The algorithm of section 10.6 as a person would do it with a pencil: numbers,
-/// no types, no helpers of the production code.
+const DENIED: [&str; 12] = [
+    "java.lang.System",
+    "java.lang.Runtime",
+    "java.lang.ProcessBuilder",
+    "java.lang.Process",
+    "java.lang.Class",
+    "java.lang.invoke.*",
+    "java.lang.reflect.*",
+    "java.lang.Thread",
+    "java.lang.ThreadGroup",
+    "java.lang.ClassLoader",
+    "java.util.ServiceLoader",
+    "java.util.spi.*",
+];
+const ALLOWED: [&str; 5] = [
+    "java.lang.*",
+    "java.math.*",
+    "java.time.*",
+    "java.util.*",
+    "java.text.*",
+];
+/// Of [`CLASSES`], those that are critical or write files, by eye.
+const FIVES: [&str; 8] = [
+    "java.lang.System",
+    "java.lang.Runtime",
+    "java.lang.Process",
+    "java.lang.ProcessBuilder",
+    "java.*",
+    "java.io.FileWriter",
+    "java.io.FileOutputStream",
+    "java.io.*",
+];
+/// Of [`CLASSES`], those that reflect, connect or read files, by eye.
+const FOURS: [&str; 8] = [
+    "java.lang.reflect.Method",
+    "java.lang.Class",
+    "java.lang.invoke.*",
+    "java.lang.reflect.*",
+    "java.net.URL",
+    "org.jsoup.*",
+    "java.io.File",
+    "java.nio.file.Paths",
+];
+
+/// The algorithm of section 10.6 as a person would do it with a pencil: numbers
+/// and tables, none of the production code.
 fn by_hand(overrides: &Overrides) -> u8 {
-    let denied = [
-        "java.lang.System",
-        "java.lang.Runtime",
-        "java.lang.ProcessBuilder",
-        "java.lang.Process",
-        "java.lang.Class",
-        "java.lang.invoke.*",
-        "java.lang.reflect.*",
-        "java.lang.Thread",
-        "java.lang.ThreadGroup",
-        "java.lang.ClassLoader",
-        "java.util.ServiceLoader",
-        "java.util.spi.*",
-    ];
-    let allowed = [
-        "java.lang.*",
-        "java.math.*",
-        "java.time.*",
-        "java.util.*",
-        "java.text.*",
-    ];
-    let mut risk = 0;
-    let mut raise = |level: u8| {
-        if level > risk {
-            risk = level
-        }
+    let star = overrides.hosts_allow.iter().any(|host| host == "*");
+    let mut risk = match overrides.network_mode {
+        Some(NetworkMode::Allowlist) if star => 4,
+        Some(NetworkMode::Allowlist) if overrides.hosts_allow.is_empty() => 0,
+        Some(NetworkMode::Allowlist | NetworkMode::Strict) => 3,
+        Some(NetworkMode::Open) => 4,
+        Some(NetworkMode::Blocked) | None => 0,
     };
-    match overrides.network_mode {
-        Some(NetworkMode::Allowlist) => {
-            if overrides.hosts_allow.iter().any(|host| host == "*") {
-                raise(4);
-            } else if !overrides.hosts_allow.is_empty() {
-                raise(3);
-            }
-        }
-        Some(NetworkMode::Strict) => raise(3),
-        Some(NetworkMode::Open) => raise(4),
-        Some(NetworkMode::Blocked) | None => {}
-    }
+    let mut raise = |level: u8| risk = risk.max(level);
     if overrides.file_write == Some(true) {
         raise(4);
     } else if overrides.file_read == Some(true) {
@@ -227,58 +241,32 @@ fn by_hand(overrides: &Overrides) -> u8 {
     if overrides.destructive == Some(true) {
         raise(5);
     }
-    let critical = |class: &str| {
-        class.starts_with("java.lang.System")
-            || class.starts_with("java.lang.Runtime")
-            || class.starts_with("java.lang.Process")
-            || class == "java.*"
-    };
     let mut removed = 0;
-    for class in denied {
+    for class in DENIED {
         if overrides
             .remove_deny_classes
             .iter()
             .any(|entry| entry == class)
         {
             removed += 1;
-            if critical(class) {
+            if FIVES.contains(&class) {
                 raise(5);
             }
         }
     }
-    if removed >= 3 {
-        raise(4);
-    } else if removed >= 1 {
-        raise(3);
+    match removed {
+        0 => {}
+        1 | 2 => raise(3),
+        _ => raise(4),
     }
-    for class in &overrides.add_allow_classes {
-        if allowed.contains(&class.as_str()) {
+    for class in overrides.add_allow_classes.iter().map(String::as_str) {
+        if ALLOWED.contains(&class) {
             continue;
         }
-        if critical(class)
-            || [
-                "java.io.FileWriter",
-                "java.io.FileOutputStream",
-                "java.io.*",
-            ]
-            .contains(&class.as_str())
-        {
-            raise(5);
-        } else if [
-            "java.lang.reflect.Method",
-            "java.lang.Class",
-            "java.lang.invoke.*",
-            "java.lang.reflect.*",
-            "java.net.URL",
-            "org.jsoup.*",
-            "java.io.File",
-            "java.nio.file.Paths",
-        ]
-        .contains(&class.as_str())
-        {
-            raise(4);
-        } else {
-            raise(3);
+        match class {
+            five if FIVES.contains(&five) => raise(5),
+            four if FOURS.contains(&four) => raise(4),
+            _ => raise(3),
         }
     }
     risk

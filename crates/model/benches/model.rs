@@ -1,0 +1,135 @@
+//! What `check`, policy resolution and masking cost. `cargo xtask bench` runs it.
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on should stop")]
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use model::assessment::assess;
+use model::document::{self, Document};
+use model::environment::Environment;
+use model::json::Lines;
+use model::mask::Masker;
+use model::policy::{Baseline, resolve};
+use model::risk::rate;
+use model::safety::Source;
+
+fn main() {
+    divan::main();
+}
+
+/// A file of as many ordinary documents, about 1.2 KB each.
+fn documents(count: usize) -> String {
+    let code =
+        "const reply = await fetch(url);\\nif (!reply.ok) throw new Error('no');\\n".repeat(8);
+    let mut text = String::from("[");
+    for index in 0..count {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(
+            text,
+            r#"{comma}
+  {{
+    "toolId": "id-{index}", "name": "tool{index}", "description": "Fetches page {index}. Returns {{text}}.",
+    "category": "WEB", "tags": ["util"],
+    "params": [
+      {{"name": "url", "type": "STRING", "required": true, "testValue": "https://example.com"}},
+      {{"name": "limit", "type": "INTEGER", "required": false, "testValue": "10"}}
+    ],
+    "staticVariables": [{{"key": "${{API_KEY}}"}}],
+    "code": "{code}", "codeType": "Javascript",
+    "sandboxOverrides": {{"networkMode": "allowlist", "hostsAllow": ["example.com", "*.example.org"]}},
+    "humanInTheLoop": {{"mode": "REQUIRED"}}, "draft": false
+  }}"#
+        );
+    }
+    text.push_str("\n]");
+    text
+}
+
+fn check(text: &str) -> usize {
+    let lines = Lines::new(text);
+    let ground = Baseline::closed();
+    let environment = Environment::empty();
+    let items = document::parse(text).items;
+    let sound = |item| {
+        assess(item, &lines, &ground, &environment, Source::User)
+            .sound
+            .is_some()
+    };
+    items
+        .into_iter()
+        .filter_map(|item| sound(item).then_some(()))
+        .count()
+}
+
+/// Everything `ringfence check` does but reading and printing.
+#[divan::bench(args = [1, 1_000])]
+fn check_documents(bencher: Bencher<'_, '_>, count: usize) {
+    let text = documents(count);
+    assert_eq!(check(&text), count);
+    bencher
+        .counter(BytesCount::of_str(&text))
+        .bench(|| check(black_box(&text)));
+}
+
+/// The floor: the same text read into plain values by `serde_json`.
+#[divan::bench(args = [1, 1_000])]
+fn serde_json_alone(bencher: Bencher<'_, '_>, count: usize) {
+    let text = documents(count);
+    let read = || serde_json::from_str::<serde_json::Value>(black_box(&text)).unwrap();
+    bencher.counter(BytesCount::of_str(&text)).bench(read);
+}
+
+fn one() -> Document {
+    document::parse(&documents(1))
+        .items
+        .pop()
+        .and_then(|item| item.document)
+        .unwrap()
+}
+
+#[divan::bench]
+fn resolve_and_rate(bencher: Bencher<'_, '_>) {
+    let document = one();
+    let ground = Baseline::closed();
+    bencher.bench(|| {
+        let policy = resolve(&ground, black_box(&document.sandbox_overrides)).unwrap();
+        rate(&ground, &document.sandbox_overrides, &policy)
+    });
+}
+
+#[divan::bench]
+fn digest(bencher: Bencher<'_, '_>) {
+    let document = one();
+    bencher.bench(|| model::digest::of_document(black_box(&document)).unwrap());
+}
+
+fn secrets(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|index| format!("sk-{index:04}-Vq8/zR+t w{}", index * 7919))
+        .collect()
+}
+
+/// Making the masker of one call.
+#[divan::bench(args = [2, 200])]
+fn masker_of(bencher: Bencher<'_, '_>, count: usize) {
+    let secrets = secrets(count);
+    bencher.bench(|| Masker::new(secrets.iter().map(String::as_str)).unwrap());
+}
+
+/// One megabyte of text with a secret every few kilobytes.
+#[divan::bench(args = [2, 200])]
+fn mask_one_megabyte(bencher: Bencher<'_, '_>, count: usize) {
+    let secrets = secrets(count);
+    let masker = Masker::new(secrets.iter().map(String::as_str)).unwrap();
+    let line = "The quick brown fox jumps over the lazy dog; sk-not a secret; 0123456789. ";
+    let mut text = String::new();
+    while text.len() < 1 << 20 {
+        text.push_str(&line.repeat(40));
+        text.push_str(secrets.get(text.len() % count).unwrap());
+    }
+    bencher
+        .counter(BytesCount::of_str(&text))
+        .bench(|| masker.text(black_box(&text)));
+}
