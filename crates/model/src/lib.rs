@@ -12,6 +12,7 @@ pub mod digest;
 pub mod document;
 pub mod environment;
 pub mod finding;
+pub mod grant;
 pub mod host_pattern;
 pub mod json;
 pub mod lifecycle;
