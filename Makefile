@@ -6,13 +6,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .PHONY: help serve test cargo
 
 help:
-	@echo "make serve    build, and check an example document"
+	@echo "make serve    build, and check the example documents"
 	@echo "make test     everything CI runs: formatting, lints, docs, tidiness, tests"
 	@echo
 	@echo "cargo xtask   the single tasks behind them"
 
 serve: cargo
-	@cargo run --release --quiet --bin ringfence -- check examples/hello.json
+	@cargo run --release --quiet --bin ringfence -- check examples/hello.json examples/weather.json
 
 test: cargo
 	@cargo xtask ci

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 mod cases;
 mod check;
+mod guide;
 
 /// The workspace's folder.
 fn root() -> PathBuf {

@@ -1,0 +1,57 @@
+//! What the README and the guide show is true.
+
+use std::fs;
+
+use model::config::Config;
+
+use crate::{ringfence, root};
+
+/// The fenced blocks of one language in a page.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let open = format!("```{language}\n");
+    let inside = text
+        .split(&open)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap().to_owned());
+    inside.collect()
+}
+
+#[test]
+fn documents_shown_are_sound() {
+    let mut seen = 0;
+    for page in ["README.md", "docs/guide/tool-document.md"] {
+        for block in blocks(page, "json")
+            .iter()
+            .filter(|block| block.contains("\"codeType\""))
+        {
+            let shown = ringfence(&["check", "-"]).input(block.as_bytes()).shown();
+            assert!(
+                shown.starts_with("exit 0\n") && !shown.contains("warning"),
+                "{page}\n{block}\n{shown}"
+            );
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn the_first_output_shown_is_what_comes_out() {
+    let output = ringfence(&["check", "examples/hello.json", "examples/weather.json"]).output();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(blocks("README.md", "").contains(&shown), "{shown}");
+}
+
+#[test]
+fn settings_shown_load() {
+    for block in blocks("docs/guide/settings.md", "toml") {
+        Config::parse(&block).expect("settings");
+    }
+}
+
+#[test]
+fn the_published_namespace_is_the_one_in_use() {
+    let page = fs::read_to_string(root().join("docs/guide/tool-document.md")).unwrap();
+    assert!(page.contains(&model::digest::TOOL_NAMESPACE.to_string()));
+}
