@@ -104,22 +104,23 @@ fn entry(file: &Checked, document: &Assessment) -> Value {
     let sound = document.sound.as_ref();
     let risk = sound.map(|sound| {
         let reasons: Vec<_> = sound
+            .judged
             .risk
             .signals
             .iter()
             .map(|signal| signal.words.as_str())
             .collect();
-        json!({ "level": sound.risk.level, "reasons": reasons })
+        json!({ "level": sound.judged.risk.level, "reasons": reasons })
     });
     json!({
         "file": file.path,
         "name": document.name,
-        "toolId": sound.map(|sound| sound.tool_id.as_str()),
-        "digest": sound.map(|sound| sound.digest.to_string()),
-        "state": sound.map(|sound| sound.state),
-        "missing": sound.map(|sound| sound.missing.as_slice()).unwrap_or_default(),
+        "toolId": sound.map(|sound| sound.judged.tool_id.as_str()),
+        "digest": sound.map(|sound| sound.judged.digest.to_string()),
+        "state": sound.map(|sound| sound.judged.state),
+        "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
         "risk": risk,
-        "toolSafety": sound.map(|sound| &sound.safety),
+        "toolSafety": sound.map(|sound| &sound.judged.safety),
         "findings": document.findings,
     })
 }
@@ -153,14 +154,14 @@ fn show(file: &Checked, printer: &mut Printer) {
 }
 
 fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
-    let level = sound.risk.level;
+    let level = sound.judged.risk.level;
     let badge = format!("{} {}", level.badge(), level.label());
     let badge_style = match level {
         Level::L0 | Level::L1 | Level::L2 => Style::Good,
         Level::L3 => Style::Caution,
         Level::L4 | Level::L5 => Style::Bad,
     };
-    let state_style = match sound.state {
+    let state_style = match sound.judged.state {
         State::Active => Style::Good,
         State::Draft => Style::Dim,
         State::MissingRequirements | State::TestFailed => Style::Caution,
@@ -169,14 +170,14 @@ fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
         "{}  {}  {}",
         printer.styled(Style::Bold, name),
         printer.styled(badge_style, &badge),
-        printer.styled(state_style, sound.state.word())
+        printer.styled(state_style, sound.judged.state.word())
     );
     printer.line(&line);
-    for signal in &sound.risk.signals {
+    for signal in &sound.judged.risk.signals {
         printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
     }
-    if !sound.missing.is_empty() {
-        let names: Vec<_> = sound.missing.iter().map(String::as_str).collect();
+    if !sound.judged.missing.is_empty() {
+        let names: Vec<_> = sound.judged.missing.iter().map(String::as_str).collect();
         printer.line(&format!("  not set: {}", elided(&names.join(", "), 200)));
     }
 }
@@ -232,7 +233,7 @@ fn summary(file: &Checked) -> String {
         .documents
         .iter()
         .filter_map(|one| one.sound.as_ref())
-        .map(|s| s.risk.level)
+        .map(|s| s.judged.risk.level)
         .collect();
     let with = |level: &Level| levels.iter().filter(|other| *other == level).count();
     let badges: Vec<_> = Level::ALL

@@ -22,11 +22,18 @@ pub struct Assessment {
     pub findings: Vec<Finding>,
 }
 
-/// What holds for a document that can be used.
+/// A document that can be used, and what holds for it.
 #[derive(Clone, Debug)]
 pub struct Sound {
     /// The document.
     pub document: Document,
+    /// What holds for it.
+    pub judged: Judged,
+}
+
+/// What holds for a document that can be used.
+#[derive(Clone, Debug)]
+pub struct Judged {
     /// Its identity.
     pub tool_id: String,
     /// The digest of what it means.
@@ -64,8 +71,10 @@ pub fn assess(
         };
         match judge(&document, ground, environment, source) {
             Ok(judged) => {
-                findings.extend(judged.findings.into_iter().map(place));
-                Some(judged.sound)
+                let stored = document.tool_safety.iter();
+                let differences = stored.flat_map(|stored| safety::compare(stored, &judged.safety));
+                findings.extend(differences.map(place));
+                Some(Sound { document, judged })
             }
             Err(finding) => {
                 findings.push(place(*finding));
@@ -80,11 +89,6 @@ pub fn assess(
     }
 }
 
-struct Judged {
-    sound: Sound,
-    findings: Vec<Finding>,
-}
-
 fn judge(
     document: &Document,
     ground: &Baseline,
@@ -95,21 +99,13 @@ fn judge(
         .map_err(|conflict| conflict.to_finding())?;
     let digest = digest::of_document(document)
         .map_err(|error| Finding::error(Code::SpecParse, "", error.to_string()))?;
-    let safety = safety::record(document, &policy, source);
-    let stored = document.tool_safety.iter();
     Ok(Judged {
-        findings: stored
-            .flat_map(|stored| safety::compare(stored, &safety))
-            .collect(),
-        sound: Sound {
-            tool_id: digest::tool_id(document),
-            digest,
-            state: lifecycle::state(document, environment),
-            missing: lifecycle::missing(document, environment),
-            risk: risk::rate(ground, &document.sandbox_overrides, &policy),
-            policy,
-            safety,
-            document: document.clone(),
-        },
+        tool_id: digest::tool_id(document),
+        digest,
+        state: lifecycle::state(document, environment),
+        missing: lifecycle::missing(document, environment),
+        risk: risk::rate(ground, &document.sandbox_overrides, &policy),
+        safety: safety::record(document, &policy, source),
+        policy,
     })
 }

@@ -5,95 +5,116 @@
 
 use std::fmt::Write as _;
 
-/// Why something was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The arguments of a call are not an object.
-    ArgumentsNotAnObject,
-    /// The arguments of a call are too long.
-    ArgumentsTooLarge,
-    /// The arguments of a call are nested too deep.
-    ArgumentsTooDeep,
-    /// A required argument is absent.
-    ArgumentMissing,
-    /// An argument is of the wrong type.
-    ArgumentType,
-    /// An argument's name is not one of the tool's.
-    ArgumentUnknown,
-    /// A class is both allowed and denied.
-    PolicyOverlap,
-    /// A profile does not exist.
-    PolicyProfileUnknown,
-    /// A profile extends itself.
-    PolicyProfileCycle,
-    /// A chain of profiles is too long.
-    PolicyProfileDepth,
-    /// A host pattern is not one.
-    PolicyHostPattern,
-    /// An environment variable a tool needs is not set.
-    RequirementMissing,
+/// Writes the enum and its tables from one list, so that no reason can lack a
+/// code, a meaning or its line on the reference page.
+macro_rules! reasons {
+    ($($name:ident, $code:literal, $meaning:literal;)*) => {
+        /// Why something was refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        impl Reason {
+            /// All of them, in the order of their codes.
+            pub const ALL: &[Reason] = &[$(Reason::$name,)*];
+
+            /// The stable code.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $code,)*
+                }
+            }
+
+            /// What it means and what helps, for the reference page.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $meaning,)*
+                }
+            }
+        }
+    };
 }
 
-impl Reason {
-    /// All of them, in the order of their codes.
-    pub const ALL: &[Reason] = &[
-        Reason::ArgumentMissing,
-        Reason::ArgumentsNotAnObject,
-        Reason::ArgumentsTooDeep,
-        Reason::ArgumentsTooLarge,
-        Reason::ArgumentType,
-        Reason::ArgumentUnknown,
-        Reason::PolicyHostPattern,
-        Reason::PolicyOverlap,
-        Reason::PolicyProfileCycle,
-        Reason::PolicyProfileDepth,
-        Reason::PolicyProfileUnknown,
-        Reason::RequirementMissing,
-    ];
-
-    /// The stable code.
-    #[must_use]
-    pub fn code(self) -> &'static str {
-        match self {
-            Reason::ArgumentsNotAnObject => "argument.not_an_object",
-            Reason::ArgumentsTooLarge => "argument.too_large",
-            Reason::ArgumentsTooDeep => "argument.too_deep",
-            Reason::ArgumentMissing => "argument.missing",
-            Reason::ArgumentType => "argument.type",
-            Reason::ArgumentUnknown => "argument.unknown",
-            Reason::PolicyOverlap => "policy.overlap",
-            Reason::PolicyProfileUnknown => "policy.profile_unknown",
-            Reason::PolicyProfileCycle => "policy.profile_cycle",
-            Reason::PolicyProfileDepth => "policy.profile_depth",
-            Reason::PolicyHostPattern => "policy.host_pattern",
-            Reason::RequirementMissing => "requirement.missing",
-        }
-    }
-
-    /// What it means and what helps, for the reference page.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Reason::ArgumentsNotAnObject => "The arguments of a call must be a JSON object.",
-            Reason::ArgumentsTooLarge => "The arguments are longer than `ARGUMENTS_BYTES_MAX`.",
-            Reason::ArgumentsTooDeep => "The arguments nest deeper than `ARGUMENTS_DEPTH_MAX`.",
-            Reason::ArgumentMissing => "A required argument is absent or null. Give it.",
-            Reason::ArgumentType => "An argument is not of the type the tool declares.",
-            Reason::ArgumentUnknown => "The tool declares no argument of that name.",
-            Reason::PolicyOverlap => {
-                "After merging, a class is both allowed and denied. Remove it from one of the lists."
-            }
-            Reason::PolicyProfileUnknown => {
-                "No profile of that name exists in the operator's file."
-            }
-            Reason::PolicyProfileCycle => "A profile extends itself, directly or through others.",
-            Reason::PolicyProfileDepth => "A chain of profiles is longer than `PROFILE_DEPTH_MAX`.",
-            Reason::PolicyHostPattern => "A host pattern is not a host name, `*.name` or `*`.",
-            Reason::RequirementMissing => {
-                "An environment variable the tool names is unset, empty or blank. Set it."
-            }
-        }
-    }
+reasons! {
+    ApprovalDeclined, "approval.declined",
+        "A person was asked and said no, or did not say yes.";
+    ApprovalUnavailable, "approval.unavailable",
+        "A person must agree before this call runs, and there is nobody to ask. It did not run.";
+    ArgumentMissing, "argument.missing",
+        "A required argument is absent or null. Give it.";
+    ArgumentsNotAnObject, "argument.not_an_object",
+        "The arguments of a call must be a JSON object.";
+    ArgumentsTooDeep, "argument.too_deep",
+        "The arguments nest deeper than `ARGUMENTS_DEPTH_MAX`.";
+    ArgumentsTooLarge, "argument.too_large",
+        "The arguments are longer than `ARGUMENTS_BYTES_MAX`.";
+    ArgumentType, "argument.type",
+        "An argument is not of the type the tool declares.";
+    ArgumentUnknown, "argument.unknown",
+        "The tool declares no argument of that name.";
+    PolicyHostPattern, "policy.host_pattern",
+        "A host pattern is not a host name, `*.name` or `*`.";
+    PolicyOverlap, "policy.overlap",
+        "After merging, a class is both allowed and denied. Remove it from one of the lists.";
+    PolicyProfileCycle, "policy.profile_cycle",
+        "A profile extends itself, directly or through others.";
+    PolicyProfileDepth, "policy.profile_depth",
+        "A chain of profiles is longer than `PROFILE_DEPTH_MAX`.";
+    PolicyProfileUnknown, "policy.profile_unknown",
+        "No profile of that name exists in the operator's file.";
+    RequirementMissing, "requirement.missing",
+        "An environment variable the tool names is unset, empty or blank. Set it.";
+    SandboxBroken, "sandbox.broken",
+        "The sandbox failed in a way no limit explains. The call is lost, the worker was replaced.";
+    SandboxBusy, "sandbox.busy",
+        "Every sandbox worker is full and so is the queue. Try again later.";
+    SandboxClosed, "sandbox.closed",
+        "The sandbox is shutting down.";
+    SandboxConsoleBytes, "sandbox.console_bytes",
+        "The script wrote more bytes to `console` than its limit.";
+    SandboxConsoleLines, "sandbox.console_lines",
+        "The script wrote more lines to `console` than its limit.";
+    SandboxCpu, "sandbox.cpu",
+        "The script used up its processor time. Waiting for a host call does not count.";
+    SandboxDeadlock, "sandbox.deadlock",
+        "The script awaits a promise that nothing can settle any more.";
+    SandboxHostCalls, "sandbox.host_calls",
+        "The script made more host calls than its limit.";
+    SandboxHostOutstanding, "sandbox.host_outstanding",
+        "The script had more host calls under way at one time than its limit.";
+    SandboxJobTooLarge, "sandbox.job_too_large",
+        "The code and the arguments of the call are too long together.";
+    SandboxLayerMissing, "sandbox.layer_missing",
+        "A layer of the sandbox that is required is not up on this machine. `ringfence doctor` says which and why.";
+    SandboxMemory, "sandbox.memory",
+        "The script used up its memory.";
+    SandboxPayloadBytes, "sandbox.payload_bytes",
+        "What the script handed to a host call, or got back, is longer than its limit.";
+    SandboxResultBytes, "sandbox.result_bytes",
+        "The result is longer than its limit.";
+    SandboxResultDepth, "sandbox.result_depth",
+        "The result nests deeper than its limit.";
+    SandboxStack, "sandbox.stack",
+        "The script used up the native stack.";
+    SandboxStart, "sandbox.start",
+        "A sandbox worker did not start. The operator sees why.";
+    SandboxWaited, "sandbox.waited",
+        "No sandbox worker became free in time. Try again later.";
+    SandboxWall, "sandbox.wall",
+        "The call took longer than its time limit, waiting included.";
+    SandboxWork, "sandbox.work",
+        "The script ran more statements than its limit.";
+    SandboxWorkerHung, "sandbox.worker_hung",
+        "The sandbox worker did not answer in time and was replaced. Trying again may help.";
+    SandboxWorkerInDoubt, "sandbox.worker_in_doubt",
+        "The sandbox worker said something no worker says and was replaced.";
+    SandboxWorkerLost, "sandbox.worker_lost",
+        "The sandbox worker ended under the call. Trying again may help.";
+    ToolThrew, "tool.threw",
+        "The tool's own code threw an error, or does not parse.";
 }
 
 /// The reference page.

@@ -374,13 +374,13 @@ impl Reader<'_> {
 
     /// Unknown keys are kept, but one that is nearly a known key is worth a word.
     fn near_misses(&mut self, members: &[Member], at: &str, known: &[&str]) {
-        for member in members {
-            let near = nearest(&member.key, known.iter().copied());
-            if let Some(name) = near.filter(|_| !known.contains(&member.key.as_str())) {
-                let message = format!(
-                    "`{}` is kept but means nothing here",
-                    elided(&member.key, 60)
-                );
+        let unknown = members
+            .iter()
+            .filter(|member| !known.contains(&member.key.as_str()));
+        for member in unknown {
+            if let Some(name) = nearest(&member.key, known.iter().copied()) {
+                let shown = elided(&member.key, 60);
+                let message = format!("`{shown}` is kept but means nothing here");
                 let finding = Finding::warning(Code::SpecParse, join(at, &member.key), message)
                     .fix(format!("did you mean `{name}`?"));
                 self.findings
