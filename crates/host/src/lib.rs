@@ -5,3 +5,4 @@
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
 pub mod ask;
+pub mod files;
