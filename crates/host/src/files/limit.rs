@@ -14,9 +14,12 @@ pub const LINES_MAX: usize = 500_000;
 pub const GREP_LINES_MAX: usize = 10_000;
 /// Lines `searchInFiles` gives back, and its default.
 pub const SEARCH_LINES_MAX: usize = 1_000;
-/// A line a regular expression looks at, in bytes. The time of one look cannot
-/// be cut short, so it is bounded by this and [`PATTERN_PROGRAM_BYTES_MAX`].
+/// A line a regular expression looks at, in bytes; less for a pattern with many
+/// places, see [`PATTERN_WORK_MAX`].
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// Places of a pattern times bytes of a line. One look at a line cannot be cut
+/// short and may take as many steps, so this is what bounds its time.
+pub const PATTERN_WORK_MAX: usize = 32 * 1024 * 1024;
 /// Entries `list` gives back.
 pub const LIST_ENTRIES_MAX: usize = 10_000;
 /// Entries `find` gives back.

@@ -15,6 +15,8 @@
 //!   alternatives the leftmost is taken, as everywhere.
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Hir, HirKind};
 
 use crate::files::limit;
 
@@ -39,18 +41,63 @@ impl Case {
     }
 }
 
-/// A regular expression.
-pub(crate) fn expression(raw_pattern: &str, case: Case) -> Result<Regex, PatternError> {
-    if raw_pattern.len() > limit::PATTERN_BYTES_MAX {
-        return Err(PatternError("the pattern is too long".to_owned()));
+/// A regular expression, and how long a line it may look at.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    pub(crate) regex: Regex,
+    line_bytes_max: usize,
+}
+
+impl Expression {
+    /// Compiles a pattern.
+    pub(crate) fn new(raw_pattern: &str, case: Case) -> Result<Expression, PatternError> {
+        if raw_pattern.len() > limit::PATTERN_BYTES_MAX {
+            return Err(PatternError("the pattern is too long".to_owned()));
+        }
+        let regex = RegexBuilder::new(raw_pattern)
+            .case_insensitive(matches!(case, Case::Insensitive))
+            .size_limit(limit::PATTERN_PROGRAM_BYTES_MAX)
+            .dfa_size_limit(limit::PATTERN_PROGRAM_BYTES_MAX)
+            .nest_limit(limit::PATTERN_DEPTH_MAX)
+            .build()
+            .map_err(|error| PatternError(sentence(&error)))?;
+        let mut parser = ParserBuilder::new()
+            .nest_limit(limit::PATTERN_DEPTH_MAX)
+            .build();
+        let parsed = parser.parse(raw_pattern);
+        let parsed = parsed.map_err(|_| PatternError("the pattern cannot be read".to_owned()))?;
+        let line_bytes_max = limit::PATTERN_WORK_MAX / place_count(&parsed).max(1);
+        Ok(Expression {
+            regex,
+            line_bytes_max: line_bytes_max.min(limit::LINE_BYTES_MAX),
+        })
     }
-    RegexBuilder::new(raw_pattern)
-        .case_insensitive(matches!(case, Case::Insensitive))
-        .size_limit(limit::PATTERN_PROGRAM_BYTES_MAX)
-        .dfa_size_limit(limit::PATTERN_PROGRAM_BYTES_MAX)
-        .nest_limit(limit::PATTERN_DEPTH_MAX)
-        .build()
-        .map_err(|error| PatternError(sentence(&error)))
+
+    /// Whether it would look at a line of this length.
+    // Attack: `[ab]*a[ab]{4000}c` is linear in the text, with a factor of
+    // thousands; on a line of a megabyte that is a minute.
+    pub(crate) fn takes(&self, line: &str) -> bool {
+        line.len() <= self.line_bytes_max
+    }
+}
+
+/// How many places of a pattern a search may have to keep in mind at once, with
+/// each repetition written out.
+fn place_count(pattern: &Hir) -> usize {
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1));
+            let times = usize::try_from(times).unwrap_or(usize::MAX);
+            place_count(&repetition.sub).saturating_mul(times.max(1))
+        }
+        HirKind::Capture(capture) => place_count(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            let counts = parts.iter().map(place_count);
+            counts.fold(0, usize::saturating_add)
+        }
+    }
 }
 
 /// A glob on one name: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a
@@ -147,6 +194,23 @@ fn sentence(error: &regex::Error) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_more_places_the_shorter_the_line() {
+        let line_bytes_max = |raw_pattern: &str| {
+            let expression = Expression::new(raw_pattern, Case::Sensitive).unwrap();
+            expression.line_bytes_max
+        };
+        assert_eq!(
+            line_bytes_max(r"\b\w+@\w+\.\w{2,}\b"),
+            limit::LINE_BYTES_MAX
+        );
+        assert_eq!(line_bytes_max("[ab]{4000}"), limit::PATTERN_WORK_MAX / 4000);
+        assert_eq!(
+            line_bytes_max("(?:a{20}|b{5,}){40}"),
+            limit::PATTERN_WORK_MAX / 1040
+        );
+    }
+
     #[track_caller]
     fn check(raw_glob: &str, matching: &[&str], others: &[&str]) {
         let glob = glob(raw_glob).unwrap();
@@ -192,7 +256,7 @@ mod tests {
             "[^]",
             "(?:a{1000}){1000}",
         ] {
-            let error = expression(raw_pattern, Case::Sensitive).unwrap_err();
+            let error = Expression::new(raw_pattern, Case::Sensitive).unwrap_err();
             assert!(
                 !error.0.is_empty() && !error.0.contains('\n'),
                 "{}",

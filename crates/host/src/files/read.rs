@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::io;
 
 use cap_std::fs::MetadataExt as _;
-use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::files::Files;
@@ -15,7 +14,7 @@ use crate::files::argument::{self, Arguments, Options};
 use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
-use crate::files::pattern::{Case, PatternError, expression};
+use crate::files::pattern::{Case, Expression, PatternError};
 use crate::files::refusal::{Purpose, Refusal};
 
 const TOO_MANY_LINES: &str = "too-many-lines";
@@ -102,7 +101,7 @@ pub(crate) fn grep(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
     };
     let options = arguments.options(2)?;
     let case = Case::from_flag(options.flag("caseInsensitive"));
-    let pattern = expression(&raw_pattern, case).map_err(|PatternError(what)| {
+    let pattern = Expression::new(&raw_pattern, case).map_err(|PatternError(what)| {
         Refusal::invalid("grep-invalid-pattern", format!("invalid pattern: {what}"))
     })?;
     let lines_max = options.bound("limit", limit::GREP_LINES_MAX)?;
@@ -111,11 +110,10 @@ pub(crate) fn grep(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
     let mut items = Items::new(lines_max, TOO_MANY_LINES);
     for (index, line) in lines(&text).enumerate() {
         files.in_time_at(index, line)?;
-        if line.len() > limit::LINE_BYTES_MAX {
-            let message = format!("line {} is too long to search", index + 1);
-            return Err(Refusal::runtime("line-too-long", message));
+        if !pattern.takes(line) {
+            return Err(line_too_long(index));
         }
-        if !pattern.is_match(line) {
+        if !pattern.regex.is_match(line) {
             continue;
         }
         match is_numbered {
@@ -160,11 +158,7 @@ pub(crate) fn cut(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refus
     let mut items = Items::new(limit::LINES_MAX, TOO_MANY_LINES);
     for (index, line) in lines(&text).enumerate() {
         files.in_time_at(index, line)?;
-        if delimiter.is_expression() && line.len() > limit::LINE_BYTES_MAX {
-            let message = format!("line {} is too long to cut by a pattern", index + 1);
-            return Err(Refusal::runtime("line-too-long", message));
-        }
-        let parts = delimiter.parts(line, field_max);
+        let parts = delimiter.parts(files, index, line, field_max)?;
         let chosen = fields
             .iter()
             .map(|field| parts.get(field.saturating_sub(1)).copied().unwrap_or(""));
@@ -227,7 +221,7 @@ pub(crate) fn sort(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 /// What `cut` cuts at.
 enum Delimiter<'a> {
     Text(Cow<'a, str>),
-    Expression(Regex),
+    Expression(Expression),
 }
 
 impl<'a> Delimiter<'a> {
@@ -250,7 +244,7 @@ impl<'a> Delimiter<'a> {
             _ => None,
         };
         match raw_pattern {
-            Some(raw_pattern) => expression(&raw_pattern, Case::Sensitive)
+            Some(raw_pattern) => Expression::new(&raw_pattern, Case::Sensitive)
                 .map(Delimiter::Expression)
                 .map_err(|PatternError(what)| invalid(&what)),
             None => Ok(Delimiter::Text(delimiter)),
@@ -258,15 +252,27 @@ impl<'a> Delimiter<'a> {
     }
 
     /// The first parts of a line, as many as are wanted.
-    fn parts<'line>(&self, line: &'line str, count: usize) -> Vec<&'line str> {
-        match self {
-            Delimiter::Text(text) => line.split(text.as_ref()).take(count).collect(),
-            Delimiter::Expression(expression) => expression.split(line).take(count).collect(),
+    fn parts<'line>(
+        &self,
+        files: &Files,
+        index: usize,
+        line: &'line str,
+        count: usize,
+    ) -> Result<Vec<&'line str>, Refusal> {
+        let expression = match self {
+            Delimiter::Text(text) => return Ok(line.split(text.as_ref()).take(count).collect()),
+            Delimiter::Expression(expression) => expression,
+        };
+        if !expression.takes(line) {
+            return Err(line_too_long(index));
         }
-    }
-
-    fn is_expression(&self) -> bool {
-        matches!(self, Delimiter::Expression(_))
+        let mut parts = Vec::new();
+        for part in expression.regex.split(line).take(count) {
+            // Each part may need a look at all of the rest.
+            files.in_time_at(parts.len(), line)?;
+            parts.push(part);
+        }
+        Ok(parts)
     }
 
     fn glue(&self) -> &str {
@@ -305,6 +311,11 @@ fn fields(options: Options<'_>) -> Result<Vec<usize>, Refusal> {
 fn text(files: &Files, arguments: Arguments<'_>, index: usize) -> Result<String, Refusal> {
     files.in_time()?;
     open::text(&files.roots.readable(arguments.raw_path(index)?)?)
+}
+
+fn line_too_long(index: usize) -> Refusal {
+    let message = format!("line {} is too long for the pattern", index + 1);
+    Refusal::runtime("line-too-long", message)
 }
 
 /// A position among lines: negative from the end, never outside.

@@ -16,7 +16,7 @@ use crate::files::argument::{Arguments, Options};
 use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
-use crate::files::pattern::{Case, PatternError, expression, glob};
+use crate::files::pattern::{Case, Expression, PatternError, glob};
 use crate::files::refusal::{Purpose, Refusal, leads_out};
 use crate::files::root::Place;
 
@@ -41,7 +41,8 @@ pub(crate) fn find(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 }
 
 /// `searchInFiles(dir, glob, pattern, {caseInsensitive, maxDepth, limit}?)`.
-/// Files that cannot be read, are too large or are not UTF-8 are skipped.
+/// Files that cannot be read, are too large or are not UTF-8 are skipped, and so
+/// are lines too long for the pattern.
 pub(crate) fn search_in_files(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
     let raw_pattern = arguments.text(2)?.filter(|pattern| !pattern.is_empty());
     let Some(raw_pattern) = raw_pattern else {
@@ -54,7 +55,7 @@ pub(crate) fn search_in_files(files: &Files, arguments: Arguments<'_>) -> Result
     let glob = glob_argument(arguments, "search-invalid-glob")?;
     let options = arguments.options(3)?;
     let case = Case::from_flag(options.flag("caseInsensitive"));
-    let pattern = expression(&raw_pattern, case).map_err(|PatternError(what)| {
+    let pattern = Expression::new(&raw_pattern, case).map_err(|PatternError(what)| {
         Refusal::invalid("search-invalid-pattern", format!("invalid pattern: {what}"))
     })?;
     let start = start(&place, "search-not-a-directory")?;
@@ -85,13 +86,13 @@ fn search(
     files: &Files,
     text: &str,
     file: &str,
-    pattern: &Regex,
+    pattern: &Expression,
     items: &mut Items,
     lines_max: usize,
 ) -> Result<Next, Refusal> {
     for (index, line) in lines(text).enumerate() {
         files.in_time_at(index, line)?;
-        if line.len() <= limit::LINE_BYTES_MAX && pattern.is_match(line) {
+        if pattern.takes(line) && pattern.regex.is_match(line) {
             let found = json!({ "file": file, "line": index + 1, "text": line });
             items.push(found, file.len() + line.len())?;
         }
