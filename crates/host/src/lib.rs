@@ -5,3 +5,8 @@
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
 pub mod ask;
+pub mod crypto;
+pub mod data;
+pub mod intl;
+pub mod parser;
+pub mod url;
