@@ -6,3 +6,8 @@
 
 pub mod ask;
 pub mod files;
+pub mod crypto;
+pub mod data;
+pub mod intl;
+pub mod parser;
+pub mod url;

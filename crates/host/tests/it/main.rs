@@ -1,13 +1,19 @@
 //! The powers from outside, one module for each and for its attacks.
 #![expect(
     clippy::unwrap_used,
-    clippy::indexing_slicing,
+    clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test that cannot go on should stop"
 )]
 
+mod crypto;
+mod face;
 mod files;
 mod files_fault;
 mod files_oracle;
 mod files_race;
+mod intl;
+mod parser;
 mod scratch;
+mod url;
