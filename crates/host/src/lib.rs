@@ -4,4 +4,7 @@
 //! call. A power takes and gives plain data ([`Ask`], [`Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
+pub mod address;
 pub mod ask;
+
+pub use ask::{Answer, Ask, Fault, FaultKind};
