@@ -6,5 +6,6 @@
 
 pub mod address;
 pub mod ask;
+pub mod fetch;
 
 pub use ask::{Answer, Ask, Fault, FaultKind};

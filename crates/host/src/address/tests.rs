@@ -3,6 +3,7 @@
 //! The second opinion shares nothing with the first: it writes an address out in
 //! bits, compares strings, and looks through a list of prefixes as the registries
 //! print them, longest first.
+#![expect(clippy::string_slice, reason = "only of zeros and ones")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
