@@ -20,8 +20,9 @@ mod tls;
 mod window;
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hyper::StatusCode;
 use hyper::header::LOCATION;
 use model::grant::NetworkGrant;
 use model::mask::Masker;
@@ -119,20 +120,24 @@ impl Fetch {
 
     /// One `fetch(url, init)`. Never waits longer than the limits say.
     pub async fn run(&self, ask: Ask) -> Fetched {
-        let mut events = Vec::new();
-        let outcome = self.follow(&ask, &mut events).await;
+        let mut kept = Kept {
+            fetch: self,
+            events: Vec::new(),
+        };
+        let outcome = self.follow(&ask, &mut kept.events).await;
+        let events = std::mem::take(&mut kept.events);
         Fetched { outcome, events }
     }
 
-    /// Requests that were under way when their [`Fetch::run`] was dropped. They
-    /// may have reached their host, so they belong in the record too.
+    /// The hops of every [`Fetch::run`] that was dropped before its end. They may
+    /// have reached their hosts, so they belong in the record too.
     pub fn take_abandoned(&self) -> Vec<FetchEvent> {
-        std::mem::take(
-            &mut *self
-                .abandoned
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut *self.abandoned())
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<FetchEvent>> {
+        let locked = self.abandoned.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn follow(&self, ask: &Ask, events: &mut Vec<FetchEvent>) -> Result<Answer, Fault> {
@@ -141,62 +146,35 @@ impl Fetch {
         let arguments = Arguments::from_ask(ask, limits)?;
         let first = Target::parse(arguments.raw_url, None)
             .and_then(|target| arguments.request(target, &ask.bytes, limits));
-        let mut request = match first {
-            Ok(request) => request,
-            Err(fault) => {
-                events.push(FetchEvent {
-                    method: arguments.raw_method(),
-                    refusal: Some(fault.reason),
-                    ..FetchEvent::default()
-                });
-                return Err(fault);
-            }
-        };
+        let mut request = first.inspect_err(|fault| {
+            events.push(refused(arguments.raw_method(), None, fault));
+        })?;
         let waiting = deadline.wait(limits.whole, "waiting for its turn", self.places.acquire());
         let _place = waiting.await?;
-        // Invariant 11: at most so many hops, and one more to find out.
-        for hop in 0..=limits.redirect_count_max {
+        let mut redirect_count = 0;
+        loop {
             let mut record = Record::open(self, &request);
             let ended = self.hop(&request, arguments.window(), deadline, &mut record.event);
             let ended = ended.await;
             events.push(record.close(ended.as_ref().err()));
-            let (status, to) = match ended? {
+            let (status, raw_location) = match ended? {
                 Hop::Answer(answer) => return Ok(answer),
-                Hop::Redirect {
-                    status,
-                    raw_location,
-                } => {
-                    let to = Target::parse(&raw_location, Some(&request.target.url));
-                    (status, self.on_record(to, &request, events)?)
-                }
+                Hop::Redirect(status, raw_location) => (status, raw_location),
             };
-            if hop == limits.redirect_count_max {
-                break;
+            // A place nobody can go to is a refused hop as well.
+            let to = Target::parse(&raw_location, Some(&request.target.url));
+            let method = || request.method.to_string();
+            let to = to.inspect_err(|fault| events.push(refused(method(), None, fault)))?;
+            if redirect_count == limits.redirect_count_max {
+                let host = &to.host;
+                let rule = format!("more than {redirect_count} redirects, the last to {host}");
+                let fault = denied("too-many-redirects", rule);
+                events.push(refused(method(), Some(&to), &fault));
+                return Err(fault);
             }
+            redirect_count += 1;
             request = request.redirected(status, to, &self.settings.secrets);
         }
-        let count = limits.redirect_count_max;
-        let rule = format!(
-            "more than {count} redirects, the last from {}",
-            request.target.host
-        );
-        Err(denied("too-many-redirects", rule))
-    }
-
-    /// A `Location` nobody can go to is a refused hop as well.
-    fn on_record(
-        &self,
-        to: Result<Target, Fault>,
-        from: &Request,
-        events: &mut Vec<FetchEvent>,
-    ) -> Result<Target, Fault> {
-        to.inspect_err(|fault| {
-            events.push(FetchEvent {
-                method: from.method.to_string(),
-                refusal: Some(fault.reason),
-                ..FetchEvent::default()
-            });
-        })
     }
 
     async fn hop(
@@ -211,11 +189,7 @@ impl Fetch {
         let addresses = self.addresses(&request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
         if let Some(raw_location) = location(&reply) {
-            let status = reply.status;
-            return Ok(Hop::Redirect {
-                status,
-                raw_location,
-            });
+            return Ok(Hop::Redirect(reply.status, raw_location));
         }
         let (status, headers) = (reply.status, reply.headers.clone());
         let host = request.target.host.to_string();
@@ -276,10 +250,18 @@ impl Fetch {
 /// How one hop ends when nothing goes wrong.
 enum Hop {
     Answer(Answer),
-    Redirect {
-        status: hyper::StatusCode,
-        raw_location: String,
-    },
+    Redirect(StatusCode, String),
+}
+
+/// The event of a hop that was refused before it began.
+fn refused(method: String, to: Option<&Target>, fault: &Fault) -> FetchEvent {
+    FetchEvent {
+        method,
+        host: to.map_or_else(String::new, |to| to.host.to_string()),
+        port: to.map(|to| to.port),
+        refusal: Some(fault.reason),
+        ..FetchEvent::default()
+    }
 }
 
 /// Where the reply sends us; nothing if it is the answer. A redirect without a
@@ -330,12 +312,21 @@ impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.is_closed {
             let event = self.finished(Some("interrupted"));
-            let mut abandoned = self
-                .fetch
-                .abandoned
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            abandoned.push(event);
+            self.fetch.abandoned().push(event);
         }
+    }
+}
+
+/// The events of a call that has not ended. Dropped with some left, they are
+/// abandoned: before the one that was under way, which was dropped first.
+struct Kept<'a> {
+    fetch: &'a Fetch,
+    events: Vec<FetchEvent>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        let events = std::mem::take(&mut self.events);
+        self.fetch.abandoned().splice(0..0, events);
     }
 }

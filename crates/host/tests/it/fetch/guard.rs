@@ -7,7 +7,7 @@ use model::grant::NetworkGrant;
 use model::mask::Masker;
 use serde_json::json;
 
-use crate::lab::{Lab, reply};
+use crate::lab::{Ending, Lab, raw, redirect, reply};
 use crate::world::{PUBLIC, World};
 
 const GUARD: &str = include_str!("../../../../../cases/host/fetch/guard.txt");
@@ -180,24 +180,31 @@ fn blocked_means_there_is_no_fetch() {
 /// A call that is cut off may have reached its host.
 #[tokio::test]
 async fn a_dropped_request_is_on_record() {
-    let world = World::new("open").hanging().dns("example.com", PUBLIC);
+    let lab = Lab::start(|seen| match seen.path() {
+        "/" => redirect(302, "/hold"),
+        _ => raw("", Ending::Hold),
+    })
+    .await;
+    let world = World::new("open").lab(&lab).dns("example.com", PUBLIC);
     let fetch = world.fetch();
     let ask = Ask {
         arguments: json!({"url": "http://example.com/"}),
         bytes: Vec::new(),
     };
     let mut running = Box::pin(fetch.run(ask));
-    tokio::select! {
-        biased;
-        _ = &mut running => panic!("it cannot end"),
-        () = tokio::task::yield_now() => {}
+    while lab.seen().len() < 2 {
+        tokio::select! {
+            biased;
+            _ = &mut running => panic!("it cannot end"),
+            () = tokio::task::yield_now() => {}
+        }
     }
     drop(running);
     let events = fetch.take_abandoned();
-    assert_eq!(events.len(), 1);
-    assert_eq!(
-        (events[0].host.as_str(), events[0].refusal),
-        ("example.com", Some("interrupted"))
-    );
+    let summary: Vec<_> = events
+        .iter()
+        .map(|event| (event.status, event.refusal))
+        .collect();
+    assert_eq!(summary, [(Some(302), None), (None, Some("interrupted"))]);
     assert!(fetch.take_abandoned().is_empty());
 }

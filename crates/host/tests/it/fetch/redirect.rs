@@ -116,7 +116,8 @@ async fn five_redirects_are_followed_and_a_sixth_is_not() {
     assert_eq!(five.events.len(), 6);
     let six = chain(6).await;
     assert_eq!(six.outcome.unwrap_err().reason, "too-many-redirects");
-    assert_eq!(six.events.len(), 6);
+    assert_eq!(six.events.len(), 7);
+    assert_eq!(six.events[6].refusal, Some("too-many-redirects"));
 }
 
 #[tokio::test]

@@ -1,7 +1,13 @@
 //! What goes out and what comes back when all is well, and asks that make no
 //! sense.
 
-use host::FaultKind;
+use std::sync::Arc;
+
+use host::fetch::{Fetch, FetchSettings};
+use host::{Ask, FaultKind};
+use model::grant::NetworkGrant;
+use model::host_pattern::HostPattern;
+use model::mask::Masker;
 use serde_json::{Value, json};
 
 use crate::lab::{Ending, Lab, raw, reply};
@@ -259,4 +265,44 @@ async fn a_reply_that_is_none_is_an_io_fault() {
         let world = World::new("127.0.0.1").lab(&lab);
         assert_eq!(world.reason("http://127.0.0.1/").await, "io");
     }
+}
+
+/// Everything else here goes through a wire of the tests; this goes through TCP.
+#[tokio::test]
+async fn the_connector_of_the_product_connects() {
+    let lab = Lab::start(|_| reply("200 OK", "real")).await;
+    let secrets = Arc::new(Masker::new([]).unwrap());
+    let settings = FetchSettings::new(super::tls::nobody(), secrets);
+    let grant = NetworkGrant::Allowlist(vec![HostPattern::parse("127.0.0.1").unwrap()]);
+    let fetch = Fetch::from_grant(&grant, settings).unwrap();
+    let ask = Ask {
+        arguments: json!({"url": format!("http://{}/", lab.address)}),
+        bytes: Vec::new(),
+    };
+    let ran = fetch.run(ask).await;
+    assert_eq!(ran.outcome.unwrap().bytes, b"real");
+    assert_eq!(ran.events[0].address, Some(lab.address.ip()));
+    assert_eq!(ran.events[0].port, Some(lab.address.port()));
+}
+
+/// More than may run at once take turns; none is lost.
+#[tokio::test]
+async fn many_at_once_take_turns() {
+    let (world, lab) = world().await;
+    let world = world.limits(|limits| limits.concurrent_max = 2);
+    let fetch = world.fetch();
+    let ask = || Ask {
+        arguments: json!({"url": "http://127.0.0.1/"}),
+        bytes: Vec::new(),
+    };
+    let (a, b, c, d) = tokio::join!(
+        fetch.run(ask()),
+        fetch.run(ask()),
+        fetch.run(ask()),
+        fetch.run(ask())
+    );
+    for ran in [a, b, c, d] {
+        assert_eq!(ran.outcome.unwrap().bytes, b"0123456789");
+    }
+    assert_eq!(lab.seen().len(), 4);
 }

@@ -9,7 +9,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::lab::{Lab, Seen, reply};
+use crate::lab::{Lab, Seen, redirect, reply};
 use crate::world::{PUBLIC, World};
 
 /// An authority, and what it can sign.
@@ -124,6 +124,38 @@ async fn http2_is_spoken_where_offered() {
     assert_eq!(answer.value["status"], 200);
     assert_eq!(answer.value["contentType"], "text/plain");
     assert_eq!(lab.seen()[0].line, "GET https://api.example.com/x?y HTTP/2");
+}
+
+/// The bounds hold whatever carries the body.
+#[tokio::test]
+async fn http2_bodies_and_redirects_are_bounded_too() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor("api.example.com", &["h2"]);
+    let lab = Lab::start_tls(acceptor, |seen| match seen.path() {
+        path if path.ends_with("/large") => reply("200 OK", vec![b'a'; 100_001]),
+        path if path.ends_with("/fits") => reply("200 OK", vec![b'a'; 100_000]),
+        path if path.ends_with("/head") => {
+            reply(&format!("200 OK\r\nx: {}", "a".repeat(70_000)), "")
+        }
+        _ => redirect(302, "http://169.254.169.254/latest/"),
+    })
+    .await;
+    let mut world = World::new("strict")
+        .lab(&lab)
+        .dns("api.example.com", PUBLIC)
+        .limits(|limits| limits.body_bytes_max = 100_000);
+    world.tls = Tls::only(&authority.pem).unwrap();
+    let answer = world.get("https://api.example.com/fits").await.unwrap();
+    assert_eq!(answer.bytes.len(), 100_000);
+    for (path, reason) in [
+        ("large", "response-body-too-large"),
+        ("head", "io"),
+        ("away", "literal-private-ip"),
+    ] {
+        let url = format!("https://api.example.com/{path}");
+        assert_eq!(world.reason(&url).await, reason);
+    }
+    assert!(lab.seen().iter().all(|seen| seen.line.ends_with("HTTP/2")));
 }
 
 #[tokio::test]
