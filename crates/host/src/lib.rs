@@ -4,10 +4,14 @@
 //! call. A power takes and gives plain data ([`Ask`], [`Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
+pub mod address;
 pub mod ask;
-pub mod files;
 pub mod crypto;
 pub mod data;
+pub mod fetch;
+pub mod files;
 pub mod intl;
 pub mod parser;
 pub mod url;
+
+pub use ask::{Answer, Ask, Fault, FaultKind};
