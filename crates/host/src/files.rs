@@ -6,8 +6,9 @@
 //! the kernel has it), so neither a link, nor `..`, nor a name swapped in the
 //! middle leads out. Links inside a root that stay inside are followed for
 //! reading; absolute links are not, even if they point back inside. Nothing is
-//! written through a link, and no file is ever changed in place: see
-//! [`replace`](self) for what that means to a file with two names.
+//! written through a link, and no file is ever changed in place: content goes to
+//! a temporary file that is renamed over the name, so of a file with two names
+//! the other, which may lie outside, keeps its content.
 //!
 //! Unlike the reference, the user's home is not readable by default: the read
 //! roots are the workspace and what the operator adds.

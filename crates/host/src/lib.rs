@@ -1,7 +1,7 @@
 //! The powers of tool code: fetch, files, parsers, crypto, time zones.
 //!
 //! Each power is a handle made from a grant; without one there is nothing to
-//! call. A power takes and gives plain data ([`Ask`], [`Answer`]) and knows
+//! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
 pub mod address;

@@ -15,7 +15,7 @@ use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
 use crate::files::pattern::{Case, Expression, PatternError};
-use crate::files::refusal::{Purpose, Refusal};
+use crate::files::refusal::{Purpose, Refusal, shown};
 
 const TOO_MANY_LINES: &str = "too-many-lines";
 const TAB: &str = "\t";
@@ -38,7 +38,7 @@ pub(crate) fn list(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
             return Ok(Done::plain(Vec::<Value>::new()));
         }
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            let message = format!("not a folder: {}", place.display);
+            let message = format!("not a folder: {}", shown(&place.display));
             return Err(Refusal::invalid("not-a-directory", message));
         }
         Err(error) => return Err(refusal(&error)),

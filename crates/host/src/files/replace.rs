@@ -17,7 +17,7 @@ use cap_std::fs::{
 };
 
 use crate::files::limit;
-use crate::files::refusal::{Purpose, Refusal};
+use crate::files::refusal::{Purpose, Refusal, shown};
 use crate::files::root::Place;
 
 /// Reading, writing and running for owner, group and others; never more.
@@ -85,7 +85,7 @@ impl<'a> Target<'a> {
             Err(error) => return Err(refusal(&error)),
         };
         if existing.as_ref().is_some_and(Metadata::is_symlink) {
-            let message = format!("write through a symbolic link: {}", place.display);
+            let message = format!("write through a symbolic link: {}", shown(&place.display));
             return Err(Refusal::security("write-through-symlink", message));
         }
         Ok(Some(Target {

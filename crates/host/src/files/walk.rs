@@ -17,7 +17,7 @@ use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
 use crate::files::pattern::{Case, Expression, PatternError, glob};
-use crate::files::refusal::{Purpose, Refusal, leads_out};
+use crate::files::refusal::{Purpose, Refusal, leads_out, shown};
 use crate::files::root::Place;
 
 /// `find(dir = '.', glob = '*', {maxDepth, type}?)`: by name, a folder before
@@ -231,7 +231,7 @@ fn start(place: &Place<'_>, reason: &'static str) -> Result<Dir, Refusal> {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         );
         match is_missing && !leads_out(&error) {
-            true => Refusal::invalid(reason, format!("not a folder: {}", place.display)),
+            true => Refusal::invalid(reason, format!("not a folder: {}", shown(&place.display))),
             false => Refusal::io(Purpose::Read, &place.display, &error),
         }
     })

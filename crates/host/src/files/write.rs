@@ -11,7 +11,7 @@ use crate::files::answer::Done;
 use crate::files::argument::Arguments;
 use crate::files::limit;
 use crate::files::open::{self, OpenError};
-use crate::files::refusal::{Purpose, Refusal};
+use crate::files::refusal::{Purpose, Refusal, shown};
 use crate::files::replace::{Parents, Target, hold};
 use crate::files::root::Place;
 
@@ -64,7 +64,7 @@ pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done,
     };
     let replaces_all = arguments.flag(3);
     let missing = || {
-        let message = format!("no such file: {}", place.display);
+        let message = format!("no such file: {}", shown(&place.display));
         Refusal::invalid("edit-file-missing", message)
     };
     files.in_time()?;
@@ -114,7 +114,7 @@ pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
             return Err(Refusal::io(Purpose::Read, &from.display, &error));
         }
         Err(OpenError::Io(_) | OpenError::Folder | OpenError::NotRegular) => {
-            let message = format!("not a regular file: {}", from.display);
+            let message = format!("not a regular file: {}", shown(&from.display));
             return Err(Refusal::invalid("copy-source-not-file", message));
         }
     };
@@ -133,13 +133,16 @@ pub(crate) fn move_entry(files: &Files, arguments: Arguments<'_>) -> Result<Done
         return Err(Refusal::escape(Purpose::Write, &from.display));
     }
     if to.relative != from.relative && to.relative.starts_with(&from.relative) {
-        let message = format!("a folder cannot be moved into itself: {}", to.display);
+        let message = format!(
+            "a folder cannot be moved into itself: {}",
+            shown(&to.display)
+        );
         return Err(Refusal::runtime("io", message));
     }
     files.in_time()?;
     let _held = hold(&[&from.absolute, &to.absolute]);
     let missing = || {
-        let message = format!("no such file or folder: {}", from.display);
+        let message = format!("no such file or folder: {}", shown(&from.display));
         Refusal::invalid("move-source-missing", message)
     };
     let source = Target::open(&from, Parents::Expect)?.ok_or_else(missing)?;
@@ -157,7 +160,7 @@ pub(crate) fn move_entry(files: &Files, arguments: Arguments<'_>) -> Result<Done
 pub(crate) fn delete(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let is_folder = || {
-        let message = format!("is a folder: {}", place.display);
+        let message = format!("is a folder: {}", shown(&place.display));
         Refusal::invalid("delete-is-directory", message)
     };
     if place.is_root() {
@@ -192,7 +195,7 @@ pub(crate) fn delete_dir(files: &Files, arguments: Arguments<'_>) -> Result<Done
         None => return Ok(Done::plain(0)),
         Some(metadata) if metadata.is_dir() => {}
         Some(_) => {
-            let message = format!("not a folder: {}", place.display);
+            let message = format!("not a folder: {}", shown(&place.display));
             return Err(Refusal::invalid("deletedir-not-a-directory", message));
         }
     }

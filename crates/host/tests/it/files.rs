@@ -505,18 +505,13 @@ fn new_files_keep_the_mode_of_the_old_but_never_its_special_bits() {
 #[test]
 fn calls_at_the_same_time_lose_nothing() {
     let scratch = Scratch::new("together");
+    // Two handles, each shared by two threads.
+    let handles = [scratch.files(), scratch.files()];
     std::thread::scope(|scope| {
-        for name in ["a", "b", "c", "d"] {
-            let scratch = &scratch;
+        for (name, files) in ["a", "b", "c", "d"].iter().zip(handles.iter().cycle()) {
             scope.spawn(move || {
-                let files = scratch.files();
                 for _ in 0..25 {
-                    call(
-                        &files,
-                        "appendText",
-                        json!(["log.txt", format!("{name}\n")]),
-                    )
-                    .unwrap();
+                    call(files, "appendText", json!(["log.txt", format!("{name}\n")])).unwrap();
                 }
             });
         }

@@ -59,14 +59,12 @@ const WRITES: &[(&str, &str)] = &[
 
 #[test]
 fn names_swapped_under_every_reading_function() {
-    let counts = race("race-read", READS);
-    assert!(counts.rounds > 2_000, "{counts:?}");
+    race("race-read", READS, 10_000);
 }
 
 #[test]
 fn names_swapped_under_every_writing_function() {
-    let counts = race("race-write", WRITES);
-    assert!(counts.rounds > 500, "{counts:?}");
+    race("race-write", WRITES, 3_000);
 }
 
 #[derive(Debug)]
@@ -78,7 +76,7 @@ struct Counts {
 }
 
 #[expect(clippy::print_stdout, reason = "shown with --nocapture")]
-fn race(name: &str, calls: &[(&str, &str)]) -> Counts {
+fn race(name: &str, calls: &[(&str, &str)], rounds_least: u64) {
     let scratch = Scratch::new(name);
     fs::write(
         scratch.path.join("outside/only-outside.txt"),
@@ -96,12 +94,11 @@ fn race(name: &str, calls: &[(&str, &str)]) -> Counts {
         .collect();
     let is_over = AtomicBool::new(false);
     let swaps = AtomicU64::new(0);
-    let seconds = if std::env::var_os("SLOW_TESTS").is_some() {
-        60
-    } else {
-        3
+    let rounds_least = match std::env::var_os("SLOW_TESTS") {
+        Some(_) => rounds_least * 30,
+        None => rounds_least,
     };
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = Instant::now() + Duration::from_secs(600);
     let mut counts = Counts {
         rounds: 0,
         swaps: 0,
@@ -117,8 +114,13 @@ fn race(name: &str, calls: &[(&str, &str)]) -> Counts {
                 swaps.fetch_add(swap(&workspace, turn), Ordering::Relaxed);
             }
         });
+        let _over = Over(&is_over);
         let files = scratch.files();
-        while Instant::now() < end {
+        // Enough rounds, and enough of them on either side of a swap.
+        let is_enough = |counts: &Counts| {
+            counts.rounds >= rounds_least && counts.answered > 50 && counts.refused > 50
+        };
+        while !is_enough(&counts) && Instant::now() < end {
             for (function, arguments) in &calls {
                 match call(&files, function, arguments.clone()) {
                     Ok(answer) => {
@@ -136,14 +138,22 @@ fn race(name: &str, calls: &[(&str, &str)]) -> Counts {
             }
             drop(files.take_events());
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     counts.swaps = swaps.into_inner();
     assert_eq!(scratch.outside(), outside, "{name} changed what is outside");
     // Else nothing was raced.
+    assert!(counts.rounds >= rounds_least, "{counts:?}");
     assert!(counts.answered > 50 && counts.refused > 50, "{counts:?}");
     println!("{name}: {counts:?}");
-    counts
+}
+
+/// Ends the swapping, also when a check fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[track_caller]
