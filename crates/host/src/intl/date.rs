@@ -483,18 +483,22 @@ fn field_text(
             ("fractionalSecond", digits.chars().take(count).collect())
         }
         Field::Zone => {
-            let style = resolved.time_style.as_deref().map(|style| match style {
-                "full" => Width::Long,
-                _ => Width::Short,
-            });
-            let asked = resolved.time_zone_name.as_deref().and_then(Width::parse);
-            let width = style.or(asked).unwrap_or(Width::Short);
+            let width = zone_width(resolved);
             (
                 "timeZoneName",
                 zone.called(width, moment.epoch_ms, language),
             )
         }
     }
+}
+
+fn zone_width(resolved: &Resolved) -> Width {
+    let style = resolved.time_style.as_deref().map(|style| match style {
+        "full" => Width::Long,
+        _ => Width::Short,
+    });
+    let asked = resolved.time_zone_name.as_deref().and_then(Width::parse);
+    style.or(asked).unwrap_or(Width::Short)
 }
 
 fn number(number: i64, digits: Digits) -> String {

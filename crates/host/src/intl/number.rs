@@ -394,7 +394,7 @@ impl Writer<'_> {
         let mut parts = Vec::new();
         let mut group = String::new();
         for (index, digit) in whole.chars().enumerate() {
-            if index > 0 && (whole.len() - index) % 3 == 0 {
+            if index > 0 && (whole.len() - index).is_multiple_of(3) {
                 parts.push(("integer", std::mem::take(&mut group)));
                 parts.push(("group", self.numbers.group.clone()));
             }

@@ -304,6 +304,19 @@ fn html_that_is_odd_is_still_read() {
 }
 
 #[test]
+fn trees_as_deep_as_allowed_can_be_walked() {
+    check(
+        "const doc = safety.parser.html('<div>'.repeat(500) + 'x');
+         return [doc.select('div').size(), doc.select('div div > div').size(), doc.text(), doc.body().html().length, JSON.stringify(doc).length > 10000]",
+        json!([500, 498, "x", 5501, true]),
+    );
+    check(
+        "let at = safety.parser.xml('<a>'.repeat(500) + '</a>'.repeat(500)); let depth = 0; while (at) { at = at.children[0]; depth++; } return depth",
+        json!(500),
+    );
+}
+
+#[test]
 fn xml_shapes() {
     check(
         "return safety.parser.xml('<?xml version=\"1.0\"?><r xmlns:n=\"u\" a=\"1 &lt; 2\"> t1 <n:c b=\"x\"/><!-- no --><![CDATA[<raw>]]> t2 &amp; &#65;<d>in</d></r>')",
