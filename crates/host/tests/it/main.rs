@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod bomb;
 mod crypto;
 mod face;
 mod intl;
