@@ -403,7 +403,7 @@ fn yaml_scalars_are_those_of_version_one_one() {
         &format!("return safety.parser.yaml({})", json!(text)),
         json!({ "a": 1, "b": -2.5, "c": true, "d": false, "e": null, "f": null, "g": 31, "h": 8, "i": 1000, "j": 90, "k": 1000,
             "l": "1", "m": "x\ty", "n": "2024-01-02", "o": "two\nlines\n", "p": "one line\n", "q": 5, "r": "1.5.2", "s": 12, "t": 0.5,
-            "u": "5", "v": 7, "w": 15, "y": "08" }),
+            "u": "5", "v": 7, "w": "0o17", "y": "08" }),
     );
     check(
         "const y = safety.parser.yaml('a: .inf\\nb: [-.Inf, .nan]\\nc: {d: .inf}'); return [y.a === Infinity, y.b[0] === -Infinity, Number.isNaN(y.b[1]), y.c.d === Infinity]",
