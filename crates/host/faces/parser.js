@@ -53,6 +53,25 @@
     nodesOf(parent).splice(place, 0, ...nodes);
   };
 
+  // Visits a node and all below it, in order, without recursion: a page may be
+  // deeper than the stack of a sandbox. `leave` also gets the next sibling.
+  const traverse = (root, enter, leave) => {
+    const open = [{ node: root, inner: isElement(root) ? nodesOf(root) : [], at: 0 }];
+    enter(root);
+    while (open.length) {
+      const top = open[open.length - 1];
+      if (top.at < top.inner.length) {
+        const node = top.inner[top.at++];
+        enter(node);
+        open.push({ node, inner: isElement(node) ? nodesOf(node) : [], at: 0 });
+      } else {
+        open.pop();
+        const above = open[open.length - 1];
+        if (leave) leave(top.node, above ? above.inner[above.at] : undefined);
+      }
+    }
+  };
+
   // A flat list, each node with the index of its parent, becomes a tree.
   const build = (list, root) => {
     const made = [];
@@ -99,19 +118,16 @@
   const textOf = (element) => {
     const parts = [];
     const space = () => parts.length > 0 && !ends(parts) && parts.push(' ');
-    const walk = (node) => {
-      if (!isElement(node)) return node.kind === TEXT && !DATA.has(parents.get(node)?.tag) ? addText(parts, node) : undefined;
-      if (BLOCKS.has(node.tag) || node.tag === 'br') space();
-      const inner = nodesOf(node);
-      for (let i = 0; i < inner.length; i++) {
-        walk(inner[i]);
-        const next = inner[i + 1];
-        if (!next || !isElement(inner[i]) || !BLOCKS.has(inner[i].tag)) continue;
-        const isBlock = isElement(next) && BLOCKS.has(next.tag) && !INLINE_BLOCKS.has(next.tag);
-        if (next.kind === TEXT || (isElement(next) && !isBlock)) space();
-      }
+    const enter = (node) => {
+      if (isElement(node)) { if (BLOCKS.has(node.tag) || node.tag === 'br') space(); return; }
+      if (node.kind === TEXT && !DATA.has(parents.get(node)?.tag)) addText(parts, node);
     };
-    walk(element);
+    const leave = (node, next) => {
+      if (!next || !isElement(node) || !BLOCKS.has(node.tag)) return;
+      const isBlock = isElement(next) && BLOCKS.has(next.tag) && !INLINE_BLOCKS.has(next.tag);
+      if (next.kind === TEXT || (isElement(next) && !isBlock)) space();
+    };
+    traverse(element, enter, leave);
     return trim(parts.join(''));
   };
 
@@ -124,25 +140,40 @@
     return trim(parts.join(''));
   };
 
-  const wholeTextOf = (element) => nodesOf(element)
-    .map((node) => (isElement(node) ? wholeTextOf(node) : node.kind === TEXT ? node.text : '')).join('');
+  const wholeTextOf = (element) => {
+    let all = '';
+    traverse(element, (node) => { if (node.kind === TEXT) all += node.text; });
+    return all;
+  };
 
   // -- Writing ---------------------------------------------------------------
 
   const escapeText = (raw) => raw.replace(/[&<>\u00a0]/g, (mark) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '\u00a0': '&nbsp;' })[mark]);
   const escapeAttr = (raw) => raw.replace(/[&"\u00a0]/g, (mark) => ({ '&': '&amp;', '"': '&quot;', '\u00a0': '&nbsp;' })[mark]);
 
-  const write = (node) => {
-    if (!isElement(node)) {
-      if (node.kind === COMMENT) return `<!--${node.text}-->`;
-      if (node.kind === DOCTYPE) return `<!doctype ${node.text}>`;
-      return RAW.has(parents.get(node)?.tag) ? node.text : escapeText(node.text);
-    }
-    if (node.tag.startsWith('#')) return writeInner(node);
-    const attrs = Object.entries(node.attrs).map(([name, value]) => ` ${name}="${escapeAttr(String(value))}"`).join('');
-    return VOID.has(node.tag) ? `<${node.tag}${attrs}>` : `<${node.tag}${attrs}>${writeInner(node)}</${node.tag}>`;
+  const leaf = (node) => {
+    if (node.kind === COMMENT) return `<!--${node.text}-->`;
+    if (node.kind === DOCTYPE) return `<!doctype ${node.text}>`;
+    return RAW.has(parents.get(node)?.tag) ? node.text : escapeText(node.text);
   };
-  const writeInner = (element) => nodesOf(element).map(write).join('');
+  const begin = (element) => {
+    const attrs = Object.entries(element.attrs).map(([name, value]) => ` ${name}="${escapeAttr(String(value))}"`).join('');
+    return `<${element.tag}${attrs}>`;
+  };
+  const write = (root, isInner) => {
+    const out = [];
+    const isSilent = (node) => (isInner && node === root) || node.tag.startsWith('#');
+    const enter = (node) => {
+      if (!isElement(node)) out.push(leaf(node));
+      else if (!isSilent(node)) out.push(begin(node));
+    };
+    const leave = (node) => {
+      if (isElement(node) && !isSilent(node) && !VOID.has(node.tag)) out.push(`</${node.tag}>`);
+    };
+    traverse(root, enter, leave);
+    return out.join('');
+  };
+  const writeInner = (element) => write(element, true);
 
   // -- Selectors -------------------------------------------------------------
 
@@ -335,11 +366,10 @@
   const find = (root, chains, scope) => {
     const found = new Elements();
     const start = scope && chains.some((steps) => /[+~]/.test(steps[steps.length - 1].link)) ? parents.get(root) ?? root : root;
-    const walk = (element) => {
-      if ((element !== root || !scope) && !element.tag.startsWith('#') && matches(element, chains, scope)) found.push(element);
-      for (const node of nodesOf(element)) if (isElement(node)) walk(node);
-    };
-    walk(start);
+    traverse(start, (node) => {
+      if (!isElement(node) || (node === root && scope) || node.tag.startsWith('#')) return;
+      if (matches(node, chains, scope)) found.push(node);
+    });
     return found;
   };
 
@@ -438,7 +468,7 @@
     html(raw) { return raw === undefined ? writeInner(this).trim() : this.empty().append(raw); }
     outerHtml() { return write(this); }
     toString() { return this.outerHtml(); }
-    toJSON() { return { tag: this.tag, attrs: { ...this.attrs }, text: textOf(this), children: elementsOf(this) }; }
+    toJSON() { return plainOf(this); }
     child(index) { return elementsOf(this)[index] ?? null; }
     childrenSize() { return elementsOf(this).length; }
     parent() { const above = parents.get(this); return above && above.tag !== '#fragment' ? above : null; }
@@ -468,12 +498,21 @@
   Object.defineProperty(Element.prototype, 'children', { enumerable: true });
 
   const walkFirst = (element, test) => {
-    if (test(element)) return element;
-    for (const child of elementsOf(element)) {
-      const found = walkFirst(child, test);
-      if (found) return found;
-    }
-    return null;
+    let first = null;
+    traverse(element, (node) => { if (first === null && isElement(node) && test(node)) first = node; });
+    return first;
+  };
+
+  // The tree as objects with nothing but data in them.
+  const plainOf = (root) => {
+    const made = new Map();
+    traverse(root, (node) => {
+      if (!isElement(node)) return;
+      const plain = { tag: node.tag, attrs: { ...node.attrs }, text: textOf(node), children: [] };
+      made.set(node, plain);
+      if (node !== root) made.get(parents.get(node)).children.push(plain);
+    });
+    return made.get(root);
   };
 
   const beside = (element, offset, raw) => {

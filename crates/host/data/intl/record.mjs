@@ -1,5 +1,6 @@
 // Records what Unicode's locale data says, as a JavaScript engine shows it. Needed
-// only when locales are added or that data changes; the outcome is committed.
+// only when locales are added or that data changes; the outcome is committed. The
+// data is Unicode's (CLDR), under the Unicode License v3.
 //
 //     node record.mjs      writes <locale>.json, zones.json, currencies.json here
 import { writeFileSync, readFileSync } from 'node:fs';

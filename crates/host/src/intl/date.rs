@@ -15,6 +15,9 @@ const HELPER: &str = "Intl.DateTimeFormat";
 /// The farthest moment a `Date` can hold, either way.
 const EPOCH_MS_MAX: f64 = 8.64e15;
 
+/// A pattern, in bytes; the longest recorded has far fewer.
+const PATTERN_BYTES_MAX: usize = 1_024;
+
 /// What a formatter does, as `resolvedOptions` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -104,6 +107,9 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
         .get("pattern")
         .and_then(Value::as_str)
         .unwrap_or_default();
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(type_error(HELPER, "this is no formatter"));
+    }
     let time = ask.arguments.get("time").and_then(Value::as_f64);
     let time = time.filter(|time| time.abs() <= EPOCH_MS_MAX);
     let time = time.ok_or_else(|| range(HELPER, "Invalid time value"))?;
@@ -483,18 +489,22 @@ fn field_text(
             ("fractionalSecond", digits.chars().take(count).collect())
         }
         Field::Zone => {
-            let style = resolved.time_style.as_deref().map(|style| match style {
-                "full" => Width::Long,
-                _ => Width::Short,
-            });
-            let asked = resolved.time_zone_name.as_deref().and_then(Width::parse);
-            let width = style.or(asked).unwrap_or(Width::Short);
+            let width = zone_width(resolved);
             (
                 "timeZoneName",
                 zone.called(width, moment.epoch_ms, language),
             )
         }
     }
+}
+
+fn zone_width(resolved: &Resolved) -> Width {
+    let style = resolved.time_style.as_deref().map(|style| match style {
+        "full" => Width::Long,
+        _ => Width::Short,
+    });
+    let asked = resolved.time_zone_name.as_deref().and_then(Width::parse);
+    style.or(asked).unwrap_or(Width::Short)
 }
 
 fn number(number: i64, digits: Digits) -> String {

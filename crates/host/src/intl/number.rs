@@ -56,6 +56,17 @@ struct Resolved {
     trailing_zero_display: String,
 }
 
+impl Resolved {
+    fn is_bounded(&self) -> bool {
+        let within = |count: Option<usize>, most| count.is_none_or(|count| count <= most);
+        self.minimum_integer_digits <= 21
+            && within(self.minimum_fraction_digits, 100)
+            && within(self.maximum_fraction_digits, 100)
+            && within(self.minimum_significant_digits, 21)
+            && within(self.maximum_significant_digits, 21)
+    }
+}
+
 /// Resolves `arguments.locales` and `arguments.options`.
 ///
 /// # Errors
@@ -132,6 +143,10 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
     let raw = ask.arguments.get("resolved").cloned().unwrap_or_default();
     let resolved: Resolved =
         serde_json::from_value(raw).map_err(|_| type_error(HELPER, "this is no formatter"))?;
+    // A face sends back what `resolve` gave; a broken sandbox may send anything.
+    if !resolved.is_bounded() {
+        return Err(type_error(HELPER, "this is no formatter"));
+    }
     let text = ask
         .arguments
         .get("value")
@@ -394,7 +409,7 @@ impl Writer<'_> {
         let mut parts = Vec::new();
         let mut group = String::new();
         for (index, digit) in whole.chars().enumerate() {
-            if index > 0 && (whole.len() - index) % 3 == 0 {
+            if index > 0 && (whole.len() - index).is_multiple_of(3) {
                 parts.push(("integer", std::mem::take(&mut group)));
                 parts.push(("group", self.numbers.group.clone()));
             }

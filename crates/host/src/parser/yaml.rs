@@ -359,7 +359,7 @@ fn merge(
 }
 
 /// The name of a tag of the basic set.
-fn basic<'tag>(tag: Option<&'tag Tag>, line: usize) -> Result<Option<&'tag str>, ParseError> {
+fn basic(tag: Option<&Tag>, line: usize) -> Result<Option<&str>, ParseError> {
     const NAMES: &[&str] = &[
         "str",
         "int",

@@ -1,8 +1,6 @@
 //! Runs the faces of the powers in a JavaScript engine, with the host behind
 //! them, so that a test can say what a script would see.
 
-use std::path::Path;
-
 use host::ask::{Ask, Fault};
 use host::data;
 use rquickjs::convert::List;
@@ -100,12 +98,19 @@ fn install(ctx: &Ctx<'_>) {
         };",
     )
     .unwrap();
-    for name in ["parser", "crypto", "url", "intl"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("faces/{name}.js"));
-        let source = std::fs::read_to_string(&path).unwrap();
+    for (_, source) in data::FACES {
         let script = format!("Object.assign(globalThis, (\n{source}\n)(hostCall));");
         ctx.eval::<(), _>(script).catch(ctx).unwrap();
     }
     ctx.eval::<(), _>("globalThis.safety = { parser };")
         .unwrap();
+}
+
+#[test]
+fn every_operation_is_known_and_no_other() {
+    for operation in data::OPERATIONS {
+        let answer = data::call(operation, &Ask::default(), &mut counting());
+        assert!(answer.is_some(), "{operation}");
+    }
+    assert!(data::call("fs.readText", &Ask::default(), &mut counting()).is_none());
 }

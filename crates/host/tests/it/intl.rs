@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::face::run;
+use crate::face::{call, reason, run};
 
 /// Compares every row of a recorded file, all in one engine, and lists what
 /// differs.
@@ -264,5 +264,44 @@ fn resolved_options_tell_what_is_shown() {
     check(
         "return new Intl.DateTimeFormat('en-US-u-hc-h23', { hour: 'numeric', minute: 'numeric' }).format(0)",
         json!("00:00"),
+    );
+}
+
+#[test]
+fn what_a_broken_sandbox_sends_is_refused() {
+    let number = |resolved: Value| {
+        call(
+            "intl.numberFormat",
+            json!({ "resolved": resolved, "value": "1" }),
+            &[],
+        )
+    };
+    for name in [
+        "minimumIntegerDigits",
+        "minimumFractionDigits",
+        "minimumSignificantDigits",
+    ] {
+        assert_eq!(
+            reason(number(json!({ name: 1_u64 << 60 }))),
+            "INVALID_INPUT type-error"
+        );
+    }
+    assert_eq!(reason(number(json!("x"))), "INVALID_INPUT type-error");
+    assert!(number(json!({ "locale": "en-US" })).is_ok());
+    let date = |pattern: String| {
+        let resolved = json!({ "timeZone": "UTC", "locale": "en-US" });
+        call(
+            "intl.dateFormat",
+            json!({ "resolved": resolved, "pattern": pattern, "time": 0 }),
+            &[],
+        )
+    };
+    assert_eq!(
+        reason(date("{z}".repeat(1_000_000))),
+        "INVALID_INPUT type-error"
+    );
+    assert_eq!(
+        date("{E99} {y {q}".to_owned()).unwrap().0,
+        json!([["weekday", ""], ["literal", " "]])
     );
 }

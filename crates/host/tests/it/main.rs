@@ -6,9 +6,11 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "a test that cannot go on should stop"
 )]
 
+mod bomb;
 mod crypto;
 mod face;
 mod fetch;

@@ -66,7 +66,7 @@ fn setters_follow_the_standard() {
         json!(["TypeError", "invalid-url", "http://e.org/"]),
     );
     check(
-        "const u = new URL('http://e.org'); u.origin = 'x'; return u.origin",
+        "const u = new URL('http://e.org'); try { u.origin = 'x'; } catch { } return u.origin",
         json!("http://e.org"),
     );
 }

@@ -89,7 +89,6 @@ fn integer(text: &str) -> Option<Node> {
     let (radix, body) = match clean.as_bytes() {
         [b'0', b'x', ..] => (16, clean.get(2..)?),
         [b'0', b'b', ..] => (2, clean.get(2..)?),
-        [b'0', b'o', ..] => (8, clean.get(2..)?),
         [b'0', _, ..] => (8, clean.get(1..)?),
         _ => (10, clean.as_str()),
     };
