@@ -163,17 +163,20 @@ impl Fetch {
             };
             // A place nobody can go to is a refused hop as well.
             let to = Target::parse(&raw_location, Some(&request.target.url));
-            let method = || request.method.to_string();
-            let to = to.inspect_err(|fault| events.push(refused(method(), None, fault)))?;
+            let method = request.method.to_string();
+            let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;
             if redirect_count == limits.redirect_count_max {
                 let host = &to.host;
                 let rule = format!("more than {redirect_count} redirects, the last to {host}");
                 let fault = denied("too-many-redirects", rule);
-                events.push(refused(method(), Some(&to), &fault));
+                events.push(refused(method, Some(&to), &fault));
                 return Err(fault);
             }
             redirect_count += 1;
-            request = request.redirected(status, to, &self.settings.secrets);
+            let next = request.redirected(status, to.clone(), &self.settings.secrets);
+            request = next.inspect_err(|fault| {
+                events.push(refused(method, Some(&to), fault));
+            })?;
         }
     }
 
