@@ -149,7 +149,8 @@ impl Fetch {
         let mut request = first.inspect_err(|fault| {
             events.push(refused(arguments.raw_method(), None, fault));
         })?;
-        let waiting = deadline.wait(limits.whole, "waiting for its turn", self.places.acquire());
+        let (place, host) = (self.places.acquire(), &request.target.host);
+        let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
         let _place = waiting.await?;
         let mut redirect_count = 0;
         loop {
@@ -163,17 +164,20 @@ impl Fetch {
             };
             // A place nobody can go to is a refused hop as well.
             let to = Target::parse(&raw_location, Some(&request.target.url));
-            let method = || request.method.to_string();
-            let to = to.inspect_err(|fault| events.push(refused(method(), None, fault)))?;
+            let method = request.method.to_string();
+            let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;
             if redirect_count == limits.redirect_count_max {
                 let host = &to.host;
                 let rule = format!("more than {redirect_count} redirects, the last to {host}");
                 let fault = denied("too-many-redirects", rule);
-                events.push(refused(method(), Some(&to), &fault));
+                events.push(refused(method, Some(&to), &fault));
                 return Err(fault);
             }
             redirect_count += 1;
-            request = request.redirected(status, to, &self.settings.secrets);
+            let next = request.redirected(status, to.clone(), &self.settings.secrets);
+            request = next.inspect_err(|fault| {
+                events.push(refused(method, Some(&to), fault));
+            })?;
         }
     }
 
@@ -191,10 +195,10 @@ impl Fetch {
         if let Some(raw_location) = location(&reply) {
             return Ok(Hop::Redirect(reply.status, raw_location));
         }
-        let (status, headers) = (reply.status, reply.headers.clone());
-        let host = request.target.host.to_string();
-        let body = reply
-            .into_body(&host, &settings.limits, deadline, event)
+        let status = reply.status;
+        let host = &request.target.host;
+        let (headers, body) = reply
+            .into_body(host, &settings.limits, deadline, event)
             .await?;
         let url = request.target.url.as_str();
         Ok(Hop::Answer(answer(url, status, &headers, body, window)))
@@ -219,8 +223,8 @@ impl Fetch {
         };
         let limits = &self.settings.limits;
         let lookup = self.settings.resolver.resolve(name);
-        let what = format!("looking up {name}");
-        let found = deadline.wait(limits.resolve, &what, lookup).await?;
+        let lookup = deadline.wait(limits.resolve, "looking up", &target.host, lookup);
+        let found = lookup.await?;
         // Where the guard stands, a name that cannot be checked is refused.
         let addresses = match (found, admission) {
             (Ok(addresses), _) if !addresses.is_empty() => addresses,

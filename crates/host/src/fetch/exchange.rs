@@ -46,12 +46,13 @@ impl Deadline {
     pub(crate) async fn wait<T>(
         self,
         bound: Duration,
-        what: &str,
+        doing: &str,
+        host: &Host<String>,
         future: impl Future<Output = T>,
     ) -> Result<T, Fault> {
         let end = self.0.min(Instant::now() + bound);
         let waited = timeout_at(end, future).await;
-        waited.map_err(|_| failed("timeout", format!("timed out while {what}")))
+        waited.map_err(|_| failed("timeout", format!("timed out while {doing} {host}")))
     }
 }
 
@@ -76,15 +77,15 @@ pub(crate) async fn send(
 ) -> Result<Reply, Fault> {
     let target = &request.target;
     let limits = &settings.limits;
-    let host = target.host.to_string();
+    let host = &target.host;
     let connecting = connect(settings, target, addresses, event);
-    let what = format!("connecting to {host}");
-    let mut connection = deadline.wait(limits.connect, &what, connecting).await??;
+    let connecting = deadline.wait(limits.connect, "connecting to", host, connecting);
+    let mut connection = connecting.await??;
     let message = message(request, connection.version())?;
     event.sent_bytes = u64::try_from(request.body.len()).unwrap_or(u64::MAX);
-    let what = format!("waiting for the reply of {host}");
-    let sent = deadline.wait(limits.first_byte, &what, connection.send(message));
-    let response = sent.await?.map_err(|error| broken(&host, &error))?;
+    let doing = "waiting for the reply of";
+    let sent = deadline.wait(limits.first_byte, doing, host, connection.send(message));
+    let response = sent.await?.map_err(|error| broken(host, &error))?;
     let (head, body) = response.into_parts();
     event.status = Some(head.status.as_u16());
     Ok(Reply {
@@ -96,14 +97,14 @@ pub(crate) async fn send(
 }
 
 impl Reply {
-    /// Reads and decodes the body, up to the bounds.
+    /// Reads and decodes the body, up to the bounds; gives the headers back too.
     pub(crate) async fn into_body(
         mut self,
-        host: &str,
+        host: &Host<String>,
         limits: &FetchLimits,
         deadline: Deadline,
         event: &mut FetchEvent,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<(HeaderMap, Vec<u8>), Fault> {
         let refused = |refusal| body_fault(refusal, host, limits);
         let mut decoder = BodyDecoder::new(&self.headers, limits).map_err(refused)?;
         let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);
@@ -111,10 +112,13 @@ impl Reply {
         if self.body.size_hint().lower() > bytes_max {
             return Err(refused(BodyRefusal::TooLarge));
         }
-        let what = format!("reading the body from {host}");
+        let doing = "reading the body from";
         loop {
             let piece = next_piece(&mut self.body);
-            let piece = match deadline.wait(limits.between_bytes, &what, piece).await? {
+            let piece = match deadline
+                .wait(limits.between_bytes, doing, host, piece)
+                .await?
+            {
                 None => break,
                 Some(piece) => piece.map_err(|error| broken(host, &error))?,
             };
@@ -122,7 +126,8 @@ impl Reply {
             event.bytes = u64::try_from(decoder.wire_bytes()).unwrap_or(u64::MAX);
             pushed.map_err(refused)?;
         }
-        decoder.finish().map_err(refused)
+        let body = decoder.finish().map_err(refused)?;
+        Ok((self.headers, body))
     }
 }
 
@@ -140,7 +145,7 @@ async fn next_piece(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     }
 }
 
-fn body_fault(refusal: BodyRefusal, host: &str, limits: &FetchLimits) -> Fault {
+fn body_fault(refusal: BodyRefusal, host: &Host<String>, limits: &FetchLimits) -> Fault {
     match refusal {
         BodyRefusal::TooLarge => {
             let rule = format!("response body over {} bytes: {host}", limits.body_bytes_max);
@@ -161,7 +166,7 @@ fn body_fault(refusal: BodyRefusal, host: &str, limits: &FetchLimits) -> Fault {
     }
 }
 
-fn broken(host: &str, error: &hyper::Error) -> Fault {
+fn broken(host: &Host<String>, error: &hyper::Error) -> Fault {
     let what = if error.is_incomplete_message() {
         "it hung up before the end of its reply"
     } else if error.is_parse() {
@@ -182,29 +187,29 @@ async fn connect(
     let limits = &settings.limits;
     let count = addresses.len().min(limits.attempt_count_max).max(1);
     let share = limits.connect / u32::try_from(count).unwrap_or(1);
-    let mut last = failed("io", format!("no address to connect to: {}", target.host));
+    let mut last = None;
     for address in addresses.iter().take(count) {
         event.address = Some(*address);
         let place = SocketAddr::new(*address, target.port);
-        let end = Instant::now() + share;
-        let stream = match timeout_at(end, settings.connector.connect(place)).await {
-            Ok(Ok(stream)) => stream,
+        let connecting = settings.connector.connect(place);
+        // Alone it has all the time there is, and whoever waits for us keeps it.
+        let connected = match count {
+            1 => Ok(connecting.await),
+            _ => timeout_at(Instant::now() + share, connecting).await,
+        };
+        match connected {
+            Ok(Ok(stream)) => return handshake(settings, target, stream).await,
             Ok(Err(error)) => {
                 let what = format!("could not connect to {}: {}", target.host, error.kind());
-                last = failed("io", what);
-                continue;
+                last = Some(failed("io", what));
             }
             Err(_) => {
-                last = failed(
-                    "timeout",
-                    format!("timed out while connecting to {}", target.host),
-                );
-                continue;
+                let what = format!("timed out while connecting to {}", target.host);
+                last = Some(failed("timeout", what));
             }
-        };
-        return handshake(settings, target, stream).await;
+        }
     }
-    Err(last)
+    Err(last.unwrap_or_else(|| failed("io", format!("no address of {}", target.host))))
 }
 
 async fn handshake(
@@ -283,7 +288,7 @@ impl Connection {
             .max_buf_size(buffer_bytes)
             .handshake(TokioIo::new(stream))
             .await;
-        let (sender, connection) = made.map_err(|error| broken(&host.to_string(), &error))?;
+        let (sender, connection) = made.map_err(|error| broken(host, &error))?;
         // What went wrong is told to whoever waits for the reply.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection {
@@ -305,7 +310,7 @@ impl Connection {
             .max_header_list_size(header_bytes)
             .handshake(TokioIo::new(stream))
             .await;
-        let (sender, connection) = made.map_err(|error| broken(&host.to_string(), &error))?;
+        let (sender, connection) = made.map_err(|error| broken(host, &error))?;
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection {
             sender: Sender::Http2(sender),
@@ -320,16 +325,12 @@ impl Connection {
         }
     }
 
+    /// A new connection takes one message without being asked whether it is
+    /// ready; asking would cost a turn of the scheduler.
     async fn send(&mut self, message: HttpRequest<Payload>) -> hyper::Result<Response<Incoming>> {
         match &mut self.sender {
-            Sender::Http1(sender) => {
-                sender.ready().await?;
-                sender.send_request(message).await
-            }
-            Sender::Http2(sender) => {
-                sender.ready().await?;
-                sender.send_request(message).await
-            }
+            Sender::Http1(sender) => sender.send_request(message).await,
+            Sender::Http2(sender) => sender.send_request(message).await,
         }
     }
 }

@@ -7,7 +7,7 @@ use model::mask::Masker;
 use serde_json::{Map, Value};
 
 use crate::ask::{Ask, Fault};
-use crate::fetch::fault::invalid;
+use crate::fetch::fault::{denied, invalid};
 use crate::fetch::limits::FetchLimits;
 use crate::fetch::target::Target;
 use crate::fetch::window::Window;
@@ -177,13 +177,14 @@ pub(crate) fn is_redirect(status: StatusCode) -> bool {
 }
 
 impl Request {
-    /// The next request of a chain.
+    /// The next request of a chain. Refused if its body would carry a secret to
+    /// another origin: a body cannot be dropped like a header.
     pub(crate) fn redirected(
         mut self,
         status: StatusCode,
         to: Target,
         secrets: &Masker,
-    ) -> Request {
+    ) -> Result<Request, Fault> {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => {
@@ -206,6 +207,10 @@ impl Request {
         // Attack: credentials follow a redirect to whoever it names. What was
         // dropped stays dropped, even if the chain comes home.
         if self.target.origin() != to.origin() {
+            if shows_secret(&String::from_utf8_lossy(&self.body), secrets) {
+                let rule = format!("redirect would carry a secret to {}", to.host);
+                return Err(denied("redirect-with-secret", rule));
+            }
             self.headers = self
                 .headers
                 .iter()
@@ -214,7 +219,7 @@ impl Request {
                 .collect();
         }
         self.target = to;
-        self
+        Ok(self)
     }
 }
 
@@ -225,8 +230,12 @@ fn is_credential(name: &HeaderName, value: &HeaderValue, secrets: &Masker) -> bo
     ) {
         return true;
     }
-    let text = shown(value);
-    *secrets.text(&text).get() != text || *secrets.text(name.as_str()).get() != name.as_str()
+    shows_secret(&shown(value), secrets) || shows_secret(name.as_str(), secrets)
+}
+
+/// Whether masking would change it.
+fn shows_secret(text: &str, secrets: &Masker) -> bool {
+    secrets.text(text).get() != text
 }
 
 /// A header's value as text: UTF-8 if it is, else one character for each byte.

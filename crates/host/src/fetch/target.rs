@@ -17,14 +17,17 @@ impl Target {
     /// Parses what a script, or the `Location` of a reply, says.
     pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<Target, Fault> {
         let parsed = Url::options().base_url(base).parse(raw_url);
-        let shown = model::text::elided(raw_url, 120);
+        let shown = || model::text::elided(raw_url, 120);
         let mut url = parsed.map_err(|error| match error {
-            ParseError::EmptyHost => invalid("missing-host", format!("no host in `{shown}`")),
-            error => invalid("invalid-url", format!("`{shown}` is not a URL: {error}")),
+            ParseError::EmptyHost => invalid("missing-host", format!("no host in `{}`", shown())),
+            error => invalid(
+                "invalid-url",
+                format!("`{}` is not a URL: {error}", shown()),
+            ),
         })?;
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = model::text::elided(url.scheme(), 40);
-            let rule = format!("only http and https, not `{scheme}`: {shown}");
+            let rule = format!("only http and https, not `{scheme}`: {}", shown());
             return Err(denied("unsupported-scheme", rule));
         }
         url.set_fragment(None);
@@ -35,7 +38,7 @@ impl Target {
             return Err(invalid("invalid-url", what));
         }
         absolute(&mut url)?;
-        let missing = || invalid("missing-host", format!("no host in `{shown}`"));
+        let missing = || invalid("missing-host", format!("no host in `{}`", shown()));
         let host = url.host().ok_or_else(missing)?.to_owned();
         let port = url.port_or_known_default().ok_or_else(missing)?;
         Ok(Target { url, host, port })

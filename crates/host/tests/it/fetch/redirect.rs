@@ -211,6 +211,40 @@ async fn credentials_follow_within_an_origin() {
     assert_eq!(last.header("x-api-key"), Some("s3cret-value"));
 }
 
+/// A header can be dropped; a body that holds a secret stops the chain, in any
+/// of the forms a secret is known by.
+#[tokio::test]
+async fn a_secret_in_the_body_does_not_follow_to_another_origin() {
+    for (to, body, expected) in [
+        (
+            "http://b.example.com/end",
+            "key=s3cret-value",
+            Some("redirect-with-secret"),
+        ),
+        (
+            "http://b.example.com/end",
+            "dXNlcjpzM2NyZXQtdmFsdWU=",
+            Some("redirect-with-secret"),
+        ),
+        ("http://b.example.com/end", "key=other", None),
+        ("http://a.example.com/end", "key=s3cret-value", None),
+    ] {
+        let (world, lab) = world("strict").await;
+        let world = world.secret("s3cret-value");
+        let url = format!("http://a.example.com/307?{to}");
+        let ask = json!({"url": url, "method": "POST"});
+        let ran = world.run(ask, body.as_bytes()).await;
+        assert_eq!(
+            ran.outcome.err().map(|fault| fault.reason),
+            expected,
+            "{to} {body}"
+        );
+        assert_eq!(ran.events[1].refusal, expected);
+        assert!(to.contains(&ran.events[1].host), "{to}");
+        assert_eq!(lab.seen().len(), if expected.is_some() { 1 } else { 2 });
+    }
+}
+
 #[tokio::test]
 async fn what_sends_nowhere_is_an_answer() {
     for head in [
