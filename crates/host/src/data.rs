@@ -62,14 +62,3 @@ pub const OPERATIONS: &[&str] = &[
     "intl.locale",
     "intl.zones",
 ];
-
-/// The faces of these powers in JavaScript, in the order they are to be put in.
-/// Each is an expression: a function from `call(operation, arguments, bytes)`,
-/// which gives `{value, bytes}` or throws a helper error, to an object with what
-/// is to become global. `parser` belongs into `safety`.
-pub const FACES: &[(&str, &str)] = &[
-    ("parser", include_str!("../faces/parser.js")),
-    ("crypto", include_str!("../faces/crypto.js")),
-    ("url", include_str!("../faces/url.js")),
-    ("intl", include_str!("../faces/intl.js")),
-];
