@@ -53,6 +53,9 @@ enum Task {
     },
     /// Run the benchmarks; arguments after `--` go to them
     Bench {
+        /// One crate; all of them without it
+        #[arg(value_name = "CRATE")]
+        name: Option<String>,
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
@@ -84,7 +87,7 @@ fn perform(task: Task) -> Result<Answer> {
         Task::Generate { check: true } => generate::compare(&root),
         Task::Test { fast: false } => test::test(&root, test::Lanes::All),
         Task::Test { fast: true } => test::test(&root, test::Lanes::Fast),
-        Task::Bench { arguments } => bench::bench(&root, &arguments),
+        Task::Bench { name, arguments } => bench::bench(&root, name.as_deref(), &arguments),
         Task::Guest => guest::guest(&root),
         Task::Ci => ci(&root),
         Task::Setup => setup::setup(&root),
