@@ -12,6 +12,8 @@ help:
 	@echo "cargo xtask   the single tasks behind them"
 
 serve: cargo
+	@cargo xtask setup
+	@cargo xtask guest
 	@cargo run --release --quiet --bin ringfence -- check examples/hello.json examples/weather.json
 
 test: cargo

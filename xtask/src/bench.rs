@@ -2,19 +2,26 @@
 
 use std::ffi::OsString;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::root::Root;
 use crate::run::{self, Answer};
 
-/// Packages with a `benches/` folder.
-const PACKAGES: &[&str] = &["ringfence-model"];
+/// Crates with a `benches/` folder.
+const CRATES: &[&str] = &["model", "host", "sandbox"];
 
-/// Runs the benchmarks one package after the other, so that they do not share
-/// the machine. `arguments` go to the benchmark programs as they are.
-pub(crate) fn bench(root: &Root, arguments: &[OsString]) -> Result<Answer> {
-    for package in PACKAGES {
-        let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
+/// Runs the benchmarks of one crate, or of each in turn, so that they do not
+/// share the machine. `arguments` go to the benchmark programs as they are.
+pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<Answer> {
+    if let Some(name) = name.filter(|name| !CRATES.contains(name)) {
+        bail!("`{name}` has no benches; {} have", CRATES.join(", "));
+    }
+    let chosen = CRATES
+        .iter()
+        .filter(|known| name.is_none_or(|name| name == **known));
+    for chosen in chosen {
+        let package = format!("ringfence-{chosen}");
+        let mut command = run::cargo(root, &["bench", "--package", &package, "--benches", "--"]);
         match run::run(command.args(arguments))? {
             Answer::Yes => {}
             Answer::No => return Ok(Answer::No),

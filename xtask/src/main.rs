@@ -7,6 +7,7 @@
 mod bench;
 mod check;
 mod generate;
+mod guest;
 mod printer;
 mod root;
 mod run;
@@ -52,10 +53,15 @@ enum Task {
     },
     /// Run the benchmarks; arguments after `--` go to them
     Bench {
+        /// One crate; all of them without it
+        #[arg(value_name = "CRATE")]
+        name: Option<String>,
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
-    /// What `.ci/run` runs: setup, check, test
+    /// Build what runs inside the sandbox
+    Guest,
+    /// What `.ci/run` runs: setup, guest, check, test
     Ci,
     /// Say what is missing on this machine
     Setup,
@@ -81,16 +87,18 @@ fn perform(task: Task) -> Result<Answer> {
         Task::Generate { check: true } => generate::compare(&root),
         Task::Test { fast: false } => test::test(&root, test::Lanes::All),
         Task::Test { fast: true } => test::test(&root, test::Lanes::Fast),
-        Task::Bench { arguments } => bench::bench(&root, &arguments),
+        Task::Bench { name, arguments } => bench::bench(&root, name.as_deref(), &arguments),
+        Task::Guest => guest::guest(&root),
         Task::Ci => ci(&root),
         Task::Setup => setup::setup(&root),
     }
 }
 
 fn ci(root: &Root) -> Result<Answer> {
-    let steps: [fn(&Root) -> Result<Answer>; 3] = [setup::setup, check::check, |root| {
-        test::test(root, test::Lanes::All)
-    }];
+    let steps: [fn(&Root) -> Result<Answer>; 4] =
+        [setup::setup, guest::guest, check::check, |root| {
+            test::test(root, test::Lanes::All)
+        }];
     for step in steps {
         match step(root)? {
             Answer::Yes => {}

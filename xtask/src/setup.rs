@@ -17,8 +17,8 @@ use crate::run::{self, Answer};
 /// Cargo's commands that `check` uses, and the rustup component of each.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
-/// Programs that no task needs today but later lanes will.
-const LATER: &[(&str, &[&str])] = &[
+/// Programs that `cargo xtask guest` needs.
+const GUEST: &[(&str, &[&str])] = &[
     ("python3", &["--version"]),
     ("python3", &["-m", "pip", "--version"]),
 ];
@@ -32,10 +32,13 @@ pub(crate) fn setup(root: &Root) -> Result<Answer> {
             Answer::No => answer = Answer::No,
         }
     }
-    for (program, arguments) in LATER {
+    for (program, arguments) in GUEST {
         if run::output(Command::new(program).args(*arguments)).is_none() {
             let call = arguments.join(" ");
-            printer::note(&format!("`{program} {call}` fails; nothing needs it yet"));
+            printer::note(&format!(
+                "`{program} {call}` fails; the sandbox guest needs python3 with pip to be built"
+            ));
+            answer = Answer::No;
         }
     }
     Ok(answer)

@@ -25,6 +25,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Validate tool documents: state, risk, reasons, findings
     Check(Check),
+    /// Call one tool once, in the sandbox
+    Run(Run),
+    /// Look whether everything that keeps tool code in is up
+    Doctor(Doctor),
 }
 
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
@@ -46,6 +50,39 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+/// Takes the document as it stands in its file.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
+pub(crate) struct Run {
+    /// A file of one document, or of several with `--tool`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The arguments, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Which document of an array
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// More variables, as NAME=value lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
+    /// Folder of ringfence.toml [env: RINGFENCE_HOME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// One JSON value on standard output, nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Starts a worker and lets it report.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 all up, 1 something is down, 2 could not look.")]
+pub(crate) struct Doctor {
+    /// One JSON value on standard output, nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 impl Arguments {
     /// Reads the process's arguments.
     pub(crate) fn read() -> Result<Arguments, clap::Error> {
@@ -56,6 +93,8 @@ impl Arguments {
     pub(crate) fn format(&self) -> Format {
         let json = match &self.command {
             Command::Check(check) => check.json,
+            Command::Run(run) => run.json,
+            Command::Doctor(doctor) => doctor.json,
         };
         if json { Format::Json } else { Format::Human }
     }

@@ -82,6 +82,12 @@ impl Printer {
         let _ = writeln!(self.output, "{value:#}");
     }
 
+    /// A line beside the data, to standard error.
+    pub(crate) fn note(&mut self, line: &str) {
+        let _ = self.write_out();
+        let _ = writeln!(io::stderr(), "{}", line.trim_end());
+    }
+
     /// An error and its causes, to standard error.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         let mut causes = error.chain();

@@ -65,7 +65,9 @@ fn members(tree: &Tree) -> (Vec<Finding>, BTreeSet<String>) {
             continue;
         };
         for dependency in manifest.dependencies() {
-            if !dependency.is_shared {
+            let is_itself = dependency.is_dev
+                && manifest.str(&["package", "name"]) == Some(dependency.package());
+            if !dependency.is_shared && !is_itself {
                 let key = &dependency.key;
                 let sentence =
                     format!("write `{key}.workspace = true` and keep the version in the root");

@@ -124,7 +124,11 @@ fn switched_off(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Tests that wait for time to pass.
+/// What stands in a comment on the line above a sleep that is meant, with why.
+const NAP: &str = "// Sleeps: ";
+
+/// Tests that wait for time to pass where they could wait for a condition. One
+/// that plays something slow, or looks again and again, says so in place.
 fn sleeping(path: &str, text: &str) -> Vec<Finding> {
     let Some(start) = tests_start(path, text) else {
         return Vec::new();
@@ -133,6 +137,12 @@ fn sleeping(path: &str, text: &str) -> Vec<Finding> {
         mention.line >= start
             && (mention.ends_with("thread::sleep") || mention.ends_with("time::sleep"))
     });
+    let lines: Vec<_> = text.lines().collect();
+    let explained = |line: usize| {
+        let above = line.checked_sub(2).and_then(|index| lines.get(index));
+        above.is_some_and(|above| above.contains(NAP))
+    };
+    let naps = naps.filter(|nap| !explained(nap.line));
     naps.map(|nap| {
         Finding::new(
             path,

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 mod cases;
 mod check;
 mod guide;
+mod run;
 
 /// The workspace's folder.
 fn root() -> PathBuf {

@@ -96,6 +96,10 @@ fn sleeping_tests_are_refused() {
         sentence,
     );
     fine("fuzz/a.rs", nap);
+    let explained = format!("// Sleeps: plays a slow host.\n{nap}");
+    fine("crates/model/tests/it/main.rs", &explained);
+    let far = format!("// Sleeps: plays a slow host.\n\n{nap}");
+    refused("crates/model/tests/it/main.rs", &far, 3, sentence);
 }
 
 #[test]

@@ -1,0 +1,2 @@
+// Imports a module.
+try { await import("std"); } catch (e) { return e.name; }

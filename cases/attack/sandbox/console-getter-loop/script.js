@@ -1,0 +1,2 @@
+// An object whose display never ends.
+console.log({ get x() { for (;;) {} } });

@@ -1,0 +1,2 @@
+// Lines without end.
+for (;;) console.log("x");

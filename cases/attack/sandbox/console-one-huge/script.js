@@ -1,0 +1,2 @@
+// One line of megabytes.
+console.log("x".repeat(3000000));

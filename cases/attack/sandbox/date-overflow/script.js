@@ -1,0 +1,2 @@
+// A date beyond all dates in the result.
+return [new Date(8.64e15 + 1), new Date(-8.64e15)];

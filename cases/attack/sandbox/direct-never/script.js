@@ -1,0 +1,2 @@
+// Stands inside a direct call that is never answered.
+probe.direct("never");

@@ -1,0 +1,2 @@
+// The message of the error never comes.
+throw { get message() { for (;;) {} } };

@@ -1,0 +1,3 @@
+// prepareStackTrace that never returns.
+Error.prepareStackTrace = () => { for (;;) {} };
+throw new Error("x");

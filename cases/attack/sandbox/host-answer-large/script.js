@@ -1,0 +1,2 @@
+// An answer larger than allowed.
+await probe.queued("big");

@@ -1,0 +1,2 @@
+// More calls than allowed.
+for (;;) probe.direct("echo", 1);

@@ -1,0 +1,2 @@
+// More calls at one time than allowed.
+for (;;) probe.queued("never", 1);

@@ -1,0 +1,2 @@
+// Bytes more than allowed.
+probe.direct("echo", 1, new Uint8Array(1000000));

@@ -1,0 +1,2 @@
+// A payload that never finishes.
+probe.queued("echo", { toJSON() { for (;;) {} } });

@@ -1,0 +1,2 @@
+// A loop inside eval.
+eval("for(;;){}")

@@ -1,0 +1,2 @@
+// A loop inside a function made from text.
+new Function("for(;;){}")()

@@ -1,0 +1,2 @@
+// The wall clock ends what the processor clock would allow.
+while (true) {}

@@ -1,0 +1,2 @@
+// The work budget, with no clock involved.
+for (;;) {}

@@ -1,0 +1,3 @@
+// Property names without end.
+const o = {};
+for (let i = 0; ; i++) o["k" + i] = 1;

@@ -1,0 +1,3 @@
+// Symbols without end.
+const a = [];
+for (;;) a.push(Symbol("s"));

@@ -1,0 +1,2 @@
+// Arrow functions inside each other.
+return eval("a=>".repeat(50000) + "1");

@@ -1,0 +1,2 @@
+// Half a million parentheses, evaluated.
+return eval("(".repeat(500000));

@@ -1,0 +1,2 @@
+// Two million brackets, parsed.
+return JSON.parse("[".repeat(2000000));

@@ -1,0 +1,3 @@
+// A thenable that resolves with itself anew.
+const make = () => ({ then(done) { done(make()); } });
+await make();

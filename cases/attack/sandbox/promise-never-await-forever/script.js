@@ -1,0 +1,2 @@
+// Waits for a host call that is never answered.
+await probe.queued("never");

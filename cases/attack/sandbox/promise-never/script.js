@@ -1,0 +1,2 @@
+// A promise that nobody will settle.
+await new Promise(() => {});

@@ -1,0 +1,2 @@
+// A proxy trap that never returns.
+return new Proxy({}, { get() { for (;;) {} } }).x;

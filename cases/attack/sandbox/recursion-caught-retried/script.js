@@ -1,0 +1,3 @@
+// Catches the overflow at the bottom and recurses again.
+const f = () => { try { f(); } catch { f(); } };
+f();

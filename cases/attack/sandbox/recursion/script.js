@@ -1,0 +1,3 @@
+// Ordinary recursion without end.
+const f = () => 1 + f();
+return f();

@@ -1,0 +1,3 @@
+// Quadratic lookbehind in a loop.
+const s = "a".repeat(5000);
+for (;;) /(?<=^(a+)+)b/.test(s);

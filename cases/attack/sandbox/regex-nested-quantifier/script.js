@@ -1,0 +1,2 @@
+// Catastrophic backtracking, (a+)+$.
+return /(a+)+$/.test("a".repeat(30) + "!");

@@ -1,0 +1,2 @@
+// An endless callback inside replace.
+return "abc".replace(/./g, () => { for (;;) {} });

@@ -1,0 +1,2 @@
+// Backtracking counts as work.
+return /(a+)+$/.test("a".repeat(40) + "!");

@@ -1,0 +1,4 @@
+// A result that contains itself.
+const a = {};
+a.a = a;
+return a;

@@ -1,0 +1,2 @@
+// A getter of the result never returns.
+return { get x() { for (;;) {} } };

@@ -1,0 +1,2 @@
+// A result of more bytes than allowed.
+return "x".repeat(2000000);

@@ -1,0 +1,3 @@
+// toJSON gives deeper and deeper objects.
+const make = () => ({ toJSON() { return { inner: make() }; } });
+return make();

@@ -1,0 +1,2 @@
+// toJSON of the result never returns.
+return { toJSON() { for (;;) {} } };

@@ -1,0 +1,4 @@
+// A result nested a million deep.
+let a = [];
+for (let i = 0; i < 300000; i++) a = [a];
+return a;

@@ -1,0 +1,2 @@
+// Would sleep for ever in Atomics.wait.
+return typeof Atomics;

@@ -1,0 +1,2 @@
+// A conversion that never returns.
+return `${{ [Symbol.toPrimitive]() { for (;;) {} } }}`;

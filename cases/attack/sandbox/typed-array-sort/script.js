@@ -1,0 +1,3 @@
+// Sorts a typed array over and over.
+const a = new Float64Array(2000000);
+for (;;) { a.sort(); a.reverse(); }

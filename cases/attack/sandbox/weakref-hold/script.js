@@ -1,0 +1,3 @@
+// Weak references without end.
+const a = [];
+for (;;) a.push(new WeakRef({}));

@@ -1,0 +1,3 @@
+// An HTML comment, which scripts may contain.
+return 1
+-->});evil(

@@ -1,0 +1,2 @@
+// Closes the wrapper and opens another.
+}); globalThis.evil = true; (async function () {

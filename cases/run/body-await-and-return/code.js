@@ -1,0 +1,2 @@
+const value = await Promise.resolve(a + b);
+return value;

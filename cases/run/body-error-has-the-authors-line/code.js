@@ -1,0 +1,3 @@
+const fine = 1;
+
+throw new TypeError("no good");

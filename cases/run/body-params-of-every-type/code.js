@@ -1,0 +1,1 @@
+return [typeof s, typeof n, typeof x, typeof b, Array.isArray(l), Object.keys(o), Number.isInteger(n)];

@@ -1,0 +1,3 @@
+console.log("token is", token);
+console.error({ nested: token });
+return { token, plain: "ok" };

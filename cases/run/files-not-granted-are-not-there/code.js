@@ -1,0 +1,1 @@
+return [typeof safety.fs, typeof safety.parser.html];

@@ -1,0 +1,1 @@
+return [typeof safety.fs.readText, typeof safety.fs.writeText];

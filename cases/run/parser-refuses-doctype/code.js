@@ -1,0 +1,1 @@
+try { safety.parser.xml("<!DOCTYPE r [<!ENTITY a \"b\">]><r>&a;</r>"); } catch (error) { return [error.kind, error.reason]; }

@@ -1,0 +1,1 @@
+return { xml: safety.parser.xml("<r><c k='v'>t</c></r>").children[0], csv: safety.parser.csv("a;b\n1;2", { header: true, delimiter: ";" }), rows: safety.parser.csv('x,"y, z"'), yaml: safety.parser.yaml("list: [1, two]\nyes: true") };

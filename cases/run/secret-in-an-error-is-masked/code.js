@@ -1,0 +1,1 @@
+throw new Error("bad token " + token);

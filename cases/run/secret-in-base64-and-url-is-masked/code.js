@@ -1,0 +1,1 @@
+return [btoa(token), encodeURIComponent(token + " /"), JSON.stringify({ token })];

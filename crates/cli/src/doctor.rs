@@ -1,0 +1,197 @@
+//! `ringfence doctor`: is everything up that keeps tool code in?
+
+use std::time::Instant;
+
+use engine::powers::Powers;
+use sandbox::job::{Ended, Job, Limits};
+use sandbox::pool::Pool;
+use sandbox::walls::{self, Layer, Standing, Walls};
+use serde_json::{Value, json};
+
+use crate::arguments::Doctor;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer, Style};
+use crate::run;
+
+/// What was found out.
+struct Health {
+    walls: Walls,
+    /// Why no worker came up, if none did.
+    start: Option<String>,
+    /// Whether a script gave the right answer, and how long the first took.
+    probe: Result<f64, String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(_: &Doctor, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let health = runtime.block_on(examine());
+    let required = walls::expected();
+    let sound = health.walls.missing(&required).is_empty()
+        && health.start.is_none()
+        && health.probe.is_ok();
+    match printer.format() {
+        Format::Json => printer.json(&to_value(&health, sound)),
+        Format::Human => show(&health, printer),
+    }
+    Ok(if sound { Exit::Done } else { Exit::No })
+}
+
+async fn examine() -> Health {
+    let started = Instant::now();
+    match run::start_pool().await {
+        Ok(pool) => {
+            let probe = probe(&pool)
+                .await
+                .map(|()| started.elapsed().as_secs_f64() * 1000.0);
+            Health {
+                walls: pool.walls(),
+                start: None,
+                probe,
+            }
+        }
+        Err(error) => {
+            let mut causes = vec![error.to_string()];
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                causes.push(cause.to_string());
+                source = cause.source();
+            }
+            let start = causes.join(": ");
+            Health {
+                walls: walls::walls(),
+                probe: Err("no worker".to_owned()),
+                start: Some(start),
+            }
+        }
+    }
+}
+
+async fn probe(pool: &Pool) -> Result<(), String> {
+    let job = Job {
+        body: "return [a + 1, typeof fetch, typeof process, typeof require].join()".to_owned(),
+        globals: r#"{"a": 41}"#.to_owned(),
+        declared: Vec::new(),
+        powers: Vec::new(),
+        limits: Limits::standard(),
+        seed: 1,
+        now_ms: 0,
+    };
+    let powers = Powers::none();
+    match pool
+        .run("doctor", job, &powers)
+        .await
+        .map(|run| run.report.ended)
+    {
+        Ok(Ended::Value(value)) if value == r#""42,undefined,undefined,undefined""# => Ok(()),
+        Ok(other) => Err(format!("the probe gave {other:?}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a layer is for, and what to do when it is missing.
+fn explained(layer: Layer) -> (&'static str, &'static str) {
+    match layer {
+        Layer::Wasm => (
+            "tool code runs as WebAssembly",
+            "rebuild: `cargo xtask guest`, then build again",
+        ),
+        Layer::Seccomp => (
+            "only listed system calls",
+            "run on a kernel, or in a container, that allows seccomp filters",
+        ),
+        Layer::LandlockFiles => (
+            "no file can be opened",
+            "enable Landlock: Linux 5.13 or newer, `landlock` in the kernel's `lsm=` list",
+        ),
+        Layer::LandlockNetwork => ("no port can be reached", "needs Linux 6.7 or newer"),
+        Layer::LandlockScopes => ("no signal leaves the worker", "needs Linux 6.12 or newer"),
+        Layer::NoNewPrivileges => (
+            "nothing can gain privileges",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::Capabilities => ("no capability is held", "run as an ordinary user"),
+        Layer::Rlimits => (
+            "no core file, no growth, no new process",
+            "raise the hard limits of this shell",
+        ),
+        Layer::Session => (
+            "no terminal",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::Environment => ("no environment variable", "this is a bug: please report it"),
+        Layer::Descriptors => (
+            "no descriptor but the pipe",
+            "this is a bug: please report it",
+        ),
+        Layer::ParentDeath => (
+            "the worker dies with its parent",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::NotDumpable => (
+            "no core dump, no debugger",
+            "ask who set this system up: the kernel refused",
+        ),
+    }
+}
+
+fn show(health: &Health, printer: &mut Printer) {
+    for layer in Layer::ALL {
+        let (what, fix) = explained(layer);
+        let line = match health.walls.layers.get(&layer) {
+            Some(Standing::Up) => format!(
+                "{}  {:18} {what}",
+                printer.styled(Style::Good, "up  "),
+                layer.name()
+            ),
+            Some(Standing::Missing(reason)) => {
+                format!(
+                    "{}  {:18} {what}: {reason}\n      fix: {fix}",
+                    printer.styled(Style::Bad, "DOWN"),
+                    layer.name()
+                )
+            }
+            None => format!(
+                "{}  {:18} {what}: not reported",
+                printer.styled(Style::Bad, "DOWN"),
+                layer.name()
+            ),
+        };
+        printer.line(&line);
+    }
+    let line = match (&health.start, &health.probe) {
+        (Some(error), _) => format!("{}  {error}", printer.styled(Style::Bad, "DOWN")),
+        (None, Err(error)) => format!("{}  {error}", printer.styled(Style::Bad, "DOWN")),
+        (None, Ok(elapsed_ms)) => {
+            format!(
+                "{}  a worker started and gave the right answer in {elapsed_ms:.0} ms",
+                printer.styled(Style::Good, "up  ")
+            )
+        }
+    };
+    printer.line(&line);
+}
+
+fn to_value(health: &Health, sound: bool) -> Value {
+    let layers: Vec<_> = Layer::ALL
+        .iter()
+        .map(|layer| {
+            let reason = match health.walls.layers.get(layer) {
+                Some(Standing::Up) => None,
+                Some(Standing::Missing(reason)) => Some(reason.as_str()),
+                None => Some("not reported"),
+            };
+            json!({"layer": layer.name(), "up": reason.is_none(), "reason": reason})
+        })
+        .collect();
+    json!({
+        "ok": sound,
+        "landlockAbi": health.walls.landlock_abi,
+        "layers": layers,
+        "startError": health.start,
+        "probeError": health.probe.as_ref().err(),
+        "firstResultMs": health.probe.as_ref().ok().map(|ms| (ms * 1000.0).round() / 1000.0),
+    })
+}

@@ -1,0 +1,185 @@
+//! `ringfence run` and `ringfence doctor`: documents in the real sandbox, with the
+//! real powers.
+//!
+//! `cases/run/<name>/`: `code.js` is the body of a tool, `overrides.json` its
+//! posture, `arguments.json` what it is called with; `expect.txt` is what comes
+//! out. Every case starts with an empty home.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{ringfence, root};
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("run")
+        .join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn read_json(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(serde_json::from_str(&text).expect("a case holds JSON"))
+}
+
+/// Writes the case's document into a fresh home and runs it there.
+fn run(folder: &Path) -> String {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let home = scratch(name);
+    let arguments = read_json(&folder.join("arguments.json")).unwrap_or_else(|| json!({}));
+    let param = |(name, value): (&String, &Value)| {
+        let kind = match value {
+            Value::String(_) => "STRING",
+            Value::Number(number) if number.is_i64() => "INTEGER",
+            Value::Number(_) => "NUMBER",
+            Value::Bool(_) => "BOOLEAN",
+            Value::Array(_) => "ARRAY",
+            Value::Object(_) | Value::Null => "OBJECT",
+        };
+        json!({"name": name, "type": kind, "required": false})
+    };
+    let params: Vec<_> = arguments.as_object().unwrap().iter().map(param).collect();
+    let document = json!({
+        "name": "case",
+        "code": fs::read_to_string(folder.join("code.js")).unwrap(),
+        "codeType": "Javascript",
+        "params": params,
+        "staticVariables": [{"token": "${CASE_TOKEN}"}],
+        "sandboxOverrides": read_json(&folder.join("overrides.json")),
+    });
+    fs::write(home.join("tool.json"), document.to_string()).unwrap();
+    let arguments = arguments.to_string();
+    ringfence(&["run", "tool.json", "--home", ".", "--args", &arguments])
+        .within(&home)
+        .variable("CASE_TOKEN", "sesame-open-1234")
+        .shown()
+}
+
+#[test]
+fn cases_in_the_real_sandbox() {
+    let entries = fs::read_dir(root().join("cases/run")).unwrap();
+    let mut folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    assert!(folders.len() >= 20, "only {} cases", folders.len());
+    let mut wrong = Vec::new();
+    for folder in folders {
+        let actual = run(&folder);
+        if std::env::var_os("UPDATE_CASES").is_some() {
+            fs::write(folder.join("expect.txt"), &actual).unwrap();
+        }
+        let expected = fs::read_to_string(folder.join("expect.txt")).unwrap_or_default();
+        if actual != expected {
+            wrong.push(format!(
+                "{}\n--- expected\n{expected}--- actual\n{actual}",
+                folder.display()
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} cases differ\n\n{}",
+        wrong.len(),
+        wrong.join("\n\n")
+    );
+}
+
+#[test]
+fn json_has_the_agreed_shape() {
+    let output = ringfence(&[
+        "run",
+        "examples/hello.json",
+        "--args",
+        r#"{"who": "Ada"}"#,
+        "--json",
+    ])
+    .variable("RINGFENCE_HOME", &scratch("json").display().to_string())
+    .output();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys: Vec<_> = value.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "callId",
+            "status",
+            "result",
+            "error",
+            "console",
+            "elapsedMs"
+        ]
+    );
+    assert_eq!(value.get("status").unwrap(), "done");
+    assert_eq!(
+        value.get("result").unwrap(),
+        &json!({"greeting": "Hello, Ada!", "length": 11})
+    );
+}
+
+fn hello(arguments: &[&str], home: &str) -> String {
+    let mut all = vec!["run", "examples/hello.json"];
+    all.extend(arguments);
+    ringfence(&all)
+        .variable("RINGFENCE_HOME", &scratch(home).display().to_string())
+        .shown()
+}
+
+#[test]
+fn a_call_that_does_not_fit_is_refused_before_it_runs() {
+    insta::assert_snapshot!(hello(&["--args", r#"{"wo": "Ada"}"#], "unfit"), @r"
+    exit 1
+    --- stderr
+    refused[argument.unknown]: there is no argument `wo`; did you mean `who`?; the argument `who` is required; give a string
+    ");
+    insta::assert_snapshot!(hello(&["--args", "{who}"], "unfit"), @r"
+    exit 2
+    --- stderr
+    error: `--args` is not JSON: expected a key in double quotes
+    ");
+}
+
+#[test]
+fn a_missing_variable_is_named_and_nothing_runs() {
+    let run = ringfence(&[
+        "run",
+        "examples/weather.json",
+        "--args",
+        r#"{"city": "Oslo"}"#,
+    ])
+    .variable("RINGFENCE_HOME", &scratch("missing").display().to_string());
+    insta::assert_snapshot!(run.shown(), @r"
+    exit 1
+    --- stderr
+    refused[requirement.missing]: not set: FORECAST_API_KEY
+    ");
+}
+
+#[test]
+fn approval_without_a_terminal_is_a_refusal() {
+    let folder = scratch("approval");
+    let document = json!({"name": "a", "code": "return 1", "codeType": "Javascript",
+        "humanInTheLoop": {"mode": "REQUIRED"}});
+    fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    let run = ringfence(&["run", "tool.json", "--home", "."])
+        .within(&folder)
+        .input(b"y\n");
+    insta::assert_snapshot!(run.shown(), @r"
+    exit 1
+    --- stderr
+    refused[approval.unavailable]: a person must approve this call, and there is no terminal to ask at
+    ");
+}
+
+#[test]
+fn the_doctor_finds_both_walls_up() {
+    let output = ringfence(&["doctor", "--json"]).output();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{value:#}");
+    assert_eq!(value.get("ok").unwrap(), true);
+    let layers = value.get("layers").unwrap().as_array().unwrap();
+    assert_eq!(layers.len(), 13);
+}

@@ -1,0 +1,400 @@
+//! `crypto`: random bytes, digests, HMAC, AES-GCM, and keys made from secrets.
+//!
+//! Several buffers travel as one: `bytes` is their concatenation, and
+//! `arguments.parts` their lengths. Keys are bytes the script already had, so
+//! nothing here keeps any.
+
+use aes_gcm::aead::array::ArraySize;
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::aes::{Aes128, Aes192, Aes256};
+use aes_gcm::{AesGcm, Nonce};
+use hmac::digest::block_api::EagerHash;
+use hmac::{Hmac, Mac};
+use serde_json::{Value, json};
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use crate::ask::{Answer, Ask, Fault, FaultKind};
+
+/// Bytes of randomness in one call, as browsers have it.
+pub const RANDOM_BYTES_MAX: usize = 65_536;
+/// Rounds of PBKDF2 in one call, over all blocks of its output.
+pub const ROUNDS_MAX: u64 = 2_000_000;
+/// Bytes of key that one call derives.
+pub const DERIVED_BYTES_MAX: usize = 4_096;
+
+const DIGEST: &str = "crypto.subtle.digest";
+const SIGN: &str = "crypto.subtle.sign";
+const VERIFY: &str = "crypto.subtle.verify";
+const ENCRYPT: &str = "crypto.subtle.encrypt";
+const DECRYPT: &str = "crypto.subtle.decrypt";
+const DERIVE: &str = "crypto.subtle.deriveBits";
+
+/// A version 4 UUID.
+///
+/// # Errors
+/// Never.
+pub fn random_uuid(random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
+    let mut bytes = [0; 16];
+    random(&mut bytes);
+    let number = u128::from_be_bytes(bytes);
+    // Version 4 in the seventh byte, the variant of RFC 9562 in the ninth.
+    let number = number & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{number:032x}");
+    let mut text = String::with_capacity(36);
+    for (index, digit) in hex.chars().enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        text.push(digit);
+    }
+    Ok(Answer {
+        value: Value::from(text),
+        bytes: Vec::new(),
+    })
+}
+
+/// `arguments.count` random bytes.
+///
+/// # Errors
+/// `array-too-large` above [`RANDOM_BYTES_MAX`].
+pub fn random_bytes(ask: &Ask, random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
+    let helper = "crypto.getRandomValues";
+    let count = ask.arguments.get("count").and_then(Value::as_u64);
+    let Some(count) = count.and_then(|count| usize::try_from(count).ok()) else {
+        return Err(invalid(
+            "missing-args",
+            helper,
+            "an array to fill is missing",
+        ));
+    };
+    if count > RANDOM_BYTES_MAX {
+        let message = format!("more than {RANDOM_BYTES_MAX} bytes asked for at once");
+        return Err(invalid("array-too-large", helper, message));
+    }
+    let mut bytes = vec![0; count];
+    random(&mut bytes);
+    Ok(answer(bytes))
+}
+
+/// The digest of `bytes`.
+///
+/// # Errors
+/// `unsupported-algorithm`, `invalid-algorithm`.
+pub fn digest(ask: &Ask) -> Result<Answer, Fault> {
+    let raw = ask.arguments.get("algorithm").unwrap_or(&Value::Null);
+    let hash = Hash::read(raw, "unsupported-algorithm", DIGEST)?;
+    Ok(answer(match hash {
+        Hash::Sha1 => Sha1::digest(&ask.bytes).to_vec(),
+        Hash::Sha256 => Sha256::digest(&ask.bytes).to_vec(),
+        Hash::Sha384 => Sha384::digest(&ask.bytes).to_vec(),
+        Hash::Sha512 => Sha512::digest(&ask.bytes).to_vec(),
+    }))
+}
+
+/// The HMAC over parts key, data.
+///
+/// # Errors
+/// `unsupported-hash`, `invalid-key`, `missing-args`.
+pub fn hmac(ask: &Ask) -> Result<Answer, Fault> {
+    let hash = Hash::read_argument(ask, SIGN)?;
+    let [key, data] = parts(ask, SIGN)?;
+    if key.is_empty() {
+        return Err(invalid("invalid-key", SIGN, "the key is empty"));
+    }
+    let tag = match hash {
+        Hash::Sha1 => mac::<Sha1>(key, data).map(|mac| mac.finalize().into_bytes().to_vec()),
+        Hash::Sha256 => mac::<Sha256>(key, data).map(|mac| mac.finalize().into_bytes().to_vec()),
+        Hash::Sha384 => mac::<Sha384>(key, data).map(|mac| mac.finalize().into_bytes().to_vec()),
+        Hash::Sha512 => mac::<Sha512>(key, data).map(|mac| mac.finalize().into_bytes().to_vec()),
+    };
+    let tag = tag.ok_or_else(|| invalid("invalid-key", SIGN, "the key does not fit"))?;
+    Ok(answer(tag))
+}
+
+/// Whether the HMAC over parts key, signature, data is the signature. The time
+/// it takes does not depend on where they differ.
+///
+/// # Errors
+/// `unsupported-hash`, `invalid-key`, `missing-args`.
+pub fn hmac_verify(ask: &Ask) -> Result<Answer, Fault> {
+    let hash = Hash::read_argument(ask, VERIFY)?;
+    let [key, signature, data] = parts(ask, VERIFY)?;
+    if key.is_empty() {
+        return Err(invalid("invalid-key", VERIFY, "the key is empty"));
+    }
+    let verified = match hash {
+        Hash::Sha1 => mac::<Sha1>(key, data).map(|mac| mac.verify_slice(signature).is_ok()),
+        Hash::Sha256 => mac::<Sha256>(key, data).map(|mac| mac.verify_slice(signature).is_ok()),
+        Hash::Sha384 => mac::<Sha384>(key, data).map(|mac| mac.verify_slice(signature).is_ok()),
+        Hash::Sha512 => mac::<Sha512>(key, data).map(|mac| mac.verify_slice(signature).is_ok()),
+    };
+    let verified =
+        verified.ok_or_else(|| invalid("invalid-key", VERIFY, "the key does not fit"))?;
+    Ok(Answer {
+        value: Value::Bool(verified),
+        bytes: Vec::new(),
+    })
+}
+
+/// AES-GCM over parts key, iv, additional data, data; the tag comes last.
+///
+/// # Errors
+/// `invalid-key`, `invalid-iv`, `missing-args`.
+pub fn encrypt(ask: &Ask) -> Result<Answer, Fault> {
+    let sealed = aes(ask, Direction::Seal, ENCRYPT)?;
+    sealed.map(answer).ok_or_else(|| {
+        let message = "the data could not be encrypted";
+        Fault::new(FaultKind::HelperRuntime, "encrypt-failed", ENCRYPT, message)
+    })
+}
+
+/// The reverse of [`encrypt`].
+///
+/// # Errors
+/// `decrypt-failed` if key, iv, additional data and data do not belong
+/// together; `invalid-key`, `invalid-iv`, `missing-args`.
+pub fn decrypt(ask: &Ask) -> Result<Answer, Fault> {
+    let opened = aes(ask, Direction::Open, DECRYPT)?;
+    opened.map(answer).ok_or_else(|| {
+        let message = "the data was changed, or the key or iv is another";
+        Fault::new(FaultKind::HelperRuntime, "decrypt-failed", DECRYPT, message)
+    })
+}
+
+/// A key of `arguments.length` bytes from parts password, salt, by
+/// `arguments.iterations` rounds.
+///
+/// # Errors
+/// `unsupported-hash`, `invalid-iterations`, `too-many-iterations`,
+/// `invalid-length`, `missing-args`.
+pub fn pbkdf2(ask: &Ask) -> Result<Answer, Fault> {
+    let hash = Hash::read_argument(ask, DERIVE)?;
+    let [password, salt] = parts(ask, DERIVE)?;
+    let mut key = vec![0; length(ask)?];
+    let rounds = ask.arguments.get("iterations").and_then(Value::as_u64);
+    let Some(rounds) = rounds.filter(|rounds| *rounds > 0) else {
+        return Err(invalid(
+            "invalid-iterations",
+            DERIVE,
+            "iterations must be one or more",
+        ));
+    };
+    let blocks = key.len().div_ceil(hash.bytes_count()).max(1);
+    let rounds_all = rounds.saturating_mul(u64::try_from(blocks).unwrap_or(u64::MAX));
+    let rounds = u32::try_from(rounds)
+        .ok()
+        .filter(|_| rounds_all <= ROUNDS_MAX);
+    let Some(rounds) = rounds else {
+        let message = format!("more than {ROUNDS_MAX} rounds over all blocks");
+        return Err(invalid("too-many-iterations", DERIVE, message));
+    };
+    match hash {
+        Hash::Sha1 => pbkdf2::pbkdf2_hmac::<Sha1>(password, salt, rounds, &mut key),
+        Hash::Sha256 => pbkdf2::pbkdf2_hmac::<Sha256>(password, salt, rounds, &mut key),
+        Hash::Sha384 => pbkdf2::pbkdf2_hmac::<Sha384>(password, salt, rounds, &mut key),
+        Hash::Sha512 => pbkdf2::pbkdf2_hmac::<Sha512>(password, salt, rounds, &mut key),
+    }
+    Ok(answer(key))
+}
+
+/// A key of `arguments.length` bytes from parts key, salt, info.
+///
+/// # Errors
+/// `unsupported-hash`, `invalid-length`, `missing-args`.
+pub fn hkdf(ask: &Ask) -> Result<Answer, Fault> {
+    let hash = Hash::read_argument(ask, DERIVE)?;
+    let [secret, salt, info] = parts(ask, DERIVE)?;
+    let mut key = vec![0; length(ask)?];
+    let salt = Some(salt);
+    let expanded = match hash {
+        Hash::Sha1 => hkdf::Hkdf::<Sha1>::new(salt, secret).expand(info, &mut key),
+        Hash::Sha256 => hkdf::Hkdf::<Sha256>::new(salt, secret).expand(info, &mut key),
+        Hash::Sha384 => hkdf::Hkdf::<Sha384>::new(salt, secret).expand(info, &mut key),
+        Hash::Sha512 => hkdf::Hkdf::<Sha512>::new(salt, secret).expand(info, &mut key),
+    };
+    match expanded {
+        Ok(()) => Ok(answer(key)),
+        Err(_) => Err(invalid(
+            "invalid-length",
+            DERIVE,
+            "the key asked for is too long for the hash",
+        )),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hash {
+    Sha1,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Hash {
+    /// Reads `"SHA-256"` or `{name: "SHA-256"}`. SHA-1 is broken for most of
+    /// what it is still used for, so it has to be asked for: `legacy: true`.
+    fn read(raw: &Value, reason: &'static str, helper: &str) -> Result<Hash, Fault> {
+        let name = raw
+            .as_str()
+            .or_else(|| raw.get("name").and_then(Value::as_str));
+        let Some(name) = name else {
+            return Err(invalid(
+                "invalid-algorithm",
+                helper,
+                "the algorithm has no name",
+            ));
+        };
+        let is_legacy = raw.get("legacy") == Some(&Value::Bool(true));
+        match name.to_ascii_uppercase().as_str() {
+            "SHA-256" => Ok(Hash::Sha256),
+            "SHA-384" => Ok(Hash::Sha384),
+            "SHA-512" => Ok(Hash::Sha512),
+            "SHA-1" if is_legacy => Ok(Hash::Sha1),
+            "SHA-1" => {
+                let message = "SHA-1 is not safe; where an old protocol needs it, write {name: 'SHA-1', legacy: true}";
+                Err(invalid(reason, helper, message))
+            }
+            _ => Err(invalid(
+                reason,
+                helper,
+                format!("unsupported algorithm `{name}`"),
+            )),
+        }
+    }
+
+    fn read_argument(ask: &Ask, helper: &str) -> Result<Hash, Fault> {
+        match ask.arguments.get("hash") {
+            None | Some(Value::Null) => Ok(Hash::Sha256),
+            Some(raw) => Hash::read(raw, "unsupported-hash", helper),
+        }
+    }
+
+    fn bytes_count(self) -> usize {
+        match self {
+            Hash::Sha1 => 20,
+            Hash::Sha256 => 32,
+            Hash::Sha384 => 48,
+            Hash::Sha512 => 64,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Seal,
+    Open,
+}
+
+fn mac<H: EagerHash>(key: &[u8], data: &[u8]) -> Option<Hmac<H>>
+where
+    Hmac<H>: Mac + KeyInit,
+{
+    let mut mac = <Hmac<H> as KeyInit>::new_from_slice(key).ok()?;
+    mac.update(data);
+    Some(mac)
+}
+
+fn aes(ask: &Ask, direction: Direction, helper: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let [key, iv, aad, data] = parts(ask, helper)?;
+    let payload = Payload { msg: data, aad };
+    match (key.len(), iv.len()) {
+        (16, 12) => gcm::<AesGcm<Aes128, aes_gcm::aead::consts::U12>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (24, 12) => gcm::<AesGcm<Aes192, aes_gcm::aead::consts::U12>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (32, 12) => gcm::<AesGcm<Aes256, aes_gcm::aead::consts::U12>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (16, 16) => gcm::<AesGcm<Aes128, aes_gcm::aead::consts::U16>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (24, 16) => gcm::<AesGcm<Aes192, aes_gcm::aead::consts::U16>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (32, 16) => gcm::<AesGcm<Aes256, aes_gcm::aead::consts::U16>, _>(
+            key, iv, payload, direction, helper,
+        ),
+        (16 | 24 | 32, _) => Err(invalid(
+            "invalid-iv",
+            helper,
+            "the iv must have 12 bytes, or 16",
+        )),
+        (_, _) => Err(invalid(
+            "invalid-key",
+            helper,
+            "the key must have 16, 24 or 32 bytes",
+        )),
+    }
+}
+
+fn gcm<C, N>(
+    key: &[u8],
+    iv: &[u8],
+    payload: Payload<'_, '_>,
+    direction: Direction,
+    helper: &str,
+) -> Result<Option<Vec<u8>>, Fault>
+where
+    N: ArraySize,
+    C: KeyInit + Aead<NonceSize = N>,
+{
+    let cipher = C::new_from_slice(key)
+        .map_err(|_| invalid("invalid-key", helper, "the key does not fit"))?;
+    let nonce = <&Nonce<N>>::try_from(iv)
+        .map_err(|_| invalid("invalid-iv", helper, "the iv does not fit"))?;
+    Ok(match direction {
+        Direction::Seal => cipher.encrypt(nonce, payload).ok(),
+        Direction::Open => cipher.decrypt(nonce, payload).ok(),
+    })
+}
+
+/// The buffers of a call, by the lengths in `arguments.parts`.
+fn parts<'ask, const N: usize>(ask: &'ask Ask, helper: &str) -> Result<[&'ask [u8]; N], Fault> {
+    let missing = || invalid("missing-args", helper, format!("{N} buffers are needed"));
+    let lengths = ask
+        .arguments
+        .get("parts")
+        .and_then(Value::as_array)
+        .ok_or_else(missing)?;
+    if lengths.len() != N {
+        return Err(missing());
+    }
+    let mut rest = ask.bytes.as_slice();
+    let mut parts = [rest; N];
+    for (part, length) in parts.iter_mut().zip(lengths) {
+        let length = length
+            .as_u64()
+            .and_then(|length| usize::try_from(length).ok());
+        let split = length.and_then(|length| rest.split_at_checked(length));
+        (*part, rest) = split.ok_or_else(missing)?;
+    }
+    match rest.is_empty() {
+        true => Ok(parts),
+        false => Err(missing()),
+    }
+}
+
+fn length(ask: &Ask) -> Result<usize, Fault> {
+    let length = ask.arguments.get("length").and_then(Value::as_u64);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    length
+        .filter(|length| (1..=DERIVED_BYTES_MAX).contains(length))
+        .ok_or_else(|| {
+            let message = format!("the length must be 1 to {DERIVED_BYTES_MAX} whole bytes");
+            invalid("invalid-length", DERIVE, message)
+        })
+}
+
+fn answer(bytes: Vec<u8>) -> Answer {
+    Answer {
+        value: json!(null),
+        bytes,
+    }
+}
+
+fn invalid(reason: &'static str, helper: &str, message: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::InvalidInput, reason, helper, message)
+}

@@ -1,0 +1,336 @@
+//! The network, for tool code: one request at a time, every hop decided anew.
+//!
+//! A [`Fetch`] is made from a grant; mode `blocked` makes none. For the URL a
+//! script gives and again for every redirect: the host is checked, its name is
+//! looked up once, every address of the answer is checked, and the connection
+//! goes to one of those addresses and no other. No proxy, no cookie jar, no
+//! cache, nothing from the environment.
+
+pub mod connect;
+mod decode;
+mod event;
+mod exchange;
+mod fault;
+mod limits;
+mod request;
+pub mod resolve;
+mod rule;
+mod target;
+mod tls;
+mod window;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyper::StatusCode;
+use hyper::header::LOCATION;
+use model::grant::NetworkGrant;
+use model::mask::Masker;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use url::Host;
+
+use crate::ask::{Answer, Ask, Fault};
+use crate::fetch::connect::{Connect, TcpConnector};
+use crate::fetch::exchange::{Deadline, Reply, send};
+use crate::fetch::fault::{denied, failed};
+use crate::fetch::request::{Arguments, Request, is_redirect, shown};
+use crate::fetch::resolve::{Resolve, SystemResolver};
+use crate::fetch::rule::{Admission, Rule};
+use crate::fetch::target::Target;
+use crate::fetch::window::{Window, answer};
+
+pub use event::FetchEvent;
+pub use limits::FetchLimits;
+pub use tls::{Tls, TlsError};
+
+/// What is the same for every tool, and the secrets of this call.
+#[derive(Clone, Debug)]
+pub struct FetchSettings {
+    /// How long and how much.
+    pub limits: FetchLimits,
+    /// Whom to believe; made once per process.
+    pub tls: Tls,
+    /// Who answers questions about names.
+    pub resolver: Arc<dyn Resolve>,
+    /// Who opens connections.
+    pub connector: Arc<dyn Connect>,
+    /// The secrets of the call: a header that shows one is a credential.
+    pub secrets: Arc<Masker>,
+    /// Ports nobody may reach unless the very host stands in the list.
+    pub ports_blocked: Arc<[u16]>,
+}
+
+/// Ports on which something listens that a cleverly written request body could
+/// command: the list of the Fetch standard, without what is also used for the web.
+pub const PORTS_BLOCKED: &[u16] = &[
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
+    103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
+    512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993,
+    995, 1719, 1720, 1723, 2049, 3659, 4045, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668,
+    6669, 6679, 6697, 10080, 11211,
+];
+
+impl FetchSettings {
+    /// The system's resolver, plain TCP, default limits, no secrets.
+    #[must_use]
+    pub fn new(tls: Tls, secrets: Arc<Masker>) -> FetchSettings {
+        FetchSettings {
+            limits: FetchLimits::default(),
+            tls,
+            resolver: Arc::new(SystemResolver),
+            connector: Arc::new(TcpConnector),
+            secrets,
+            ports_blocked: PORTS_BLOCKED.into(),
+        }
+    }
+}
+
+/// The power to fetch. One for each call.
+#[derive(Debug)]
+pub struct Fetch {
+    rule: Rule,
+    settings: FetchSettings,
+    places: Semaphore,
+    abandoned: Mutex<Vec<FetchEvent>>,
+}
+
+/// How one `fetch` of a script ended, and what it leaves in the record.
+#[derive(Debug)]
+pub struct Fetched {
+    /// What the script gets.
+    pub outcome: Result<Answer, Fault>,
+    /// One for each hop, in order.
+    pub events: Vec<FetchEvent>,
+}
+
+impl Fetch {
+    /// The power a grant gives; none in mode `blocked`.
+    #[must_use]
+    pub fn from_grant(grant: &NetworkGrant, settings: FetchSettings) -> Option<Fetch> {
+        let rule = Rule::from_grant(grant)?;
+        let places = Semaphore::new(settings.limits.concurrent_max.max(1));
+        Some(Fetch {
+            rule,
+            settings,
+            places,
+            abandoned: Mutex::default(),
+        })
+    }
+
+    /// One `fetch(url, init)`. Never waits longer than the limits say.
+    pub async fn run(&self, ask: Ask) -> Fetched {
+        let mut kept = Kept {
+            fetch: self,
+            events: Vec::new(),
+        };
+        let outcome = self.follow(&ask, &mut kept.events).await;
+        let events = std::mem::take(&mut kept.events);
+        Fetched { outcome, events }
+    }
+
+    /// The hops of every [`Fetch::run`] that was dropped before its end. They may
+    /// have reached their hosts, so they belong in the record too.
+    pub fn take_abandoned(&self) -> Vec<FetchEvent> {
+        std::mem::take(&mut *self.abandoned())
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<FetchEvent>> {
+        let locked = self.abandoned.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn follow(&self, ask: &Ask, events: &mut Vec<FetchEvent>) -> Result<Answer, Fault> {
+        let limits = &self.settings.limits;
+        let deadline = Deadline::after(limits.whole);
+        let arguments = Arguments::from_ask(ask, limits)?;
+        let first = Target::parse(arguments.raw_url, None)
+            .and_then(|target| arguments.request(target, &ask.bytes, limits));
+        let mut request = first.inspect_err(|fault| {
+            events.push(refused(arguments.raw_method(), None, fault));
+        })?;
+        let (place, host) = (self.places.acquire(), &request.target.host);
+        let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
+        let _place = waiting.await?;
+        let mut redirect_count = 0;
+        loop {
+            let mut record = Record::open(self, &request);
+            let ended = self.hop(&request, arguments.window(), deadline, &mut record.event);
+            let ended = ended.await;
+            events.push(record.close(ended.as_ref().err()));
+            let (status, raw_location) = match ended? {
+                Hop::Answer(answer) => return Ok(answer),
+                Hop::Redirect(status, raw_location) => (status, raw_location),
+            };
+            // A place nobody can go to is a refused hop as well.
+            let to = Target::parse(&raw_location, Some(&request.target.url));
+            let method = request.method.to_string();
+            let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;
+            if redirect_count == limits.redirect_count_max {
+                let host = &to.host;
+                let rule = format!("more than {redirect_count} redirects, the last to {host}");
+                let fault = denied("too-many-redirects", rule);
+                events.push(refused(method, Some(&to), &fault));
+                return Err(fault);
+            }
+            redirect_count += 1;
+            let next = request.redirected(status, to.clone(), &self.settings.secrets);
+            request = next.inspect_err(|fault| {
+                events.push(refused(method, Some(&to), fault));
+            })?;
+        }
+    }
+
+    async fn hop(
+        &self,
+        request: &Request,
+        window: Window,
+        deadline: Deadline,
+        event: &mut FetchEvent,
+    ) -> Result<Hop, Fault> {
+        let settings = &self.settings;
+        let admission = self.rule.admit(&request.target, &settings.ports_blocked)?;
+        let addresses = self.addresses(&request.target, admission, deadline).await?;
+        let reply = send(settings, request, &addresses, deadline, event).await?;
+        if let Some(raw_location) = location(&reply) {
+            return Ok(Hop::Redirect(reply.status, raw_location));
+        }
+        let status = reply.status;
+        let host = &request.target.host;
+        let (headers, body) = reply
+            .into_body(host, &settings.limits, deadline, event)
+            .await?;
+        let url = request.target.url.as_str();
+        Ok(Hop::Answer(answer(url, status, &headers, body, window)))
+    }
+
+    /// The addresses of a host, every one of them checked. The connection is made
+    /// to these and nothing is looked up again.
+    ///
+    /// Attack: dns-rebinding. A second lookup may answer differently, and one bad
+    /// address among good ones may be the one that gets used; so one lookup, and
+    /// one bad address spoils the answer.
+    async fn addresses(
+        &self,
+        target: &Target,
+        admission: Admission,
+        deadline: Deadline,
+    ) -> Result<Vec<IpAddr>, Fault> {
+        let name = match &target.host {
+            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
+            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
+            Host::Domain(name) => name,
+        };
+        let limits = &self.settings.limits;
+        let lookup = self.settings.resolver.resolve(name);
+        let lookup = deadline.wait(limits.resolve, "looking up", &target.host, lookup);
+        let found = lookup.await?;
+        // Where the guard stands, a name that cannot be checked is refused.
+        let addresses = match (found, admission) {
+            (Ok(addresses), _) if !addresses.is_empty() => addresses,
+            (Ok(_), Admission::Public) => {
+                let rule = format!("host has no addresses: {name}");
+                return Err(denied("dns-no-addresses", rule));
+            }
+            (Err(_), Admission::Public) => {
+                let rule = format!("host cannot be resolved: {name}");
+                return Err(denied("dns-resolution-failed", rule));
+            }
+            (Ok(_) | Err(_), Admission::Named(_) | Admission::Anywhere) => {
+                return Err(failed("dns-unknown-host", format!("unknown host: {name}")));
+            }
+        };
+        if addresses.len() > limits.address_count_max {
+            let rule = format!("host has more addresses than can be checked: {name}");
+            return Err(denied("dns-resolution-failed", rule));
+        }
+        for address in &addresses {
+            admission.admit(name, *address)?;
+        }
+        Ok(addresses)
+    }
+}
+
+/// How one hop ends when nothing goes wrong.
+enum Hop {
+    Answer(Answer),
+    Redirect(StatusCode, String),
+}
+
+/// The event of a hop that was refused before it began.
+fn refused(method: String, to: Option<&Target>, fault: &Fault) -> FetchEvent {
+    FetchEvent {
+        method,
+        host: to.map_or_else(String::new, |to| to.host.to_string()),
+        port: to.map(|to| to.port),
+        refusal: Some(fault.reason),
+        ..FetchEvent::default()
+    }
+}
+
+/// Where the reply sends us; nothing if it is the answer. A redirect without a
+/// `Location` is an answer.
+fn location(reply: &Reply) -> Option<String> {
+    let location = reply.headers.get(LOCATION)?;
+    is_redirect(reply.status).then(|| shown(location))
+}
+
+/// An event under way. Dropped before it is closed, it is kept as abandoned.
+struct Record<'a> {
+    fetch: &'a Fetch,
+    event: FetchEvent,
+    started: Instant,
+    is_closed: bool,
+}
+
+impl<'a> Record<'a> {
+    fn open(fetch: &'a Fetch, request: &Request) -> Record<'a> {
+        let event = FetchEvent {
+            method: request.method.to_string(),
+            host: request.target.host.to_string(),
+            port: Some(request.target.port),
+            ..FetchEvent::default()
+        };
+        Record {
+            fetch,
+            event,
+            started: Instant::now(),
+            is_closed: false,
+        }
+    }
+
+    fn close(mut self, fault: Option<&Fault>) -> FetchEvent {
+        self.is_closed = true;
+        self.finished(fault.map(|fault| fault.reason))
+    }
+
+    fn finished(&mut self, refusal: Option<&'static str>) -> FetchEvent {
+        let mut event = std::mem::take(&mut self.event);
+        event.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        event.refusal = refusal;
+        event
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let event = self.finished(Some("interrupted"));
+            self.fetch.abandoned().push(event);
+        }
+    }
+}
+
+/// The events of a call that has not ended. Dropped with some left, they are
+/// abandoned: before the one that was under way, which was dropped first.
+struct Kept<'a> {
+    fetch: &'a Fetch,
+    events: Vec<FetchEvent>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        let events = std::mem::take(&mut self.events);
+        self.fetch.abandoned().splice(0..0, events);
+    }
+}

@@ -1,0 +1,41 @@
+//! From a checked address to a stream, behind a trait so that no test has to
+//! send a packet to find out where one would have gone.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Bytes both ways.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// What connecting gives, in time.
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
+
+/// Whoever opens connections. It gets an address that was checked and opens
+/// exactly that one.
+pub trait Connect: fmt::Debug + Send + Sync {
+    /// Opens a connection.
+    fn connect(&self, address: SocketAddr) -> Connecting<'_>;
+}
+
+/// Plain TCP.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpConnector;
+
+impl Connect for TcpConnector {
+    fn connect(&self, address: SocketAddr) -> Connecting<'_> {
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let stream: Box<dyn Stream> = Box::new(stream);
+            Ok(stream)
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! What a script asked for, and what is left of it after each redirect.
+
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use model::mask::Masker;
+use serde_json::{Map, Value};
+
+use crate::ask::{Ask, Fault};
+use crate::fetch::fault::{denied, invalid};
+use crate::fetch::limits::FetchLimits;
+use crate::fetch::target::Target;
+use crate::fetch::window::Window;
+
+/// One request, ready for one hop.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) target: Target,
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Headers that belong to the connection, not to the tool. They are dropped
+/// without a word, because the reference does so too. Every `proxy-` header is
+/// dropped with them.
+const DROPPED: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Methods that ask a server for something other than a page.
+const METHODS_REFUSED: &[&str] = &["CONNECT", "TRACE", "TRACK"];
+
+const METHOD_BYTES_MAX: usize = 32;
+
+/// The arguments, apart from the URL, which is parsed first so that its host
+/// can be put on record whatever else is wrong.
+#[derive(Debug)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) raw_url: &'a str,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn from_ask(ask: &'a Ask, limits: &FetchLimits) -> Result<Arguments<'a>, Fault> {
+        let missing = || invalid("missing-url", "the first argument is a URL");
+        let map = ask.arguments.as_object().ok_or_else(missing)?;
+        let raw_url = match map.get("url") {
+            Some(Value::String(raw_url)) if !raw_url.trim().is_empty() => raw_url,
+            Some(_) | None => return Err(missing()),
+        };
+        if raw_url.len() > limits.url_bytes_max {
+            let what = format!("a URL has at most {} bytes", limits.url_bytes_max);
+            return Err(invalid("invalid-url", what));
+        }
+        Ok(Arguments { raw_url, map })
+    }
+
+    /// The method as it goes on record, checked or not.
+    pub(crate) fn raw_method(&self) -> String {
+        match self.map.get("method") {
+            Some(Value::String(method)) => model::text::elided(&method.to_uppercase(), 40),
+            Some(_) | None => "GET".to_owned(),
+        }
+    }
+
+    pub(crate) fn window(&self) -> Window {
+        Window::from_arguments(self.map.get("startIndex"), self.map.get("maxLength"))
+    }
+
+    pub(crate) fn request(
+        &self,
+        target: Target,
+        body: &[u8],
+        limits: &FetchLimits,
+    ) -> Result<Request, Fault> {
+        let method = method(self.map.get("method"))?;
+        let headers = headers(self.map.get("headers"), limits)?;
+        if body.len() > limits.request_body_bytes_max {
+            let what = format!("a body has at most {} bytes", limits.request_body_bytes_max);
+            return Err(invalid("request-too-large", what));
+        }
+        let body = match method {
+            Method::GET | Method::HEAD => Bytes::new(),
+            _ => Bytes::copy_from_slice(body),
+        };
+        Ok(Request {
+            target,
+            method,
+            headers,
+            body,
+        })
+    }
+}
+
+fn method(raw: Option<&Value>) -> Result<Method, Fault> {
+    let wrong = |what: &str| invalid("invalid-method", what);
+    let raw = match raw {
+        None | Some(Value::Null) => return Ok(Method::GET),
+        Some(Value::String(raw)) => raw.to_ascii_uppercase(),
+        Some(_) => return Err(wrong("`method` is a string")),
+    };
+    if METHODS_REFUSED.contains(&raw.as_str()) {
+        return Err(wrong("CONNECT, TRACE and TRACK are not for tools"));
+    }
+    let is_short = raw.len() <= METHOD_BYTES_MAX;
+    let parsed = Method::from_bytes(raw.as_bytes()).ok().filter(|_| is_short);
+    parsed.ok_or_else(|| wrong("`method` is one short word"))
+}
+
+fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::new();
+    let map = match raw {
+        None | Some(Value::Null) => return Ok(headers),
+        Some(Value::Object(map)) => map,
+        Some(_) => return Err(invalid("invalid-header", "`headers` is an object")),
+    };
+    let mut bytes_count = 0;
+    for (raw_name, raw_value) in map {
+        let shown = model::text::elided(raw_name, 60);
+        let raw_value = match raw_value {
+            Value::Null => continue,
+            Value::String(value) => value,
+            _ => {
+                let what = format!("the value of header `{shown}` is not a string");
+                return Err(invalid("invalid-header", what));
+            }
+        };
+        // Attack: header injection. Neither a name nor a value may hold a line
+        // break; the types know no such thing.
+        let name = HeaderName::from_bytes(raw_name.as_bytes())
+            .map_err(|_| invalid("invalid-header", format!("`{shown}` is no header name")))?;
+        let value = latin1(raw_value)
+            .and_then(|bytes| HeaderValue::from_bytes(&bytes).ok())
+            .ok_or_else(|| {
+                let what = format!("the value of header `{shown}` holds a line break, a control character or one beyond Latin-1");
+                invalid("invalid-header", what)
+            })?;
+        if DROPPED.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+            continue;
+        }
+        bytes_count += name.as_str().len() + value.len();
+        headers.append(name, value);
+    }
+    if headers.len() > limits.request_header_count_max
+        || bytes_count > limits.request_header_bytes_max
+    {
+        let what = format!(
+            "at most {} headers and {} bytes of them",
+            limits.request_header_count_max, limits.request_header_bytes_max
+        );
+        return Err(invalid("request-too-large", what));
+    }
+    Ok(headers)
+}
+
+/// What browsers do with header values: one byte for each character.
+fn latin1(text: &str) -> Option<Vec<u8>> {
+    text.trim_matches([' ', '\t'])
+        .chars()
+        .map(|character| u8::try_from(u32::from(character)).ok())
+        .collect()
+}
+
+/// Whether the reply sends us elsewhere.
+pub(crate) fn is_redirect(status: StatusCode) -> bool {
+    status.is_redirection() && status != StatusCode::NOT_MODIFIED
+}
+
+impl Request {
+    /// The next request of a chain. Refused if its body would carry a secret to
+    /// another origin: a body cannot be dropped like a header.
+    pub(crate) fn redirected(
+        mut self,
+        status: StatusCode,
+        to: Target,
+        secrets: &Masker,
+    ) -> Result<Request, Fault> {
+        let becomes_get = match status {
+            StatusCode::SEE_OTHER => self.method != Method::HEAD,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => {
+                matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
+            }
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = Bytes::new();
+            for name in [
+                header::CONTENT_TYPE,
+                header::CONTENT_ENCODING,
+                header::CONTENT_LANGUAGE,
+                header::CONTENT_LOCATION,
+            ] {
+                self.headers.remove(name);
+            }
+        }
+        // Attack: credentials follow a redirect to whoever it names. What was
+        // dropped stays dropped, even if the chain comes home.
+        if self.target.origin() != to.origin() {
+            if shows_secret(&String::from_utf8_lossy(&self.body), secrets) {
+                let rule = format!("redirect would carry a secret to {}", to.host);
+                return Err(denied("redirect-with-secret", rule));
+            }
+            self.headers = self
+                .headers
+                .iter()
+                .filter(|(name, value)| !is_credential(name, value, secrets))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+        }
+        self.target = to;
+        Ok(self)
+    }
+}
+
+fn is_credential(name: &HeaderName, value: &HeaderValue, secrets: &Masker) -> bool {
+    if matches!(
+        *name,
+        header::AUTHORIZATION | header::COOKIE | header::PROXY_AUTHORIZATION
+    ) {
+        return true;
+    }
+    shows_secret(&shown(value), secrets) || shows_secret(name.as_str(), secrets)
+}
+
+/// Whether masking would change it.
+fn shows_secret(text: &str, secrets: &Masker) -> bool {
+    secrets.text(text).get() != text
+}
+
+/// A header's value as text: UTF-8 if it is, else one character for each byte.
+pub(crate) fn shown(value: &HeaderValue) -> String {
+    match std::str::from_utf8(value.as_bytes()) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value
+            .as_bytes()
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect(),
+    }
+}

@@ -1,0 +1,348 @@
+//! `safety.fs`: files for tool code, beneath directory handles.
+//!
+//! [`Files`] is made from a grant and sees a workspace and read roots. A path is
+//! text until it has become a place below one of those; from there on everything
+//! is opened beneath the root's handle (`openat2` with `RESOLVE_BENEATH` where
+//! the kernel has it), so neither a link, nor `..`, nor a name swapped in the
+//! middle leads out. Links inside a root that stay inside are followed for
+//! reading; absolute links are not, even if they point back inside. Nothing is
+//! written through a link, and no file is ever changed in place: content goes to
+//! a temporary file that is renamed over the name, so of a file with two names
+//! the other, which may lie outside, keeps its content.
+//!
+//! Unlike the reference, the user's home is not readable by default: the read
+//! roots are the workspace and what the operator adds.
+//!
+//! Reasons beyond the specification's, each for a bound or a refusal it does not
+//! have: `not-granted`, `unknown-function`, `invalid-arguments`,
+//! `not-a-regular-file`, `not-utf8`, `file-too-large`, `answer-too-large`,
+//! `too-many-entries`, `too-many-lines`, `line-too-long`, `tree-too-deep`,
+//! `find-invalid-type`, `timeout`.
+
+mod answer;
+mod argument;
+pub mod limit;
+mod line;
+mod open;
+mod pattern;
+mod read;
+mod refusal;
+mod replace;
+mod root;
+mod walk;
+mod write;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use model::grant::FileGrant;
+
+use crate::ask::{Answer, Ask, Fault, FaultKind};
+use crate::files::answer::Done;
+use crate::files::argument::Arguments;
+use crate::files::refusal::{Refusal, shown};
+use crate::files::root::Roots;
+
+/// What the operator and the moment decide, as opposed to the grant.
+#[derive(Clone, Debug)]
+pub struct FileSettings {
+    /// The workspace when the grant names no folder: absolute, made for its owner
+    /// only if it is missing.
+    pub workspace: PathBuf,
+    /// The id of a caller or a conversation that gets a folder of its own below
+    /// the workspace and sees nothing else of it.
+    pub sub_workspace: Option<String>,
+    /// Folders that may be read beside the workspace; by default there are none.
+    /// Mind that one around the workspace shows every sub-workspace.
+    pub read_roots: Vec<PathBuf>,
+    /// When the call of the tool ends; no walk goes on after it.
+    pub deadline: Instant,
+}
+
+/// The folders could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// A folder of the grant or the settings is relative.
+    #[error("`{path}` is not an absolute path")]
+    Relative {
+        /// The folder.
+        path: String,
+    },
+    /// A folder's path cannot be shown to a script.
+    #[error("`{path}` is not UTF-8")]
+    NotText {
+        /// The folder, as far as it can be shown.
+        path: String,
+    },
+    /// A folder could not be opened or made.
+    #[error("could not open the folder `{path}`")]
+    Open {
+        /// The folder.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An id that names no folder.
+    #[error("`{id}` cannot name a workspace")]
+    Id {
+        /// The id.
+        id: String,
+    },
+}
+
+/// One call of a function, for the record of the tool's call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEvent {
+    /// Such as `readText`; as the script wrote it if there is no such function.
+    pub function: String,
+    /// The path as the script sees it, cleaned for showing; none if it gave none.
+    pub path: Option<String>,
+    /// The target of `copy` and `move`.
+    pub target: Option<String>,
+    /// Bytes of content read or written.
+    pub bytes: u64,
+    /// Why not; nothing if it went well.
+    pub refused: Option<FileRefusal>,
+}
+
+/// Why a function gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRefusal {
+    /// Which of the three kinds.
+    pub kind: FaultKind,
+    /// The stable word.
+    pub reason: &'static str,
+}
+
+/// The events of one call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileEvents {
+    /// The first of them, in order.
+    pub kept: Vec<FileEvent>,
+    /// How many more there were.
+    pub dropped_count: u64,
+}
+
+/// The files one call may touch.
+#[derive(Debug)]
+pub struct Files {
+    grant: FileGrant,
+    roots: Roots,
+    deadline: Instant,
+    events: Mutex<FileEvents>,
+}
+
+impl Files {
+    /// The power a grant gives; nothing if it grants neither reading nor writing.
+    ///
+    /// Fails if a folder cannot be opened. The folder a grant names is never
+    /// made, for its author may have mistyped it.
+    pub fn open(grant: &FileGrant, settings: &FileSettings) -> Result<Option<Files>, FilesError> {
+        if !grant.read && !grant.write {
+            return Ok(None);
+        }
+        let roots = match &grant.base_path {
+            Some(raw_path) => Roots::base(raw_path)?,
+            None => Roots::workspace(settings, grant.read)?,
+        };
+        Ok(Some(Files {
+            grant: grant.clone(),
+            roots,
+            deadline: settings.deadline,
+            events: Mutex::default(),
+        }))
+    }
+
+    /// The functions that exist under the grant.
+    #[must_use]
+    pub fn functions(&self) -> Vec<&'static str> {
+        let granted = FUNCTIONS.iter().filter(|function| self.has(function));
+        granted.map(|function| function.name).collect()
+    }
+
+    /// Calls a function by its name after `safety.fs.`; `ask.arguments` is the
+    /// array of its arguments, `null` for what was left out. Blocks on the disk.
+    ///
+    /// Refuses for the reasons of the specification and those in the head of
+    /// this module.
+    pub fn call(&self, function: &str, ask: &Ask) -> Result<Answer, Fault> {
+        let known = FUNCTIONS.iter().find(|known| known.name == function);
+        let answered = match known {
+            None => Err(Refusal::invalid(
+                "unknown-function",
+                format!("no such function: {}", shown(function)),
+            )),
+            Some(known) if !self.has(known) => Err(Refusal::security(
+                "not-granted",
+                format!("not granted: {function}"),
+            )),
+            Some(known) => {
+                Arguments::new(&ask.arguments).and_then(|arguments| (known.run)(self, arguments))
+            }
+        };
+        self.record(function, known, ask, &answered);
+        match answered {
+            Ok(done) => Ok(Answer {
+                value: done.value,
+                bytes: Vec::new(),
+            }),
+            Err(refusal) => Err(refusal.into_fault(&shown(function))),
+        }
+    }
+
+    /// The events since the last time, in order.
+    #[must_use]
+    pub fn take_events(&self) -> FileEvents {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *events)
+    }
+
+    fn has(&self, function: &Function) -> bool {
+        match function.group {
+            Group::Always => true,
+            Group::Read => self.grant.read,
+            Group::Write => self.grant.write,
+        }
+    }
+
+    /// Refuses once the call of the tool is over.
+    fn in_time(&self) -> Result<(), Refusal> {
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(Refusal::runtime("timeout", "the time of the call is over")),
+        }
+    }
+
+    /// [`Files::in_time`] for a line, asked now and then.
+    fn in_time_at(&self, index: usize, line: &str) -> Result<(), Refusal> {
+        match index.is_multiple_of(256) || line.len() > 1_024 {
+            true => self.in_time(),
+            false => Ok(()),
+        }
+    }
+
+    fn record(
+        &self,
+        function: &str,
+        known: Option<&Function>,
+        ask: &Ask,
+        answered: &Result<Done, Refusal>,
+    ) {
+        let path = |index: Option<usize>| {
+            let raw_path = ask.arguments.get(index?)?.as_str()?;
+            let display = match self.roots.readable(raw_path) {
+                Ok(place) => place.display,
+                Err(_) => raw_path.to_owned(),
+            };
+            Some(shown(&display))
+        };
+        let event = FileEvent {
+            function: shown(function),
+            path: path(known.and_then(|known| known.path_index)),
+            target: path(known.and_then(|known| known.target_index)),
+            bytes: answered.as_ref().map_or(0, |done| done.bytes),
+            refused: answered.as_ref().err().map(|refusal| FileRefusal {
+                kind: refusal.kind,
+                reason: refusal.reason,
+            }),
+        };
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        match events.kept.len() < limit::EVENTS_MAX {
+            true => events.kept.push(event),
+            false => events.dropped_count = events.dropped_count.saturating_add(1),
+        }
+    }
+}
+
+/// What must be granted for a function to exist.
+#[derive(Clone, Copy)]
+enum Group {
+    Always,
+    Read,
+    Write,
+}
+
+struct Function {
+    name: &'static str,
+    group: Group,
+    /// Which argument is the path.
+    path_index: Option<usize>,
+    /// Which argument is where it goes.
+    target_index: Option<usize>,
+    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+}
+
+const fn reading(
+    name: &'static str,
+    path_index: usize,
+    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+) -> Function {
+    Function {
+        name,
+        group: Group::Read,
+        path_index: Some(path_index),
+        target_index: None,
+        run,
+    }
+}
+
+const fn writing(
+    name: &'static str,
+    target_index: Option<usize>,
+    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+) -> Function {
+    Function {
+        name,
+        group: Group::Write,
+        path_index: Some(0),
+        target_index,
+        run,
+    }
+}
+
+const fn always(
+    name: &'static str,
+    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+) -> Function {
+    Function {
+        name,
+        group: Group::Always,
+        path_index: None,
+        target_index: None,
+        run,
+    }
+}
+
+/// All functions, in the order of the specification.
+const FUNCTIONS: &[Function] = &[
+    always("workspace", workspace),
+    always("readRoots", read_roots),
+    reading("readText", 0, read::read_text),
+    reading("list", 0, read::list),
+    reading("exists", 0, read::exists),
+    reading("stat", 0, read::stat),
+    reading("grep", 1, read::grep),
+    reading("lineCount", 0, read::line_count),
+    reading("slice", 0, read::slice),
+    reading("cut", 0, read::cut),
+    reading("sort", 0, read::sort),
+    reading("find", 0, walk::find),
+    reading("searchInFiles", 0, walk::search_in_files),
+    writing("writeText", None, write::write_text),
+    writing("appendText", None, write::append_text),
+    writing("editText", None, write::edit_text),
+    writing("copy", Some(1), write::copy),
+    writing("move", Some(1), write::move_entry),
+    writing("delete", None, write::delete),
+    writing("deleteDir", None, write::delete_dir),
+];
+
+fn workspace(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
+    Ok(Done::plain(files.roots.workspace_path()))
+}
+
+fn read_roots(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
+    Ok(Done::plain(files.roots.read_paths()))
+}

@@ -1,0 +1,259 @@
+//! Replacing a file as a whole: a temporary file beside it, flushed, renamed over
+//! it, and the folder flushed. Whoever reads sees the old content or the new.
+//!
+//! A rename changes what a *name* stands for, never a file in place: a link
+//! planted under the name is replaced, not followed, and of a file with two
+//! names the other keeps its content.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::fs::{
+    Dir, File, Metadata, MetadataExt as _, OpenOptions, Permissions, PermissionsExt as _,
+};
+
+use crate::files::limit;
+use crate::files::refusal::{Purpose, Refusal, shown};
+use crate::files::root::Place;
+
+/// Reading, writing and running for owner, group and others; never more.
+const MODE_MASK: u32 = 0o777;
+
+/// Two calls that change one file must not undo each other's work, so whoever
+/// reads a file to replace it holds the lock its path falls to.
+static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
+/// Holds what these paths fall to, in an order that cannot deadlock.
+pub(crate) fn hold(paths: &[&Path]) -> Vec<MutexGuard<'static, ()>> {
+    let index = |path: &&Path| {
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        usize::try_from(hasher.finish() % 64).unwrap_or(0)
+    };
+    let mut indices: Vec<usize> = paths.iter().map(index).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    let locks = indices.iter().filter_map(|index| LOCKS.get(*index));
+    // A lock guards no data of its own, so one left by a panic is as good.
+    locks
+        .map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
+        .collect()
+}
+
+/// Whether missing folders on the way are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parents {
+    Make,
+    Expect,
+}
+
+/// A name in an open folder of the workspace.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    folder: Dir,
+    name: &'a str,
+    display: &'a str,
+    /// What stands under the name now; never a link.
+    pub(crate) existing: Option<Metadata>,
+}
+
+impl<'a> Target<'a> {
+    /// Opens the folder of a place and looks at the name. Nothing, if the folder
+    /// is missing and not to be made.
+    pub(crate) fn open(
+        place: &'a Place<'_>,
+        parents: Parents,
+    ) -> Result<Option<Target<'a>>, Refusal> {
+        let refusal = |error: &io::Error| Refusal::io(Purpose::Write, &place.display, error);
+        let Some((parent, name)) = place.parent_and_name() else {
+            return Err(refusal(&io::ErrorKind::IsADirectory.into()));
+        };
+        let folder = match folder(place.root, parent, parents) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Expect => {
+                return Ok(None);
+            }
+            Err(error) => return Err(refusal(&error)),
+        };
+        let existing = match folder.symlink_metadata(name) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(refusal(&error)),
+        };
+        if existing.as_ref().is_some_and(Metadata::is_symlink) {
+            let message = format!("write through a symbolic link: {}", shown(&place.display));
+            return Err(Refusal::security("write-through-symlink", message));
+        }
+        Ok(Some(Target {
+            folder,
+            name,
+            display: &place.display,
+            existing,
+        }))
+    }
+
+    /// Refuses to replace anything but a regular file.
+    pub(crate) fn expect_file(&self) -> Result<(), Refusal> {
+        match &self.existing {
+            Some(metadata) if metadata.is_dir() => {
+                Err(self.refusal(&io::ErrorKind::IsADirectory.into()))
+            }
+            Some(metadata) if !metadata.is_file() => Err(Refusal::not_regular(self.display)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Puts a new file under the name. `fill` writes it.
+    pub(crate) fn replace(
+        &self,
+        fill: impl FnOnce(&mut File) -> Result<u64, Refusal>,
+    ) -> Result<u64, Refusal> {
+        self.expect_file()?;
+        let (mut file, temporary) =
+            Temporary::create(&self.folder).map_err(|error| self.refusal(&error))?;
+        let bytes = fill(&mut file)?;
+        self.finish(&file, temporary)
+            .map_err(|error| self.refusal(&error))?;
+        Ok(bytes)
+    }
+
+    /// Renames what is here to there.
+    pub(crate) fn rename(&self, to: &Target<'_>) -> Result<(), Refusal> {
+        let renamed = self.folder.rename(self.name, &to.folder, to.name);
+        let flushed = renamed.and_then(|()| flush(&to.folder));
+        let flushed = flushed.and_then(|()| flush(&self.folder));
+        flushed.map_err(|error| to.refusal(&error))
+    }
+
+    /// Removes the file under the name; false if there is none any more.
+    pub(crate) fn remove(&self) -> Result<bool, Refusal> {
+        match self.folder.remove_file(self.name) {
+            Ok(()) => flush(&self.folder)
+                .map(|()| true)
+                .map_err(|error| self.refusal(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.refusal(&error)),
+        }
+    }
+
+    /// The folder the name is in.
+    pub(crate) fn folder(&self) -> &Dir {
+        &self.folder
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        self.name
+    }
+
+    /// What the system said.
+    pub(crate) fn refusal(&self, error: &io::Error) -> Refusal {
+        Refusal::io(Purpose::Write, self.display, error)
+    }
+
+    fn finish(&self, file: &File, temporary: Temporary<'_>) -> io::Result<()> {
+        if let Some(existing) = &self.existing {
+            let mode = existing.mode() & MODE_MASK;
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        file.sync_all()?;
+        temporary.rename(self.name)?;
+        flush(&self.folder)
+    }
+}
+
+/// A file that is removed again unless it is renamed.
+struct Temporary<'a> {
+    folder: &'a Dir,
+    name: Option<String>,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(folder: &'a Dir) -> io::Result<(File, Temporary<'a>)> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        options.follow(FollowSymlinks::No);
+        let mut tries = 0;
+        loop {
+            // Not to be guessed: each state is made from fresh random keys.
+            let name = format!(".ringfence-{:016x}.tmp", RandomState::new().hash_one(0));
+            match folder.open_with(&name, &options) {
+                Ok(file) => {
+                    let name = Some(name);
+                    return Ok((file, Temporary { folder, name }));
+                }
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && tries < limit::TEMPORARY_TRIES_MAX =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn rename(mut self, to: &str) -> io::Result<()> {
+        let Some(name) = &self.name else {
+            return Ok(());
+        };
+        self.folder.rename(name, self.folder, to)?;
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // Nobody is left to tell; the name says what the file is.
+            let _ = self.folder.remove_file(name);
+        }
+    }
+}
+
+/// Opens a folder below a root, making what is missing.
+fn folder(root: &Dir, path: &Path, parents: Parents) -> io::Result<Dir> {
+    match root.open_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Make => {}
+        opened => return opened,
+    }
+    let names: Vec<_> = path.components().collect();
+    let mut missing: Vec<&Component<'_>> = Vec::new();
+    let mut here = root.try_clone()?;
+    for count in (1..=names.len()).rev() {
+        let above: PathBuf = names.iter().take(count).collect();
+        match root.open_dir(&above) {
+            Ok(found) => {
+                here = found;
+                break;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing.extend(names.get(count - 1));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for name in missing.iter().rev() {
+        let name = name.as_os_str();
+        match here.create_dir(name) {
+            Ok(()) => flush(&here)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        // Attack: a link that leads nowhere is missing to one call and present to
+        // the next; what was just made is no link.
+        here = here.open_dir_nofollow(name)?;
+    }
+    Ok(here)
+}
+
+/// Puts the names in a folder on the disk. The handle itself cannot be flushed,
+/// for it was opened as a place only.
+fn flush(folder: &Dir) -> io::Result<()> {
+    folder.open(".")?.sync_all()
+}

@@ -1,0 +1,342 @@
+//! Where `safety.fs` may look and write: the workspace and the read roots, each
+//! a directory handle, and how the text of a path becomes a place below one.
+//!
+//! The text decides only which root is meant. What is opened is opened beneath
+//! that root's handle, where no link, `..` or swapped name leads out, so a wrong
+//! decision here could never widen anything.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use cap_fs_ext::DirExt as _;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
+
+use crate::files::limit;
+use crate::files::refusal::{Purpose, Refusal, shown};
+use crate::files::{FileSettings, FilesError};
+
+/// The folders of one call.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    workspace: Root,
+    /// The workspace among them, or a folder around it.
+    read: Vec<Root>,
+}
+
+#[derive(Debug)]
+struct Root {
+    handle: Dir,
+    /// Absolute, links resolved.
+    path: PathBuf,
+    /// As the operator wrote it; scripts may use either.
+    raw_path: PathBuf,
+}
+
+/// A path below a root.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// The root's handle.
+    pub(crate) root: &'a Dir,
+    /// Below it; `.` for the root itself.
+    pub(crate) relative: PathBuf,
+    /// Absolute, `.` and `..` folded.
+    pub(crate) absolute: PathBuf,
+    /// As the script sees it: relative to the workspace when inside it.
+    pub(crate) display: String,
+}
+
+impl Place<'_> {
+    /// Whether it is the root itself.
+    pub(crate) fn is_root(&self) -> bool {
+        self.relative == Path::new(".")
+    }
+
+    /// The absolute path as text.
+    pub(crate) fn absolute_text(&self) -> String {
+        self.absolute.to_string_lossy().into_owned()
+    }
+
+    /// Folder and name below the root; nothing for the root itself.
+    pub(crate) fn parent_and_name(&self) -> Option<(&Path, &str)> {
+        if self.is_root() {
+            return None;
+        }
+        let name = self.relative.file_name()?.to_str()?;
+        let parent = self.relative.parent().unwrap_or(Path::new(""));
+        match parent.as_os_str().is_empty() {
+            true => Some((Path::new("."), name)),
+            false => Some((parent, name)),
+        }
+    }
+}
+
+impl Roots {
+    /// One folder for everything.
+    pub(crate) fn base(raw_path: &str) -> Result<Roots, FilesError> {
+        let workspace = Root::open(Path::new(raw_path))?;
+        let read = vec![workspace.again()?];
+        Ok(Roots { workspace, read })
+    }
+
+    /// The workspace, made if it is missing, and the read roots. Without the
+    /// right to read, `copy` has nothing but the workspace to copy from.
+    pub(crate) fn workspace(settings: &FileSettings, may_read: bool) -> Result<Roots, FilesError> {
+        let mut workspace = Root::make(&settings.workspace)?;
+        if let Some(id) = &settings.sub_workspace {
+            workspace = workspace.below(id)?;
+        }
+        let mut read: Vec<Root> = Vec::new();
+        let raw_roots = settings.read_roots.iter().filter(|_| may_read);
+        for raw_root in raw_roots {
+            read.push(Root::open(raw_root)?);
+        }
+        read.push(workspace.again()?);
+        Ok(Roots {
+            workspace,
+            read: merged(read),
+        })
+    }
+
+    /// The workspace, absolute.
+    pub(crate) fn workspace_path(&self) -> String {
+        self.workspace.path.to_string_lossy().into_owned()
+    }
+
+    /// The read roots, absolute.
+    pub(crate) fn read_paths(&self) -> Vec<String> {
+        let paths = self.read.iter().map(|root| root.path.to_string_lossy());
+        paths.map(|path| path.into_owned()).collect()
+    }
+
+    /// A path to read, below the first read root it lies under.
+    pub(crate) fn readable(&self, raw_path: &str) -> Result<Place<'_>, Refusal> {
+        let absolute = self.absolute(raw_path)?;
+        let mut places = self.read.iter();
+        places
+            .find_map(|root| self.place(root, &absolute))
+            .ok_or_else(|| Refusal::escape(Purpose::Read, raw_path))?
+    }
+
+    /// A path to write, below the workspace.
+    pub(crate) fn writable(&self, raw_path: &str) -> Result<Place<'_>, Refusal> {
+        let absolute = self.absolute(raw_path)?;
+        self.place(&self.workspace, &absolute)
+            .ok_or_else(|| Refusal::escape(Purpose::Write, raw_path))?
+    }
+
+    /// An absolute path as the script sees it.
+    pub(crate) fn display(&self, absolute: &Path) -> String {
+        match absolute.strip_prefix(&self.workspace.path) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => inside.to_string_lossy().into_owned(),
+            Err(_) => absolute.to_string_lossy().into_owned(),
+        }
+    }
+
+    fn place<'a>(&'a self, root: &'a Root, absolute: &Path) -> Option<Result<Place<'a>, Refusal>> {
+        // Component by component: `/data-old` does not lie under `/data`.
+        let inside = absolute.strip_prefix(&root.path);
+        let inside = inside.or_else(|_| absolute.strip_prefix(&root.raw_path));
+        let inside = inside.ok()?;
+        if inside.components().count() > limit::PATH_NAMES_MAX {
+            return Some(Err(invalid(&absolute.to_string_lossy(), "is too deep")));
+        }
+        let absolute = root.path.join(inside);
+        let relative = match inside.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => inside.to_owned(),
+        };
+        let display = self.display(&absolute);
+        Some(Ok(Place {
+            root: &root.handle,
+            relative,
+            absolute,
+            display,
+        }))
+    }
+
+    /// The text as an absolute path, `.` and `..` folded.
+    fn absolute(&self, raw_path: &str) -> Result<PathBuf, Refusal> {
+        if raw_path.trim().is_empty() {
+            return Err(Refusal::invalid("path-required", "path required"));
+        }
+        if raw_path.len() > limit::PATH_BYTES_MAX {
+            return Err(invalid(raw_path, "is too long"));
+        }
+        if raw_path.chars().any(char::is_control) {
+            return Err(invalid(raw_path, "holds a control character"));
+        }
+        let path = folded(&self.workspace.path.join(raw_path));
+        let is_overlong = |name: Component<'_>| name.as_os_str().len() > limit::NAME_BYTES_MAX;
+        match path.components().any(is_overlong) {
+            true => Err(invalid(raw_path, "holds a name that is too long")),
+            false => Ok(path),
+        }
+    }
+}
+
+impl Root {
+    fn open(raw_path: &Path) -> Result<Root, FilesError> {
+        let attempt = |source| FilesError::Open {
+            path: raw_path.display().to_string(),
+            source,
+        };
+        if !raw_path.is_absolute() {
+            let path = raw_path.display().to_string();
+            return Err(FilesError::Relative { path });
+        }
+        let path = raw_path.canonicalize().map_err(attempt)?;
+        if path.to_str().is_none() {
+            let path = path.display().to_string();
+            return Err(FilesError::NotText { path });
+        }
+        let handle = Dir::open_ambient_dir(&path, ambient_authority()).map_err(attempt)?;
+        Ok(Root {
+            handle,
+            path,
+            raw_path: folded(raw_path),
+        })
+    }
+
+    /// [`Root::open`], after making the folder, for its owner only.
+    fn make(raw_path: &Path) -> Result<Root, FilesError> {
+        if raw_path.is_absolute() && !raw_path.is_dir() {
+            use std::os::unix::fs::DirBuilderExt as _;
+            let mut builder = std::fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(0o700).create(raw_path);
+            made.map_err(|source| FilesError::Open {
+                path: raw_path.display().to_string(),
+                source,
+            })?;
+        }
+        Root::open(raw_path)
+    }
+
+    /// A folder of its own for one id.
+    fn below(self, id: &str) -> Result<Root, FilesError> {
+        let name = folder_name(id)?;
+        let path = self.path.join(&name);
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        let made = self.handle.create_dir_with(&name, &builder);
+        let made = made.or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        });
+        // Attack: a link planted under the name would give one caller the files
+        // of another.
+        let handle = made.and_then(|()| self.handle.open_dir_nofollow(&name));
+        let handle = handle.map_err(|source| FilesError::Open {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Ok(Root {
+            handle,
+            raw_path: self.raw_path.join(&name),
+            path,
+        })
+    }
+
+    fn again(&self) -> Result<Root, FilesError> {
+        let handle = self.handle.try_clone();
+        let handle = handle.map_err(|source| FilesError::Open {
+            path: self.path.display().to_string(),
+            source,
+        })?;
+        Ok(Root {
+            handle,
+            path: self.path.clone(),
+            raw_path: self.raw_path.clone(),
+        })
+    }
+}
+
+/// Without the roots that lie inside others.
+fn merged(mut roots: Vec<Root>) -> Vec<Root> {
+    roots.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut kept: Vec<Root> = Vec::new();
+    for root in roots {
+        let is_inside = kept.iter().any(|outer| root.path.starts_with(&outer.path));
+        if !is_inside {
+            kept.push(root);
+        }
+    }
+    kept
+}
+
+/// The name of the folder of one id. Letters, digits, `.`, `_` and `-` stand for
+/// themselves, every other byte for `~` and two digits, so two ids never share a
+/// folder. An id that names no folder is an error, not the folder of everybody.
+fn folder_name(id: &str) -> Result<String, FilesError> {
+    let is_unusable = matches!(id, "" | "." | "..") || id.len() > limit::ID_BYTES_MAX;
+    if is_unusable {
+        return Err(FilesError::Id { id: shown(id) });
+    }
+    let mut name = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                name.push(char::from(byte));
+            }
+            other => name.push_str(&format!("~{other:02x}")),
+        }
+    }
+    Ok(name)
+}
+
+/// `.` and `..` folded by their text, as the reference does before it looks at
+/// the disk.
+fn folded(path: &Path) -> PathBuf {
+    let mut folded = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                folded.pop();
+            }
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => {
+                folded.push(component);
+            }
+        }
+    }
+    folded
+}
+
+fn invalid(raw_path: &str, what: &str) -> Refusal {
+    Refusal::invalid(
+        "invalid-path",
+        format!("the path {what}: {}", shown(raw_path)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ids_never_share_a_folder() {
+        let name = |id: &str| folder_name(id).ok();
+        assert_eq!(name("chat-1.a_B").as_deref(), Some("chat-1.a_B"));
+        assert_eq!(name("a/b").as_deref(), Some("a~2fb"));
+        assert_eq!(name("a~2fb").as_deref(), Some("a~7e2fb"));
+        assert_eq!(name("é").as_deref(), Some("~c3~a9"));
+        for id in ["", ".", "..", &"x".repeat(65)] {
+            assert_eq!(name(id), None, "{id}");
+        }
+        assert_eq!(name("...").as_deref(), Some("..."));
+    }
+
+    #[track_caller]
+    fn check(raw: &str, expected: &str) {
+        assert_eq!(folded(Path::new(raw)), Path::new(expected), "{raw}");
+    }
+
+    #[test]
+    fn dots_are_folded_by_their_text() {
+        check("/a/./b/../c", "/a/c");
+        check("/a/../../..", "/");
+        check("/../a//b/", "/a/b");
+        check("/a/...", "/a/...");
+    }
+}

@@ -1,0 +1,352 @@
+//! The write group. Every path lies in the workspace, but for what `copy` reads.
+
+use std::io::{self, Read as _, Write as _};
+
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::{Dir, File};
+use serde_json::json;
+
+use crate::files::Files;
+use crate::files::answer::Done;
+use crate::files::argument::Arguments;
+use crate::files::limit;
+use crate::files::open::{self, OpenError};
+use crate::files::refusal::{Purpose, Refusal, shown};
+use crate::files::replace::{Parents, Target, hold};
+use crate::files::root::Place;
+
+/// `writeText(path, content = '')`: makes folders, overwrites.
+pub(crate) fn write_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let place = files.roots.writable(arguments.raw_path(0)?)?;
+    let content = arguments.text(1)?.unwrap_or_default();
+    bounded(&place, content.len())?;
+    files.in_time()?;
+    let _held = hold(&[&place.absolute]);
+    let target = made(&place)?;
+    let bytes = put(&target, &[&content])?;
+    Ok(written(&place, bytes))
+}
+
+/// `appendText(path, content = '')`: makes the file if it is missing.
+pub(crate) fn append_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let place = files.roots.writable(arguments.raw_path(0)?)?;
+    let content = arguments.text(1)?.unwrap_or_default();
+    bounded(&place, content.len())?;
+    files.in_time()?;
+    let _held = hold(&[&place.absolute]);
+    let target = made(&place)?;
+    target.expect_file()?;
+    if target.existing.is_none() {
+        let bytes = put(&target, &[&content])?;
+        return Ok(written(&place, bytes));
+    }
+    let (before, metadata) = existing(&target, &place)?;
+    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    bounded(&place, length.saturating_add(content.len()))?;
+    target.replace(|file| {
+        let copied = copy_up_to(before, file, limit::WRITE_BYTES_MAX, &place.display)?;
+        let written = file.write_all(content.as_bytes());
+        written.map_err(|error| target.refusal(&error))?;
+        Ok(copied)
+    })?;
+    Ok(written(&place, byte_count(content.len())))
+}
+
+/// `editText(path, old, new, replaceAll = false)`: exactly one match, or all.
+pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let place = files.roots.writable(arguments.raw_path(0)?)?;
+    let old = arguments.text(1)?.filter(|old| !old.is_empty());
+    let Some(old) = old else {
+        return Err(Refusal::invalid("edit-old-required", "old text required"));
+    };
+    let Some(new) = arguments.text(2)? else {
+        return Err(Refusal::invalid("missing-args", "new text required"));
+    };
+    let replaces_all = arguments.flag(3);
+    let missing = || {
+        let message = format!("no such file: {}", shown(&place.display));
+        Refusal::invalid("edit-file-missing", message)
+    };
+    files.in_time()?;
+    let _held = hold(&[&place.absolute]);
+    let target = Target::open(&place, Parents::Expect)?.ok_or_else(missing)?;
+    target.expect_file()?;
+    if target.existing.is_none() {
+        return Err(missing());
+    }
+    let (file, metadata) = existing(&target, &place)?;
+    let text = open::whole(file, &metadata, &place.display)?;
+    let count = text.matches(old.as_ref()).count();
+    if count == 0 {
+        return Err(Refusal::invalid(
+            "edit-no-match",
+            "the old text does not occur",
+        ));
+    }
+    if !replaces_all && has_second(&text, &old) {
+        return Err(Refusal::invalid(
+            "edit-ambiguous",
+            "the old text occurs more than once",
+        ));
+    }
+    let removed = count.saturating_mul(old.len());
+    let added = count.saturating_mul(new.len());
+    bounded(
+        &place,
+        text.len().saturating_sub(removed).saturating_add(added),
+    )?;
+    let edited = text.replace(old.as_ref(), &new);
+    let bytes = put(&target, &[&edited])?;
+    Ok(Done {
+        value: json!({ "path": place.absolute_text(), "replacements": count }),
+        bytes,
+    })
+}
+
+/// `copy(from, to)`: from any readable regular file, into the workspace.
+pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let from = files.roots.readable(arguments.raw_path(0)?)?;
+    let to = files.roots.writable(arguments.raw_path(1)?)?;
+    files.in_time()?;
+    let source = match open::regular(from.root, &from.relative) {
+        Ok((source, _)) => source,
+        Err(OpenError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Refusal::io(Purpose::Read, &from.display, &error));
+        }
+        Err(OpenError::Io(_) | OpenError::Folder | OpenError::NotRegular) => {
+            let message = format!("not a regular file: {}", shown(&from.display));
+            return Err(Refusal::invalid("copy-source-not-file", message));
+        }
+    };
+    let _held = hold(&[&to.absolute]);
+    let target = made(&to)?;
+    let bytes =
+        target.replace(|file| copy_up_to(source, file, limit::COPY_BYTES_MAX, &from.display))?;
+    Ok(written(&to, bytes))
+}
+
+/// `move(from, to)`: a file or a folder, within the workspace.
+pub(crate) fn move_entry(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let from = files.roots.writable(arguments.raw_path(0)?)?;
+    let to = files.roots.writable(arguments.raw_path(1)?)?;
+    if from.is_root() {
+        return Err(Refusal::escape(Purpose::Write, &from.display));
+    }
+    if to.relative != from.relative && to.relative.starts_with(&from.relative) {
+        let message = format!(
+            "a folder cannot be moved into itself: {}",
+            shown(&to.display)
+        );
+        return Err(Refusal::runtime("io", message));
+    }
+    files.in_time()?;
+    let _held = hold(&[&from.absolute, &to.absolute]);
+    let missing = || {
+        let message = format!("no such file or folder: {}", shown(&from.display));
+        Refusal::invalid("move-source-missing", message)
+    };
+    let source = Target::open(&from, Parents::Expect)?.ok_or_else(missing)?;
+    match &source.existing {
+        None => return Err(missing()),
+        Some(metadata) if metadata.is_file() || metadata.is_dir() => {}
+        Some(_) => return Err(Refusal::not_regular(&from.display)),
+    }
+    let target = made(&to)?;
+    source.rename(&target)?;
+    Ok(written(&to, 0))
+}
+
+/// `delete(path)`: a file; whether there was one.
+pub(crate) fn delete(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let place = files.roots.writable(arguments.raw_path(0)?)?;
+    let is_folder = || {
+        let message = format!("is a folder: {}", shown(&place.display));
+        Refusal::invalid("delete-is-directory", message)
+    };
+    if place.is_root() {
+        return Err(is_folder());
+    }
+    files.in_time()?;
+    let _held = hold(&[&place.absolute]);
+    let Some(target) = Target::open(&place, Parents::Expect)? else {
+        return Ok(Done::plain(false));
+    };
+    match &target.existing {
+        None => Ok(Done::plain(false)),
+        Some(metadata) if metadata.is_dir() => Err(is_folder()),
+        Some(_) => Ok(Done::plain(target.remove()?)),
+    }
+}
+
+/// `deleteDir(path)`: a folder and all in it; how many entries, itself included.
+pub(crate) fn delete_dir(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+    let place = files.roots.writable(arguments.raw_path(0)?)?;
+    if place.is_root() {
+        return Err(Refusal::security(
+            "deletedir-workspace-root",
+            "the workspace itself cannot be deleted",
+        ));
+    }
+    files.in_time()?;
+    let Some(target) = Target::open(&place, Parents::Expect)? else {
+        return Ok(Done::plain(0));
+    };
+    match &target.existing {
+        None => return Ok(Done::plain(0)),
+        Some(metadata) if metadata.is_dir() => {}
+        Some(_) => {
+            let message = format!("not a folder: {}", shown(&place.display));
+            return Err(Refusal::invalid("deletedir-not-a-directory", message));
+        }
+    }
+    let refusal = |error: io::Error| target.refusal(&error);
+    let opened = || target.folder().open_dir_nofollow(target.name());
+    // Counted first, so that a tree that is too large is left whole.
+    let mut counting = Removal::new(files, &target, Act::Count);
+    counting.enter(&opened().map_err(refusal)?, 1)?;
+    let mut removing = Removal::new(files, &target, Act::Remove);
+    removing.enter(&opened().map_err(refusal)?, 1)?;
+    let removed = target.folder().remove_dir(target.name());
+    removed.map_err(refusal)?;
+    Ok(Done::plain(removing.count + 1))
+}
+
+#[derive(Clone, Copy)]
+enum Act {
+    Count,
+    Remove,
+}
+
+/// One pass over a tree that is to go. Links are removed, not followed.
+struct Removal<'a> {
+    files: &'a Files,
+    target: &'a Target<'a>,
+    act: Act,
+    count: usize,
+}
+
+impl<'a> Removal<'a> {
+    fn new(files: &'a Files, target: &'a Target<'a>, act: Act) -> Removal<'a> {
+        Removal {
+            files,
+            target,
+            act,
+            count: 0,
+        }
+    }
+
+    fn enter(&mut self, folder: &Dir, depth: usize) -> Result<(), Refusal> {
+        if depth > limit::WALK_DEPTH_MAX {
+            let message = format!("more than {} folders deep", limit::WALK_DEPTH_MAX);
+            return Err(Refusal::runtime("tree-too-deep", message));
+        }
+        let target = self.target;
+        let refusal = |error: io::Error| target.refusal(&error);
+        let mut entries = Vec::new();
+        for entry in folder.entries().map_err(refusal)? {
+            self.files.in_time()?;
+            self.count += 1;
+            if self.count >= limit::DELETE_ENTRIES_MAX {
+                let message = format!("more than {} entries", limit::DELETE_ENTRIES_MAX);
+                return Err(Refusal::runtime("too-many-entries", message));
+            }
+            let entry = entry.map_err(refusal)?;
+            entries.push((entry.file_name(), entry.file_type().map_err(refusal)?));
+        }
+        for (name, kind) in entries {
+            self.files.in_time()?;
+            match kind.is_dir() {
+                true => {
+                    // Attack: a folder swapped for a link is not entered.
+                    let below = folder.open_dir_nofollow(&name).map_err(refusal)?;
+                    self.enter(&below, depth + 1)?;
+                    self.act_on(|| folder.remove_dir(&name))?;
+                }
+                false => self.act_on(|| folder.remove_file(&name))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn act_on(&self, remove: impl FnOnce() -> io::Result<()>) -> Result<(), Refusal> {
+        match self.act {
+            Act::Count => Ok(()),
+            Act::Remove => remove().map_err(|error| self.target.refusal(&error)),
+        }
+    }
+}
+
+/// The target, its folders made.
+fn made<'a>(place: &'a Place<'_>) -> Result<Target<'a>, Refusal> {
+    let missing = || {
+        Refusal::io(
+            Purpose::Write,
+            &place.display,
+            &io::ErrorKind::NotFound.into(),
+        )
+    };
+    Target::open(place, Parents::Make)?.ok_or_else(missing)
+}
+
+/// The file under a target's name, opened without following anything.
+fn existing(
+    target: &Target<'_>,
+    place: &Place<'_>,
+) -> Result<(File, cap_std::fs::Metadata), Refusal> {
+    let opened = open::regular_entry(target.folder(), target.name().as_ref());
+    opened.map_err(|error| match error {
+        OpenError::Io(error) => target.refusal(&error),
+        OpenError::Folder => target.refusal(&io::ErrorKind::IsADirectory.into()),
+        OpenError::NotRegular => Refusal::not_regular(&place.display),
+    })
+}
+
+fn put(target: &Target<'_>, parts: &[&str]) -> Result<u64, Refusal> {
+    target.replace(|file| {
+        let mut bytes = 0;
+        for part in parts {
+            let written = file.write_all(part.as_bytes());
+            written.map_err(|error| target.refusal(&error))?;
+            bytes += byte_count(part.len());
+        }
+        Ok(bytes)
+    })
+}
+
+/// Copies within the kernel where it can.
+fn copy_up_to(from: File, to: &mut File, bytes_max: u64, display: &str) -> Result<u64, Refusal> {
+    let refusal = |error: io::Error| Refusal::io(Purpose::Write, display, &error);
+    let mut to = to.try_clone().map_err(refusal)?.into_std();
+    let mut from = from.into_std().take(bytes_max + 1);
+    let bytes = io::copy(&mut from, &mut to).map_err(refusal)?;
+    match bytes > bytes_max {
+        true => Err(Refusal::too_large(display, bytes_max)),
+        false => Ok(bytes),
+    }
+}
+
+fn bounded(place: &Place<'_>, length: usize) -> Result<(), Refusal> {
+    match byte_count(length) > limit::WRITE_BYTES_MAX {
+        true => Err(Refusal::too_large(&place.display, limit::WRITE_BYTES_MAX)),
+        false => Ok(()),
+    }
+}
+
+fn written(place: &Place<'_>, bytes: u64) -> Done {
+    Done {
+        value: place.absolute_text().into(),
+        bytes,
+    }
+}
+
+fn byte_count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// Whether the text occurs again, overlapping itself or not.
+fn has_second(text: &str, old: &str) -> bool {
+    let first = text.find(old).and_then(|index| text.get(index..));
+    let mut after = first.unwrap_or_default().chars();
+    after.next();
+    after.as_str().contains(old)
+}

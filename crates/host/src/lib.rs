@@ -1,0 +1,17 @@
+//! The powers of tool code: fetch, files, parsers, crypto, time zones.
+//!
+//! Each power is a handle made from a grant; without one there is nothing to
+//! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
+//! nothing of sandboxes: whoever runs the tool carries the data across.
+
+pub mod address;
+pub mod ask;
+pub mod crypto;
+pub mod data;
+pub mod fetch;
+pub mod files;
+pub mod intl;
+pub mod parser;
+pub mod url;
+
+pub use ask::{Answer, Ask, Fault, FaultKind};

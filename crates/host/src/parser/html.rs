@@ -1,0 +1,155 @@
+//! HTML as browsers read it: html5ever writes into an arena of ours, which can
+//! count. What the text means is left to the face in JavaScript.
+
+mod flood;
+mod sink;
+
+use html5ever::tendril::{StrTendril, TendrilSink as _};
+use html5ever::tree_builder::TreeBuilderOpts;
+use html5ever::{LocalName, ParseOpts, Parser, QualName, ns, parse_document, parse_fragment};
+use serde_json::{Map, Value, json};
+
+use crate::ask::{Answer, Ask, Fault};
+use crate::parser::html::flood::Flood;
+use crate::parser::html::sink::{Arena, Kind, ROOT, Sink};
+use crate::parser::{Meter, NODES_MAX, ParseError, TREE_DEPTH_MAX, text};
+
+const HELPER: &str = "safety.parser.html";
+
+/// Text handed to the parser in one go. Between two pieces we look at what has
+/// grown, so this is how far a bound can be overshot.
+const PIECE_BYTES: usize = 1024;
+
+/// A node in the list is an array that starts with the index of its parent,
+/// or -1. Then comes the name of an element (and its attributes, if any), or
+/// one of these numbers and a text.
+const TEXT: u8 = 0;
+const COMMENT: u8 = 1;
+const DOCTYPE: u8 = 2;
+
+/// Parses `arguments.text` as a document, or as a fragment inside the element
+/// that `arguments.context` names, into `{nodes}`.
+///
+/// # Errors
+/// `missing-input`, `too-deep`, `too-large`; HTML itself is never wrong.
+pub fn html(ask: &Ask) -> Result<Answer, Fault> {
+    let text = text(ask, HELPER)?;
+    let context = ask.arguments.get("context").and_then(Value::as_str);
+    let nodes = parse(text, context).map_err(|error| error.into_fault(HELPER))?;
+    Ok(Answer {
+        value: json!({ "nodes": nodes }),
+        bytes: Vec::new(),
+    })
+}
+
+fn parse(text: &str, context: Option<&str>) -> Result<Vec<Value>, ParseError> {
+    let options = ParseOpts {
+        tree_builder: TreeBuilderOpts {
+            // Nothing runs scripts here, so `noscript` is what is shown.
+            scripting_enabled: false,
+            ..TreeBuilderOpts::default()
+        },
+        ..ParseOpts::default()
+    };
+    let parser = match context {
+        None => parse_document(Sink::default(), options),
+        Some(tag) => {
+            let name = QualName::new(None, ns!(html), LocalName::from(tag.to_ascii_lowercase()));
+            parse_fragment(Sink::default(), options, name, Vec::new(), false)
+        }
+    };
+    let arena = feed(parser, text)?;
+    let start = match context {
+        None => ROOT,
+        // A fragment comes wrapped in an `html` element that nobody wrote.
+        Some(_) => arena
+            .children(ROOT)
+            .iter()
+            .copied()
+            .find(|child| matches!(arena.kind(*child), Some(Kind::Element(..))))
+            .unwrap_or(ROOT),
+    };
+    flatten(&arena, start)
+}
+
+fn feed(mut parser: Parser<Sink>, text: &str) -> Result<Arena, ParseError> {
+    let mut flood = Flood::new();
+    let mut rest = text;
+    let mut changes_count = parser.tokenizer.sink.sink.changes_count();
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(piece_bytes(rest));
+        rest = tail;
+        flood.foresee(piece)?;
+        parser.process(StrTendril::from_slice(piece));
+        let sink = &parser.tokenizer.sink.sink;
+        if sink.changes_count() != changes_count {
+            changes_count = sink.changes_count();
+            flood.resume();
+        }
+        if sink.depth_max() > TREE_DEPTH_MAX {
+            return Err(ParseError::TooDeep(TREE_DEPTH_MAX));
+        }
+        if sink.nodes_count() > NODES_MAX {
+            return Err(ParseError::TooLarge("nodes", NODES_MAX));
+        }
+    }
+    Ok(parser.finish())
+}
+
+/// How much to hand over next: up to the next `<`, or with the next `>`.
+fn piece_bytes(text: &str) -> usize {
+    let most = match text.floor_char_boundary(PIECE_BYTES) {
+        0 => text.len(),
+        most => most,
+    };
+    let mut marks = text.bytes().enumerate().take(most);
+    let cut = marks.find_map(|(index, byte)| match byte {
+        b'<' if index > 0 => Some(index),
+        b'>' => Some(index + 1),
+        _ => None,
+    });
+    cut.unwrap_or(most)
+}
+
+fn flatten(arena: &Arena, start: usize) -> Result<Vec<Value>, ParseError> {
+    let mut meter = Meter::default();
+    let mut nodes = Vec::new();
+    let children = arena.children(start).iter().rev();
+    let mut open: Vec<(usize, i64, usize)> = children.map(|child| (*child, -1, 1)).collect();
+    while let Some((index, parent, depth)) = open.pop() {
+        if depth > TREE_DEPTH_MAX {
+            return Err(ParseError::TooDeep(TREE_DEPTH_MAX));
+        }
+        let own = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        match arena.kind(index) {
+            Some(Kind::Element(name, attributes)) => {
+                meter.node(name.local.len())?;
+                let mut attrs = Map::new();
+                for (name, value) in attributes {
+                    meter.bytes(name.len() + value.len())?;
+                    attrs.insert(name.clone(), Value::from(&**value));
+                }
+                nodes.push(match attrs.is_empty() {
+                    true => json!([parent, &*name.local]),
+                    false => json!([parent, &*name.local, attrs]),
+                });
+            }
+            Some(Kind::Text(text)) => {
+                meter.node(text.len())?;
+                nodes.push(json!([parent, TEXT, &**text]));
+            }
+            Some(Kind::Comment(text)) => {
+                meter.node(text.len())?;
+                nodes.push(json!([parent, COMMENT, &**text]));
+            }
+            Some(Kind::Doctype(name)) => {
+                meter.node(name.len())?;
+                nodes.push(json!([parent, DOCTYPE, &**name]));
+            }
+            Some(Kind::Document) | None => continue,
+        }
+        let children = arena.children(index).iter().rev();
+        open.extend(children.map(|child| (*child, own, depth + 1)));
+    }
+    Ok(nodes)
+}

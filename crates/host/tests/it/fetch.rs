@@ -1,0 +1,8 @@
+//! `fetch`, by what it promises.
+
+mod body;
+mod guard;
+mod redirect;
+mod request;
+mod time;
+pub(crate) mod tls;

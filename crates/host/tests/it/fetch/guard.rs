@@ -1,0 +1,210 @@
+//! Who may be reached. The cases are data; every attempt ends at a wire that
+//! only takes notes.
+
+use host::fetch::{Fetch, FetchSettings};
+use host::{Ask, FaultKind};
+use model::grant::NetworkGrant;
+use model::mask::Masker;
+use serde_json::json;
+
+use crate::lab::{Ending, Lab, raw, redirect, reply};
+use crate::world::{PUBLIC, World};
+
+const GUARD: &str = include_str!("../../../../../cases/host/fetch/guard.txt");
+const TABLE: &str = include_str!("../../../../../cases/host/address/table.txt");
+
+#[tokio::test]
+async fn the_cases_of_the_guard() {
+    let lines = GUARD
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let [grant, url, dns, expected] = line.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}");
+        };
+        let mut world = World::new(grant);
+        if let Some((name, answers)) = dns.split_once(' ') {
+            for answer in answers.split(';') {
+                world = world.dns(name, answer.trim());
+            }
+        }
+        let fault = world.get(url).await.expect_err(line);
+        let called = world.called();
+        let found = match fault.reason {
+            "io" => called.join(" "),
+            reason => {
+                assert!(called.is_empty(), "{line}: called {called:?}");
+                reason.to_owned()
+            }
+        };
+        assert_eq!(found, expected, "{line}\n{}", fault.message);
+        if fault.kind == FaultKind::Security {
+            assert!(
+                fault.message.starts_with("[fetch] denied: "),
+                "{line}: {}",
+                fault.message
+            );
+        }
+        count += 1;
+    }
+    assert!(count >= 60, "only {count} cases");
+}
+
+#[tokio::test]
+async fn no_reserved_host_is_reached_in_strict_mode_or_through_a_star() {
+    for line in TABLE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let (host, verdict) = line.split_once(' ').unwrap();
+        for grant in ["strict", "*"] {
+            let world = World::new(grant);
+            let reason = world.reason(&format!("http://{host}/")).await;
+            let expected: &[&str] = match verdict.trim() {
+                "public" => &["io", "dns-resolution-failed"],
+                "invalid" => &["invalid-url", "missing-host"],
+                _ => &["literal-private-ip", "resolved-private-ip"],
+            };
+            assert!(expected.contains(&reason), "{grant} {host}: {reason}");
+            assert_eq!(world.called().is_empty(), reason != "io", "{host}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_reserved_address_is_reached_by_a_name() {
+    for line in TABLE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let (host, verdict) = line.split_once(' ').unwrap();
+        let Ok(address) = url_address(host).ok_or(()) else {
+            continue;
+        };
+        for answer in [
+            address.clone(),
+            format!("{PUBLIC},{address}"),
+            format!("{address},{PUBLIC}"),
+        ] {
+            let world = World::new("strict").dns("rebind.example.com", &answer);
+            let reason = world.reason("http://rebind.example.com/").await;
+            let expected = match verdict.trim() {
+                "public" => "io",
+                _ => "resolved-private-ip",
+            };
+            assert_eq!(reason, expected, "{answer}");
+        }
+    }
+}
+
+/// What a literal of the table is once parsed.
+fn url_address(host: &str) -> Option<String> {
+    let text = host.trim_start_matches('[').trim_end_matches(']');
+    text.parse::<std::net::IpAddr>()
+        .ok()
+        .map(|address| address.to_string())
+}
+
+/// Attack: dns-rebinding. The second answer is never asked for.
+#[tokio::test]
+async fn the_address_connected_to_is_the_one_checked() {
+    let lab = Lab::start(|_| reply("200 OK", "fine")).await;
+    let world = World::new("strict")
+        .lab(&lab)
+        .dns("rebind.example.com", PUBLIC)
+        .dns("rebind.example.com", "127.0.0.1");
+    let answer = world.get("http://rebind.example.com/").await.unwrap();
+    assert_eq!(answer.bytes, b"fine");
+    assert_eq!(world.called(), [format!("{PUBLIC}:80")]);
+    assert_eq!(*world.dns.asked.lock().unwrap(), ["rebind.example.com"]);
+    assert_eq!(
+        world.reason("http://rebind.example.com/").await,
+        "resolved-private-ip"
+    );
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_does_not_answer() {
+    let world = World::new("strict").dns(
+        "many.example.com",
+        "1.1.1.1,1.0.0.1,[::]".trim_end_matches(",[::]"),
+    );
+    assert_eq!(world.reason("http://many.example.com:8080/").await, "io");
+    assert_eq!(world.called(), ["1.1.1.1:8080", "1.0.0.1:8080"]);
+}
+
+#[tokio::test]
+async fn an_endless_dns_answer_is_refused() {
+    let answer = vec![PUBLIC; 65].join(",");
+    let world = World::new("strict").dns("many.example.com", &answer);
+    assert_eq!(
+        world.reason("http://many.example.com/").await,
+        "dns-resolution-failed"
+    );
+    assert!(world.called().is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_names_host_and_rule_and_is_on_record() {
+    let world = World::new("api.example.com");
+    let ran = world
+        .run(
+            json!({"url": "https://Evil.example.com/steal", "method": "post"}),
+            b"x",
+        )
+        .await;
+    let fault = ran.outcome.unwrap_err();
+    assert_eq!(
+        fault.message,
+        "[fetch] denied: host not in allowlist: evil.example.com"
+    );
+    assert_eq!(fault.helper, "fetch");
+    let event = &ran.events[0];
+    assert_eq!(
+        (event.method.as_str(), event.host.as_str()),
+        ("POST", "evil.example.com")
+    );
+    assert_eq!(event.refusal, Some("host-not-in-allowlist"));
+    assert_eq!((event.address, event.status, event.bytes), (None, None, 0));
+}
+
+#[test]
+fn blocked_means_there_is_no_fetch() {
+    let secrets = std::sync::Arc::new(Masker::new([]).unwrap());
+    let settings = FetchSettings::new(super::tls::nobody(), secrets);
+    assert!(Fetch::from_grant(&NetworkGrant::Blocked, settings).is_none());
+}
+
+/// A call that is cut off may have reached its host.
+#[tokio::test]
+async fn a_dropped_request_is_on_record() {
+    let lab = Lab::start(|seen| match seen.path() {
+        "/" => redirect(302, "/hold"),
+        _ => raw("", Ending::Hold),
+    })
+    .await;
+    let world = World::new("open").lab(&lab).dns("example.com", PUBLIC);
+    let fetch = world.fetch();
+    let ask = Ask {
+        arguments: json!({"url": "http://example.com/"}),
+        bytes: Vec::new(),
+    };
+    let mut running = Box::pin(fetch.run(ask));
+    while lab.seen().len() < 2 {
+        tokio::select! {
+            biased;
+            _ = &mut running => panic!("it cannot end"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    drop(running);
+    let events = fetch.take_abandoned();
+    let summary: Vec<_> = events
+        .iter()
+        .map(|event| (event.status, event.refusal))
+        .collect();
+    assert_eq!(summary, [(Some(302), None), (None, Some("interrupted"))]);
+    assert!(fetch.take_abandoned().is_empty());
+}

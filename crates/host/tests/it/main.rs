@@ -1,0 +1,26 @@
+//! The powers from outside, one module for each and for its attacks. No packet
+//! leaves the machine: every connection goes to the lab on loopback, or is only
+//! recorded.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod bomb;
+mod crypto;
+mod face;
+mod fetch;
+mod files;
+mod files_fault;
+mod files_oracle;
+mod files_race;
+mod intl;
+mod lab;
+mod parser;
+mod scratch;
+mod url;
+mod world;

@@ -1,0 +1,80 @@
+//! Finds the guest that `cargo xtask guest` built, and refuses one built from other
+//! sources. It never builds the guest: that takes a C compiler and minutes.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[path = "../../guest/key.rs"]
+mod key;
+
+const ADVICE: &str = "run `cargo xtask guest` (it needs python3 with pip)";
+
+fn main() -> ExitCode {
+    match embed() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            println!("cargo::error={problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn embed() -> Result<(), String> {
+    let variable = |name: &str| env::var_os(name).map(PathBuf::from);
+    let crate_folder = variable("CARGO_MANIFEST_DIR").ok_or("cargo gave no CARGO_MANIFEST_DIR")?;
+    let out = variable("OUT_DIR").ok_or("cargo gave no OUT_DIR")?;
+    let root = crate_folder
+        .ancestors()
+        .nth(2)
+        .ok_or("the crate is not in crates/sandbox")?;
+    let inputs =
+        key::input_files(root).map_err(|error| format!("could not read guest/: {error}"))?;
+    for input in inputs {
+        println!("cargo::rerun-if-changed={}", input.display());
+    }
+    println!(
+        "cargo::rerun-if-changed={}",
+        root.join("guest/prelude").display()
+    );
+    println!(
+        "cargo::rerun-if-changed={}",
+        root.join("guest/faces").display()
+    );
+    println!(
+        "cargo::rerun-if-changed={}",
+        root.join("guest/key.rs").display()
+    );
+    let folder = guest_folder(&out, root);
+    println!(
+        "cargo::rerun-if-changed={}",
+        folder.join(key::KEY).display()
+    );
+    let built = fs::read_to_string(folder.join(key::KEY))
+        .map_err(|_| format!("the sandbox guest is not built; {ADVICE}"))?;
+    let wanted = key::of_inputs(root).map_err(|error| format!("could not read guest/: {error}"))?;
+    if built != wanted {
+        return Err(format!(
+            "the sandbox guest was built from other sources; {ADVICE}"
+        ));
+    }
+    fs::copy(folder.join(key::ARTIFACT), out.join(key::ARTIFACT))
+        .map_err(|error| format!("could not copy the sandbox guest ({error}); {ADVICE}"))?;
+    println!("cargo::rustc-env=RINGFENCE_GUEST_KEY={wanted}");
+    Ok(())
+}
+
+/// `guest` in the target folder, which is a few steps above `OUT_DIR`, however it
+/// was chosen.
+fn guest_folder(out: &Path, root: &Path) -> PathBuf {
+    let above = out
+        .ancestors()
+        .skip(3)
+        .take(4)
+        .map(|folder| folder.join("guest"));
+    above
+        .into_iter()
+        .find(|folder| folder.join(key::KEY).exists())
+        .unwrap_or_else(|| root.join("target/guest"))
+}

@@ -1,0 +1,313 @@
+//! Wall one: a script inside WebAssembly, fresh for each call.
+//!
+//! [`Cells`] is made once in a worker; it holds the compiled guest and a pool of
+//! memories. Each [`Cell`] is one running script. It is moved by [`Cell::step`],
+//! a few milliseconds at a time, so that one thread can serve many; it never
+//! blocks. Everything a script can say or ask comes out of `step`; every bound of
+//! its [`Limits`](crate::job::Limits) is enforced here, from outside the script.
+//!
+//! Wall two, the process around this, is [`walls`](crate::walls).
+
+mod cache;
+mod clock;
+mod driver;
+mod exchange;
+mod imports;
+mod mailbox;
+#[cfg(feature = "testing")]
+mod scan;
+mod ticker;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use wasmtime::{
+    Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, ModuleExport,
+    PoolingAllocationConfig, Store,
+};
+
+use self::cache::Cache;
+use self::driver::Finished;
+use self::exchange::{Exchange, lock};
+use self::imports::State;
+use self::ticker::Ticker;
+use crate::engine_config::engine_config;
+use crate::job::{CallId, Ended, HostAnswer, HostCallId, Job, Report, Up, Usage};
+
+/// The guest, compiled ahead of time, aligned as its loader wants it.
+static GUEST: &Aligned<[u8]> = &Aligned {
+    _align: [],
+    bytes: *include_bytes!(concat!(env!("OUT_DIR"), "/guest.cwasm")),
+};
+
+#[repr(C)]
+struct Aligned<T: ?Sized> {
+    _align: [u128; 0],
+    bytes: T,
+}
+
+/// What the guest was built from, as a digest: the same in parent and worker, or
+/// they are of different builds.
+pub fn guest_key() -> &'static str {
+    env!("RINGFENCE_GUEST_KEY")
+}
+
+/// The bounds of a worker, as opposed to those of a job.
+#[derive(Clone, Debug)]
+pub struct CellSettings {
+    /// Scripts alive at one time, the waiting ones included. Each costs 4 GiB of
+    /// address space, but memory only as it is used.
+    pub live_max: u32,
+    /// The most linear memory any job may ask for.
+    pub memory_bytes_max: u32,
+    /// Compiled bodies kept for the next call.
+    pub cache_bytes_max: usize,
+}
+
+impl Default for CellSettings {
+    fn default() -> CellSettings {
+        CellSettings {
+            live_max: 64,
+            memory_bytes_max: 256 << 20,
+            cache_bytes_max: 16 << 20,
+        }
+    }
+}
+
+/// Why wall one could not be raised.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// The engine refused its settings, such as for lack of address space.
+    #[error("could not set up the WebAssembly engine: {0}")]
+    Engine(String),
+    /// The embedded guest does not fit this engine.
+    #[error("could not load the guest: {0}")]
+    Guest(String),
+    /// The thread that keeps the time did not start.
+    #[error("could not start the timer thread")]
+    Ticker(#[source] std::io::Error),
+}
+
+/// The guest, loaded; makes cells. One per worker.
+#[derive(Clone)]
+pub struct Cells {
+    wall: Arc<Wall>,
+}
+
+impl std::fmt::Debug for Cells {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cells").finish_non_exhaustive()
+    }
+}
+
+/// What all cells of a worker have in common.
+struct Wall {
+    engine: Engine,
+    guest: InstancePre<State>,
+    exports: Exports,
+    /// Where the guest's mailbox is; the same in each copy of the image.
+    mailbox: usize,
+    memory_bytes_max: u32,
+    cache: Mutex<Cache>,
+    ticker: Ticker,
+}
+
+/// The guest's exports, looked up once by name.
+struct Exports {
+    memory: ModuleExport,
+    run: ModuleExport,
+    deliver: ModuleExport,
+    reserve: ModuleExport,
+}
+
+impl Cells {
+    /// Loads the guest. Opens what the allocator needs, so it comes before the
+    /// process is locked down; [`Cells::start_ticker`] comes after.
+    pub fn load(settings: &CellSettings) -> Result<Cells, CellError> {
+        let engine = engine(settings)?;
+        let guest_error = |error: wasmtime::Error| CellError::Guest(format!("{error:#}"));
+        let module = guest_module(&engine).map_err(guest_error)?;
+        let export = |name: &str| {
+            module
+                .get_export_index(name)
+                .ok_or_else(|| CellError::Guest(format!("it does not export `{name}`")))
+        };
+        let exports = Exports {
+            memory: export("memory")?,
+            run: export("run")?,
+            deliver: export("deliver")?,
+            reserve: export("reserve")?,
+        };
+        let mut linker = Linker::new(&engine);
+        imports::define(&mut linker).map_err(guest_error)?;
+        let guest = linker.instantiate_pre(&module).map_err(guest_error)?;
+        let mailbox = driver::mailbox(&engine, &guest).map_err(guest_error)?;
+        let wall = Wall {
+            ticker: Ticker::new(engine.clone()),
+            engine,
+            guest,
+            exports,
+            mailbox,
+            memory_bytes_max: settings.memory_bytes_max,
+            cache: Mutex::new(Cache::new(settings.cache_bytes_max)),
+        };
+        Ok(Cells {
+            wall: Arc::new(wall),
+        })
+    }
+
+    /// Starts the thread that keeps the time, unless it runs already. Without it no
+    /// deadline is kept, so it comes before the first script that is not ours.
+    pub fn start_ticker(&self) -> Result<(), CellError> {
+        self.wall.ticker.start().map_err(CellError::Ticker)
+    }
+
+    /// A cell for one job. Nothing runs before its first step; its time on the wall
+    /// begins now.
+    pub fn start(&self, id: CallId, job: Job) -> Cell {
+        let exchange = Arc::new(Mutex::new(Exchange::new(id, &job)));
+        let started = lock(&exchange).started();
+        let deadline = lock(&exchange).deadline();
+        let run = driver::drive(Arc::clone(&self.wall), job, Arc::clone(&exchange));
+        Cell {
+            wall: Arc::clone(&self.wall),
+            exchange,
+            run: Some(Box::pin(run)),
+            started,
+            deadline,
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "compiled code cannot be loaded any other way")]
+fn guest_module(engine: &Engine) -> wasmtime::Result<Module> {
+    // Safety: the bytes are what the builder's compiler wrote, part of this binary and
+    // checked against the builder's key when it was made. Nothing from outside the
+    // binary ever comes here.
+    unsafe { Module::deserialize(engine, &GUEST.bytes) }
+}
+
+/// The engine: the settings shared with the builder, and a pool of slots. Where the
+/// kernel can say which pages of a slot are dirty (6.7 and newer), only those are
+/// reset; elsewhere a fixed range is, which has to cover the C stack and the heap.
+fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
+    let scan = PoolingAllocationConfig::is_pagemap_scan_available();
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(settings.live_max)
+        .total_memories(settings.live_max)
+        .total_tables(settings.live_max)
+        .total_stacks(settings.live_max)
+        .max_memories_per_module(1)
+        .max_tables_per_module(1)
+        .max_memory_size(settings.memory_bytes_max as usize)
+        .table_elements(4096)
+        .table_keep_resident(64 << 10)
+        .linear_memory_keep_resident(if scan { 512 << 10 } else { 2 << 20 })
+        .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No })
+        .max_unused_warm_slots(100)
+        .decommit_batch_size(1);
+    let mut config = engine_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    Engine::new(&config).map_err(|error| CellError::Engine(format!("{error:#}")))
+}
+
+/// What one step came to.
+#[derive(Debug)]
+pub enum Step {
+    /// It used its slice of time and wants to go on.
+    Ready,
+    /// It can do nothing before an answer, or its deadline.
+    Waiting,
+    /// It is over, and this is the last word.
+    Ended(Box<Report>),
+}
+
+/// One running script.
+pub struct Cell {
+    wall: Arc<Wall>,
+    exchange: Arc<Mutex<Exchange>>,
+    run: Option<Pin<Box<dyn Future<Output = Finished> + Send>>>,
+    started: Instant,
+    deadline: Instant,
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cell")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cell {
+    /// Runs at most one slice. Lines and requests of the script are added to `out`;
+    /// the end is returned, not added.
+    pub fn step(&mut self, out: &mut Vec<Up>) -> Step {
+        let Some(run) = self.run.as_mut() else {
+            return Step::Ended(Box::new(over()));
+        };
+        lock(&self.exchange).begin_slice();
+        let ticking = self.wall.ticker.ticking();
+        let polled = run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(ticking);
+        let mut exchange = lock(&self.exchange);
+        exchange.end_slice();
+        out.append(&mut exchange.out);
+        match polled {
+            Poll::Pending if exchange.is_waiting() => Step::Waiting,
+            Poll::Pending => Step::Ready,
+            Poll::Ready(finished) => {
+                self.run = None;
+                let usage = Usage {
+                    work: finished.work,
+                    cpu_us: exchange.cpu_us(),
+                    wall_us: micros(self.started),
+                    memory_bytes: finished.memory_bytes,
+                    host_calls: exchange.host_calls(),
+                };
+                Step::Ended(Box::new(Report {
+                    ended: finished.ended,
+                    usage,
+                }))
+            }
+        }
+    }
+
+    /// Gives the answer to one host call. An id nobody waits for is ignored.
+    pub fn answer(&mut self, id: HostCallId, answer: HostAnswer) {
+        lock(&self.exchange).answer(id, answer);
+    }
+
+    /// The next step ends it with [`Ended::Cancelled`].
+    pub fn cancel(&mut self) {
+        lock(&self.exchange).cancel();
+    }
+
+    /// When it must be stepped again at the latest, even while it waits.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// The report of a cell that was stepped once more after its end.
+fn over() -> Report {
+    Report {
+        ended: Ended::Broken("stepped after its end".to_owned()),
+        usage: Usage::default(),
+    }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A store for one run.
+fn store(wall: &Wall, exchange: Arc<Mutex<Exchange>>, state: State) -> Store<State> {
+    let mut store = Store::new(&wall.engine, state);
+    store.limiter(|state| state);
+    store.epoch_deadline_callback(move |_| lock(&exchange).tick());
+    store.set_epoch_deadline(1);
+    store
+}

@@ -1,0 +1,88 @@
+//! Compiled bodies, kept for the next call of the same tool.
+//!
+//! An entry is made inside a sandbox, from the source, before any of the source has
+//! run, and is found again only by that source; nothing is ever taken from outside
+//! the worker. So the worst an entry can do is what its own source could do anyway.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// Below this, compiling is cheaper than remembering.
+pub(super) const SOURCE_BYTES_MIN: usize = 1024;
+
+const ENTRIES_MAX: usize = 512;
+
+/// Names a body: its source, how it is wrapped, and the guest that compiled it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    pub(super) fn of(wrapped_source: &[u8]) -> CacheKey {
+        let mut digest = Sha256::new();
+        digest.update(super::guest_key());
+        digest.update(wrapped_source);
+        CacheKey(digest.finalize().into())
+    }
+}
+
+/// Bounded by entries and bytes; the one unused for longest goes first.
+pub(super) struct Cache {
+    entries: HashMap<CacheKey, Entry>,
+    bytes: usize,
+    bytes_max: usize,
+    uses: u64,
+}
+
+struct Entry {
+    bytecode: Arc<[u8]>,
+    used: u64,
+}
+
+impl Cache {
+    pub(super) fn new(bytes_max: usize) -> Cache {
+        Cache {
+            entries: HashMap::new(),
+            bytes: 0,
+            bytes_max,
+            uses: 0,
+        }
+    }
+
+    pub(super) fn get(&mut self, key: CacheKey) -> Option<Arc<[u8]>> {
+        self.uses += 1;
+        let entry = self.entries.get_mut(&key)?;
+        entry.used = self.uses;
+        Some(Arc::clone(&entry.bytecode))
+    }
+
+    pub(super) fn put(&mut self, key: CacheKey, bytecode: &[u8]) {
+        // One body may not push out all the others.
+        if bytecode.len() > self.bytes_max / 4 || self.entries.contains_key(&key) {
+            return;
+        }
+        while self.entries.len() >= ENTRIES_MAX || self.bytes + bytecode.len() > self.bytes_max {
+            let Some(oldest) = self.oldest() else { return };
+            if let Some(entry) = self.entries.remove(&oldest) {
+                self.bytes -= entry.bytecode.len();
+            }
+        }
+        self.uses += 1;
+        self.bytes += bytecode.len();
+        self.entries.insert(
+            key,
+            Entry {
+                bytecode: bytecode.into(),
+                used: self.uses,
+            },
+        );
+    }
+
+    fn oldest(&self) -> Option<CacheKey> {
+        self.entries
+            .iter()
+            .min_by_key(|(_, entry)| entry.used)
+            .map(|(key, _)| *key)
+    }
+}

@@ -1,0 +1,178 @@
+//! The guest's mailbox: a struct in its memory that both sides read and write between
+//! calls. The offsets are those of `struct mailbox` in guest/shim.c. What is read here
+//! was written by the guest and is believed no further than its bounds.
+
+use crate::job::{Ended, HostAnswer, Job, Thrown};
+
+/// What stands before the body. The author's lines begin after it, at 1.
+const HEAD: &str = "(async function () {\n";
+/// What stands after it: on a line of its own, because the body may end in a comment.
+const TAIL: &str = "\n})";
+
+/// The most of an error's message that is passed on.
+const MESSAGE_BYTES_MAX: usize = 32 << 10;
+const NAME_BYTES_MAX: usize = 256;
+
+/// Where the answer's three fields begin.
+pub(super) const ANSWER: usize = 52;
+
+/// Where the guest's own fields begin, and how many bytes they take.
+const END: usize = 64;
+const END_BYTES: usize = 52;
+
+/// How the body is handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyKind {
+    /// To be compiled.
+    Source = 0,
+    /// To be compiled and offered for the cache.
+    SourceKeep = 1,
+    /// Out of the cache.
+    Bytecode = 2,
+}
+
+/// The body inside its wrapper.
+pub(super) fn wrap(body: &str) -> Vec<u8> {
+    let mut text = Vec::with_capacity(HEAD.len() + body.len() + TAIL.len());
+    text.extend_from_slice(HEAD.as_bytes());
+    text.extend_from_slice(body.as_bytes());
+    text.extend_from_slice(TAIL.as_bytes());
+    text
+}
+
+/// The job's fixed fields, as they lie at the mailbox's start; without the answer.
+pub(super) fn job_fields(job: &Job, kind: BodyKind, body_length: usize) -> Vec<u8> {
+    let limits = &job.limits;
+    let mut fields = Vec::with_capacity(ANSWER);
+    fields.extend_from_slice(&limits.work_max.to_le_bytes());
+    fields.extend_from_slice(&job.seed.to_le_bytes());
+    for word in [
+        kind as u32,
+        word(body_length),
+        word(job.globals.len()),
+        word(job.declared.len()),
+        word(job.powers.len()),
+        limits.result_bytes_max,
+        limits.result_depth_max,
+        limits.console_bytes_max,
+        limits.payload_bytes_max,
+    ] {
+        fields.extend_from_slice(&word.to_le_bytes());
+    }
+    fields
+}
+
+/// The job's texts, one behind the other.
+pub(super) fn job_texts(job: &Job, body: &[u8]) -> Vec<u8> {
+    let mut texts = Vec::with_capacity(body.len() + job.globals.len() + 64);
+    texts.extend_from_slice(body);
+    texts.push(0);
+    texts.extend_from_slice(job.globals.as_bytes());
+    texts.push(0);
+    for name in job.declared.iter().chain(&job.powers) {
+        texts.extend_from_slice(&word(name.len()).to_le_bytes());
+        texts.extend_from_slice(name.as_bytes());
+    }
+    texts
+}
+
+/// An answer's fields, for [`ANSWER`].
+pub(super) fn answer_fields(answer: &HostAnswer) -> [u8; 12] {
+    let (is_error, json, bytes) = match answer {
+        HostAnswer::Value(payload) => (0, payload.json.len(), payload.bytes.len()),
+        HostAnswer::Error(json) => (1, json.len(), 0),
+    };
+    let mut fields = [0; 12];
+    let words = [is_error, word(json), word(bytes)];
+    for (field, word) in fields.chunks_exact_mut(4).zip(words) {
+        field.copy_from_slice(&word.to_le_bytes());
+    }
+    fields
+}
+
+/// A text too long for 32 bits cannot come from a frame; if it did, the guest finds
+/// no such length in its memory and traps.
+fn word(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// What the guest left in its mailbox.
+pub(super) struct End<'a> {
+    memory: &'a [u8],
+    fields: &'a [u8],
+}
+
+impl<'a> End<'a> {
+    pub(super) fn read(memory: &'a [u8], mailbox: usize) -> Option<End<'a>> {
+        let fields = memory.get(mailbox.checked_add(END)?..)?.get(..END_BYTES)?;
+        Some(End { memory, fields })
+    }
+
+    /// The address and size of the place for a job's texts.
+    pub(super) fn input(&self) -> Option<(u32, u32)> {
+        Some((self.word(44)?, self.word(48)?))
+    }
+
+    /// Backward jumps and calls so far.
+    pub(super) fn work(&self) -> Option<u64> {
+        let granted = u64::from_le_bytes(self.fields.get(32..40)?.try_into().ok()?);
+        let left_at = self.word(40)? as usize;
+        let left = self.memory.get(left_at..left_at.checked_add(4)?)?;
+        let left = i32::from_le_bytes(left.try_into().ok()?);
+        Some(granted.saturating_sub(u64::from(left.max(0).unsigned_abs())))
+    }
+
+    pub(super) fn value(&self, bytes_max: u32) -> Option<Ended> {
+        let bytes = self.text(0)?;
+        if bytes.len() > bytes_max as usize {
+            return None;
+        }
+        Some(Ended::Value(String::from_utf8(bytes.to_vec()).ok()?))
+    }
+
+    pub(super) fn thrown(&self, body: &str) -> Option<Ended> {
+        let helper = self.text(16)?;
+        let helper = (!helper.is_empty()).then(|| String::from_utf8_lossy(helper).into_owned());
+        let (line, column) = position(body, self.word(24)?, self.word(28)?);
+        Some(Ended::Threw(Thrown {
+            name: cut(self.text(8)?, NAME_BYTES_MAX),
+            message: cut(self.text(0)?, MESSAGE_BYTES_MAX),
+            line,
+            column,
+            helper,
+        }))
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(
+            self.fields.get(at..at + 4)?.try_into().ok()?,
+        ))
+    }
+
+    fn text(&self, at: usize) -> Option<&'a [u8]> {
+        let start = self.word(at)? as usize;
+        let length = self.word(at + 4)? as usize;
+        self.memory.get(start..start.checked_add(length)?)
+    }
+}
+
+/// Text of at most so many bytes, cut at a character.
+fn cut(bytes: &[u8], bytes_max: usize) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+/// A position inside the body. What is found wrong after its last line, such as a
+/// missing brace, is shown at its end; the wrapper is not the author's.
+fn position(body: &str, line: u32, column: u32) -> (u32, u32) {
+    let last = body.split('\n').next_back().unwrap_or_default();
+    let lines = word(body.matches('\n').count()).saturating_add(1);
+    if line > lines {
+        return (lines, word(last.chars().count()).saturating_add(1));
+    }
+    (line, column)
+}

@@ -1,0 +1,141 @@
+//! One call between the task that hears the worker and the task that waits.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::job::{ConsoleLine, HostRequest, Report};
+
+use super::Run;
+use super::error::{RunError, Violation};
+use super::ledger::{Ledger, Verdict};
+
+/// What happened to a call.
+#[derive(Debug)]
+pub(super) enum Event {
+    Asked(HostRequest),
+    Ended(Result<Run, RunError>),
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    ledger: Ledger,
+    /// Bounded by the job's outstanding host calls, which the ledger counts.
+    asked: VecDeque<HostRequest>,
+    ended: Option<Result<Run, RunError>>,
+    waker: Option<Waker>,
+    /// Nobody waits any more: what still comes is checked and dropped.
+    abandoned: bool,
+}
+
+/// What the worker's last word means for the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aftermath {
+    Sound,
+    Broken,
+}
+
+impl Call {
+    pub(super) fn new(ledger: Ledger) -> Call {
+        Call {
+            state: Mutex::new(State {
+                ledger,
+                asked: VecDeque::new(),
+                ended: None,
+                waker: None,
+                abandoned: false,
+            }),
+        }
+    }
+
+    pub(super) fn console(&self, line: ConsoleLine) -> Result<(), Violation> {
+        self.state().ledger.console(line)
+    }
+
+    pub(super) fn asked(&self, request: HostRequest) -> Result<(), Violation> {
+        let mut state = self.state();
+        state.ledger.host(&request)?;
+        if state.abandoned {
+            return Ok(());
+        }
+        state.asked.push_back(request);
+        wake(state);
+        Ok(())
+    }
+
+    pub(super) fn ended(&self, report: Report) -> Result<Aftermath, Violation> {
+        let mut state = self.state();
+        match state.ledger.ended(report)? {
+            Verdict::Ended(run) => {
+                state.ended = Some(Ok(run));
+                wake(state);
+                Ok(Aftermath::Sound)
+            }
+            Verdict::Broken(detail) => {
+                state.ended = Some(Err(RunError::Broken(detail)));
+                wake(state);
+                Ok(Aftermath::Broken)
+            }
+        }
+    }
+
+    /// Ends the call without a report, unless it has ended.
+    pub(super) fn fail(&self, error: RunError) {
+        let mut state = self.state();
+        if state.ended.is_none() {
+            state.ended = Some(Err(error));
+        }
+        wake(state);
+    }
+
+    pub(super) fn answered(&self) {
+        self.state().ledger.answered();
+    }
+
+    pub(super) fn cancel(&self) {
+        self.state().ledger.cancel();
+    }
+
+    pub(super) fn abandon(&self) {
+        let mut state = self.state();
+        state.abandoned = true;
+        state.asked.clear();
+        state.ledger.cancel();
+    }
+
+    /// The end goes before requests that came ahead of it: their answers would
+    /// reach no one.
+    pub(super) fn poll_event(&self, context: &mut Context<'_>) -> Poll<Event> {
+        let mut state = self.state();
+        if let Some(ended) = state.ended.take() {
+            return Poll::Ready(Event::Ended(ended));
+        }
+        if let Some(request) = state.asked.pop_front() {
+            return Poll::Ready(Event::Asked(request));
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            empty => *empty = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way; if it did, the values are still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes outside the lock: the woken may run at once on another thread.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

@@ -1,0 +1,151 @@
+//! Checks every word of a worker about one call against what the job allows.
+//!
+//! The worker is taken to be hostile: it runs other people's code. Its own
+//! bounds keep honest workers well inside these, so one step outside them is
+//! proof of a broken sandbox and ends the worker.
+
+use std::time::Instant;
+
+use crate::job::{ConsoleLine, Ended, HostRequest, Limits, Report, Thrown};
+
+use super::Run;
+use super::error::Violation;
+use super::json::{self, Refused};
+
+/// The longest name of an operation.
+pub(super) const OPERATION_BYTES_MAX: usize = 256;
+
+/// The longest error text, beside what an answer of the host brought in.
+pub(super) const THROWN_BYTES_MAX: u32 = 64 << 10;
+
+/// The longest text about a broken sandbox that is kept.
+const BROKEN_CHARS_MAX: usize = 1 << 10;
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    limits: Limits,
+    started: Instant,
+    console: Vec<ConsoleLine>,
+    console_bytes: u64,
+    host_calls: u32,
+    host_call_last: u32,
+    outstanding: u32,
+    cancelled: bool,
+}
+
+/// The last word, once it is believed.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Ended(Run),
+    Broken(String),
+}
+
+impl Ledger {
+    pub(super) fn new(limits: Limits, started: Instant) -> Ledger {
+        Ledger {
+            limits,
+            started,
+            console: Vec::new(),
+            console_bytes: 0,
+            host_calls: 0,
+            host_call_last: 0,
+            outstanding: 0,
+            cancelled: false,
+        }
+    }
+
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = true;
+    }
+
+    pub(super) fn answered(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    pub(super) fn console(&mut self, line: ConsoleLine) -> Result<(), Violation> {
+        self.console_bytes = self.console_bytes.saturating_add(line.text.len() as u64);
+        if self.console.len() >= self.limits.console_lines_max as usize
+            || self.console_bytes > u64::from(self.limits.console_bytes_max)
+        {
+            return Err(Violation::Console);
+        }
+        self.console.push(line);
+        Ok(())
+    }
+
+    pub(super) fn host(&mut self, request: &HostRequest) -> Result<(), Violation> {
+        // Counted by the guest from 1, so a repeated or replayed one shows.
+        if request.id.0 <= self.host_call_last {
+            return Err(Violation::HostCallOrder);
+        }
+        self.host_call_last = request.id.0;
+        self.host_calls = self.host_calls.saturating_add(1);
+        self.outstanding = self.outstanding.saturating_add(1);
+        if self.host_calls > self.limits.host_calls_max
+            || self.outstanding > self.limits.host_outstanding_max
+        {
+            return Err(Violation::HostCallCount);
+        }
+        let payload = request
+            .payload
+            .json
+            .len()
+            .saturating_add(request.payload.bytes.len());
+        if request.operation.len() > OPERATION_BYTES_MAX
+            || payload > self.limits.payload_bytes_max as usize
+        {
+            return Err(Violation::HostCallLength);
+        }
+        Ok(())
+    }
+
+    pub(super) fn ended(&mut self, mut report: Report) -> Result<Verdict, Violation> {
+        match &report.ended {
+            Ended::Value(json) => self.check_value(json)?,
+            Ended::Threw(thrown) => self.check_thrown(thrown)?,
+            Ended::Cancelled if !self.cancelled => return Err(Violation::NotCancelled),
+            Ended::Cancelled | Ended::Undefined | Ended::Breached(_) => {}
+            Ended::Broken(detail) => {
+                return Ok(Verdict::Broken(
+                    detail.chars().take(BROKEN_CHARS_MAX).collect(),
+                ));
+            }
+        }
+        // What the parent knows itself it does not take from the worker.
+        report.usage.host_calls = self.host_calls;
+        let wall_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        report.usage.wall_us = report.usage.wall_us.min(wall_us);
+        report.usage.cpu_us = report.usage.cpu_us.min(wall_us);
+        report.usage.memory_bytes = report
+            .usage
+            .memory_bytes
+            .min(u64::from(self.limits.memory_bytes_max));
+        Ok(Verdict::Ended(Run {
+            report,
+            console: std::mem::take(&mut self.console),
+        }))
+    }
+
+    fn check_value(&self, json: &str) -> Result<(), Violation> {
+        if json.len() > self.limits.result_bytes_max as usize {
+            return Err(Violation::ResultSize);
+        }
+        json::check(json, self.limits.result_depth_max).map_err(|refused| match refused {
+            Refused::NotJson => Violation::ResultNotJson,
+            Refused::TooDeep => Violation::ResultSize,
+        })
+    }
+
+    fn check_thrown(&self, thrown: &Thrown) -> Result<(), Violation> {
+        let helper = thrown.helper.as_deref().unwrap_or_default();
+        let length = thrown.name.len() + thrown.message.len() + helper.len();
+        let most = u64::from(THROWN_BYTES_MAX) + u64::from(self.limits.payload_bytes_max);
+        if length as u64 > most {
+            return Err(Violation::ThrownLength);
+        }
+        if thrown.helper.is_some() && json::check(helper, json::RESULT_DEPTH_MAX).is_err() {
+            return Err(Violation::ResultNotJson);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! The checks on what a worker says.
+
+use std::time::Instant;
+
+use crate::job::{
+    ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits, Payload,
+    Report, Thrown, Usage,
+};
+
+use super::error::Violation;
+use super::ledger::{Ledger, Verdict};
+
+fn ledger() -> Ledger {
+    let limits = Limits {
+        work_max: 1,
+        cpu_ms_max: 1,
+        wall_ms_max: 1,
+        memory_bytes_max: 1 << 20,
+        result_bytes_max: 20,
+        result_depth_max: 2,
+        console_lines_max: 2,
+        console_bytes_max: 10,
+        host_calls_max: 3,
+        host_outstanding_max: 2,
+        payload_bytes_max: 10,
+    };
+    Ledger::new(limits, Instant::now())
+}
+
+fn line(text: &str) -> ConsoleLine {
+    ConsoleLine {
+        level: ConsoleLevel::Log,
+        text: text.to_owned(),
+    }
+}
+
+fn request(id: u32, bytes: usize) -> HostRequest {
+    HostRequest {
+        id: HostCallId(id),
+        kind: HostCallKind::Queued,
+        operation: "echo".to_owned(),
+        payload: Payload {
+            json: String::new(),
+            bytes: vec![0; bytes],
+        },
+    }
+}
+
+fn end(ledger: &mut Ledger, ended: Ended) -> Result<Verdict, Violation> {
+    ledger.ended(Report {
+        ended,
+        usage: Usage {
+            host_calls: 77,
+            ..Usage::default()
+        },
+    })
+}
+
+#[test]
+fn console_is_bounded_in_lines_and_bytes() {
+    let mut many = ledger();
+    assert_eq!(many.console(line("a")), Ok(()));
+    assert_eq!(many.console(line("b")), Ok(()));
+    assert_eq!(many.console(line("c")), Err(Violation::Console));
+    assert_eq!(
+        ledger().console(line("eleven bytes")),
+        Err(Violation::Console)
+    );
+}
+
+#[test]
+fn host_calls_are_bounded_and_in_order() {
+    let mut calls = ledger();
+    assert_eq!(calls.host(&request(1, 10)), Ok(()));
+    assert_eq!(calls.host(&request(1, 0)), Err(Violation::HostCallOrder));
+    assert_eq!(ledger().host(&request(0, 0)), Err(Violation::HostCallOrder));
+    assert_eq!(
+        ledger().host(&request(1, 11)),
+        Err(Violation::HostCallLength)
+    );
+    let mut outstanding = ledger();
+    assert_eq!(outstanding.host(&request(1, 0)), Ok(()));
+    assert_eq!(outstanding.host(&request(2, 0)), Ok(()));
+    assert_eq!(
+        outstanding.host(&request(3, 0)),
+        Err(Violation::HostCallCount)
+    );
+    let mut total = ledger();
+    for id in 1..=3 {
+        assert_eq!(total.host(&request(id, 0)), Ok(()));
+        total.answered();
+    }
+    assert_eq!(total.host(&request(4, 0)), Err(Violation::HostCallCount));
+}
+
+#[track_caller]
+fn refused(ended: Ended, violation: Violation) {
+    assert_eq!(end(&mut ledger(), ended).err(), Some(violation));
+}
+
+#[test]
+fn results_are_checked() {
+    refused(Ended::Value("{oops".to_owned()), Violation::ResultNotJson);
+    refused(Ended::Value("[[[1]]]".to_owned()), Violation::ResultSize);
+    refused(
+        Ended::Value(format!("\"{}\"", "x".repeat(20))),
+        Violation::ResultSize,
+    );
+    refused(Ended::Cancelled, Violation::NotCancelled);
+    let long = Thrown {
+        message: "x".repeat(100_000),
+        ..Thrown::default()
+    };
+    refused(Ended::Threw(long), Violation::ThrownLength);
+    let odd = Thrown {
+        helper: Some("{".to_owned()),
+        ..Thrown::default()
+    };
+    refused(Ended::Threw(odd), Violation::ResultNotJson);
+}
+
+#[test]
+fn what_the_parent_knows_is_not_taken_from_the_worker() {
+    let mut called = ledger();
+    assert_eq!(called.host(&request(1, 0)), Ok(()));
+    match end(&mut called, Ended::Value("[[1]]".to_owned())) {
+        Ok(Verdict::Ended(run)) => assert_eq!(run.report.usage.host_calls, 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cancelled_call_may_end_in_any_honest_way() {
+    for ended in [
+        Ended::Cancelled,
+        Ended::Undefined,
+        Ended::Value("1".to_owned()),
+    ] {
+        let mut cancelled = ledger();
+        cancelled.cancel();
+        assert!(end(&mut cancelled, ended).is_ok());
+    }
+}

@@ -1,0 +1,170 @@
+//! The one thread that starts and buries worker processes.
+//!
+//! A worker dies with the *thread* that started it, so that thread must live as
+//! long as the pool: a runtime's own threads may come and go. Burying waits for
+//! the process, which must not hold up the runtime either.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+use crate::worker::WorkerArguments;
+
+/// Which program is the worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerProgram {
+    /// This one, started again. Its `main` must begin with `worker_main`.
+    ThisProgram,
+    /// Another one, for tests: a path and what to add to its arguments.
+    Other(PathBuf, Vec<String>),
+}
+
+/// Names one worker in the life of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WorkerId(pub(super) u64);
+
+#[derive(Debug)]
+enum Order {
+    Start {
+        id: WorkerId,
+        pipe: OwnedFd,
+        done: oneshot::Sender<io::Result<u32>>,
+    },
+    Bury {
+        id: WorkerId,
+        done: oneshot::Sender<Option<ExitStatus>>,
+    },
+    Stop,
+}
+
+#[derive(Debug)]
+pub(super) struct Warden {
+    orders: mpsc::Sender<Order>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Warden {
+    pub(super) fn start(program: WorkerProgram, live_max: u32) -> io::Result<Warden> {
+        let (orders, inbox) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("sandbox-warden".to_owned())
+            .spawn(move || mind(&program, live_max, &inbox))?;
+        Ok(Warden {
+            orders,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Starts a worker that has `pipe` for its only descriptor; its process id.
+    pub(super) async fn spawn(&self, id: WorkerId, pipe: OwnedFd) -> io::Result<u32> {
+        let (done, answer) = oneshot::channel();
+        let gone = || io::Error::other("the warden is gone");
+        self.orders
+            .send(Order::Start { id, pipe, done })
+            .map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Kills a worker if need be, and waits until nothing is left of it.
+    pub(super) async fn bury(&self, id: WorkerId) -> Option<ExitStatus> {
+        let (done, answer) = oneshot::channel();
+        self.orders.send(Order::Bury { id, done }).ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// As [`Warden::bury`], for when nobody can wait.
+    pub(super) fn bury_later(&self, id: WorkerId) {
+        let (done, _) = oneshot::channel();
+        // Without a warden there are no workers either.
+        let _ = self.orders.send(Order::Bury { id, done });
+    }
+
+    /// Ends every worker. After this none is left, not even as a zombie; it takes
+    /// as long as the kernel needs.
+    pub(super) fn stop(&self) {
+        let _ = self.orders.send(Order::Stop);
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // It does not panic; if it did, the workers died with it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn mind(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) {
+    let mut workers = HashMap::new();
+    while let Ok(order) = inbox.recv() {
+        match order {
+            Order::Start { id, pipe, done } => {
+                let started = spawn(program, live_max, pipe);
+                let pid = started.map(|child| {
+                    let pid = child.id();
+                    workers.insert(id, child);
+                    pid
+                });
+                // Nobody waits for it any more: it must not stay either.
+                if let Err(Ok(_)) = done.send(pid)
+                    && let Some(child) = workers.remove(&id)
+                {
+                    bury(child);
+                }
+            }
+            Order::Bury { id, done } => {
+                let status = workers.remove(&id).and_then(bury);
+                let _ = done.send(status);
+            }
+            Order::Stop => break,
+        }
+    }
+    // All are killed before the first is waited for: they end side by side.
+    for child in workers.values_mut() {
+        let _ = child.kill();
+    }
+    for (_, child) in workers {
+        bury(child);
+    }
+}
+
+fn spawn(program: &WorkerProgram, live_max: u32, pipe: OwnedFd) -> io::Result<Child> {
+    let arguments = WorkerArguments {
+        parent: std::process::id(),
+        live_max,
+    };
+    let (path, added) = match program {
+        // The file this process was started from, even if it was replaced since.
+        WorkerProgram::ThisProgram => (PathBuf::from("/proc/self/exe"), [].as_slice()),
+        WorkerProgram::Other(path, added) => (path.clone(), added.as_slice()),
+    };
+    Command::new(path)
+        .arg0("ringfence-worker")
+        .args(arguments.to_arguments())
+        .args(added)
+        .env_clear()
+        .stdin(Stdio::from(pipe))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+fn bury(mut child: Child) -> Option<ExitStatus> {
+    // Fails only if it has been waited for already, which nobody else does.
+    let _ = child.kill();
+    child.wait().ok()
+}

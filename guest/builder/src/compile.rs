@@ -1,0 +1,107 @@
+//! Compiling: C to wasm, and wasm ahead of time to machine code.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use wasmtime::error::Context as _;
+use wasmtime::{Engine, Result, ensure};
+
+use crate::engine_config::engine_config;
+use crate::inputs::{self, Folders};
+
+/// The engine's C files beside `quickjs.c`, which the shim includes.
+const C_FILES: [&str; 3] = ["libregexp.c", "libunicode.c", "dtoa.c"];
+
+/// What is changed in `quickjs.c`: it switches its stack check off under WASI, and
+/// then deep recursion would trap where it should throw. Text before, text after.
+const PATCHES: [(&str, &str); 2] = [
+    ("#ifdef __wasi__\n    rt->stack_size = 0;\n#endif\n", ""),
+    (
+        "#if defined(__wasi__)\n    rt->stack_limit = 0; /* no limit */\n#else\n",
+        "#if 0\n#else\n",
+    ),
+];
+
+const FLAGS: [&str; 12] = [
+    "-target",
+    "wasm32-wasi",
+    "-mexec-model=reactor",
+    "-O2",
+    "-DNDEBUG",
+    "-D_GNU_SOURCE",
+    "-w",
+    // JavaScript may use three quarters of the C stack, native code the rest.
+    "-DSTACK_BYTES_MAX=(768*1024)",
+    "-DGC_THRESHOLD_BYTES=(8<<20)",
+    "-Wl,-z,stack-size=1048576",
+    "-s",
+    // Paths of this machine must not end up in the result.
+    "-ffile-prefix-map=.=guest",
+];
+
+/// Compiles shim and engine.
+pub(crate) fn to_wasm(folders: &Folders) -> Result<Vec<u8>> {
+    let zig = inputs::zig(folders)?;
+    let sources = inputs::engine_sources(&folders.root)?;
+    let work = folders.guest.join("c");
+    if work.exists() {
+        fs::remove_dir_all(&work).context("could not empty target/guest/c")?;
+    }
+    copy_sources(&sources, &work)?;
+    for file in ["shim.c", "calls.h", "text.h", "writer.h"] {
+        fs::copy(folders.root.join("guest").join(file), work.join(file))
+            .with_context(|| format!("could not copy guest/{file}"))?;
+    }
+    patch(&work.join("quickjs.c"))?;
+    // Relative names, from inside the folder: the text of a path reaches the code
+    // through `__FILE__`.
+    let status = Command::new(zig.join("ziglang/zig"))
+        .arg("cc")
+        .args(FLAGS)
+        .arg("shim.c")
+        .args(C_FILES)
+        .args(["-I.", "-o", "guest.wasm"])
+        .env("ZIG_GLOBAL_CACHE_DIR", folders.guest.join("zig-cache"))
+        .env("ZIG_LOCAL_CACHE_DIR", folders.guest.join("zig-cache"))
+        .current_dir(&work)
+        .status()
+        .context("could not run the C compiler")?;
+    ensure!(status.success(), "the C compiler refused the guest");
+    fs::read(work.join("guest.wasm")).context("the C compiler wrote nothing")
+}
+
+fn copy_sources(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let is_source = path
+            .extension()
+            .is_some_and(|kind| kind == "c" || kind == "h");
+        if let (true, Some(name)) = (is_source, path.file_name()) {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn patch(path: &Path) -> Result<()> {
+    let mut text = fs::read_to_string(path).context("could not read quickjs.c")?;
+    for (before, after) in PATCHES {
+        ensure!(
+            text.matches(before).count() == 1,
+            "quickjs.c is not the one the patch was made for; it lacks: {before}"
+        );
+        text = text.replace(before, after);
+    }
+    fs::write(path, text).context("could not write quickjs.c")
+}
+
+/// Compiles the snapshot for any processor of this architecture: with the target
+/// named, nothing is taken from the machine we happen to be on.
+pub(crate) fn ahead_of_time(snapshot: &[u8]) -> Result<Vec<u8>> {
+    let mut config = engine_config();
+    config.target(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH))?;
+    let engine = Engine::new(&config)?;
+    Ok(engine.precompile_module(snapshot)?)
+}
