@@ -39,15 +39,8 @@ pub(crate) struct Check {
     /// Files of one document or an array of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// More variables, as NAME=value lines
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Option<PathBuf>,
-    /// Folder of ringfence.toml [env: RINGFENCE_HOME]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) home: Option<PathBuf>,
-    /// One JSON value on standard output, nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// Takes the document as it stands in its file.
@@ -63,6 +56,13 @@ pub(crate) struct Run {
     /// Which document of an array
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What commands that judge a document have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
     /// More variables, as NAME=value lines
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Option<PathBuf>,
@@ -92,8 +92,8 @@ impl Arguments {
     /// How the command wants its output.
     pub(crate) fn format(&self) -> Format {
         let json = match &self.command {
-            Command::Check(check) => check.json,
-            Command::Run(run) => run.json,
+            Command::Check(check) => check.common.json,
+            Command::Run(run) => run.common.json,
             Command::Doctor(doctor) => doctor.json,
         };
         if json { Format::Json } else { Format::Human }

@@ -32,8 +32,8 @@ struct Checked {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let environment = settings::environment_with(arguments.env_file.as_deref())?;
-    let home = settings::home(arguments.home.as_deref());
+    let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
+    let home = settings::home(arguments.common.home.as_deref());
     let ground = settings::config(home.as_deref())?.ground()?;
     let mut exit = Exit::Done;
     let mut entries = Vec::new();

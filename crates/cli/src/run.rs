@@ -59,10 +59,10 @@ struct Called {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let environment = settings::environment_with(arguments.env_file.as_deref())?;
+    let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
     let raw_arguments = read_arguments(arguments.args.as_deref())?;
     let sound = load(arguments, &environment)?;
-    let home = settings::home(arguments.home.as_deref())
+    let home = settings::home(arguments.common.home.as_deref())
         .context("there is no home folder; set RINGFENCE_HOME")?;
     let workspace = std::path::absolute(home)?.join("workspace");
     let started = Instant::now();
@@ -122,7 +122,7 @@ fn load(arguments: &RunArguments, environment: &Environment) -> anyhow::Result<S
             path.display()
         );
     };
-    let home = settings::home(arguments.home.as_deref());
+    let home = settings::home(arguments.common.home.as_deref());
     let ground = settings::config(home.as_deref())?.ground()?;
     let lines = Lines::new(&text);
     let assess = |item| assessment::assess(item, &lines, &ground, environment, ToolSource::User);

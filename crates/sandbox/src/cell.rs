@@ -6,7 +6,7 @@
 //! blocks. Everything a script can say or ask comes out of `step`; every bound of
 //! its [`Limits`](crate::job::Limits) is enforced here, from outside the script.
 //!
-//! Wall two, the process around this, is [`walls`](crate::walls).
+//! Wall two, the process around this, is [`walls`](mod@crate::walls).
 
 mod cache;
 mod clock;

@@ -29,6 +29,11 @@ fn actual(folder: &Path) -> String {
 }
 
 fn run(kind: &str, at_least: usize) {
+    compare(kind, at_least, actual);
+}
+
+/// Runs every case of a kind and compares what comes out with its `expect.txt`.
+pub(crate) fn compare(kind: &str, at_least: usize, actual: fn(&Path) -> String) {
     let folders = folders(kind);
     assert!(
         folders.len() >= at_least,

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{ringfence, root};
+use crate::cases::compare;
+use crate::ringfence;
 
 fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -61,30 +62,7 @@ fn run(folder: &Path) -> String {
 
 #[test]
 fn cases_in_the_real_sandbox() {
-    let entries = fs::read_dir(root().join("cases/run")).unwrap();
-    let mut folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    folders.sort();
-    assert!(folders.len() >= 20, "only {} cases", folders.len());
-    let mut wrong = Vec::new();
-    for folder in folders {
-        let actual = run(&folder);
-        if std::env::var_os("UPDATE_CASES").is_some() {
-            fs::write(folder.join("expect.txt"), &actual).unwrap();
-        }
-        let expected = fs::read_to_string(folder.join("expect.txt")).unwrap_or_default();
-        if actual != expected {
-            wrong.push(format!(
-                "{}\n--- expected\n{expected}--- actual\n{actual}",
-                folder.display()
-            ));
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "{} cases differ\n\n{}",
-        wrong.len(),
-        wrong.join("\n\n")
-    );
+    compare("run", 20, run);
 }
 
 #[test]
