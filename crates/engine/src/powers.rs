@@ -212,3 +212,6 @@ impl HostCalls for Powers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
