@@ -6,6 +6,8 @@
 //! asked for again and comes out the same.
 
 pub mod assessment;
+pub mod audit;
+pub mod caller;
 pub mod canonical;
 pub mod config;
 pub mod digest;

@@ -1,0 +1,188 @@
+//! The audit: what is written down about every attempt, and the chain that shows
+//! whether anything was changed afterwards.
+//!
+//! An attempt leaves two records: one when it opens, before anything happens, and
+//! one when it closes. Both are links of one chain, so neither can be changed,
+//! dropped or moved unseen. What a person reads as one entry is the two together.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::caller::Origin;
+
+/// The opening record: what was asked, by whom, before any gate looked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opening {
+    /// The attempt, a UUID.
+    pub call_id: String,
+    /// The attempt this one is part of, such as a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<String>,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// The door.
+    pub origin: Origin,
+    /// Who asked.
+    pub caller: String,
+    /// The tool's name as it was asked for.
+    pub tool: String,
+    /// The digest of the arguments as they came, canonical; in hexadecimal.
+    pub arguments_digest: String,
+}
+
+/// The closing record: what was decided and what came of it. Whatever a call did
+/// not get to is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Closing {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not get there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// The tool that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolFacts>,
+    /// Every gate that was asked, in order, with its answer.
+    #[serde(default)]
+    pub gates: Vec<GateRecord>,
+    /// The arguments after validation, secrets masked; absent when only digests
+    /// are kept or no gate got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// The digest of the result, canonical; in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_digest: Option<String>,
+    /// What the powers did: requests, files, approvals. Masked.
+    #[serde(default)]
+    pub events: Vec<Value>,
+    /// Events beyond the bound, which were only counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events_dropped: u64,
+    /// Where the time went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+}
+
+impl Closing {
+    /// A closing that says only how it ended.
+    #[must_use]
+    pub fn bare(at_ms: i64, status: Status, error: Option<Failure>) -> Closing {
+        Closing {
+            at_ms,
+            status,
+            error,
+            tool: None,
+            gates: Vec::new(),
+            arguments: None,
+            result_digest: None,
+            events: Vec::new(),
+            events_dropped: 0,
+            timing: None,
+        }
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The code returned.
+    Done,
+    /// A gate said no; nothing ran.
+    Refused,
+    /// It ran and did not get there.
+    Failed,
+    /// Whoever asked went away or took it back.
+    Cancelled,
+    /// The process died under it. Written by the next one.
+    Crashed,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Status; 5] = [
+        Status::Done,
+        Status::Refused,
+        Status::Failed,
+        Status::Cancelled,
+        Status::Crashed,
+    ];
+
+    /// The word in the audit.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Done => "done",
+            Status::Refused => "refused",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+            Status::Crashed => "crashed",
+        }
+    }
+}
+
+/// A reason code and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The stable code.
+    pub code: String,
+    /// What happened, for a person.
+    pub message: String,
+}
+
+/// What was in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFacts {
+    /// The tool's identity.
+    pub tool_id: String,
+    /// Its name.
+    pub name: String,
+    /// Its category.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// The digest of the document that was used, with its scheme.
+    pub digest: String,
+    /// The badge, such as `L3`.
+    pub risk: String,
+    /// Each reason for the badge.
+    #[serde(default)]
+    pub risk_reasons: Vec<String>,
+    /// The resolved safety record, verbatim.
+    pub tool_safety: Value,
+}
+
+/// One gate's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// The gate.
+    pub gate: String,
+    /// What it said: `pass`, `ask`, `stop`.
+    pub verdict: String,
+    /// The reason code, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What a person reads: the rule, the list, the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Where the time went, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timing {
+    /// From the opening record to the closing.
+    pub total_us: u64,
+    /// In the sandbox, waiting included.
+    pub run_us: u64,
+    /// Processor time of the script.
+    pub cpu_us: u64,
+}
