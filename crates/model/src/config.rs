@@ -4,19 +4,50 @@
 //! changes nothing: the caller keeps what it had, and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use crate::document::{NetworkMode, Word, words};
+use crate::access::{Access, Lists};
+use crate::document::{Word, words};
+use crate::exposure::{Exposure, Selection};
 use crate::host_pattern::HostPattern;
 use crate::limits;
 use crate::nearest::nearest;
+use crate::pattern::NamePattern;
 use crate::policy::{self, Baseline, PolicyConflict, Profile, Profiles};
+use crate::rules::Rules;
 use crate::text::elided;
+
+mod shown;
+
+pub use shown::{Setting, SettingSource};
+
+/// An enum with one word for each value, for settings.
+macro_rules! words_of {
+    ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $value:ident = $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$note])* $value,)*
+        }
+
+        impl Word for $name {
+            const ALL: &'static [$name] = &[$($name::$value,)*];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($name::$value => $word,)*
+                }
+            }
+        }
+    };
+}
 
 /// What the operator set.
 ///
-/// Defaults ([`Config::closed`]): the closed baseline, no profiles.
+/// Defaults ([`Config::closed`]): the closed baseline, no profiles, and the
+/// standard of each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// What holds for every tool.
@@ -25,6 +56,98 @@ pub struct Config {
     pub profiles: Profiles,
     /// The profile in force for every tool, if any.
     pub profile: Option<String>,
+    /// Which tools are on offer.
+    pub exposure: Exposure,
+    /// Who may use what.
+    pub access: Access,
+    /// What is decided about calls.
+    pub rules: Rules,
+    /// What is written down, and how surely.
+    pub audit: AuditConfig,
+    /// The worker processes.
+    pub sandbox: SandboxConfig,
+    /// Where tools find files.
+    pub files: FilesConfig,
+    /// Whom `fetch` believes.
+    pub network: NetworkConfig,
+}
+
+/// What is written down, and how surely.
+///
+/// Defaults: masked arguments, `standard`, kept for ever, 4 GiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// How surely a record is on the disk before a reply leaves.
+    pub durability: AuditDurability,
+    /// What is kept of the arguments.
+    pub arguments: AuditArguments,
+    /// Days a record is kept; for ever if absent.
+    pub keep_days: Option<u64>,
+    /// Bytes the records may take. When they are used up, calls are refused.
+    pub bytes_max: u64,
+}
+
+words_of! {
+    /// How surely a record is on the disk before a reply leaves.
+    AuditDurability {
+        /// Dangerous calls before they run, the rest within 100 ms.
+        Standard = "standard",
+        /// Every record, before the reply leaves.
+        Full = "full",
+    }
+}
+
+words_of! {
+    /// What the audit keeps of the arguments.
+    AuditArguments {
+        /// All of them, secrets masked.
+        Masked = "masked",
+        /// Their digest.
+        Digest = "digest",
+    }
+}
+
+/// The worker processes.
+///
+/// Defaults: two workers, shared by all callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// Worker processes kept ready.
+    pub workers: u64,
+    /// How long one is shared.
+    pub sharing: WorkerSharing,
+}
+
+words_of! {
+    /// How long a worker process is shared.
+    WorkerSharing {
+        /// By all calls.
+        Shared = "shared",
+        /// By the calls of one caller.
+        PerCaller = "per-caller",
+        /// Not at all.
+        PerCall = "per-call",
+    }
+}
+
+/// Where tools find files.
+///
+/// Defaults: `workspace` in the home folder, one for all callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesConfig {
+    /// The folder; a relative one is under the home folder.
+    pub workspace: String,
+    /// Whether each caller has a folder of its own in it.
+    pub per_caller: bool,
+}
+
+/// Whom `fetch` believes.
+///
+/// Defaults: the certificate authorities of the system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkConfig {
+    /// More authorities, as a PEM file; a relative one is under the home folder.
+    pub ca_file: Option<String>,
 }
 
 impl Config {
@@ -35,6 +158,24 @@ impl Config {
             baseline: Baseline::closed(),
             profiles: Profiles::new(),
             profile: None,
+            exposure: Exposure::standard(),
+            access: Access::default(),
+            rules: Rules::standard(),
+            audit: AuditConfig {
+                durability: AuditDurability::Standard,
+                arguments: AuditArguments::Masked,
+                keep_days: None,
+                bytes_max: limits::AUDIT_BYTES_DEFAULT,
+            },
+            sandbox: SandboxConfig {
+                workers: limits::WORKERS_DEFAULT,
+                sharing: WorkerSharing::Shared,
+            },
+            files: FilesConfig {
+                workspace: "workspace".to_owned(),
+                per_caller: false,
+            },
+            network: NetworkConfig::default(),
         }
     }
 
@@ -83,6 +224,73 @@ struct ConfigFile {
     profile: Option<toml::Spanned<String>>,
     baseline: LayerFile,
     profiles: BTreeMap<String, LayerFile>,
+    exposure: ExposureFile,
+    access: ListsFile,
+    callers: BTreeMap<String, ListsFile>,
+    approvals: ApprovalsFile,
+    audit: AuditFile,
+    sandbox: SandboxFile,
+    files: FilesFile,
+    network: NetworkFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ExposureFile {
+    preset: Option<String>,
+    auto: Option<bool>,
+    include: SelectionFile,
+    exclude: SelectionFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SelectionFile {
+    names: BTreeSet<String>,
+    tags: BTreeSet<String>,
+    categories: BTreeSet<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ListsFile {
+    allow: Option<Vec<toml::Spanned<String>>>,
+    deny: Vec<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ApprovalsFile {
+    ask_from: Option<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AuditFile {
+    durability: Option<toml::Spanned<String>>,
+    arguments: Option<toml::Spanned<String>>,
+    keep_days: Option<toml::Spanned<u64>>,
+    bytes_max: Option<toml::Spanned<u64>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SandboxFile {
+    workers: Option<toml::Spanned<u64>>,
+    sharing: Option<toml::Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FilesFile {
+    workspace: Option<String>,
+    per_caller: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct NetworkFile {
+    ca_file: Option<String>,
 }
 
 /// The baseline or a profile, as written.
@@ -121,6 +329,29 @@ impl ConfigFile {
         }
         let layer = faults.profile(self.baseline);
         config.baseline = over_closed(layer);
+        config.exposure = exposure(self.exposure);
+        config.access.everyone = faults.lists(self.access);
+        for (name, lists) in self.callers {
+            let lists = faults.lists(lists);
+            config.access.callers.insert(name.to_lowercase(), lists);
+        }
+        faults.word("ask_from", self.approvals.ask_from, &mut config.rules.ask_from);
+        let audit = &mut config.audit;
+        faults.word("durability", self.audit.durability, &mut audit.durability);
+        faults.word("arguments", self.audit.arguments, &mut audit.arguments);
+        let days_max = limits::AUDIT_KEEP_DAYS_MAX;
+        audit.keep_days = faults.bounded("keep_days", self.audit.keep_days, 1..=days_max);
+        let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
+        let bytes_max = faults.bounded("bytes_max", self.audit.bytes_max, bytes);
+        audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
+        let sandbox = &mut config.sandbox;
+        faults.word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
+        let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
+        sandbox.workers = workers.unwrap_or(sandbox.workers);
+        let files = &mut config.files;
+        files.workspace = self.files.workspace.unwrap_or_else(|| files.workspace.clone());
+        files.per_caller = self.files.per_caller.unwrap_or(files.per_caller);
+        config.network.ca_file = self.network.ca_file;
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         // Every profile must resolve, used or not: a broken one is found when the
@@ -163,6 +394,27 @@ fn over_closed(layer: Profile) -> Baseline {
     }
 }
 
+/// What the operator says about exposure, over the standard.
+fn exposure(file: ExposureFile) -> Exposure {
+    let standard = Exposure::standard();
+    let selection = |file: SelectionFile| Selection {
+        names: file.names,
+        tags: file.tags,
+        categories: file.categories,
+    };
+    let preset = match file.preset {
+        None => standard.preset,
+        Some(none) if none == "none" => None,
+        Some(preset) => Some(preset),
+    };
+    Exposure {
+        preset,
+        auto: file.auto.unwrap_or(standard.auto),
+        include: selection(file.include),
+        exclude: selection(file.exclude),
+    }
+}
+
 struct Faults<'a> {
     text: &'a str,
     faults: Vec<ConfigFault>,
@@ -192,26 +444,7 @@ impl Faults<'_> {
     }
 
     fn profile(&mut self, layer: LayerFile) -> Profile {
-        let network = layer.network.as_ref().and_then(|word| {
-            let found = NetworkMode::ALL
-                .iter()
-                .copied()
-                .find(|mode| mode.word() == word.get_ref());
-            if found.is_none() {
-                let known = NetworkMode::ALL.iter().map(|mode| mode.word());
-                let fix = nearest(word.get_ref(), known).map(|word| format!("write `{word}`"));
-                let shown = elided(word.get_ref(), 40);
-                self.say(
-                    word,
-                    format!(
-                        "`network` is `{shown}`; it must be {}",
-                        words::<NetworkMode>()
-                    ),
-                    fix,
-                );
-            }
-            found
-        });
+        let network = self.known("network", layer.network.as_ref());
         let mut hosts = Vec::new();
         for raw_host in &layer.hosts {
             match HostPattern::parse(raw_host.get_ref()) {
@@ -237,21 +470,64 @@ impl Faults<'_> {
             statements_max: self.bounded(
                 "statements_max",
                 layer.statements_max,
-                limits::STATEMENTS_MAX,
+                1..=limits::STATEMENTS_MAX,
             ),
-            timeout_ms: self.bounded("timeout_ms", layer.timeout_ms, limits::TIMEOUT_MS_MAX),
+            timeout_ms: self.bounded("timeout_ms", layer.timeout_ms, 1..=limits::TIMEOUT_MS_MAX),
         }
     }
 
-    fn bounded(&mut self, name: &str, value: Option<toml::Spanned<u64>>, max: u64) -> Option<u64> {
+    /// A word of a closed set.
+    fn known<T: Word>(&mut self, name: &str, word: Option<&toml::Spanned<String>>) -> Option<T> {
+        let word = word?;
+        let mut all = T::ALL.iter().copied();
+        let found = all.find(|known| known.word() == word.get_ref());
+        if found.is_none() {
+            let known = T::ALL.iter().map(|known| known.word());
+            let fix = nearest(word.get_ref(), known).map(|word| format!("write `{word}`"));
+            let shown = elided(word.get_ref(), 40);
+            let message = format!("`{name}` is `{shown}`; it must be {}", words::<T>());
+            self.say(word, message, fix);
+        }
+        found
+    }
+
+    /// Sets what the file names; leaves it where the file is silent.
+    fn word<T: Word>(&mut self, name: &str, word: Option<toml::Spanned<String>>, into: &mut T) {
+        if let Some(known) = self.known(name, word.as_ref()) {
+            *into = known;
+        }
+    }
+
+    fn lists(&mut self, file: ListsFile) -> Lists {
+        Lists {
+            allow: file.allow.map(|words| self.patterns(&words)),
+            deny: self.patterns(&file.deny),
+        }
+    }
+
+    fn patterns(&mut self, words: &[toml::Spanned<String>]) -> Vec<NamePattern> {
+        let mut patterns = Vec::new();
+        for word in words {
+            match NamePattern::parse(word.get_ref()) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(fault) => self.say(word, fault.to_string(), None),
+            }
+        }
+        patterns
+    }
+
+    fn bounded(
+        &mut self,
+        name: &str,
+        value: Option<toml::Spanned<u64>>,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
         let value = value?;
         let number = *value.get_ref();
-        if number == 0 || number > max {
-            self.say(
-                &value,
-                format!("`{name}` is {number}; it must be between 1 and {max}"),
-                None,
-            );
+        if !range.contains(&number) {
+            let (min, max) = range.into_inner();
+            let message = format!("`{name}` is {number}; it must be between {min} and {max}");
+            self.say(&value, message, None);
         }
         Some(number)
     }

@@ -5,6 +5,7 @@
 //! What such things say comes in as an argument, so that every answer can be
 //! asked for again and comes out the same.
 
+pub mod access;
 pub mod assessment;
 pub mod audit;
 pub mod caller;
@@ -13,6 +14,7 @@ pub mod config;
 pub mod digest;
 pub mod document;
 pub mod environment;
+pub mod exposure;
 pub mod finding;
 pub mod grant;
 pub mod host_pattern;
@@ -21,11 +23,14 @@ pub mod lifecycle;
 pub mod limits;
 pub mod mask;
 pub mod nearest;
+pub mod outcome;
 pub mod params;
+pub mod pattern;
 pub mod placeholder;
 pub mod policy;
 pub mod reason;
 pub mod risk;
+pub mod rules;
 pub mod safety;
 pub mod text;
 

@@ -57,6 +57,20 @@ pub const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// The most statements an operator may grant.
 pub const STATEMENTS_MAX: u64 = 1_000_000_000;
+/// Bytes the audit may take unless the operator says otherwise.
+pub const AUDIT_BYTES_DEFAULT: u64 = 4 << 30;
+/// Bytes an operator must leave the audit.
+pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
+/// Bytes an operator may give the audit.
+pub const AUDIT_BYTES_MAX: u64 = 1 << 44;
+/// Days an operator may ask for; a hundred years.
+pub const AUDIT_KEEP_DAYS_MAX: u64 = 36_500;
+/// Events kept in the record of one call; the rest are counted.
+pub const CALL_EVENTS_MAX: usize = 1_000;
+/// Worker processes unless the operator says otherwise.
+pub const WORKERS_DEFAULT: u64 = 2;
+/// Worker processes an operator may ask for.
+pub const WORKERS_MAX: u64 = 256;
 
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +210,41 @@ pub const ALL: &[Limit] = &[
         "STATEMENTS_MAX",
         STATEMENTS_MAX,
         "statements an operator may grant",
+    ),
+    limit(
+        "AUDIT_BYTES_DEFAULT",
+        AUDIT_BYTES_DEFAULT,
+        "bytes of the audit unless the operator says otherwise",
+    ),
+    limit(
+        "AUDIT_BYTES_MIN",
+        AUDIT_BYTES_MIN,
+        "bytes an operator must leave the audit",
+    ),
+    limit(
+        "AUDIT_BYTES_MAX",
+        AUDIT_BYTES_MAX,
+        "bytes an operator may give the audit",
+    ),
+    limit(
+        "AUDIT_KEEP_DAYS_MAX",
+        AUDIT_KEEP_DAYS_MAX,
+        "days an operator may ask the audit to keep",
+    ),
+    limit(
+        "CALL_EVENTS_MAX",
+        CALL_EVENTS_MAX as u64,
+        "events kept in the record of one call",
+    ),
+    limit(
+        "WORKERS_DEFAULT",
+        WORKERS_DEFAULT,
+        "worker processes unless the operator says otherwise",
+    ),
+    limit(
+        "WORKERS_MAX",
+        WORKERS_MAX,
+        "worker processes an operator may ask for",
     ),
 ];
 

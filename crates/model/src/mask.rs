@@ -26,6 +26,11 @@ pub const MASK: &str = "***";
 pub struct Masked<T>(T);
 
 impl<T> Masked<T> {
+    /// For the maskers of this crate only.
+    pub(crate) fn of(masked: T) -> Masked<T> {
+        Masked(masked)
+    }
+
     /// What is left after masking.
     #[must_use]
     pub fn get(&self) -> &T {

@@ -55,6 +55,16 @@ reasons! {
         "An argument is not of the type the tool declares.";
     ArgumentUnknown, "argument.unknown",
         "The tool declares no argument of that name.";
+    AuditUnavailable, "audit.unavailable",
+        "The attempt could not be written down, so it does not count. If the code had not started, it did not run.";
+    CallCancelled, "call.cancelled",
+        "Whoever asked for the call took it back or went away. It was stopped.";
+    CallDeadline, "call.deadline",
+        "The call's own deadline passed, waiting for approval included. It was stopped.";
+    LocalPassFailed, "local_pass.failed",
+        "The tool did not pass its own test, so it stays a draft.";
+    MaskUnavailable, "mask.unavailable",
+        "The secrets of the call are too many or too long to be masked, so nothing may leave.";
     PolicyHostPattern, "policy.host_pattern",
         "A host pattern is not a host name, `*.name` or `*`.";
     PolicyOverlap, "policy.overlap",
@@ -65,8 +75,12 @@ reasons! {
         "A chain of profiles is longer than `PROFILE_DEPTH_MAX`.";
     PolicyProfileUnknown, "policy.profile_unknown",
         "No profile of that name exists in the operator's file.";
+    PowerUnavailable, "power.unavailable",
+        "Something the tool was granted cannot be had: its folder, or the certificates of the network. It did not run.";
     RequirementMissing, "requirement.missing",
         "An environment variable the tool names is unset, empty or blank. Set it.";
+    RuleDenied, "rule.denied",
+        "A rule of the operator forbids this call.";
     SandboxBroken, "sandbox.broken",
         "The sandbox failed in a way no limit explains. The call is lost, the worker was replaced.";
     SandboxBusy, "sandbox.busy",
@@ -113,8 +127,16 @@ reasons! {
         "The sandbox worker said something no worker says and was replaced.";
     SandboxWorkerLost, "sandbox.worker_lost",
         "The sandbox worker ended under the call. Trying again may help.";
+    SecretsUnavailable, "secrets.unavailable",
+        "The file of secrets cannot be used: it is unreadable, or others can read it. The operator sees why.";
+    ToolDraft, "tool.draft",
+        "The tool has not earned its Local Pass, or was edited since. Publish it.";
+    ToolNotExposed, "tool.not_exposed",
+        "The tool is not on offer. `ringfence expose NAME` puts it there. Only the owner is told; to others it is unknown.";
     ToolThrew, "tool.threw",
         "The tool's own code threw an error, or does not parse.";
+    ToolUnknown, "tool.unknown",
+        "There is no tool of that name for this caller.";
 }
 
 /// The reference page.

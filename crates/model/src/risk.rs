@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::document::{NetworkMode, Overrides};
+use crate::document::{NetworkMode, Overrides, Word};
 use crate::policy::{Baseline, EffectivePolicy};
 use crate::text::{count, elided};
 
@@ -62,6 +62,14 @@ impl Level {
             Level::L4 => "High",
             Level::L5 => "Critical",
         }
+    }
+}
+
+impl Word for Level {
+    const ALL: &'static [Level] = &Level::ALL;
+
+    fn word(self) -> &'static str {
+        self.badge()
     }
 }
 

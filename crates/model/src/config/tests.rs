@@ -1,6 +1,7 @@
 //! The operator's file, by example.
 
 use super::*;
+use crate::document::NetworkMode;
 
 #[track_caller]
 fn refused(text: &str, expected: &[(usize, usize, &str, Option<&str>)]) {
@@ -131,4 +132,86 @@ fn syntax_errors_have_a_place() {
     assert_eq!(faults[0].line, 1);
     let faults = Config::parse("[baseline]\nfile_read = \"yes\"").expect_err("type");
     assert_eq!((faults[0].line, faults[0].column), (2, 13));
+}
+
+#[test]
+fn exposure_access_audit_and_the_rest_are_read() {
+    let config = Config::parse(
+        r#"
+        [exposure]
+        preset = "none"
+        auto = false
+        include.names = ["uuid"]
+        exclude.categories = ["FILE"]
+        [access]
+        deny = ["shell.*"]
+        [callers.Researcher]
+        allow = ["web.*"]
+        [approvals]
+        ask_from = "L4"
+        [audit]
+        durability = "full"
+        arguments = "digest"
+        keep_days = 30
+        bytes_max = 1048576
+        [sandbox]
+        workers = 3
+        sharing = "per-caller"
+        [files]
+        workspace = "/srv/tools"
+        per_caller = true
+        [network]
+        ca_file = "ca.pem"
+        "#,
+    )
+    .expect("a config");
+    assert_eq!(config.exposure.preset, None);
+    assert!(!config.exposure.auto);
+    assert!(config.exposure.include.names.contains("uuid"));
+    assert!(config.exposure.exclude.categories.contains("FILE"));
+    assert_eq!(config.access.everyone.deny.len(), 1);
+    assert!(config.access.callers.contains_key("researcher"));
+    assert_eq!(config.rules.ask_from.badge(), "L4");
+    assert_eq!(
+        config.audit,
+        AuditConfig {
+            durability: AuditDurability::Full,
+            arguments: AuditArguments::Digest,
+            keep_days: Some(30),
+            bytes_max: 1 << 20,
+        }
+    );
+    assert_eq!(config.sandbox.workers, 3);
+    assert_eq!(config.sandbox.sharing, WorkerSharing::PerCaller);
+    assert_eq!(config.files.workspace, "/srv/tools");
+    assert!(config.files.per_caller);
+    assert_eq!(config.network.ca_file.as_deref(), Some("ca.pem"));
+}
+
+#[test]
+fn words_patterns_and_numbers_are_checked_together() {
+    refused(
+        "[audit]\ndurability = \"ful\"\nbytes_max = 5\n[access]\ndeny = [\"\"]\n[approvals]\nask_from = \"L9\"\n",
+        &[
+            (5, 9, "a name pattern is empty", None),
+            (
+                7,
+                12,
+                "`ask_from` is `L9`; it must be L0, L1, L2, L3, L4 or L5",
+                Some("write `L0`"),
+            ),
+            (
+                2,
+                14,
+                "`durability` is `ful`; it must be standard or full",
+                Some("write `full`"),
+            ),
+            (
+                3,
+                13,
+                "`bytes_max` is 5; it must be between 1048576 and 17592186044416",
+                None,
+            ),
+        ],
+    );
 }

@@ -1,0 +1,199 @@
+//! Every setting with its value and where it comes from, for people.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Config, position};
+use crate::access::Lists;
+use crate::document::Word as _;
+use crate::exposure::Selection;
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, such as `audit.durability`.
+    pub key: String,
+    /// Its value, as the file would say it; empty when nothing is set.
+    pub value: String,
+    /// Where it comes from.
+    pub source: SettingSource,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingSource {
+    /// Nobody said anything.
+    Default,
+    /// A line of the operator's file.
+    Line(usize),
+}
+
+impl Config {
+    /// Every setting. `text` is the operator's file that was read, if there is one.
+    #[must_use]
+    pub fn settings(&self, text: &str) -> Vec<Setting> {
+        let mut lines = BTreeMap::new();
+        if let Ok(table) = DeTable::parse(text) {
+            collect(text, "", table.get_ref(), &mut lines);
+        }
+        let mut rows = self.rows();
+        rows.sort();
+        let setting = |(key, value): (String, String)| {
+            let line = lines.get(&key).copied();
+            let source = line.map_or(SettingSource::Default, SettingSource::Line);
+            Setting { key, value, source }
+        };
+        rows.into_iter().map(setting).collect()
+    }
+
+    fn rows(&self) -> Vec<(String, String)> {
+        let audit = &self.audit;
+        let sandbox = &self.sandbox;
+        let quoted = |text: &str| toml_text(text);
+        let or_nothing = |text: Option<&str>| text.map(quoted).unwrap_or_default();
+        let keep_days = audit.keep_days.map(|days| days.to_string());
+        let mut rows = vec![
+            ("profile", or_nothing(self.profile.as_deref())),
+            ("approvals.ask_from", quoted(self.rules.ask_from.badge())),
+            ("audit.durability", quoted(audit.durability.word())),
+            ("audit.arguments", quoted(audit.arguments.word())),
+            ("audit.keep_days", keep_days.unwrap_or_default()),
+            ("audit.bytes_max", audit.bytes_max.to_string()),
+            ("sandbox.workers", sandbox.workers.to_string()),
+            ("sandbox.sharing", quoted(sandbox.sharing.word())),
+            ("files.workspace", quoted(&self.files.workspace)),
+            ("files.per_caller", self.files.per_caller.to_string()),
+            (
+                "network.ca_file",
+                or_nothing(self.network.ca_file.as_deref()),
+            ),
+        ];
+        let exposure = &self.exposure;
+        let preset = exposure.preset.as_deref().unwrap_or("none");
+        rows.push(("exposure.preset", quoted(preset)));
+        rows.push(("exposure.auto", exposure.auto.to_string()));
+        let mut rows: Vec<(String, String)> = rows
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        rows.extend(selection("exposure.include", &exposure.include));
+        rows.extend(selection("exposure.exclude", &exposure.exclude));
+        rows.extend(self.baseline_rows());
+        rows.extend(lists("access", &self.access.everyone));
+        for (name, own) in &self.access.callers {
+            rows.extend(lists(&format!("callers.{name}"), own));
+        }
+        for name in self.profiles.keys() {
+            rows.push((format!("profiles.{name}"), "…".to_owned()));
+        }
+        rows
+    }
+
+    fn baseline_rows(&self) -> Vec<(String, String)> {
+        let baseline = &self.baseline;
+        let hosts: Vec<_> = baseline.hosts.iter().map(ToString::to_string).collect();
+        let path = baseline.fs_base_path.as_deref();
+        let rows = [
+            ("network", toml_text(baseline.network.word())),
+            ("hosts", toml_list(hosts.iter().map(String::as_str))),
+            ("file_read", baseline.file_read.to_string()),
+            ("file_write", baseline.file_write.to_string()),
+            ("fs_base_path", path.map(toml_text).unwrap_or_default()),
+            ("statements_max", baseline.statements_max.to_string()),
+            ("timeout_ms", baseline.timeout_ms.to_string()),
+            (
+                "allow_classes",
+                toml_list(baseline.allow_classes.iter().map(String::as_str)),
+            ),
+            (
+                "deny_classes",
+                toml_list(baseline.deny_classes.iter().map(String::as_str)),
+            ),
+        ];
+        let named = |(key, value): (&str, String)| (format!("baseline.{key}"), value);
+        rows.into_iter().map(named).collect()
+    }
+}
+
+fn selection(key: &str, selection: &Selection) -> Vec<(String, String)> {
+    let row = |name: &str, set: &std::collections::BTreeSet<String>| {
+        (
+            format!("{key}.{name}"),
+            toml_list(set.iter().map(String::as_str)),
+        )
+    };
+    vec![
+        row("names", &selection.names),
+        row("tags", &selection.tags),
+        row("categories", &selection.categories),
+    ]
+}
+
+fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
+    let words = |patterns: &[crate::pattern::NamePattern]| {
+        let words: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+        toml_list(words.iter().map(String::as_str))
+    };
+    let allow = lists.allow.as_deref().map(words).unwrap_or_default();
+    vec![
+        (format!("{key}.allow"), allow),
+        (format!("{key}.deny"), words(&lists.deny)),
+    ]
+}
+
+/// A string as TOML writes it. JSON's escapes are also TOML's.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", words.map(toml_text).collect::<Vec<_>>().join(", "))
+}
+
+/// The line of every key of a file. A caller's name is known in lower case.
+fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
+    for (name, value) in table {
+        let name = if prefix == "callers." {
+            name.get_ref().to_lowercase()
+        } else {
+            name.get_ref().to_string()
+        };
+        let key = format!("{prefix}{name}");
+        lines.insert(key.clone(), position(text, value.span().start).0);
+        if let DeValue::Table(inner) = value.get_ref() {
+            collect(text, &format!("{key}."), inner, lines);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_says_where_it_comes_from() {
+        let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\n";
+        let settings = Config::parse(text).expect("a config").settings(text);
+        let find = |key: &str| {
+            let found = settings.iter().find(|setting| setting.key == key);
+            found
+                .map(|setting| (setting.value.as_str(), setting.source))
+                .expect("a setting")
+        };
+        assert_eq!(
+            find("audit.durability"),
+            ("\"full\"", SettingSource::Line(2))
+        );
+        assert_eq!(
+            find("audit.arguments"),
+            ("\"masked\"", SettingSource::Default)
+        );
+        assert_eq!(find("callers.ann.deny"), ("[\"*\"]", SettingSource::Line(5)));
+        assert_eq!(
+            find("exposure.preset"),
+            ("\"starter\"", SettingSource::Default)
+        );
+        assert_eq!(find("baseline.file_read"), ("false", SettingSource::Default));
+    }
+}

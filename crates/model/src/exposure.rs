@@ -1,0 +1,199 @@
+//! Which tools are on offer: a preset, what is included and what is excluded.
+//! Exclusion always wins.
+
+use std::collections::BTreeSet;
+
+/// What the operator offers.
+///
+/// Defaults ([`Exposure::standard`]): the preset `starter`, own tools offered as
+/// soon as they are published, nothing included or excluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// The preset of bundled tools; none if absent.
+    pub preset: Option<String>,
+    /// Whether a published tool of one's own is offered without being included.
+    pub auto: bool,
+    /// Offered besides.
+    pub include: Selection,
+    /// Never offered.
+    pub exclude: Selection,
+}
+
+/// Tools by name, tag and category.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names.
+    pub names: BTreeSet<String>,
+    /// Tags; one that fits is enough.
+    pub tags: BTreeSet<String>,
+    /// Categories.
+    pub categories: BTreeSet<String>,
+}
+
+/// What exposure looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Offered<'a> {
+    /// The tool's name.
+    pub name: &'a str,
+    /// Its tags.
+    pub tags: &'a [String],
+    /// Its category.
+    pub category: Option<&'a str>,
+    /// Whether it came with the binary.
+    pub bundled: bool,
+    /// Whether the preset in force lists it.
+    pub in_preset: bool,
+}
+
+/// Whether a tool is on offer, and the one thing that decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exposed {
+    /// It is.
+    Yes(String),
+    /// It is not.
+    No(String),
+}
+
+impl Exposed {
+    /// Whether it is.
+    #[must_use]
+    pub fn is_yes(&self) -> bool {
+        matches!(self, Exposed::Yes(_))
+    }
+
+    /// What decided.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Exposed::Yes(why) | Exposed::No(why) => why,
+        }
+    }
+}
+
+impl Exposure {
+    /// What is offered when the operator says nothing.
+    #[must_use]
+    pub fn standard() -> Exposure {
+        Exposure {
+            preset: Some("starter".to_owned()),
+            auto: true,
+            include: Selection::default(),
+            exclude: Selection::default(),
+        }
+    }
+
+    /// Whether a tool is on offer.
+    #[must_use]
+    pub fn of(&self, tool: &Offered<'_>) -> Exposed {
+        if let Some(why) = self.exclude.hit(tool) {
+            return Exposed::No(format!("excluded by {why}"));
+        }
+        if let Some(why) = self.include.hit(tool) {
+            return Exposed::Yes(format!("included by {why}"));
+        }
+        if tool.in_preset {
+            let preset = self.preset.as_deref().unwrap_or("");
+            return Exposed::Yes(format!("in preset {preset}"));
+        }
+        match (tool.bundled, self.auto) {
+            (false, true) => Exposed::Yes("own tool".to_owned()),
+            (false, false) => Exposed::No("own tools are not offered by themselves".to_owned()),
+            (true, _) => Exposed::No("not in the preset".to_owned()),
+        }
+    }
+}
+
+impl Selection {
+    /// Whether nothing is selected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.tags.is_empty() && self.categories.is_empty()
+    }
+
+    fn hit(&self, tool: &Offered<'_>) -> Option<String> {
+        let same = |set: &BTreeSet<String>, word: &str| {
+            set.iter().any(|known| known.eq_ignore_ascii_case(word))
+        };
+        if same(&self.names, tool.name) {
+            return Some("name".to_owned());
+        }
+        if let Some(tag) = tool.tags.iter().find(|tag| same(&self.tags, tag)) {
+            return Some(format!("tag {tag}"));
+        }
+        let category = tool
+            .category
+            .filter(|category| same(&self.categories, category));
+        category.map(|category| format!("category {category}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(names: &[&str], tags: &[&str], categories: &[&str]) -> Selection {
+        let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Selection {
+            names: set(names),
+            tags: set(tags),
+            categories: set(categories),
+        }
+    }
+
+    #[track_caller]
+    fn check(exposure: &Exposure, bundled: bool, in_preset: bool, expected: &Exposed) {
+        let tool = Offered {
+            name: "readFile",
+            tags: &["disk".to_owned()],
+            category: Some("FILE"),
+            bundled,
+            in_preset,
+        };
+        assert_eq!(&exposure.of(&tool), expected);
+    }
+
+    fn yes(why: &str) -> Exposed {
+        Exposed::Yes(why.to_owned())
+    }
+
+    fn no(why: &str) -> Exposed {
+        Exposed::No(why.to_owned())
+    }
+
+    #[test]
+    fn by_default_the_preset_and_own_tools() {
+        let exposure = Exposure::standard();
+        check(&exposure, true, true, &yes("in preset starter"));
+        check(&exposure, true, false, &no("not in the preset"));
+        check(&exposure, false, false, &yes("own tool"));
+        let manual = Exposure {
+            auto: false,
+            ..Exposure::standard()
+        };
+        let expected = no("own tools are not offered by themselves");
+        check(&manual, false, false, &expected);
+    }
+
+    #[test]
+    fn exclusion_wins_over_everything() {
+        let every = [
+            (selection(&["READFILE"], &[], &[]), "name"),
+            (selection(&[], &["disk"], &[]), "tag disk"),
+            (selection(&[], &[], &["file"]), "category FILE"),
+        ];
+        for (set, why) in &every {
+            let included = Exposure {
+                include: set.clone(),
+                preset: None,
+                ..Exposure::standard()
+            };
+            check(&included, true, false, &yes(&format!("included by {why}")));
+            let excluded = Exposure {
+                include: set.clone(),
+                exclude: set.clone(),
+                ..Exposure::standard()
+            };
+            check(&excluded, false, true, &no(&format!("excluded by {why}")));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Patterns for names of tools and callers: `*` stands for any run of
+//! characters, letters match in either case, nothing else is special.
+
+use std::fmt;
+
+use crate::limits;
+
+/// A pattern for a name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NamePattern {
+    written: String,
+    lowered: String,
+}
+
+/// The text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternFault {
+    /// Nothing in it.
+    #[error("a name pattern is empty")]
+    Empty,
+    /// Longer than any name.
+    #[error("a name pattern is longer than {} characters", limits::NAME_CHARS_MAX)]
+    TooLong,
+}
+
+impl NamePattern {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<NamePattern, PatternFault> {
+        if text.trim().is_empty() {
+            return Err(PatternFault::Empty);
+        }
+        if text.chars().count() > limits::NAME_CHARS_MAX {
+            return Err(PatternFault::TooLong);
+        }
+        Ok(NamePattern {
+            written: text.to_owned(),
+            lowered: text.to_lowercase(),
+        })
+    }
+
+    /// Whether a name matches.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        if self.lowered == "*" {
+            return true;
+        }
+        let name = name.to_lowercase();
+        let mut pieces = self.lowered.split('*');
+        let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else {
+            return false;
+        };
+        let mut pieces = pieces.peekable();
+        if pieces.peek().is_none() {
+            return rest.is_empty();
+        }
+        // Each piece is taken where it first fits; only the last must end the
+        // name. That is enough for `*`, and never goes back.
+        while let Some(piece) = pieces.next() {
+            if pieces.peek().is_none() {
+                return rest.ends_with(piece);
+            }
+            match rest.split_once(piece) {
+                Some((_, after)) => rest = after,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+impl fmt::Debug for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.written)
+    }
+}
+
+/// The first of several patterns that matches.
+#[must_use]
+pub fn first<'a>(patterns: &'a [NamePattern], name: &str) -> Option<&'a NamePattern> {
+    patterns.iter().find(|pattern| pattern.matches(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, name: &str, expected: bool) {
+        let pattern = NamePattern::parse(pattern).expect("a pattern");
+        assert_eq!(pattern.matches(name), expected, "{pattern} {name}");
+    }
+
+    #[test]
+    fn by_example() {
+        check("*", "", true);
+        check("*", "anything", true);
+        check("web.*", "web.fetch", true);
+        check("web.*", "web", false);
+        check("web.*", "WEB.Fetch", true);
+        check("get*", "target", false);
+        check("*File", "readTextFile", true);
+        check("*file", "readFiles", false);
+        check("read*file", "readfile", true);
+        check("read*file", "readfil", false);
+        check("a*a", "a", false);
+        check("a*b*a", "abba", true);
+        check("exact", "exact", true);
+        check("exact", "exactly", false);
+        check("**", "x", true);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        assert_eq!(NamePattern::parse(" "), Err(PatternFault::Empty));
+        let long = "a".repeat(limits::NAME_CHARS_MAX + 1);
+        assert_eq!(NamePattern::parse(&long), Err(PatternFault::TooLong));
+    }
+
+    /// Slow and plainly right.
+    fn oracle(pattern: &[char], name: &[char]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some(('*', pattern)), None) => oracle(pattern, name),
+            (Some(('*', rest)), Some((_, tail))) => oracle(rest, name) || oracle(pattern, tail),
+            (Some((a, pattern)), Some((b, name))) if a == b => oracle(pattern, name),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_backtracking(pattern in "[ab*]{1,8}", name in "[ab]{0,10}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let expected = oracle(&chars(&pattern), &chars(&name));
+            prop_assert_eq!(NamePattern::parse(&pattern).expect("a pattern").matches(&name), expected);
+        }
+    }
+}
