@@ -5,6 +5,9 @@
 //! one when it closes. Both are links of one chain, so neither can be changed,
 //! dropped or moved unseen. What a person reads as one entry is the two together.
 
+pub mod chain;
+pub mod walk;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

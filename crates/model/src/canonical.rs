@@ -1,6 +1,7 @@
 //! RFC 8785 canonical JSON: one spelling for one meaning, so that digests and
 //! the audit chain do not depend on who wrote the text.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// The value has no canonical form.
@@ -11,6 +12,12 @@ pub struct CanonicalError(#[source] serde_json::Error);
 /// The canonical bytes of a value.
 pub fn to_bytes(value: &Value) -> Result<Vec<u8>, CanonicalError> {
     serde_json_canonicalizer::to_vec(value).map_err(CanonicalError)
+}
+
+/// The canonical text of anything that can be written as JSON, without building
+/// a tree of it first.
+pub fn to_text<T: Serialize>(value: &T) -> Result<String, CanonicalError> {
+    serde_json_canonicalizer::to_string(value).map_err(CanonicalError)
 }
 
 #[cfg(test)]

@@ -1,0 +1,335 @@
+//! The chain: how a record's body is spelled and what its hash covers.
+//!
+//! A body is canonical JSON that names its own place and kind. A hash covers the
+//! body and the hash before it, so a record stands for everything up to itself.
+//! `docs/guide/audit.md` gives the same recipe for a shell; a test runs it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::audit::{Closing, Opening, Status};
+use crate::canonical::{self, CanonicalError};
+
+/// What every hash of the chain starts with. A change of the recipe is a new tag.
+pub const TAG: &str = "ringfence-audit-1";
+
+/// One hash of the chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainHash([u8; 32]);
+
+impl ChainHash {
+    /// What the first record follows.
+    pub const ZERO: ChainHash = ChainHash([0; 32]);
+
+    /// From the bytes a store keeps.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> ChainHash {
+        ChainHash(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// In hexadecimal, lower case.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        String::from_utf8_lossy(&self.hex_bytes()).into_owned()
+    }
+
+    fn hex_bytes(&self) -> [u8; 64] {
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            for (place, nibble) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
+                *place = match nibble {
+                    0..=9 => b'0' + nibble,
+                    _ => b'a' + nibble - 10,
+                };
+            }
+        }
+        hex
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+impl fmt::Debug for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+/// The text is no hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a hash of the audit is 64 hexadecimal digits")]
+pub struct NotAHash;
+
+impl FromStr for ChainHash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<ChainHash, NotAHash> {
+        if text.len() != 64 {
+            return Err(NotAHash);
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            for digit in pair {
+                *byte = (*byte << 4) | nibble(*digit)?;
+            }
+        }
+        Ok(ChainHash(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, NotAHash> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        b'A'..=b'F' => Ok(digit - b'A' + 10),
+        _ => Err(NotAHash),
+    }
+}
+
+impl Serialize for ChainHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.hex())
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ChainHash, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The hash of a body that follows `previous`: SHA-256 over the tag, the previous
+/// hash in hexadecimal and the body, with a line feed between them.
+#[must_use]
+pub fn link(previous: &ChainHash, body: &str) -> ChainHash {
+    let mut hasher = Sha256::new();
+    hasher.update(TAG);
+    hasher.update(b"\n");
+    hasher.update(previous.hex_bytes());
+    hasher.update(b"\n");
+    hasher.update(body);
+    ChainHash(hasher.finalize().into())
+}
+
+/// A place in the chain. Whoever keeps one elsewhere can later show that nothing
+/// up to it was changed or cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The record.
+    pub sequence: u64,
+    /// Its hash.
+    pub hash: ChainHash,
+}
+
+impl Head {
+    /// Before the first record.
+    pub const START: Head = Head {
+        sequence: 0,
+        hash: ChainHash::ZERO,
+    };
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An attempt begins.
+    Open,
+    /// An attempt ends.
+    Close,
+    /// Older records were removed on purpose.
+    Checkpoint,
+}
+
+impl Kind {
+    /// The word in the body.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Open => "open",
+            Kind::Close => "close",
+            Kind::Checkpoint => "checkpoint",
+        }
+    }
+
+    /// The kind a word names.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Kind> {
+        [Kind::Open, Kind::Close, Kind::Checkpoint]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// One link, as it is kept and exported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its place, counted from 1 without gaps.
+    pub sequence: u64,
+    /// What it is; the body says it too.
+    pub kind: Kind,
+    /// The hash of the record before it.
+    pub previous: ChainHash,
+    /// Its own hash.
+    pub hash: ChainHash,
+    /// Canonical JSON, byte for byte what was hashed.
+    pub body: String,
+}
+
+/// Part of an open record that does not depend on its place.
+pub fn open_part(opening: &Opening) -> Result<String, CanonicalError> {
+    canonical::to_text(opening)
+}
+
+/// Part of a close record that does not depend on its place.
+pub fn close_part(closing: &Closing) -> Result<String, CanonicalError> {
+    canonical::to_text(closing)
+}
+
+/// The body of an open record. The part is canonical and the keys are written in
+/// order, so the whole is canonical without being sorted again.
+#[must_use]
+pub fn open_body(sequence: u64, part: &str) -> String {
+    format!(r#"{{"kind":"open","opening":{part},"sequence":{sequence}}}"#)
+}
+
+/// The body of a close record; `opened` is the place of its open record.
+pub fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) -> String {
+    let call_id = quoted(call_id);
+    format!(
+        r#"{{"callId":{call_id},"closing":{part},"kind":"close","opened":{opened},"sequence":{sequence}}}"#
+    )
+}
+
+/// The body of a checkpoint.
+pub fn checkpoint_body(sequence: u64, checkpoint: &Checkpoint) -> Result<String, CanonicalError> {
+    let part = canonical::to_text(checkpoint)?;
+    Ok(format!(
+        r#"{{"checkpoint":{part},"kind":"checkpoint","sequence":{sequence}}}"#
+    ))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What a checkpoint says about the records that are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// The last removed record: the next one follows this hash.
+    pub through: Head,
+    /// Records removed so far, by this and all earlier checkpoints.
+    pub records: u64,
+    /// Entries removed so far.
+    pub entries: u64,
+    /// When the first entry removed by this checkpoint was opened.
+    pub from_ms: i64,
+    /// When the last one was.
+    pub to_ms: i64,
+    /// Open records up to `through` that stay, because their attempt had not
+    /// ended.
+    #[serde(default)]
+    pub kept: Vec<Head>,
+}
+
+/// A body, read again. `C` is how much of a closing is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body<C = Closing> {
+    /// An attempt begins: what was asked.
+    Open(Opening),
+    /// An attempt ends.
+    Close(Close<C>),
+    /// Older records were removed on purpose.
+    Checkpoint(Checkpoint),
+}
+
+/// A close record's body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Close<C = Closing> {
+    /// The place of its open record.
+    pub opened: u64,
+    /// The attempt.
+    pub call_id: String,
+    /// What came of it.
+    pub closing: C,
+}
+
+/// Only how an attempt ended; reading it skips the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Ending {
+    /// How it ended.
+    pub status: Status,
+}
+
+/// A body does not say what its record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is not JSON, or not of a shape we write.
+    #[error("its body cannot be read")]
+    Unreadable,
+    /// It is a body of another place.
+    #[error("its body belongs to record {0}")]
+    Place(u64),
+    /// It is a body of another kind.
+    #[error("its body is of another kind")]
+    Kind,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parts<C> {
+    kind: Kind,
+    sequence: u64,
+    opening: Option<Opening>,
+    opened: Option<u64>,
+    call_id: Option<String>,
+    closing: Option<C>,
+    checkpoint: Option<Checkpoint>,
+}
+
+impl Record {
+    /// Its body, read again and held against the record's place and kind.
+    pub fn read<'a, C: Deserialize<'a>>(&'a self) -> Result<Body<C>, BodyError> {
+        let parts: Parts<C> =
+            serde_json::from_str(&self.body).map_err(|_| BodyError::Unreadable)?;
+        if parts.sequence != self.sequence {
+            return Err(BodyError::Place(parts.sequence));
+        }
+        if parts.kind != self.kind {
+            return Err(BodyError::Kind);
+        }
+        let body = match self.kind {
+            Kind::Open => parts.opening.map(Body::Open),
+            Kind::Checkpoint => parts.checkpoint.map(Body::Checkpoint),
+            Kind::Close => match (parts.opened, parts.call_id, parts.closing) {
+                (Some(opened), Some(call_id), Some(closing)) => Some(Body::Close(Close {
+                    opened,
+                    call_id,
+                    closing,
+                })),
+                (_, _, _) => None,
+            },
+        };
+        body.ok_or(BodyError::Unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests;

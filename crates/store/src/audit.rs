@@ -1,0 +1,231 @@
+//! The audit: opening and closing entries, and reading them back.
+//!
+//! Writing goes through the one writer; reading has a connection of its own and
+//! never waits for it.
+
+pub(crate) mod read;
+mod verify;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use model::audit::chain::{self, Head, Record};
+use model::audit::walk::Verified;
+use model::audit::{Closing, Failure, Opening, Status};
+use model::caller::Origin;
+use rusqlite::Connection;
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::error::StoreError;
+use crate::ledger::NewEntry;
+use crate::limit;
+use crate::queue::{OpenRow, Request};
+use crate::writer::Desk;
+
+/// The audit of one home.
+#[derive(Debug)]
+pub struct Audit {
+    home: PathBuf,
+    desk: Arc<Desk>,
+    reader: Mutex<Connection>,
+}
+
+/// One attempt: how it began and, unless it is still under way, how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// What was asked.
+    pub opening: Opening,
+    /// What came of it.
+    pub closing: Option<Closing>,
+    /// The place of its open record.
+    pub sequence: u64,
+    /// The place of its close record.
+    pub closed_sequence: Option<u64>,
+    /// The hash of its last record, in hexadecimal.
+    pub hash: String,
+}
+
+/// A record that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Its place.
+    pub sequence: u64,
+    /// Its hash, in hexadecimal.
+    pub hash: String,
+}
+
+/// Which entries; what is not set does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The tool's name as it was asked for.
+    pub tool: Option<String>,
+    /// Who asked.
+    pub caller: Option<String>,
+    /// How it ended.
+    pub status: Option<Status>,
+    /// The door.
+    pub origin: Option<Origin>,
+    /// Opened at this time or later.
+    pub since_ms: Option<i64>,
+    /// Opened before this time.
+    pub until_ms: Option<i64>,
+    /// At most so many; [`limit::LIST_MAX`] is the most `list` gives.
+    pub limit: Option<usize>,
+    /// Only entries whose open record stands before this place, to page.
+    pub before: Option<u64>,
+}
+
+/// What a call id, or the start of one, leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// Nothing.
+    None,
+    /// One entry.
+    One(Box<Entry>),
+    /// Several call ids start like that; the first few.
+    Several(Vec<String>),
+}
+
+/// Which entries are old. With both set, whatever one of them names is removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Opened before this time, in milliseconds since 1970.
+    pub older_than_ms: Option<i64>,
+    /// Beyond so many bytes, counted from the newest record.
+    pub bytes_max: Option<u64>,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    /// Records.
+    pub records: u64,
+    /// Entries.
+    pub entries: u64,
+    /// The last removed place; none if nothing was removed.
+    pub through: Option<u64>,
+}
+
+impl Audit {
+    pub(crate) fn new(home: PathBuf, desk: Arc<Desk>, reader: Connection) -> Audit {
+        Audit {
+            home,
+            desk,
+            reader: Mutex::new(reader),
+        }
+    }
+
+    /// Writes down that an attempt begins. Resolves when the row survives the
+    /// death of this process.
+    pub async fn open(&self, opening: Opening) -> Result<OpenRow, StoreError> {
+        let new = NewEntry::new(opening)?;
+        if new.part.len() > limit::RECORD_BYTES_MAX {
+            return Err(StoreError::TooLong {
+                bytes: new.part.len(),
+                bytes_max: limit::RECORD_BYTES_MAX,
+            });
+        }
+        let (reply, answer) = oneshot::channel();
+        self.desk.queue.push(Request::Open(new, reply))?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Resolves when the row is on the disk. All who wait share a sync.
+    pub async fn secure(&self, row: &OpenRow) -> Result<(), StoreError> {
+        self.desk.sync.reached(row.commit).await
+    }
+
+    /// Writes down how an attempt ended. Resolves when that survives the death of
+    /// this process. After an error the end is still written as soon as it can be.
+    pub async fn close(&self, mut row: OpenRow, closing: Closing) -> Result<Link, StoreError> {
+        let status = closing.status;
+        let part = bounded_part(closing)?;
+        let end = row.end(status, part);
+        let (reply, answer) = oneshot::channel();
+        self.desk.queue.push(Request::Close(end, Some(reply)))?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Entries, newest first.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+        read::list(&self.reader(), filter)
+    }
+
+    /// The entry with that call id, or whose call id starts so.
+    pub fn find(&self, call_id_or_prefix: &str) -> Result<Found, StoreError> {
+        read::find(&self.reader(), call_id_or_prefix)
+    }
+
+    /// Entries whose close record stands after a place, oldest end first. To
+    /// follow the audit, ask again with the last one's `closed_sequence`.
+    pub fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        read::after(&self.reader(), sequence, limit)
+    }
+
+    /// The last record.
+    pub fn head(&self) -> Result<Head, StoreError> {
+        read::head(&self.reader())
+    }
+
+    /// Walks the whole chain and names the first record that is wrong.
+    pub fn verify(&self, expected_head: Option<&Head>) -> Result<Verified, StoreError> {
+        verify::verify(&self.own_reader()?, expected_head)
+    }
+
+    /// Hands over the records of the entries a filter names, oldest first, and
+    /// every checkpoint: with an empty filter enough to verify elsewhere. The
+    /// answer is how many. A failing `each` ends it.
+    pub fn export(
+        &self,
+        filter: &Filter,
+        each: &mut dyn FnMut(&Record) -> std::io::Result<()>,
+    ) -> Result<u64, StoreError> {
+        read::export(&self.own_reader()?, filter, each)
+    }
+
+    /// Removes old entries and writes a checkpoint about it. Open entries stay.
+    /// Blocks until it is done.
+    pub fn retain(&self, rule: &Retention) -> Result<Removed, StoreError> {
+        let (reply, answer) = mpsc::channel();
+        self.desk.queue.push(Request::Retain(*rule, reply))?;
+        answer.recv().map_err(|_| StoreError::Closed)?
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For what takes long, so that lists do not wait for it.
+    fn own_reader(&self) -> Result<Connection, StoreError> {
+        crate::database::connect(&self.home, crate::database::Access::Read)
+    }
+}
+
+/// The canonical closing, with what is long left out if it is too long. An end is
+/// written in any case, and says what is missing.
+fn bounded_part(closing: Closing) -> Result<String, StoreError> {
+    let part = chain::close_part(&closing)?;
+    if part.len() <= limit::RECORD_BYTES_MAX {
+        return Ok(part);
+    }
+    let note = Failure {
+        code: "audit.shortened".to_owned(),
+        message: format!(
+            "the record had {} bytes; its details were left out",
+            part.len()
+        ),
+    };
+    let events = u64::try_from(closing.events.len()).unwrap_or(u64::MAX);
+    let mut short = Closing::bare(closing.at_ms, closing.status, closing.error.or(Some(note)));
+    short.events_dropped = closing.events_dropped.saturating_add(events);
+    short.result_digest = closing.result_digest;
+    short.timing = closing.timing;
+    let part = chain::close_part(&short)?;
+    if part.len() <= limit::RECORD_BYTES_MAX {
+        return Ok(part);
+    }
+    let bare = Closing::bare(short.at_ms, short.status, None);
+    Ok(chain::close_part(&bare)?)
+}

@@ -1,0 +1,147 @@
+//! The database file: where it is, what it holds, how a connection is set up.
+//!
+//! The file is never opened here other than by SQLite: closing a second handle
+//! would drop the locks SQLite holds on it.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::error::StoreError;
+use crate::limit;
+
+/// Says that the file is ours: `RFNC`.
+const APPLICATION_ID: i64 = 0x5246_4e43;
+
+/// Each step from one schema to the next; `user_version` counts them.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// The database's file.
+pub(crate) fn path(home: &Path) -> PathBuf {
+    home.join("ringfence.db")
+}
+
+/// The file that holds what was committed last.
+pub(crate) fn wal_path(home: &Path) -> PathBuf {
+    home.join("ringfence.db-wal")
+}
+
+/// Makes a folder that only its owner can enter. One that exists stays as it is:
+/// it may be a folder others need, named by mistake.
+pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    if !path.is_dir() {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(|error| StoreError::file("create", path, error))?;
+    }
+    Ok(())
+}
+
+/// Makes home and database if absent and brings the schema up to date.
+pub(crate) fn prepare(home: &Path) -> Result<(), StoreError> {
+    make_folder(home)?;
+    let path = path(home);
+    let mut options = fs::OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(&path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => narrow(&path)?,
+        Err(error) => return Err(StoreError::file("create", path, error)),
+    }
+    let mut connection = connect(home, Access::Write)?;
+    migrate(&mut connection, &path)
+}
+
+/// Takes away what others may do; the owner's own bits stay as they are.
+fn narrow(path: &Path) -> Result<(), StoreError> {
+    let fail = |error| StoreError::file("protect", path, error);
+    let mode = fs::metadata(path).map_err(fail)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(fail)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = StoreError::database("prepare the database");
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let version = |connection: &Connection| {
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
+    };
+    let found = version(connection).map_err(&fail)?;
+    let owner: i64 = connection
+        .query_row("PRAGMA application_id", [], |row| row.get(0))
+        .map_err(&fail)?;
+    if (found > 0 || owner != 0) && owner != APPLICATION_ID {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    if found > known {
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    if found == known {
+        return Ok(());
+    }
+    connection
+        .pragma_update(None, "journal_mode", "wal")
+        .map_err(&fail)?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fail)?;
+    // Another process may have been faster.
+    let found = version(&transaction).map_err(&fail)?;
+    let done = usize::try_from(found).unwrap_or(0);
+    for step in MIGRATIONS.iter().skip(done) {
+        transaction.execute_batch(step).map_err(&fail)?;
+    }
+    transaction
+        .pragma_update(None, "application_id", APPLICATION_ID)
+        .map_err(&fail)?;
+    transaction
+        .pragma_update(None, "user_version", known)
+        .map_err(&fail)?;
+    transaction.commit().map_err(&fail)
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A connection, bounded in how long it waits for others.
+pub(crate) fn connect(home: &Path, access: Access) -> Result<Connection, StoreError> {
+    let fail = StoreError::database("open the database");
+    let flags = match access {
+        Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    };
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let home = home
+        .canonicalize()
+        .map_err(|error| StoreError::file("find", home, error))?;
+    let connection = Connection::open_with_flags(path(&home), flags).map_err(&fail)?;
+    connection
+        .busy_timeout(Duration::from_millis(limit::BUSY_MS_MAX))
+        .map_err(&fail)?;
+    connection
+        .execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;")
+        .map_err(&fail)?;
+    // What the log holds is synced when we close; moving it into the database can
+    // wait for whoever opens next.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(&fail)?;
+    Ok(connection)
+}

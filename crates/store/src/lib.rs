@@ -1,0 +1,242 @@
+//! What outlives a process: the audit, what is remembered about tools, and the
+//! files of the tools. All SQL is here, and no decision: the engine asks, the
+//! store writes down.
+
+pub mod audit;
+mod database;
+mod error;
+mod ledger;
+pub mod limit;
+mod process;
+mod queue;
+mod retention;
+pub mod standing;
+mod sync;
+pub mod tools;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
+pub use error::StoreError;
+pub use queue::OpenRow;
+pub use standing::{Pass, Standing, StandingTable};
+pub use tools::{ToolFile, ToolFolder};
+
+use database::Access;
+use process::Life;
+use queue::Queue;
+use sync::Sync;
+use writer::{Desk, Writer};
+
+/// How soon a committed record is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// At once where somebody waits for it, else within [`limit::SYNC_MS_MAX`].
+    Standard,
+    /// Before any answer.
+    Full,
+}
+
+/// What the operator decides about the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// How soon a record is on the disk.
+    pub durability: Durability,
+    /// The size of the database, in bytes, beyond which calls are refused.
+    pub audit_bytes_max: u64,
+    /// Requests that may wait to be written; beyond that calls are refused.
+    pub queue_max: usize,
+}
+
+impl StoreSettings {
+    /// Standard durability, [`limit::AUDIT_BYTES_DEFAULT`] and
+    /// [`limit::QUEUE_DEFAULT`].
+    #[must_use]
+    pub fn standard() -> StoreSettings {
+        StoreSettings {
+            durability: Durability::Standard,
+            audit_bytes_max: limit::AUDIT_BYTES_DEFAULT,
+            queue_max: limit::QUEUE_DEFAULT,
+        }
+    }
+}
+
+/// The store of one home. Clones share it; the last one to go ends it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// What the store has done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Transactions of the audit.
+    pub commits: u64,
+    /// Times the disk was asked to confirm.
+    pub syncs: u64,
+    /// Ends that could not be written yet.
+    pub owed: u64,
+    /// Entries of dead processes that were closed when this one opened.
+    pub crashed: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    audit: Audit,
+    standing: Standing,
+    desk: Arc<Desk>,
+    crashed: u64,
+    threads: Vec<JoinHandle<()>>,
+    /// For leaving; the writer has its own.
+    farewell: Option<Farewell>,
+}
+
+#[derive(Debug)]
+struct Farewell {
+    connection: std::sync::Mutex<Connection>,
+    life: Life,
+}
+
+impl Store {
+    /// Opens the store of a home, making both if absent, and closes what dead
+    /// processes left open.
+    pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
+        let had_log = database::wal_path(home).exists();
+        database::prepare(home)?;
+        let home = home
+            .canonicalize()
+            .map_err(|error| StoreError::file("find", home, error))?;
+        let connection = database::connect(&home, Access::Write)?;
+        let page_bytes = set_up_writer(&connection, &settings)?;
+        let life = process::begin(&home, &connection)?;
+        let crashed = process::bury(&home, &connection, life.number)?;
+        if !had_log {
+            sync_folder(&home)?;
+        }
+        let desk = Arc::new(Desk {
+            queue: Arc::new(Queue::new(settings.queue_max)),
+            sync: Sync::default(),
+            commits: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
+        });
+        let reader = database::connect(&home, Access::Read)?;
+        let standing = Standing::open(&home, database::connect(&home, Access::Write)?)?;
+        let farewell = Farewell {
+            connection: std::sync::Mutex::new(database::connect(&home, Access::Write)?),
+            life,
+        };
+        let writer = Writer {
+            desk: Arc::clone(&desk),
+            connection,
+            settings,
+            process: farewell.life.number,
+            page_bytes,
+        };
+        let syncer = Arc::clone(&desk);
+        let log = database::wal_path(&home);
+        let mut inner = Inner {
+            audit: Audit::new(home.clone(), Arc::clone(&desk), reader),
+            standing,
+            desk,
+            crashed,
+            threads: Vec::new(),
+            farewell: Some(farewell),
+        };
+        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread
+                .spawn(work)
+                .map_err(|error| StoreError::file("start the writer of", &home, error))
+        };
+        let writing = start("audit-writer", Box::new(move || writer.run()))?;
+        inner.threads.push(writing);
+        let syncing = start("audit-sync", Box::new(move || syncer.sync.run(log)))?;
+        inner.threads.push(syncing);
+        Ok(Store {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The audit.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.inner.audit
+    }
+
+    /// What is remembered about documents.
+    #[must_use]
+    pub fn standing(&self) -> &Standing {
+        &self.inner.standing
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn status(&self) -> StoreStatus {
+        let desk = &self.inner.desk;
+        StoreStatus {
+            commits: desk.commits.load(Ordering::Relaxed),
+            syncs: desk.sync.count(),
+            owed: desk.owed.load(Ordering::Relaxed),
+            crashed: self.inner.crashed,
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Writes what waits, syncs it, and leaves.
+    fn drop(&mut self) {
+        self.desk.queue.close();
+        let mut threads = self.threads.drain(..);
+        if let Some(writer) = threads.next() {
+            let _ = writer.join();
+        }
+        self.desk.sync.stop();
+        for thread in threads {
+            let _ = thread.join();
+        }
+        if let Some(farewell) = self.farewell.take()
+            && let Ok(connection) = farewell.connection.lock()
+        {
+            // What stays on the list is found dead by whoever opens next.
+            let _ = process::end(&connection, farewell.life.number);
+        }
+    }
+}
+
+/// Sets the connection that writes the audit up; gives the size of a page.
+fn set_up_writer(connection: &Connection, settings: &StoreSettings) -> Result<u64, StoreError> {
+    let fail = StoreError::database("set up the audit");
+    let synchronous = match settings.durability {
+        Durability::Standard => "NORMAL",
+        Durability::Full => "FULL",
+    };
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(&fail)?;
+    let page_bytes: i64 = connection
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(&fail)?;
+    let page_bytes = u64::try_from(page_bytes).unwrap_or(4096).max(512);
+    let pages = i64::try_from(settings.audit_bytes_max / page_bytes).unwrap_or(i64::MAX);
+    connection
+        .query_row(
+            &format!("PRAGMA max_page_count = {}", pages.max(1)),
+            [],
+            |_| Ok(()),
+        )
+        .map_err(&fail)?;
+    Ok(page_bytes)
+}
+
+/// The name of a new file is on the disk only with its folder.
+fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| StoreError::file("sync", folder, error))
+}

@@ -1,0 +1,32 @@
+//! Every bound of this crate, named, in one place.
+
+/// One audit record's own part, in bytes.
+pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Requests that may wait for the writer, unless the operator says otherwise.
+pub const QUEUE_DEFAULT: usize = 4_096;
+/// Bytes of the database, unless the operator says otherwise.
+pub const AUDIT_BYTES_DEFAULT: u64 = 4 * 1024 * 1024 * 1024;
+/// How long we wait for another process to finish writing, in milliseconds.
+pub const BUSY_MS_MAX: u64 = 5_000;
+/// How long a committed record may wait for the disk, in milliseconds.
+pub const SYNC_MS_MAX: u64 = 100;
+/// Entries of one answer.
+pub const LIST_MAX: usize = 10_000;
+/// Call ids named when a prefix fits several.
+pub const PREFIX_MATCHES_MAX: usize = 10;
+/// Records removed in one step, so that calls do not wait long for a removal.
+pub const REMOVE_STEP_RECORDS_MAX: u64 = 4_096;
+/// Open records a checkpoint can let stay.
+pub const KEPT_MAX: usize = 10_000;
+/// Processes that may be found dead in one go.
+pub const PROCESSES_MAX: usize = 10_000;
+/// Files looked at in the tools folder.
+pub const TOOL_FILES_MAX: usize = 10_000;
+/// One tool file, in bytes.
+pub const TOOL_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// A tool file's name without `.json`, in bytes.
+pub const STEM_BYTES_MAX: usize = 200;
+/// Names tried for one file in the trash.
+pub const TRASH_ATTEMPTS_MAX: u32 = 100;
+/// Events of the file system read in one go.
+pub const EVENTS_MAX: usize = 4_096;

@@ -1,0 +1,195 @@
+//! Who is alive. Each process that has the store open holds a lock on a file of
+//! its own; the kernel lets go of it however the process ends. What a dead one
+//! left open is closed as crashed by whoever comes next.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use model::audit::{Closing, Failure, Status, chain};
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use crate::database::make_folder;
+use crate::error::StoreError;
+use crate::ledger::{Ledger, NewEnd, now_ms, place};
+use crate::limit;
+
+const DOING: &str = "look after other processes";
+
+/// This process's sign of life. Dropped, it is gone.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pub(crate) number: i64,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes a lock, then tells the database about it: in this order nobody can take
+/// us for dead.
+pub(crate) fn begin(home: &Path, connection: &Connection) -> Result<Life, StoreError> {
+    let folder = home.join("locks");
+    make_folder(&folder)?;
+    let id = Uuid::new_v4().to_string();
+    let path = folder.join(&id);
+    let lock = take_lock(&path)?;
+    let fail = StoreError::database(DOING);
+    connection
+        .execute(
+            "INSERT INTO processes (id, first)
+             VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM records))",
+            [&id],
+        )
+        .map_err(&fail)?;
+    Ok(Life {
+        number: connection.last_insert_rowid(),
+        path,
+        _lock: lock,
+    })
+}
+
+/// Leaves in peace, unless something is still open: then it stays on the list and
+/// is found dead.
+pub(crate) fn end(connection: &Connection, number: i64) -> Result<(), StoreError> {
+    connection
+        .execute(
+            "DELETE FROM processes WHERE number = ?1 AND NOT EXISTS (
+                 SELECT 1 FROM entries
+                 WHERE opened >= processes.first AND closed IS NULL AND process = ?1)",
+            [number],
+        )
+        .map(|_| ())
+        .map_err(StoreError::database(DOING))
+}
+
+fn take_lock(path: &Path) -> Result<File, StoreError> {
+    let fail = |error| StoreError::file("lock", path, error);
+    loop {
+        let file = File::create(path).map_err(fail)?;
+        file.try_lock().map_err(|error| fail(error.into()))?;
+        // Somebody who cleans up may have removed it before it was locked.
+        let held = file.metadata().map_err(fail)?;
+        match fs::metadata(path) {
+            Ok(found) if found.ino() == held.ino() => return Ok(file),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+}
+
+/// Closes what the dead left open. The answer is how many entries.
+pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64, StoreError> {
+    let fail = StoreError::database(DOING);
+    let mut statement = connection
+        .prepare("SELECT number, id, first FROM processes WHERE number <> ?1 LIMIT ?2")
+        .map_err(&fail)?;
+    let processes_max = i64::try_from(limit::PROCESSES_MAX).unwrap_or(i64::MAX);
+    let rows = statement
+        .query_map([own, processes_max], |row| {
+            Ok(Other {
+                number: row.get(0)?,
+                id: row.get(1)?,
+                first: row.get(2)?,
+            })
+        })
+        .map_err(&fail)?;
+    let others: Vec<Other> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    let mut count = 0;
+    for other in others {
+        let path = home.join("locks").join(&other.id);
+        match fate(&path)? {
+            Fate::Alive => {}
+            Fate::Dead(None) => count += close_all(connection, &other)?,
+            Fate::Dead(Some(_lock)) => {
+                count += close_all(connection, &other)?;
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+    Ok(count)
+}
+
+struct Other {
+    number: i64,
+    id: String,
+    first: i64,
+}
+
+enum Fate {
+    Alive,
+    /// With the lock, if its file is still there.
+    Dead(Option<File>),
+}
+
+fn fate(path: &Path) -> Result<Fate, StoreError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
+        Err(error) => return Err(StoreError::file("look at", path, error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Fate::Dead(Some(file))),
+        Err(fs::TryLockError::WouldBlock) => Ok(Fate::Alive),
+        Err(fs::TryLockError::Error(error)) => Err(StoreError::file("lock", path, error)),
+    }
+}
+
+fn close_all(connection: &Connection, other: &Other) -> Result<u64, StoreError> {
+    let mut ledger = Ledger::new(connection, other.number)?;
+    ledger.begin()?;
+    let closed = close_within(&mut ledger, connection, other).and_then(|count| {
+        ledger.commit()?;
+        Ok(count)
+    });
+    closed.inspect_err(|_| ledger.roll_back())
+}
+
+fn close_within(
+    ledger: &mut Ledger<'_>,
+    connection: &Connection,
+    other: &Other,
+) -> Result<u64, StoreError> {
+    let fail = StoreError::database(DOING);
+    let mut statement = connection
+        .prepare(
+            "SELECT opened, call_id FROM entries
+             WHERE opened >= ?1 AND closed IS NULL AND process = ?2 ORDER BY opened",
+        )
+        .map_err(&fail)?;
+    let rows = statement
+        .query_map(params![other.first, other.number], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })
+        .map_err(&fail)?;
+    let open: Vec<_> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    let mut count = 0;
+    for (opened, call_id) in open {
+        let error = Failure {
+            code: "call.crashed".to_owned(),
+            message: "the process ended before the call did".to_owned(),
+        };
+        let closing = Closing::bare(now_ms(), Status::Crashed, Some(error));
+        let end = NewEnd {
+            opened: place(opened),
+            call_id,
+            status: Status::Crashed,
+            part: chain::close_part(&closing)?,
+        };
+        // Closed by a third process in the meantime is closed as well.
+        if ledger.close(&end)?.is_ok() {
+            count += 1;
+        }
+    }
+    connection
+        .execute("DELETE FROM processes WHERE number = ?1", [other.number])
+        .map_err(&fail)?;
+    Ok(count)
+}

@@ -1,0 +1,179 @@
+//! What waits for the writer. Beginnings are bounded; ends are always taken, for
+//! each belongs to a beginning that was let in.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+
+use model::audit::{Closing, Failure, Status, chain};
+use tokio::sync::oneshot;
+
+use crate::audit::{Link, Removed, Retention};
+use crate::error::StoreError;
+use crate::ledger::{NewEnd, NewEntry, now_ms};
+
+/// Something to write, and who wants to know.
+pub(crate) enum Request {
+    Open(NewEntry, oneshot::Sender<Result<OpenRow, StoreError>>),
+    Close(NewEnd, Option<oneshot::Sender<Result<Link, StoreError>>>),
+    Retain(Retention, mpsc::Sender<Result<Removed, StoreError>>),
+}
+
+/// The line in front of the writer.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+    waiting_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Request>,
+    is_parked: bool,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("waiting", &self.requests.len())
+            .field("is_closed", &self.is_closed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(waiting_max: usize) -> Queue {
+        Queue {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            waiting_max,
+        }
+    }
+
+    /// Lines up, unless too many wait already.
+    pub(crate) fn push(&self, request: Request) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(StoreError::Closed);
+        }
+        let is_bounded = match request {
+            Request::Open(..) | Request::Retain(..) => true,
+            Request::Close(..) => false,
+        };
+        if is_bounded && state.requests.len() >= self.waiting_max {
+            return Err(StoreError::QueueFull {
+                queue_max: self.waiting_max,
+            });
+        }
+        state.requests.push(request);
+        let is_parked = state.is_parked;
+        drop(state);
+        // The writer looks again before it parks, so it is woken only from there.
+        if is_parked {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes everything that waits into `batch`, waiting for something if need
+    /// be. The answer is whether the queue is still open; a closed one is empty
+    /// afterwards.
+    pub(crate) fn take(&self, batch: &mut Vec<Request>) -> bool {
+        let mut state = self.lock();
+        while state.requests.is_empty() && !state.is_closed {
+            state.is_parked = true;
+            state = self
+                .wake
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_parked = false;
+        std::mem::swap(&mut state.requests, batch);
+        !state.is_closed
+    }
+
+    /// Nobody lines up any more. What waits is still written.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// The writer has ended; whoever waits is told by losing its answer.
+    pub(crate) fn abandon(&self) {
+        let requests = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.requests)
+        };
+        drop(requests);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt that is written down and has not ended. Dropped without an end, it
+/// ends as cancelled.
+#[derive(Debug)]
+pub struct OpenRow {
+    queue: Arc<Queue>,
+    call_id: String,
+    opened: u64,
+    /// The commit that wrote it.
+    pub(crate) commit: u64,
+    is_ended: bool,
+}
+
+impl OpenRow {
+    pub(crate) fn new(queue: Arc<Queue>, call_id: String, opened: u64, commit: u64) -> OpenRow {
+        OpenRow {
+            queue,
+            call_id,
+            opened,
+            commit,
+            is_ended: false,
+        }
+    }
+
+    /// The attempt.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// The place of its open record.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.opened
+    }
+
+    /// The end to write. From here on dropping the row does nothing.
+    pub(crate) fn end(&mut self, status: Status, part: String) -> NewEnd {
+        self.is_ended = true;
+        NewEnd {
+            opened: self.opened,
+            call_id: self.call_id.clone(),
+            status,
+            part,
+        }
+    }
+}
+
+impl Drop for OpenRow {
+    fn drop(&mut self) {
+        if self.is_ended {
+            return;
+        }
+        let error = Failure {
+            code: "call.cancelled".to_owned(),
+            message: "whoever asked went away".to_owned(),
+        };
+        let closing = Closing::bare(now_ms(), Status::Cancelled, Some(error));
+        // Left open if it cannot be queued: the next process closes it as crashed.
+        if let Ok(part) = chain::close_part(&closing) {
+            let end = self.end(Status::Cancelled, part);
+            let _ = self.queue.push(Request::Close(end, None));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Removing what is old: always a prefix of the chain, whole entries only, and
+//! never without a checkpoint that says what is gone and where the chain goes on.
+
+use model::audit::chain::{Body, Checkpoint, Ending, Head};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::audit::read::newest_checkpoint;
+use crate::audit::{Removed, Retention};
+use crate::error::StoreError;
+use crate::ledger::{Ledger, head_of, now_ms, number, place};
+use crate::limit;
+
+/// Removes what the rule names, in steps.
+pub(crate) fn remove(
+    ledger: &mut Ledger<'_>,
+    connection: &Connection,
+    rule: &Retention,
+) -> Result<Removed, StoreError> {
+    let mut removed = Removed::default();
+    loop {
+        ledger.begin()?;
+        let step = remove_step(ledger, connection, rule).and_then(|step| {
+            ledger.commit()?;
+            Ok(step)
+        });
+        let step = step.inspect_err(|_| ledger.roll_back())?;
+        removed.records += step.removed.records;
+        removed.entries += step.removed.entries;
+        removed.through = step.removed.through.or(removed.through);
+        if step.is_last {
+            return Ok(removed);
+        }
+    }
+}
+
+struct Step {
+    removed: Removed,
+    is_last: bool,
+}
+
+const NOTHING: Step = Step {
+    removed: Removed {
+        records: 0,
+        entries: 0,
+        through: None,
+    },
+    is_last: true,
+};
+
+fn remove_step(
+    ledger: &mut Ledger<'_>,
+    connection: &Connection,
+    rule: &Retention,
+) -> Result<Step, StoreError> {
+    let fail = StoreError::database("remove old entries");
+    let earlier = match newest_checkpoint(connection)? {
+        None => None,
+        Some(record) => match record.read::<Ending>() {
+            Ok(Body::Checkpoint(checkpoint)) => Some(checkpoint),
+            Ok(Body::Open(_) | Body::Close(_)) | Err(_) => {
+                return Err(StoreError::Damaged {
+                    sequence: record.sequence,
+                    what: "it is no checkpoint".to_owned(),
+                });
+            }
+        },
+    };
+    let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
+    let wanted = last_to_remove(connection, rule, ledger.head())?;
+    // Without this a checkpoint would be replaced by the next one for ever.
+    if wanted <= start || !has_ended_entries(connection, wanted)? {
+        return Ok(NOTHING);
+    }
+    let last = wanted.min(start + limit::REMOVE_STEP_RECORDS_MAX);
+    let through = connection
+        .query_row(
+            "SELECT sequence, hash FROM records WHERE sequence = ?1",
+            [number(last)],
+            |row| Ok(head_of(row.get(0)?, row.get(1)?)),
+        )
+        .map_err(&fail)?;
+    let kept = kept(connection, last)?;
+    let (from_ms, to_ms) = times(connection, last)?;
+    let entries = connection
+        .execute(
+            "DELETE FROM entries WHERE opened <= ?1 AND closed <= ?1",
+            [number(last)],
+        )
+        .map_err(&fail)?;
+    let records = connection
+        .execute(
+            "DELETE FROM records WHERE sequence <= ?1
+             AND NOT (kind = 'open' AND sequence IN (SELECT opened FROM entries WHERE opened <= ?1))",
+            [number(last)],
+        )
+        .map_err(&fail)?;
+    let (records, entries) = (count(records), count(entries));
+    let checkpoint = Checkpoint {
+        at_ms: now_ms(),
+        through,
+        records: records + earlier.as_ref().map_or(0, |it| it.records),
+        entries: entries + earlier.as_ref().map_or(0, |it| it.entries),
+        from_ms,
+        to_ms,
+        kept,
+    };
+    ledger.checkpoint(&checkpoint)?;
+    Ok(Step {
+        removed: Removed {
+            records,
+            entries,
+            through: Some(through.sequence),
+        },
+        is_last: last == wanted,
+    })
+}
+
+/// The last record of the prefix the rule names; 0 for nothing.
+fn last_to_remove(
+    connection: &Connection,
+    rule: &Retention,
+    head: Head,
+) -> Result<u64, StoreError> {
+    let fail = StoreError::database("look for old entries");
+    let by_age = match rule.older_than_ms {
+        None => 0,
+        Some(older_than_ms) => {
+            let first_young: Option<i64> = connection
+                .query_row(
+                    "SELECT opened FROM entries WHERE at_ms >= ?1 ORDER BY opened LIMIT 1",
+                    [older_than_ms],
+                    |row| row.get(0),
+                )
+                .optional()
+                .map_err(&fail)?;
+            first_young.map_or(head.sequence, |opened| place(opened).saturating_sub(1))
+        }
+    };
+    let by_size = match rule.bytes_max {
+        None => 0,
+        Some(bytes_max) => last_beyond(connection, bytes_max)?,
+    };
+    Ok(by_age.max(by_size).min(head.sequence))
+}
+
+/// The last record, counted from the newest, that does not fit in the size. An
+/// index entry and the row's own fields are counted along.
+fn last_beyond(connection: &Connection, bytes_max: u64) -> Result<u64, StoreError> {
+    const ROW_BYTES: i64 = 300;
+    let fail = StoreError::database("measure the audit");
+    let mut statement = connection
+        .prepare("SELECT sequence, length(body) FROM records ORDER BY sequence DESC")
+        .map_err(&fail)?;
+    let mut rows = statement.query([]).map_err(&fail)?;
+    let mut left = number(bytes_max);
+    while let Some(row) = rows.next().map_err(&fail)? {
+        let bytes: i64 = row.get(1).map_err(&fail)?;
+        left -= bytes + ROW_BYTES;
+        if left < 0 {
+            return Ok(place(row.get(0).map_err(&fail)?));
+        }
+    }
+    Ok(0)
+}
+
+/// Open records of the prefix whose attempt has not ended within it.
+fn kept(connection: &Connection, last: u64) -> Result<Vec<Head>, StoreError> {
+    let fail = StoreError::database("look for open entries");
+    let mut statement = connection
+        .prepare(
+            "SELECT r.sequence, r.hash FROM entries e JOIN records r ON r.sequence = e.opened
+             WHERE e.opened <= ?1 AND (e.closed IS NULL OR e.closed > ?1) ORDER BY e.opened",
+        )
+        .map_err(&fail)?;
+    let rows = statement
+        .query_map([number(last)], |row| Ok(head_of(row.get(0)?, row.get(1)?)))
+        .map_err(&fail)?;
+    let kept: Vec<Head> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    if kept.len() > limit::KEPT_MAX {
+        return Err(StoreError::TooManyOpen { open: kept.len() });
+    }
+    Ok(kept)
+}
+
+fn has_ended_entries(connection: &Connection, last: u64) -> Result<bool, StoreError> {
+    connection
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM entries WHERE opened <= ?1 AND closed <= ?1)",
+            [number(last)],
+            |row| row.get(0),
+        )
+        .map_err(StoreError::database("look for old entries"))
+}
+
+fn times(connection: &Connection, last: u64) -> Result<(i64, i64), StoreError> {
+    connection
+        .query_row(
+            "SELECT coalesce(min(at_ms), 0), coalesce(max(at_ms), 0) FROM entries
+             WHERE opened <= ?1 AND closed <= ?1",
+            params![number(last)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .map_err(StoreError::database("look for old entries"))
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

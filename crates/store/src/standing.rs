@@ -1,0 +1,262 @@
+//! What is remembered about documents: which digest passed its test, and which
+//! one of a tool is published.
+//!
+//! Every call asks whether any of it changed, so a small file beside the database
+//! carries a counter that all processes see. The database holds the same counter
+//! and is right when they differ.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use model::audit::Failure;
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
+
+use crate::error::StoreError;
+
+const DOING: &str = "read what is published";
+
+/// The result of a document's test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The document.
+    pub digest: String,
+    /// The tool's name.
+    pub name: String,
+    /// Whether it passed.
+    pub ok: bool,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Why it did not.
+    pub error: Option<Failure>,
+    /// How long it took.
+    pub elapsed_ms: u64,
+}
+
+/// Everything that is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandingTable {
+    /// The published digest of each published name.
+    pub published: HashMap<String, String>,
+    /// The last result of each digest.
+    pub passes: HashMap<String, Pass>,
+}
+
+/// What is remembered about documents.
+#[derive(Debug)]
+pub struct Standing {
+    connection: Mutex<Connection>,
+    path: PathBuf,
+    counter: RwLock<File>,
+}
+
+impl Standing {
+    pub(crate) fn open(home: &Path, connection: Connection) -> Result<Standing, StoreError> {
+        let path = home.join("standing.version");
+        let standing = Standing {
+            counter: RwLock::new(open_counter(&path)?),
+            connection: Mutex::new(connection),
+            path,
+        };
+        // A process may have died between the database and the file.
+        standing.change(|_| Ok(Change::Nothing))?;
+        Ok(standing)
+    }
+
+    /// Remembers a result, the last one of its digest.
+    pub fn record_pass(&self, pass: &Pass) -> Result<(), StoreError> {
+        self.change(|connection| {
+            connection.execute(
+                "INSERT INTO passes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (digest) DO UPDATE SET name = ?2, ok = ?3, at_ms = ?4,
+                 elapsed_ms = ?5, error_code = ?6, error_message = ?7",
+                params![
+                    pass.digest,
+                    pass.name,
+                    pass.ok,
+                    pass.at_ms,
+                    i64::try_from(pass.elapsed_ms).unwrap_or(i64::MAX),
+                    pass.error.as_ref().map(|error| &error.code),
+                    pass.error.as_ref().map(|error| &error.message),
+                ],
+            )?;
+            Ok(Change::Some)
+        })
+        .map(|_| ())
+    }
+
+    /// The last result of a digest.
+    pub fn pass(&self, digest: &str) -> Result<Option<Pass>, StoreError> {
+        self.connection()
+            .query_row("SELECT * FROM passes WHERE digest = ?1", [digest], pass_of)
+            .optional()
+            .map_err(StoreError::database(DOING))
+    }
+
+    /// Publishes a document, if exactly this digest has passed.
+    pub fn publish(&self, name: &str, digest: &str, at_ms: i64) -> Result<(), StoreError> {
+        let change = self.change(|connection| {
+            let changed = connection.execute(
+                "INSERT INTO published SELECT ?1, ?2, ?3
+                 WHERE EXISTS (SELECT 1 FROM passes WHERE digest = ?2 AND name = ?1 AND ok = 1)
+                 ON CONFLICT (name) DO UPDATE SET digest = ?2, at_ms = ?3",
+                params![name, digest, at_ms],
+            )?;
+            Ok(Change::of(changed))
+        })?;
+        match change {
+            Change::Some => Ok(()),
+            Change::Nothing => Err(StoreError::NoPass {
+                name: name.to_owned(),
+                digest: digest.to_owned(),
+            }),
+        }
+    }
+
+    /// Takes a tool back. The answer is whether it was published.
+    pub fn unpublish(&self, name: &str) -> Result<bool, StoreError> {
+        let change = self.change(|connection| {
+            let changed = connection.execute("DELETE FROM published WHERE name = ?1", [name])?;
+            Ok(Change::of(changed))
+        })?;
+        Ok(change == Change::Some)
+    }
+
+    /// Everything at one moment.
+    pub fn all(&self) -> Result<StandingTable, StoreError> {
+        let fail = StoreError::database(DOING);
+        let connection = self.connection();
+        let moment = connection.unchecked_transaction().map_err(&fail)?;
+        let mut statement = moment
+            .prepare("SELECT name, digest FROM published")
+            .map_err(&fail)?;
+        let published = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(&fail)?
+            .collect::<Result<_, _>>()
+            .map_err(&fail)?;
+        let mut statement = moment.prepare("SELECT * FROM passes").map_err(&fail)?;
+        let passes = statement
+            .query_map([], |row| {
+                pass_of(row).map(|pass| (pass.digest.clone(), pass))
+            })
+            .map_err(&fail)?
+            .collect::<Result<_, _>>()
+            .map_err(&fail)?;
+        Ok(StandingTable { published, passes })
+    }
+
+    /// A number that changes whenever any process changes any of this. Read it
+    /// before [`Standing::all`], never after.
+    pub fn version(&self) -> Result<u64, StoreError> {
+        let fail = |error| StoreError::file("read", &self.path, error);
+        {
+            let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
+            // A file that was removed by hand gets no more news.
+            if counter.metadata().map_err(fail)?.nlink() > 0 {
+                return read_counter(&counter).map_err(fail);
+            }
+        }
+        let mut counter = self.counter.write().unwrap_or_else(PoisonError::into_inner);
+        *counter = open_counter(&self.path)?;
+        drop(counter);
+        // Somebody may have lost a change with the file, so this is one.
+        self.change(|_| Ok(Change::Some))?;
+        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
+        read_counter(&counter).map_err(fail)
+    }
+
+    /// Changes something in a transaction, and tells everybody if it did.
+    fn change(
+        &self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<Change>,
+    ) -> Result<Change, StoreError> {
+        let fail = StoreError::database("change what is published");
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let changed = change(&transaction).map_err(&fail)?;
+        if changed == Change::Some {
+            transaction
+                .execute("UPDATE standing SET version = version + 1", [])
+                .map_err(&fail)?;
+        }
+        let version: i64 = transaction
+            .query_row("SELECT version FROM standing", [], |row| row.get(0))
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        self.write_counter(u64::try_from(version).unwrap_or(0))?;
+        Ok(changed)
+    }
+
+    /// Brings the file up to the database's count, never back.
+    fn write_counter(&self, version: u64) -> Result<(), StoreError> {
+        let fail = |error| StoreError::file("write", &self.path, error);
+        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
+        counter.lock().map_err(fail)?;
+        let written = match read_counter(&counter) {
+            Ok(found) if found >= version => Ok(()),
+            Ok(_) | Err(_) => counter.write_all_at(&version.to_le_bytes(), 0),
+        };
+        counter.unlock().map_err(fail)?;
+        written.map_err(fail)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Some,
+    Nothing,
+}
+
+impl Change {
+    fn of(changed: usize) -> Change {
+        if changed == 0 {
+            Change::Nothing
+        } else {
+            Change::Some
+        }
+    }
+}
+
+fn open_counter(path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| StoreError::file("open", path, error))
+}
+
+fn read_counter(file: &File) -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn pass_of(row: &Row<'_>) -> rusqlite::Result<Pass> {
+    let code: Option<String> = row.get(5)?;
+    let message: Option<String> = row.get(6)?;
+    Ok(Pass {
+        digest: row.get(0)?,
+        name: row.get(1)?,
+        ok: row.get(2)?,
+        at_ms: row.get(3)?,
+        elapsed_ms: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
+        error: code.map(|code| Failure {
+            code,
+            message: message.unwrap_or_default(),
+        }),
+    })
+}

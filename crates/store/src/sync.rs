@@ -1,0 +1,169 @@
+//! Getting committed records onto the disk. One thread syncs for everybody: all
+//! who wait while a sync is under way share the next one, and without anybody
+//! waiting a commit still reaches the disk in time.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::error::StoreError;
+use crate::limit;
+
+/// Part of the time a commit may wait; the rest is for the sync itself.
+const WAIT: Duration = Duration::from_millis(limit::SYNC_MS_MAX * 6 / 10);
+
+/// What is committed and what is on the disk, counted in commits.
+#[derive(Debug, Default)]
+pub(crate) struct Sync {
+    state: Mutex<State>,
+    wake: Condvar,
+    syncs: AtomicU64,
+}
+
+type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+#[derive(Debug, Default)]
+struct State {
+    committed: u64,
+    synced: u64,
+    dirty_since: Option<Instant>,
+    waiters: Vec<Waiter>,
+    failed: Option<StoreError>,
+    stop: bool,
+}
+
+impl Sync {
+    /// Notes a commit and gives its number.
+    pub(crate) fn committed(&self, is_synced: bool) -> u64 {
+        let mut state = self.lock();
+        state.committed += 1;
+        let commit = state.committed;
+        if is_synced {
+            state.synced = commit;
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+        } else if state.dirty_since.is_none() {
+            state.dirty_since = Some(Instant::now());
+            drop(state);
+            self.wake.notify_one();
+        }
+        commit
+    }
+
+    /// Resolves when that commit is on the disk.
+    pub(crate) async fn reached(&self, commit: u64) -> Result<(), StoreError> {
+        let answer = {
+            let mut state = self.lock();
+            if let Some(error) = &state.failed {
+                return Err(error.clone());
+            }
+            if state.synced >= commit {
+                return Ok(());
+            }
+            if state.stop {
+                return Err(StoreError::Closed);
+            }
+            let (sender, answer) = oneshot::channel();
+            state.waiters.push(sender);
+            answer
+        };
+        self.wake.notify_one();
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Why nothing may be written any more, if that is so.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        self.lock().failed.clone()
+    }
+
+    /// How often the disk was asked.
+    pub(crate) fn count(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
+    }
+
+    /// Ends the thread, after a last sync.
+    pub(crate) fn stop(&self) {
+        self.lock().stop = true;
+        self.wake.notify_one();
+    }
+
+    /// The thread.
+    pub(crate) fn run(&self, wal_path: PathBuf) {
+        let log = match File::open(&wal_path) {
+            Ok(log) => log,
+            Err(error) => return self.fail(error),
+        };
+        while let Some((target, waiters)) = self.next() {
+            let result = log.sync_data();
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = result {
+                self.fail(error);
+                let failure = self.failure().unwrap_or(StoreError::Closed);
+                for waiter in waiters {
+                    let _ = waiter.send(Err(failure.clone()));
+                }
+                return;
+            }
+            {
+                let mut state = self.lock();
+                state.synced = state.synced.max(target);
+            }
+            for waiter in waiters {
+                let _ = waiter.send(Ok(()));
+            }
+        }
+    }
+
+    /// Waits until there is something to sync; nothing when all is done.
+    fn next(&self) -> Option<(u64, Vec<Waiter>)> {
+        let mut state = self.lock();
+        loop {
+            let wait = match state.dirty_since {
+                None if !state.waiters.is_empty() => Duration::ZERO,
+                None if state.stop => return None,
+                None => Duration::MAX,
+                Some(_) if state.stop || !state.waiters.is_empty() => Duration::ZERO,
+                Some(since) => WAIT.saturating_sub(since.elapsed()),
+            };
+            if wait.is_zero() {
+                // A commit from now on is not covered by the sync that follows.
+                state.dirty_since = None;
+                return Some((state.committed, std::mem::take(&mut state.waiters)));
+            }
+            state = match wait {
+                Duration::MAX => self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                wait => {
+                    let waited = self.wake.wait_timeout(state, wait);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// After a failed sync nobody knows what the disk holds: the kernel may have
+    /// dropped the pages, and a second sync would then claim success.
+    fn fail(&self, error: io::Error) {
+        let failure = StoreError::Unconfirmed {
+            source: Arc::new(error),
+        };
+        let waiters = {
+            let mut state = self.lock();
+            state.failed = Some(failure.clone());
+            std::mem::take(&mut state.waiters)
+        };
+        for waiter in waiters {
+            let _ = waiter.send(Err(failure.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

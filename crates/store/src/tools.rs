@@ -1,0 +1,412 @@
+//! Tools are files, one document each, in `<home>/tools/`: a person, an editor or
+//! git may change them at any time, and a broken one never hides the others.
+//!
+//! What we write ourselves appears whole or not at all.
+
+mod watch;
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use model::text;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use uuid::Uuid;
+
+use crate::database::make_folder;
+use crate::error::StoreError;
+use crate::ledger::now_ms;
+use crate::limit;
+use crate::sync_folder;
+use watch::Watch;
+
+/// How our own unfinished files begin.
+const UNFINISHED: &str = ".ringfence-";
+
+/// Unfinished files older than this belong to nobody any more.
+const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
+
+/// A file younger than this when it was read may change again within the same
+/// tick of the file system's clock, so it is read again.
+const SETTLED_AGE: Duration = Duration::from_secs(2);
+
+/// The folder of the tools.
+#[derive(Debug)]
+pub struct ToolFolder {
+    tools: PathBuf,
+    trash: PathBuf,
+    cache: Mutex<HashMap<OsString, Cached>>,
+    watch: Mutex<Watch>,
+}
+
+/// One file of the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolFile {
+    /// Its name, `hello.json`; made readable if it is no text.
+    pub file_name: String,
+    /// Its whole text, or why it cannot be used.
+    pub text: Result<Arc<str>, FileFault>,
+}
+
+/// Why a file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileFault {
+    /// The system said no.
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
+    /// A folder, a pipe, a device.
+    #[error("this is no regular file")]
+    NotAFile,
+    /// A link, which could lead anywhere.
+    #[error("this is a link; put the file itself here")]
+    Link,
+    /// Longer than any document.
+    #[error("the file has more than {bytes_max} bytes")]
+    TooLong {
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// Not UTF-8.
+    #[error("the file is not UTF-8 text")]
+    NotText,
+    /// The name is not UTF-8.
+    #[error("the name of the file is not UTF-8 text")]
+    NameNotText,
+    /// One of too many.
+    #[error("the folder holds more than {files_max} files; this one and others were left out")]
+    TooMany {
+        /// The bound.
+        files_max: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Cached {
+    stamp: Stamp,
+    file: ToolFile,
+    is_settled: bool,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl ToolFolder {
+    /// Opens the folder of a home, making it and the trash if absent.
+    pub fn open(home: &Path) -> Result<ToolFolder, StoreError> {
+        make_folder(home)?;
+        let (tools, trash) = (home.join("tools"), home.join("trash"));
+        make_folder(&tools)?;
+        make_folder(&trash)?;
+        remove_unfinished(&tools);
+        Ok(ToolFolder {
+            watch: Mutex::new(Watch::new(home)),
+            cache: Mutex::default(),
+            tools,
+            trash,
+        })
+    }
+
+    /// Every `*.json`, by name. Only what changed since the last scan is read.
+    pub fn scan(&self) -> Result<Vec<ToolFile>, StoreError> {
+        let fail = |error| StoreError::file("read", &self.tools, error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.tools).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            if is_tool(&name) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        let first_beyond = names.get(limit::TOOL_FILES_MAX).cloned();
+        names.truncate(limit::TOOL_FILES_MAX);
+        let mut cache = lock(&self.cache);
+        let mut old = std::mem::take(&mut *cache);
+        let mut files = Vec::with_capacity(names.len());
+        for name in names {
+            let cached = self.look(&name, old.remove(&name));
+            // Gone between the listing and the look.
+            let Some(cached) = cached else {
+                continue;
+            };
+            files.push(cached.file.clone());
+            cache.insert(name, cached);
+        }
+        files.extend(first_beyond.map(|name| ToolFile {
+            file_name: shown(&name),
+            text: Err(FileFault::TooMany {
+                files_max: limit::TOOL_FILES_MAX,
+            }),
+        }));
+        Ok(files)
+    }
+
+    /// Whether anything that a person can change was changed since this was last
+    /// asked: tools, rules, the operator's file, the secrets.
+    pub fn changed(&self) -> bool {
+        lock(&self.watch).changed()
+    }
+
+    /// Writes a tool's file, over an earlier one of that name if there is one.
+    pub fn write(&self, file_stem: &str, text: &str) -> Result<(), StoreError> {
+        self.put(file_stem, text, RenameFlags::empty())
+    }
+
+    /// Writes a new tool's file, never over another.
+    pub fn create(&self, file_stem: &str, text: &str) -> Result<(), StoreError> {
+        self.put(file_stem, text, RenameFlags::NOREPLACE)
+    }
+
+    /// Moves a tool's file to the trash and says where it is.
+    pub fn trash(&self, file_stem: &str) -> Result<PathBuf, StoreError> {
+        check_stem(file_stem)?;
+        let from = self.path(file_stem);
+        let stamp = now_ms();
+        for attempt in 0..limit::TRASH_ATTEMPTS_MAX {
+            let name = match attempt {
+                0 => format!("{file_stem}.{stamp}.json"),
+                attempt => format!("{file_stem}.{stamp}-{attempt}.json"),
+            };
+            let to = self.trash.join(name);
+            match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    sync_folder(&self.trash)?;
+                    sync_folder(&self.tools)?;
+                    return Ok(to);
+                }
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(rustix::io::Errno::NOENT) => return Err(StoreError::Missing { path: from }),
+                Err(error) => return Err(StoreError::file("move", from, error.into())),
+            }
+        }
+        Err(StoreError::Exists {
+            path: self.trash.clone(),
+        })
+    }
+
+    /// The file of a tool.
+    #[must_use]
+    pub fn path(&self, file_stem: &str) -> PathBuf {
+        self.tools.join(format!("{file_stem}.json"))
+    }
+
+    fn put(&self, file_stem: &str, text: &str, flags: RenameFlags) -> Result<(), StoreError> {
+        check_stem(file_stem)?;
+        self.check_clash(file_stem)?;
+        let unfinished = self
+            .tools
+            .join(format!("{UNFINISHED}{}.tmp", Uuid::new_v4()));
+        let path = self.path(file_stem);
+        let put = write_synced(&unfinished, text)
+            .map_err(|error| StoreError::file("write", &path, error))
+            .and_then(|()| {
+                let moved = renameat_with(CWD, &unfinished, CWD, &path, flags);
+                moved.map_err(|error| match error {
+                    rustix::io::Errno::EXIST => StoreError::Exists { path: path.clone() },
+                    error => StoreError::file("write", &path, error.into()),
+                })
+            });
+        if put.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        put?;
+        sync_folder(&self.tools)
+    }
+
+    /// Two names that differ only in case would be one file on other systems.
+    fn check_clash(&self, file_stem: &str) -> Result<(), StoreError> {
+        let fail = |error| StoreError::file("read", &self.tools, error);
+        let own = format!("{file_stem}.json");
+        let folded = own.to_lowercase();
+        for entry in fs::read_dir(&self.tools).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            let name = name.to_string_lossy();
+            if name != own && name.to_lowercase() == folded {
+                return Err(StoreError::Exists {
+                    path: self.tools.join(&*name),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, name: &OsStr, cached: Option<Cached>) -> Option<Cached> {
+        let path = self.tools.join(name);
+        let metadata = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(unreadable(name, &error)),
+        };
+        let stamp = Stamp::of(&metadata);
+        if let Some(cached) = cached
+            && cached.stamp == stamp
+            && cached.is_settled
+        {
+            return Some(cached);
+        }
+        let is_settled = is_older(&metadata, SETTLED_AGE);
+        let text = match name.to_str() {
+            None => Err(FileFault::NameNotText),
+            Some(_) => read(&path, &metadata),
+        };
+        Some(Cached {
+            stamp,
+            is_settled,
+            file: ToolFile {
+                file_name: shown(name),
+                text,
+            },
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unreadable(name: &OsStr, error: &io::Error) -> Cached {
+    Cached {
+        stamp: Stamp {
+            device: 0,
+            inode: 0,
+            bytes: 0,
+            modified: (0, 0),
+            changed: (0, 0),
+        },
+        is_settled: false,
+        file: ToolFile {
+            file_name: shown(name),
+            text: Err(FileFault::Unreadable(error.to_string())),
+        },
+    }
+}
+
+fn shown(name: &OsStr) -> String {
+    text::one_line(&name.to_string_lossy())
+}
+
+fn is_tool(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    bytes.ends_with(b".json") && !bytes.starts_with(b".")
+}
+
+/// Reads a whole regular file. The kind is looked at before opening, because
+/// opening a device can do things, and again after, because the name may have
+/// been given to something else.
+fn read(path: &Path, metadata: &Metadata) -> Result<Arc<str>, FileFault> {
+    check_kind(metadata)?;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let unreadable = |error: io::Error| FileFault::Unreadable(error.to_string());
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .map_err(unreadable)?;
+    check_kind(&file.metadata().map_err(unreadable)?)?;
+    let too_long = FileFault::TooLong {
+        bytes_max: limit::TOOL_FILE_BYTES_MAX,
+    };
+    let mut bytes = Vec::new();
+    let mut bounded = file.take(limit::TOOL_FILE_BYTES_MAX + 1);
+    let count = bounded.read_to_end(&mut bytes).map_err(unreadable)?;
+    if u64::try_from(count).unwrap_or(u64::MAX) > limit::TOOL_FILE_BYTES_MAX {
+        return Err(too_long);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| FileFault::NotText)?;
+    Ok(text.into())
+}
+
+fn check_kind(metadata: &Metadata) -> Result<(), FileFault> {
+    let kind = metadata.file_type();
+    if kind.is_symlink() {
+        return Err(FileFault::Link);
+    }
+    if !kind.is_file() {
+        return Err(FileFault::NotAFile);
+    }
+    if metadata.len() > limit::TOOL_FILE_BYTES_MAX {
+        return Err(FileFault::TooLong {
+            bytes_max: limit::TOOL_FILE_BYTES_MAX,
+        });
+    }
+    Ok(())
+}
+
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn check_stem(stem: &str) -> Result<(), StoreError> {
+    let why = if stem.is_empty() {
+        "it is empty"
+    } else if stem.len() > limit::STEM_BYTES_MAX {
+        "it is too long"
+    } else if stem.starts_with('.') {
+        "it starts with a dot"
+    } else if stem.contains(['/', '\\']) {
+        "it contains a separator"
+    } else if stem.chars().any(|c| c.is_control() || text::is_hidden(c)) {
+        "it contains characters that cannot be seen"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::BadStem {
+        stem: text::elided(&text::one_line(stem), 80),
+        why,
+    })
+}
+
+/// What a process that died left behind. Young ones may belong to a live one.
+fn remove_unfinished(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(UNFINISHED));
+        let is_old = entry
+            .metadata()
+            .is_ok_and(|metadata| is_older(&metadata, UNFINISHED_AGE));
+        if is_ours && is_old {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether the last change is that long ago. A change in the future is not.
+fn is_older(metadata: &Metadata, age: Duration) -> bool {
+    let changed = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.is_ok_and(|now| now.as_secs().saturating_sub(age.as_secs()) > changed)
+}

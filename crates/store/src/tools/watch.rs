@@ -1,0 +1,190 @@
+//! Whether anything changed that a person can change, at the price of one system
+//! call: the kernel notes events, and a quiet queue answers "no".
+//!
+//! Where the kernel cannot, names and stamps are compared. In doubt the answer is
+//! "changed", for looking again costs little.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use crate::limit;
+use crate::tools::Stamp;
+
+/// Folders all of whose files count.
+const FOLDERS: [&str; 2] = ["tools", "rules"];
+/// Files of the home that count, beside the folders themselves.
+const FILES: [&str; 2] = ["ringfence.toml", "secrets.env"];
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    home: PathBuf,
+    /// Without it, stamps are compared.
+    events: Option<Events>,
+    stamps: Stamps,
+}
+
+#[derive(Debug)]
+struct Events {
+    queue: OwnedFd,
+    home: i32,
+    folders: Vec<i32>,
+}
+
+type Stamps = BTreeMap<PathBuf, Option<Stamp>>;
+
+impl Watch {
+    pub(super) fn new(home: &Path) -> Watch {
+        let mut watch = Watch {
+            home: home.to_owned(),
+            events: Events::new(home).ok(),
+            stamps: Stamps::new(),
+        };
+        if watch.events.is_none() {
+            watch.stamps = stamps(home);
+        }
+        watch
+    }
+
+    pub(super) fn changed(&mut self) -> bool {
+        let Some(events) = &self.events else {
+            let stamps = stamps(&self.home);
+            return std::mem::replace(&mut self.stamps, stamps) != self.stamps;
+        };
+        match events.drain() {
+            News::Quiet => false,
+            News::Changed => true,
+            // A watch may have ended with its folder, so all begin anew.
+            News::Moved => {
+                self.events = Events::new(&self.home).ok();
+                self.stamps = match self.events {
+                    Some(_) => Stamps::new(),
+                    None => stamps(&self.home),
+                };
+                true
+            }
+        }
+    }
+}
+
+enum News {
+    Quiet,
+    Changed,
+    /// A watched folder came, went or was replaced.
+    Moved,
+}
+
+impl Events {
+    fn new(home: &Path) -> rustix::io::Result<Events> {
+        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        // The database lives in the home and is written all the time, so changes
+        // there are noted when a file is closed or gets its name.
+        let names = WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::ATTRIB
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR;
+        let home_watch = inotify::add_watch(&queue, home, names)?;
+        let mut folders = Vec::new();
+        for folder in FOLDERS {
+            match inotify::add_watch(&queue, home.join(folder), names | WatchFlags::MODIFY) {
+                Ok(watch) => folders.push(watch),
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Events {
+            queue,
+            home: home_watch,
+            folders,
+        })
+    }
+
+    /// Reads what waits, up to a bound; beyond it the answer stands anyway.
+    fn drain(&self) -> News {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.queue, &mut buffer);
+        let mut news = News::Quiet;
+        for _ in 0..limit::EVENTS_MAX {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::AGAIN) => return news,
+                Err(Errno::INTR) => continue,
+                Err(_) => return News::Moved,
+            };
+            let name = event.file_name().map(|name| name.to_bytes());
+            match self.judge(event.wd(), event.events(), name) {
+                News::Quiet => {}
+                News::Changed => {
+                    if !matches!(news, News::Moved) {
+                        news = News::Changed;
+                    }
+                }
+                News::Moved => news = News::Moved,
+            }
+        }
+        news
+    }
+
+    fn judge(&self, watch: i32, events: ReadFlags, name: Option<&[u8]>) -> News {
+        let lost = ReadFlags::QUEUE_OVERFLOW
+            | ReadFlags::IGNORED
+            | ReadFlags::UNMOUNT
+            | ReadFlags::DELETE_SELF
+            | ReadFlags::MOVE_SELF;
+        if events.intersects(lost) {
+            return News::Moved;
+        }
+        let is = |names: &[&str]| {
+            name.is_some_and(|name| names.iter().any(|known| known.as_bytes() == name))
+        };
+        if watch == self.home {
+            if is(&FOLDERS) {
+                return News::Moved;
+            }
+            return if is(&FILES) {
+                News::Changed
+            } else {
+                News::Quiet
+            };
+        }
+        if !self.folders.contains(&watch) {
+            return News::Quiet;
+        }
+        match name {
+            // Our own unfinished files, and those of editors.
+            Some([b'.', ..]) => News::Quiet,
+            Some(_) | None => News::Changed,
+        }
+    }
+}
+
+/// Names and stamps of everything that counts.
+fn stamps(home: &Path) -> Stamps {
+    let mut found = Stamps::new();
+    let mut add = |path: PathBuf| {
+        let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
+        found.insert(path, stamp.ok());
+    };
+    for file in FILES {
+        add(home.join(file));
+    }
+    for folder in FOLDERS {
+        add(home.join(folder));
+        let entries = fs::read_dir(home.join(folder)).into_iter().flatten();
+        for entry in entries.flatten().take(limit::TOOL_FILES_MAX) {
+            if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+                add(entry.path());
+            }
+        }
+    }
+    found
+}
