@@ -204,10 +204,7 @@ fn prepare(
     let limits = Limits::for_policy(&sound.judged.policy);
     let deadline = Instant::now() + Duration::from_millis(u64::from(limits.wall_ms_max));
     let grant = Grant::from_policy(&sound.judged.policy);
-    let settings = PowerSettings {
-        workspace: workspace.to_path_buf(),
-        tls: None,
-    };
+    let settings = PowerSettings::new(workspace.to_path_buf());
     let powers = Powers::from_grant(&grant, &settings, Arc::clone(&masker), deadline)?;
     let seed = uuid::Uuid::new_v4().as_u64_pair().1;
     let now = std::time::SystemTime::now()

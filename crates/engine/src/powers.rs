@@ -5,28 +5,58 @@
 //! without a power is refused, whatever the guest was made to believe.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use host::ask::{Answer, Ask, Fault, FaultKind};
-use host::fetch::{Fetch, FetchSettings, Tls, TlsError};
+use host::fetch::connect::{Connect, TcpConnector};
+use host::fetch::resolve::{Resolve, SystemResolver};
+use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
 use host::files::{FileSettings, Files, FilesError};
 use model::grant::{Grant, NetworkGrant};
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
 
-/// What is the same for every call of a process.
+/// The name of an operation in a message or an event, in characters.
+const OPERATION_CHARS_MAX: usize = 60;
+
+/// What the operator decides. Made once in a process and cloned for each call:
+/// clones share what was read of the certificate authorities.
 #[derive(Clone, Debug)]
 pub struct PowerSettings {
     /// Where files are when a document names no folder.
     pub workspace: PathBuf,
-    /// Whom `fetch` believes; the system's roots, read when first needed, if absent.
-    pub tls: Option<Tls>,
+    /// The caller or conversation that has a folder of its own below the workspace
+    /// and sees nothing else of it; set for each call.
+    pub sub_workspace: Option<String>,
+    /// Whom `fetch` believes.
+    pub trust: Trust,
+    /// How long and how much one `fetch` may take.
+    pub fetch_limits: FetchLimits,
+    /// Who answers questions about names.
+    pub resolver: Arc<dyn Resolve>,
+    /// Who opens connections.
+    pub connector: Arc<dyn Connect>,
+}
+
+impl PowerSettings {
+    /// One workspace for all, the system's authorities, names and sockets.
+    #[must_use]
+    pub fn new(workspace: PathBuf) -> PowerSettings {
+        PowerSettings {
+            workspace,
+            sub_workspace: None,
+            trust: Trust::default(),
+            fetch_limits: FetchLimits::default(),
+            resolver: Arc::new(SystemResolver),
+            connector: Arc::new(TcpConnector),
+        }
+    }
 }
 
 /// A grant could not be made into powers. The call does not run.
@@ -66,7 +96,7 @@ impl Powers {
     ) -> Result<Powers, PowersError> {
         let file_settings = FileSettings {
             workspace: settings.workspace.clone(),
-            sub_workspace: None,
+            sub_workspace: settings.sub_workspace.clone(),
             read_roots: Vec::new(),
             deadline,
         };
@@ -74,11 +104,11 @@ impl Powers {
         let fetch = match &grant.network {
             NetworkGrant::Blocked => None,
             NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => {
-                let tls = match &settings.tls {
-                    Some(tls) => tls.clone(),
-                    None => Tls::system(None)?,
-                };
-                Fetch::from_grant(&grant.network, FetchSettings::new(tls, secrets))
+                let mut fetch_settings = FetchSettings::new(settings.trust.tls()?, secrets);
+                fetch_settings.limits = settings.fetch_limits.clone();
+                fetch_settings.resolver = Arc::clone(&settings.resolver);
+                fetch_settings.connector = Arc::clone(&settings.connector);
+                Fetch::from_grant(&grant.network, fetch_settings)
             }
         };
         Ok(Powers {
@@ -111,16 +141,44 @@ impl Powers {
         faces
     }
 
-    /// What was done, in order, as far as it was kept.
+    /// What was done, in order, as far as it was kept, and how much was not. Each
+    /// is an object with a `kind`: `fetch` for each hop, `file` for each call of a
+    /// file function, `refused` for what was asked for without being granted. To be
+    /// taken once the run is over; what was under way then says `interrupted`.
     #[must_use]
     pub fn take_events(&self) -> (Vec<Value>, u64) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fetch) = &self.fetch {
+            let abandoned = fetch.take_abandoned();
+            abandoned
+                .iter()
+                .for_each(|event| self.note(event.to_json()));
+        }
+        self.note_files();
+        let mut events = self.events();
         let events = std::mem::take(&mut *events);
         (events.kept, events.dropped)
     }
 
+    /// Moves what the files recorded into the record of the call, so that it
+    /// stands between the right fetches.
+    fn note_files(&self) {
+        let Some(files) = &self.files else {
+            return;
+        };
+        let taken = files.take_events();
+        taken
+            .kept
+            .iter()
+            .for_each(|event| self.note(event.to_json()));
+        self.events().dropped += taken.dropped_count;
+    }
+
+    fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note(&self, event: Value) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events();
         if events.kept.len() < EVENTS_MAX {
             events.kept.push(event);
         } else {
@@ -144,7 +202,7 @@ impl Powers {
         let operation = request.operation;
         if operation == "fetch" {
             let Some(fetch) = &self.fetch else {
-                return Err(absent(&operation));
+                return Err(self.absent(&operation));
             };
             let fetched = fetch.run(ask).await;
             fetched
@@ -155,12 +213,50 @@ impl Powers {
         }
         if let Some(function) = operation.strip_prefix("fs.") {
             let Some(files) = self.files.clone() else {
-                return Err(absent(&operation));
+                return Err(self.absent(&operation));
             };
-            let function = function.to_owned();
-            return off_thread(move || files.call(&function, &ask)).await;
+            let mut under_way = UnderWay {
+                powers: self,
+                function,
+                is_over: false,
+            };
+            let called = function.to_owned();
+            let answered = off_thread(move || files.call(&called, &ask)).await;
+            under_way.is_over = true;
+            self.note_files();
+            return answered;
+        }
+        if !host::data::OPERATIONS.contains(&operation.as_str()) {
+            return Err(self.absent(&operation));
         }
         off_thread(move || compute(&operation, &ask)).await
+    }
+
+    /// Invariant 12: the face of a power that was not granted does not exist, so
+    /// whoever asks for it is not the guest we built. That belongs on record.
+    fn absent(&self, operation: &str) -> Fault {
+        let fault = absent(operation);
+        let operation = model::text::elided(operation, OPERATION_CHARS_MAX);
+        self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
+        fault
+    }
+}
+
+/// A file function that was called. Dropped before its end, it may have happened
+/// all the same, so that is put on record.
+struct UnderWay<'a> {
+    powers: &'a Powers,
+    function: &'a str,
+    is_over: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let function = model::text::elided(self.function, OPERATION_CHARS_MAX);
+            self.powers
+                .note(json!({"kind": "file", "function": function, "refusal": "interrupted"}));
+        }
     }
 }
 
@@ -182,7 +278,8 @@ fn compute(operation: &str, ask: &Ask) -> Result<Answer, Fault> {
 }
 
 fn absent(operation: &str) -> Fault {
-    let message = format!("not granted: {}", model::text::elided(operation, 60));
+    let shown = model::text::elided(operation, OPERATION_CHARS_MAX);
+    let message = format!("not granted: {shown}");
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 

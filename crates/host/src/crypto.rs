@@ -4,8 +4,11 @@
 //! `arguments.parts` their lengths. Keys are bytes the script already had, so
 //! nothing here keeps any.
 
-use aes_gcm::aead::array::ArraySize;
+mod gcm;
+
+use aes_gcm::aead::consts::{U12, U16};
 use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::aes::cipher::{BlockCipherEncrypt, BlockSizeUser};
 use aes_gcm::aes::{Aes128, Aes192, Aes256};
 use aes_gcm::{AesGcm, Nonce};
 use hmac::digest::block_api::EagerHash;
@@ -15,6 +18,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::ask::{Answer, Ask, Fault, FaultKind};
+use crate::crypto::gcm::Gcm;
 
 /// Bytes of randomness in one call, as browsers have it.
 pub const RANDOM_BYTES_MAX: usize = 65_536;
@@ -297,32 +301,19 @@ where
 
 fn aes(ask: &Ask, direction: Direction, helper: &str) -> Result<Option<Vec<u8>>, Fault> {
     let [key, iv, aad, data] = parts(ask, helper)?;
-    let payload = Payload { msg: data, aad };
-    match (key.len(), iv.len()) {
-        (16, 12) => gcm::<AesGcm<Aes128, aes_gcm::aead::consts::U12>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (24, 12) => gcm::<AesGcm<Aes192, aes_gcm::aead::consts::U12>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (32, 12) => gcm::<AesGcm<Aes256, aes_gcm::aead::consts::U12>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (16, 16) => gcm::<AesGcm<Aes128, aes_gcm::aead::consts::U16>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (24, 16) => gcm::<AesGcm<Aes192, aes_gcm::aead::consts::U16>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (32, 16) => gcm::<AesGcm<Aes256, aes_gcm::aead::consts::U16>, _>(
-            key, iv, payload, direction, helper,
-        ),
-        (16 | 24 | 32, _) => Err(invalid(
-            "invalid-iv",
-            helper,
-            "the iv must have 12 bytes, or 16",
-        )),
-        (_, _) => Err(invalid(
+    let text = Text {
+        aad,
+        data,
+        direction,
+    };
+    if iv.is_empty() {
+        return Err(invalid("invalid-iv", helper, "the iv is empty"));
+    }
+    match key.len() {
+        16 => Ok(text.processed::<Aes128>(key, iv)),
+        24 => Ok(text.processed::<Aes192>(key, iv)),
+        32 => Ok(text.processed::<Aes256>(key, iv)),
+        _ => Err(invalid(
             "invalid-key",
             helper,
             "the key must have 16, 24 or 32 bytes",
@@ -330,25 +321,36 @@ fn aes(ask: &Ask, direction: Direction, helper: &str) -> Result<Option<Vec<u8>>,
     }
 }
 
-fn gcm<C, N>(
-    key: &[u8],
-    iv: &[u8],
-    payload: Payload<'_, '_>,
+/// What is sealed or opened, and what goes with it.
+struct Text<'a> {
+    aad: &'a [u8],
+    data: &'a [u8],
     direction: Direction,
-    helper: &str,
-) -> Result<Option<Vec<u8>>, Fault>
-where
-    N: ArraySize,
-    C: KeyInit + Aead<NonceSize = N>,
-{
-    let cipher = C::new_from_slice(key)
-        .map_err(|_| invalid("invalid-key", helper, "the key does not fit"))?;
-    let nonce = <&Nonce<N>>::try_from(iv)
-        .map_err(|_| invalid("invalid-iv", helper, "the iv does not fit"))?;
-    Ok(match direction {
-        Direction::Seal => cipher.encrypt(nonce, payload).ok(),
-        Direction::Open => cipher.decrypt(nonce, payload).ok(),
-    })
+}
+
+impl Text<'_> {
+    /// Nothing if it cannot be opened.
+    fn processed<C>(&self, key: &[u8], iv: &[u8]) -> Option<Vec<u8>>
+    where
+        C: KeyInit + BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>,
+    {
+        let Ok(nonce) = <&Nonce<U12>>::try_from(iv) else {
+            let gcm = Gcm::<C>::new(key, iv)?;
+            return match self.direction {
+                Direction::Seal => gcm.seal(self.data, self.aad),
+                Direction::Open => gcm.open(self.data, self.aad),
+            };
+        };
+        let cipher = AesGcm::<C, U12>::new_from_slice(key).ok()?;
+        let payload = Payload {
+            msg: self.data,
+            aad: self.aad,
+        };
+        match self.direction {
+            Direction::Seal => cipher.encrypt(nonce, payload).ok(),
+            Direction::Open => cipher.decrypt(nonce, payload).ok(),
+        }
+    }
 }
 
 /// The buffers of a call, by the lengths in `arguments.parts`.

@@ -42,7 +42,7 @@ use crate::fetch::window::{Window, answer};
 
 pub use event::FetchEvent;
 pub use limits::FetchLimits;
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, Trust};
 
 /// What is the same for every tool, and the secrets of this call.
 #[derive(Clone, Debug)]
@@ -143,7 +143,10 @@ impl Fetch {
     async fn follow(&self, ask: &Ask, events: &mut Vec<FetchEvent>) -> Result<Answer, Fault> {
         let limits = &self.settings.limits;
         let deadline = Deadline::after(limits.whole);
-        let arguments = Arguments::from_ask(ask, limits)?;
+        let arguments = Arguments::from_ask(ask, limits);
+        let arguments = arguments.inspect_err(|fault| {
+            events.push(refused("GET".to_owned(), None, fault));
+        })?;
         let first = Target::parse(arguments.raw_url, None)
             .and_then(|target| arguments.request(target, &ask.bytes, limits));
         let mut request = first.inspect_err(|fault| {
@@ -151,7 +154,10 @@ impl Fetch {
         })?;
         let (place, host) = (self.places.acquire(), &request.target.host);
         let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
-        let _place = waiting.await?;
+        let _place = waiting.await.inspect_err(|fault| {
+            let method = request.method.to_string();
+            events.push(refused(method, Some(&request.target), fault));
+        })?;
         let mut redirect_count = 0;
         loop {
             let mut record = Record::open(self, &request);

@@ -38,6 +38,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use model::grant::FileGrant;
+use serde_json::{Value, json};
 
 use crate::ask::{Answer, Ask, Fault, FaultKind};
 use crate::files::answer::Done;
@@ -114,6 +115,21 @@ pub struct FileRefusal {
     pub kind: FaultKind,
     /// The stable word.
     pub reason: &'static str,
+}
+
+impl FileEvent {
+    /// As the audit record keeps it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "kind": "file",
+            "function": self.function,
+            "path": self.path,
+            "target": self.target,
+            "bytes": self.bytes,
+            "refusal": self.refused.map(|refused| refused.reason),
+        })
+    }
 }
 
 /// The events of one call of a tool.

@@ -1,4 +1,4 @@
-//! The powers of tool code: fetch, files, parsers, crypto, time zones.
+//! The powers of tool code: fetch, files, parsers, crypto, time zones, secrets.
 //!
 //! Each power is a handle made from a grant; without one there is nothing to
 //! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
@@ -12,6 +12,7 @@ pub mod fetch;
 pub mod files;
 pub mod intl;
 pub mod parser;
+pub mod secrets;
 pub mod url;
 
 pub use ask::{Answer, Ask, Fault, FaultKind};

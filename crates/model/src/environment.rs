@@ -38,6 +38,19 @@ impl Environment {
 }
 
 impl Environment {
+    /// This environment, and below it another: what is unset or blank here is
+    /// taken from there.
+    #[must_use]
+    pub fn over(&self, below: &Environment) -> Environment {
+        let mut merged = below.clone();
+        for name in self.values.keys() {
+            if let Some(value) = self.get(name) {
+                merged.set(name, value);
+            }
+        }
+        merged
+    }
+
     /// Reads `NAME=value` lines into this environment: blank lines and `#` lines
     /// are skipped, `export ` may lead, quotes around a whole value are taken off.
     /// Returns the first line that is neither, counted from 1, having set nothing.
@@ -97,6 +110,18 @@ mod tests {
         assert_eq!(
             (get("A"), get("B"), get("C"), get("D")),
             (Some("1"), Some("two words"), Some("x=y"), None)
+        );
+    }
+
+    #[test]
+    fn what_is_blank_above_is_taken_from_below() {
+        let above: Environment = [("A", "1"), ("B", " ")].into_iter().collect();
+        let below: Environment = [("A", "x"), ("B", "2"), ("C", "3")].into_iter().collect();
+        let merged = above.over(&below);
+        let get = |name| merged.get(name);
+        assert_eq!(
+            (get("A"), get("B"), get("C"), get("D")),
+            (Some("1"), Some("2"), Some("3"), None)
         );
     }
 

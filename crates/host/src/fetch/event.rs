@@ -33,6 +33,7 @@ impl FetchEvent {
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
+            "kind": "fetch",
             "method": self.method,
             "host": self.host,
             "port": self.port,

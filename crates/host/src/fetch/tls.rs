@@ -2,13 +2,19 @@
 //!
 //! Made once and shared, because reading the roots takes longer than a request.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+/// An operator's file of authorities, in bytes.
+const CA_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The settings every TLS connection starts from.
 #[derive(Clone, Debug)]
@@ -26,9 +32,72 @@ pub enum TlsError {
     /// The operator's file holds nothing, or something that is no authority.
     #[error("the file of certificate authorities holds no usable certificate")]
     Authority(#[source] Option<rustls::Error>),
+    /// The operator's file cannot be had.
+    #[error("could not read the file of certificate authorities `{path}`")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The cryptography refuses its own defaults.
     #[error("could not set up TLS")]
     Setup(#[source] rustls::Error),
+}
+
+/// Whom to believe, read when first asked for and then kept: reading the system's
+/// roots takes milliseconds, and most tools never reach the network. Clones share
+/// what was read.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    ca_file: Option<PathBuf>,
+    read: Arc<OnceLock<Tls>>,
+}
+
+impl Trust {
+    /// The system's roots and, if given, those in an operator's PEM file.
+    #[must_use]
+    pub fn system(ca_file: Option<PathBuf>) -> Trust {
+        Trust {
+            ca_file,
+            read: Arc::default(),
+        }
+    }
+
+    /// Exactly these settings.
+    #[must_use]
+    pub fn fixed(tls: Tls) -> Trust {
+        Trust {
+            ca_file: None,
+            read: Arc::new(OnceLock::from(tls)),
+        }
+    }
+
+    /// The settings. A file that cannot be used is an error each time, so that it
+    /// can be mended without a restart.
+    pub fn tls(&self) -> Result<Tls, TlsError> {
+        if let Some(tls) = self.read.get() {
+            return Ok(tls.clone());
+        }
+        let pem = self.ca_file.as_deref().map(bounded).transpose()?;
+        let tls = Tls::system(pem.as_deref())?;
+        Ok(self.read.get_or_init(|| tls).clone())
+    }
+}
+
+fn bounded(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read {
+        path: path.display().to_string(),
+        source,
+    };
+    let mut pem = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    let read = file.take(CA_FILE_BYTES_MAX + 1).read_to_end(&mut pem);
+    let count = read.map_err(failed)?;
+    match u64::try_from(count) {
+        Ok(count) if count <= CA_FILE_BYTES_MAX => Ok(pem),
+        _ => Err(failed(io::ErrorKind::FileTooLarge.into())),
+    }
 }
 
 impl Tls {

@@ -160,7 +160,7 @@ fn hmac_faults() {
     );
 }
 
-// The GCM specification of McGrew and Viega, test cases 2, 4 and 16.
+// The GCM specification of McGrew and Viega, test cases 2, 4, 16, 5 and 6.
 #[test]
 fn aes_gcm_vectors() {
     let text = bytes(
@@ -168,12 +168,20 @@ fn aes_gcm_vectors() {
     );
     let aad = bytes("feedfacedeadbeeffeedfacedeadbeefabaddad2");
     let iv = bytes("cafebabefacedbaddecaf888");
+    let key = bytes("feffe9928665731c6d6a8f9467308308");
     let cases = [
         (bytes("00000000000000000000000000000000"), vec![0; 12], vec![], vec![0; 16], "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf".to_owned()),
-        (bytes("feffe9928665731c6d6a8f9467308308"), iv.clone(), aad.clone(), text.clone(),
+        (key.clone(), iv.clone(), aad.clone(), text.clone(),
             "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e0915bc94fbc3221a5db94fae95ae7121a47".to_owned()),
-        (bytes("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308"), iv, aad, text,
+        (bytes("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308"), iv, aad.clone(), text.clone(),
             "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f66276fc6ece0f4e1768cddf8853bb2d551b".to_owned()),
+        (key.clone(), bytes("cafebabefacedbad"), aad.clone(), text.clone(),
+            "61353b4c2806934a777ff51fa22a4755699b2a714fcdc6f83766e5f97b6c742373806900e49f24b22b097544d4896b424989b5e1ebac0f07c23f45983612d2e79e3b0785561be14aaca2fccb".to_owned()),
+        (key, bytes("9313225df88406e555909c5aff5269aa6a7a9538534f7da1e4c303d2a318a728c3c0c95156809539fcf0e2429a6b525416aedbf5a0de6a57a637b39b"), aad.clone(), text.clone(),
+            "8ce24998625615b603a033aca13fb894be9112a5c3a211a8ba262a3cca7e2ca701e4a9a4fba43c90ccdcb281d48c7c6fd62875d2aca417034c34aee5619cc5aefffe0bfa462af43c1699d050".to_owned()),
+        // Not in the specification; recorded from OpenSSL.
+        (bytes("feffe9928665731c6d6a8f9467308308feffe9928665731c"), vec![0], aad, text,
+            "00a53619d36e3efe6e693a37de860f89a194fe82e5c3142b105dad252bdc4e1f61a5590b3cc6168e1bb9ef64beb4d8977a5ccb115939393505e92355788730c397fee17eda1e9f0798ef9dca".to_owned()),
     ];
     for (key, iv, aad, data, expected) in cases {
         let (_, sealed) = parts("crypto.encrypt", json!({}), &[&key, &iv, &aad, &data]).unwrap();
@@ -485,7 +493,7 @@ const FAULTS: &[(&str, &str)] = &[
         "missing-args",
     ),
     (
-        "crypto.subtle.encrypt({ name: 'AES-GCM', iv: 'x' }, crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM'), 'x')",
+        "crypto.subtle.encrypt({ name: 'AES-GCM', iv: '' }, crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM'), 'x')",
         "invalid-iv",
     ),
     (

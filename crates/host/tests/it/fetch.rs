@@ -5,4 +5,4 @@ mod guard;
 mod redirect;
 mod request;
 mod time;
-pub(crate) mod tls;
+mod tls;

@@ -1,80 +1,20 @@
-//! A small world around one `fetch`: a DNS that says what a test wants, a wire
-//! that goes to the lab or nowhere and remembers who was called.
+//! A small world around one `fetch`: what is granted, whom the DNS names and where
+//! the wire goes.
 
-use std::collections::{HashMap, VecDeque};
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use host::fetch::connect::{Connect, Connecting, Stream};
-use host::fetch::resolve::{Lookup, Resolve};
+use host::fetch::connect::Connect;
+use host::fetch::resolve::Resolve;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Fetched, Tls};
 use host::{Answer, Ask, Fault};
 use model::grant::NetworkGrant;
 use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 
-/// What the DNS says to one question.
-#[derive(Clone, Debug)]
-pub(crate) enum Said {
-    These(Vec<IpAddr>),
-    Fails,
-    Silence,
-}
-
-/// Answers in order, the last again and again; unknown names fail.
-#[derive(Debug, Default)]
-pub(crate) struct Dns {
-    answers: Mutex<HashMap<String, VecDeque<Said>>>,
-    pub(crate) asked: Mutex<Vec<String>>,
-}
-
-impl Resolve for Dns {
-    fn resolve<'a>(&'a self, name: &'a str) -> Lookup<'a> {
-        self.asked.lock().unwrap().push(name.to_owned());
-        let said = match self.answers.lock().unwrap().get_mut(name) {
-            None => Said::Fails,
-            Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
-            Some(answers) => answers.front().cloned().unwrap_or(Said::Fails),
-        };
-        Box::pin(async move {
-            match said {
-                Said::These(addresses) => Ok(addresses),
-                Said::Fails => Err(io::Error::other("no such name")),
-                Said::Silence => std::future::pending().await,
-            }
-        })
-    }
-}
-
-/// Goes to the lab, whatever the address; without a lab it refuses. It is the
-/// only thing here that opens connections, and it opens none beyond loopback.
-#[derive(Debug, Default)]
-pub(crate) struct Wire {
-    lab: Option<SocketAddr>,
-    hangs: bool,
-    called: Mutex<Vec<SocketAddr>>,
-}
-
-impl Connect for Wire {
-    fn connect(&self, address: SocketAddr) -> Connecting<'_> {
-        self.called.lock().unwrap().push(address);
-        Box::pin(async move {
-            if self.hangs {
-                std::future::pending::<()>().await;
-            }
-            let Some(lab) = self.lab else {
-                return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
-            };
-            assert!(lab.ip().is_loopback());
-            let stream: Box<dyn Stream> = Box::new(TcpStream::connect(lab).await?);
-            Ok(stream)
-        })
-    }
-}
+use crate::authority::Authority;
+use crate::wire::{Dns, Ends, Wire};
 
 /// Everything a test sets up.
 #[derive(Debug)]
@@ -107,42 +47,26 @@ impl World {
             dns: Arc::default(),
             wire: Arc::default(),
             limits: FetchLimits::default(),
-            tls: crate::fetch::tls::nobody(),
+            tls: nobody(),
             secrets: Vec::new(),
         }
     }
 
     /// Every connection goes to this lab.
     pub(crate) fn lab(mut self, lab: &crate::lab::Lab) -> World {
-        self.wire = Arc::new(Wire {
-            lab: Some(lab.address),
-            ..Wire::default()
-        });
+        self.wire = Arc::new(Wire::new(Ends::Lab(lab.address)));
         self
     }
 
     /// No connection ever comes about.
     pub(crate) fn hanging(mut self) -> World {
-        self.wire = Arc::new(Wire {
-            hangs: true,
-            ..Wire::default()
-        });
+        self.wire = Arc::new(Wire::new(Ends::Hangs));
         self
     }
 
     /// The next answer for a name: addresses, `fails`, `silence` or nothing.
     pub(crate) fn dns(self, name: &str, answer: &str) -> World {
-        let said = match answer {
-            "fails" => Said::Fails,
-            "silence" => Said::Silence,
-            addresses => {
-                let addresses = addresses.split([',', ' ']).filter(|text| !text.is_empty());
-                Said::These(addresses.map(|text| text.parse().unwrap()).collect())
-            }
-        };
-        let mut answers = self.dns.answers.lock().unwrap();
-        answers.entry(name.to_owned()).or_default().push_back(said);
-        drop(answers);
+        self.dns.say(name, answer);
         self
     }
 
@@ -191,7 +115,15 @@ impl World {
 
     /// Whom the wire was asked to call.
     pub(crate) fn called(&self) -> Vec<String> {
-        let called = self.wire.called.lock().unwrap();
-        called.iter().map(ToString::to_string).collect()
+        self.wire.called().iter().map(ToString::to_string).collect()
     }
+}
+
+/// An authority that signed nothing.
+pub(crate) fn nobody() -> Tls {
+    use std::sync::OnceLock;
+    static NOBODY: OnceLock<Tls> = OnceLock::new();
+    NOBODY
+        .get_or_init(|| Tls::only(&Authority::new().pem).unwrap())
+        .clone()
 }

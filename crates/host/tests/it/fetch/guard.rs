@@ -173,7 +173,7 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
 #[test]
 fn blocked_means_there_is_no_fetch() {
     let secrets = std::sync::Arc::new(Masker::new([]).unwrap());
-    let settings = FetchSettings::new(super::tls::nobody(), secrets);
+    let settings = FetchSettings::new(crate::world::nobody(), secrets);
     assert!(Fetch::from_grant(&NetworkGrant::Blocked, settings).is_none());
 }
 

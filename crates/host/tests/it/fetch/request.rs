@@ -272,7 +272,7 @@ async fn a_reply_that_is_none_is_an_io_fault() {
 async fn the_connector_of_the_product_connects() {
     let lab = Lab::start(|_| reply("200 OK", "real")).await;
     let secrets = Arc::new(Masker::new([]).unwrap());
-    let settings = FetchSettings::new(super::tls::nobody(), secrets);
+    let settings = FetchSettings::new(crate::world::nobody(), secrets);
     let grant = NetworkGrant::Allowlist(vec![HostPattern::parse("127.0.0.1").unwrap()]);
     let fetch = Fetch::from_grant(&grant, settings).unwrap();
     let ask = Ask {

@@ -1,84 +1,11 @@
 //! Certificates right and wrong, and HTTP/2.
 
-use std::sync::Arc;
-
-use host::fetch::Tls;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use host::fetch::{Tls, Trust};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use crate::authority::Authority;
 use crate::lab::{Lab, Seen, redirect, reply};
 use crate::world::{PUBLIC, World};
-
-/// An authority, and what it can sign.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: Vec<u8>,
-}
-
-impl Authority {
-    fn new() -> Authority {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap();
-        let pem = pem(certificate.der());
-        let issuer = Issuer::new(params, key);
-        Authority { issuer, pem }
-    }
-
-    fn acceptor(&self, name: &str, protocols: &[&str]) -> TlsAcceptor {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        config.alpn_protocols = protocols
-            .iter()
-            .map(|name| name.as_bytes().to_vec())
-            .collect();
-        TlsAcceptor::from(Arc::new(config))
-    }
-}
-
-fn pem(der: &[u8]) -> Vec<u8> {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
-    for chunk in der.chunks(48) {
-        for three in chunk.chunks(3) {
-            let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-            let number = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-            for index in 0..4 {
-                let letter = (number >> (18 - 6 * index)) & 63;
-                let is_padding = index > three.len();
-                text.push(if is_padding {
-                    '='
-                } else {
-                    char::from(LETTERS[letter as usize])
-                });
-            }
-        }
-        text.push('\n');
-    }
-    text.push_str("-----END CERTIFICATE-----\n");
-    text.into_bytes()
-}
-
-/// An authority that signed nothing.
-pub(crate) fn nobody() -> Tls {
-    use std::sync::OnceLock;
-    static NOBODY: OnceLock<Tls> = OnceLock::new();
-    NOBODY
-        .get_or_init(|| Tls::only(&Authority::new().pem).unwrap())
-        .clone()
-}
 
 fn hello(seen: &Seen) -> crate::lab::Reply {
     reply(
@@ -205,4 +132,20 @@ fn an_operator_file_that_is_none_is_an_error() {
             .root_count()
             >= 1
     );
+}
+
+#[test]
+fn what_was_read_is_kept_and_a_bad_file_can_be_mended() {
+    let scratch = crate::scratch::Scratch::new("trust");
+    let file = scratch.path.join("ca.pem");
+    let trust = Trust::system(Some(file.clone()));
+    let missing = trust.tls().unwrap_err().to_string();
+    assert!(missing.contains("ca.pem"), "{missing}");
+    std::fs::write(&file, "not pem").unwrap();
+    assert!(trust.tls().is_err());
+    std::fs::write(&file, Authority::new().pem).unwrap();
+    let count = trust.tls().unwrap().root_count();
+    // Read once: neither this clone nor the next call looks at the file again.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(trust.clone().tls().unwrap().root_count(), count);
 }
