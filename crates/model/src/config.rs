@@ -335,7 +335,11 @@ impl ConfigFile {
             let lists = faults.lists(lists);
             config.access.callers.insert(name.to_lowercase(), lists);
         }
-        faults.word("ask_from", self.approvals.ask_from, &mut config.rules.ask_from);
+        faults.word(
+            "ask_from",
+            self.approvals.ask_from,
+            &mut config.rules.ask_from,
+        );
         let audit = &mut config.audit;
         faults.word("durability", self.audit.durability, &mut audit.durability);
         faults.word("arguments", self.audit.arguments, &mut audit.arguments);
@@ -349,7 +353,10 @@ impl ConfigFile {
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         let files = &mut config.files;
-        files.workspace = self.files.workspace.unwrap_or_else(|| files.workspace.clone());
+        files.workspace = self
+            .files
+            .workspace
+            .unwrap_or_else(|| files.workspace.clone());
         files.per_caller = self.files.per_caller.unwrap_or(files.per_caller);
         config.network.ca_file = self.network.ca_file;
         let spanned = self.profile;

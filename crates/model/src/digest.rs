@@ -28,13 +28,24 @@ impl ToolDigest {
     /// The hash alone, in hexadecimal.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.bytes
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&self.bytes)
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let write = |mut hex: String, byte: &u8| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    };
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), write)
+}
+
+/// SHA-256 over the canonical form of any value, in hexadecimal.
+pub fn of_value(value: &Value) -> Result<String, CanonicalError> {
+    let bytes = canonical::to_bytes(value)?;
+    Ok(hex(&Sha256::digest(&bytes)))
 }
 
 /// Scheme and hash: `ringfence-tool-1:sha256:rfc8785:9f86d0…`.

@@ -228,6 +228,15 @@ impl Document {
         self.tree.set("draft", Kind::Bool(draft));
     }
 
+    /// Replaces the stored safety record, in the text too.
+    pub fn set_tool_safety(&mut self, safety: Safety) {
+        let text = serde_json::to_string(&safety).unwrap_or_default();
+        if let Ok((node, _)) = json::parse(&text) {
+            self.tree.set("toolSafety", node.kind);
+            self.tool_safety = Some(safety);
+        }
+    }
+
     /// Gives the document an identity, in the text too.
     pub fn set_tool_id(&mut self, tool_id: impl Into<String>) {
         let tool_id = tool_id.into();

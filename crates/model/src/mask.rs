@@ -88,6 +88,15 @@ impl Masker {
         })
     }
 
+    /// Nothing to look for.
+    #[must_use]
+    pub fn none() -> Masker {
+        Masker {
+            automaton: None,
+            forms: Vec::new(),
+        }
+    }
+
     /// Masks a text.
     #[must_use]
     pub fn text(&self, text: &str) -> Masked<String> {

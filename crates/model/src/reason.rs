@@ -39,6 +39,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    AccessDenied, "access.denied",
+        "A list of the operator denies the tool to the caller. Only the owner is told; to others the tool is unknown.";
     ApprovalDeclined, "approval.declined",
         "A person was asked and said no, or did not say yes.";
     ApprovalUnavailable, "approval.unavailable",

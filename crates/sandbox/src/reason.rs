@@ -5,7 +5,7 @@ use std::fmt;
 use model::reason::Reason;
 
 use crate::job::{Breach, ConsoleLevel};
-use crate::pool::{RunError, StartError};
+use crate::pool::{PoolError, RunError, StartError};
 
 impl Breach {
     /// The stable reason.
@@ -61,6 +61,16 @@ impl RunError {
             RunError::InDoubt(_) => Reason::SandboxWorkerInDoubt,
             RunError::Broken(_) => Reason::SandboxBroken,
             RunError::Closed => Reason::SandboxClosed,
+        }
+    }
+}
+
+impl PoolError {
+    /// The stable reason.
+    pub fn reason(&self) -> Reason {
+        match self {
+            PoolError::Worker(error) => error.reason(),
+            PoolError::Thread(_) | PoolError::Setting(_) => Reason::SandboxStart,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod limit;
 mod process;
 mod queue;
 mod retention;
+pub mod settings;
 pub mod standing;
 mod sync;
 pub mod tools;

@@ -355,7 +355,7 @@ fn check_kind(metadata: &Metadata) -> Result<(), FileFault> {
     Ok(())
 }
 
-fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

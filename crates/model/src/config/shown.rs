@@ -189,11 +189,17 @@ mod tests {
             find("audit.arguments"),
             ("\"masked\"", SettingSource::Default)
         );
-        assert_eq!(find("callers.ann.deny"), ("[\"*\"]", SettingSource::Line(5)));
+        assert_eq!(
+            find("callers.ann.deny"),
+            ("[\"*\"]", SettingSource::Line(5))
+        );
         assert_eq!(
             find("exposure.preset"),
             ("\"starter\"", SettingSource::Default)
         );
-        assert_eq!(find("baseline.file_read"), ("false", SettingSource::Default));
+        assert_eq!(
+            find("baseline.file_read"),
+            ("false", SettingSource::Default)
+        );
     }
 }

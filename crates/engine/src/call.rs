@@ -1,0 +1,527 @@
+//! The one path of a call. Every door enters here, every branch is here, and
+//! each step is a plain function below.
+//!
+//! No audit row, no run: the row is opened before anything is looked at and
+//! closed before the answer leaves. If it cannot be closed, what came of the
+//! call is not handed out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::assessment::Sound;
+use model::audit::{Opening, Status};
+use model::caller::{Caller, CallerKind, Origin};
+use model::mask::{Masked, Masker};
+use model::outcome::{CallError, Outcome};
+use model::params::{self, Arguments};
+use model::policy::{self, EffectivePolicy};
+use model::reason::Reason;
+use model::risk::{self, Level, Risk};
+use model::rules::{Asked, Decision, Effect};
+use model::safety::Source;
+use model::{Environment, digest, lifecycle, text};
+use serde_json::{Value, json};
+use store::{OpenRow, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::approve::{self, Answer, Question};
+use crate::powers::PowerSettings;
+use crate::record::{Gate, Record, Stop};
+use crate::registry::Snapshot;
+use crate::run::{self, Prepared, Ran, Variables, now_ms};
+use crate::scratch::Scratch;
+use crate::{Engine, causes};
+
+/// Characters of a name kept in the record when it is not the name of a tool.
+const NAME_SHOWN_CHARS_MAX: usize = 200;
+
+/// What a door asks for.
+#[derive(Clone, Debug)]
+pub struct CallRequest {
+    /// Who asks.
+    pub caller: Caller,
+    /// Through which door.
+    pub origin: Origin,
+    /// What is to be called.
+    pub target: Target,
+    /// With what, as it came.
+    pub arguments: Value,
+    /// What for.
+    pub purpose: Purpose,
+    /// The call this one is part of.
+    pub parent_id: Option<String>,
+    /// How long the whole call may take, approval included; the tool's own time
+    /// limit holds besides.
+    pub deadline: Option<Duration>,
+    /// Stops the call wherever it is.
+    pub cancel: CancellationToken,
+}
+
+impl CallRequest {
+    /// A call of a tool by its name.
+    #[must_use]
+    pub fn new(caller: Caller, origin: Origin, tool: &str, arguments: Value) -> CallRequest {
+        CallRequest {
+            caller,
+            origin,
+            target: Target::Name(tool.to_owned()),
+            arguments,
+            purpose: Purpose::Call,
+            parent_id: None,
+            deadline: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// What is to be called.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A published tool.
+    Name(String),
+    /// A document as it stands, which only the owner can bring.
+    Document(Arc<Sound>),
+}
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be used.
+    Call,
+    /// To prove the tool to its author, with its own test values.
+    LocalPass,
+}
+
+impl Engine {
+    /// One call, from any door.
+    pub async fn call(&self, request: CallRequest) -> Masked<Outcome> {
+        let started = Instant::now();
+        let opening = opening(&request);
+        let mut record = Record::new(opening.call_id.clone(), started, self.observer());
+        let row = match self.store().audit().open(opening).await {
+            Ok(row) => row,
+            Err(fault) => return self.unwritten(&record, &fault),
+        };
+        self.observe("opened");
+        let walked = tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => Err(cancelled()),
+            () = passed(request.deadline) => Err(late()),
+            walked = walk(self, &request, &row, &mut record) => walked,
+        };
+        self.observe("ran");
+        let outcome = record.outcome(walked);
+        let closing = record.closing(&outcome);
+        match self.store().audit().close(row, closing).await {
+            Ok(_) => {
+                self.observe("closed");
+                outcome
+            }
+            Err(fault) => self.unwritten(&record, &fault),
+        }
+    }
+
+    fn unwritten(&self, record: &Record, fault: &StoreError) -> Masked<Outcome> {
+        self.alarm(&format!(
+            "call {} could not be written down: {}",
+            record.call_id(),
+            causes(fault)
+        ));
+        record.unwritten()
+    }
+}
+
+/// Steps 2 to 9: find, access, arguments, policy, risk, rules, approval, run.
+async fn walk(
+    engine: &Engine,
+    request: &CallRequest,
+    row: &OpenRow,
+    record: &mut Record,
+) -> Result<Ran, Stop> {
+    let now = engine.registry().current();
+    record.keeps_arguments(&now.config);
+    let found = record.gate(Gate::Registry, find(&now, request))?;
+    record.found(&found.sound);
+    record.gate(Gate::Access, access(&now, request, &found))?;
+    let environment = record.gate(Gate::Secrets, environment(engine, request, &found))?;
+    let variables = Variables::resolve(&found.sound, &environment);
+    let masker = record.gate(Gate::Masking, masker(&variables))?;
+    record.masks_with(&masker);
+    record.gate(Gate::Requirements, required(request, &found, &environment))?;
+    let arguments = record.gate(Gate::Arguments, arguments(request, &found))?;
+    record.keeps(&arguments);
+    let policy = record.gate(Gate::Policy, effective(&now, &found))?;
+    let risk = risk::rate(
+        &now.ground,
+        &found.sound.document.sandbox_overrides,
+        &policy,
+    );
+    record.enforces(&found.sound, &policy, &risk, found.source);
+    let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
+    if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
+        let question = question(request, record, &found, &arguments, &risk, &masker);
+        record.gate(Gate::Approval, agreed(engine, question).await)?;
+    }
+    if is_grave(&policy, &risk) {
+        record.gate(Gate::Audit, secured(engine, row).await)?;
+    }
+    let settings = power_settings(engine, &now, request, record);
+    let prepared = prepare(
+        engine, &found, &policy, arguments, variables, &settings, masker,
+    );
+    let prepared = record.gate(Gate::Powers, prepared)?;
+    record.runs_with(&prepared.powers);
+    run(engine, request, prepared).await
+}
+
+/// A tool that was found.
+struct Found {
+    sound: Arc<Sound>,
+    /// Where it came from; a document brought by the owner has no registry entry.
+    source: Source,
+    registered: bool,
+}
+
+fn opening(request: &CallRequest) -> Opening {
+    let tool = match &request.target {
+        Target::Name(name) => name,
+        Target::Document(sound) => &sound.document.name,
+    };
+    Opening {
+        call_id: uuid::Uuid::now_v7().to_string(),
+        parent_id: request.parent_id.clone(),
+        at_ms: now_ms(),
+        origin: request.origin,
+        caller: text::elided(&request.caller.name, NAME_SHOWN_CHARS_MAX),
+        tool: text::elided(tool, NAME_SHOWN_CHARS_MAX),
+        arguments_digest: digest::of_value(&request.arguments).unwrap_or_default(),
+    }
+}
+
+/// Step 2. A tool that is not published does not exist, except for its owner.
+fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, String), Stop> {
+    let name = match &request.target {
+        Target::Document(sound) => {
+            if request.caller.kind != CallerKind::Owner {
+                return Err(unknown(
+                    &sound.document.name,
+                    "only the owner brings documents",
+                ));
+            }
+            let found = Found {
+                sound: Arc::clone(sound),
+                source: Source::User,
+                registered: false,
+            };
+            return Ok((found, "a document as it stands".to_owned()));
+        }
+        Target::Name(name) => name,
+    };
+    let Some(tool) = now.tool(name) else {
+        return Err(absent(now, request, name));
+    };
+    if let Some(why) = tool.not_published() {
+        let error = CallError::new(Reason::ToolDraft, format!("`{name}` {why}; publish it"));
+        return Err(hidden(request, name, error));
+    }
+    let found = Found {
+        sound: Arc::clone(&tool.sound),
+        source: tool.source,
+        registered: true,
+    };
+    Ok((found, tool.sound.judged.digest.to_string()))
+}
+
+/// Step 3. Whether the tool is on offer, and to this caller.
+fn access(now: &Snapshot, request: &CallRequest, found: &Found) -> Result<((), String), Stop> {
+    let name = &found.sound.document.name;
+    let access = &now.config.access;
+    let allowed = access.check(&request.caller, name).map_err(|denied| {
+        let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
+        hidden(request, name, error)
+    })?;
+    if !found.registered {
+        return Ok(((), allowed));
+    }
+    let exposed = now.exposed(&found.sound.document, found.source);
+    if exposed.is_yes() {
+        return Ok(((), format!("{allowed}; {}", exposed.why())));
+    }
+    let message = format!("`{name}` is not on offer: {}", exposed.why());
+    let error = CallError::new(Reason::ToolNotExposed, message);
+    Err(hidden(request, name, error))
+}
+
+/// What the call's variables are filled from, read anew for every call.
+fn environment(
+    engine: &Engine,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<(Environment, String), Stop> {
+    if found.sound.document.static_variables.is_empty() {
+        return Ok((Environment::empty(), "none needed".to_owned()));
+    }
+    match engine.environment() {
+        Ok(environment) => Ok((environment, "read".to_owned())),
+        Err(fault) => {
+            let message = "the file of secrets cannot be used";
+            let error = CallError::new(Reason::SecretsUnavailable, message);
+            let mut stop = Stop::refused(error).note(fault.to_string());
+            if request.caller.kind == CallerKind::Owner {
+                stop.says(&format!(": {fault}"));
+            }
+            Err(stop)
+        }
+    }
+}
+
+fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
+    let secrets = variables.secrets.iter().map(String::as_str);
+    match Masker::new(secrets) {
+        Ok(masker) => Ok((
+            Arc::new(masker),
+            text::count(variables.secrets.len(), "secret"),
+        )),
+        Err(fault) => {
+            let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
+            Err(Stop::refused(error))
+        }
+    }
+}
+
+/// The variables a tool needs are there, or it does not exist but for its owner.
+fn required(
+    request: &CallRequest,
+    found: &Found,
+    environment: &Environment,
+) -> Result<((), String), Stop> {
+    let missing = lifecycle::missing(&found.sound.document, environment);
+    if missing.is_empty() {
+        return Ok(((), "all set".to_owned()));
+    }
+    let message = format!("not set: {}", missing.join(", "));
+    let error = CallError::new(Reason::RequirementMissing, message);
+    Err(hidden(request, &found.sound.document.name, error))
+}
+
+/// Step 4.
+fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String), Stop> {
+    match params::check(&found.sound.document.params, &request.arguments) {
+        Ok(arguments) => {
+            let count = text::count(arguments.values().len(), "argument");
+            Ok((arguments, count))
+        }
+        Err(faults) => {
+            let first = faults.first().map(|fault| fault.reason);
+            let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
+            let reason = first.unwrap_or(Reason::ArgumentType);
+            Err(Stop::refused(CallError::new(reason, messages.join("; "))))
+        }
+    }
+}
+
+/// Step 5.
+fn effective(now: &Snapshot, found: &Found) -> Result<(EffectivePolicy, String), Stop> {
+    let overrides = &found.sound.document.sandbox_overrides;
+    match policy::resolve(&now.ground, overrides) {
+        Ok(policy) => Ok((policy, "resolved".to_owned())),
+        Err(conflict) => {
+            let error = CallError::new(conflict.reason(), conflict.to_string());
+            Err(Stop::refused(error))
+        }
+    }
+}
+
+/// Step 7.
+fn decide(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+    arguments: &Arguments,
+    risk: &Risk,
+) -> Decision {
+    now.config.rules.decide(&Asked {
+        caller: &request.caller,
+        origin: request.origin,
+        document: &found.sound.document,
+        arguments,
+        risk,
+        at_ms: now_ms(),
+    })
+}
+
+/// What a person is to be asked.
+fn question(
+    request: &CallRequest,
+    record: &Record,
+    found: &Found,
+    arguments: &Arguments,
+    risk: &Risk,
+    masker: &Masker,
+) -> Question {
+    let document = &found.sound.document;
+    let binding = json!({
+        "document": found.sound.judged.digest.to_string(),
+        "safety": record.safety(),
+        "arguments": arguments.values(),
+        "caller": request.caller.name,
+    });
+    Question {
+        call_id: record.call_id().to_owned(),
+        tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
+        caller: text::one_line(&request.caller.name),
+        risk: risk.clone(),
+        prompt: approve::prompt(document, arguments.values(), masker).into_inner(),
+        arguments: approve::shown(arguments.values(), masker).into_inner(),
+        binding: digest::of_value(&binding).unwrap_or_default(),
+    }
+}
+
+/// Step 8. Without a yes nothing runs, whatever stood in the way.
+async fn agreed(engine: &Engine, question: Question) -> Result<((), String), Stop> {
+    let answer = match engine.approver() {
+        Some(approver) if !question.binding.is_empty() => approver.ask(&question).await,
+        _ => Answer::Unavailable,
+    };
+    let note = format!("{}, for {}", answer.word(), question.binding);
+    let error = match answer {
+        Answer::Approved => return Ok(((), note)),
+        Answer::Declined => CallError::new(
+            Reason::ApprovalDeclined,
+            "the call was not approved and did not run; do not repeat it",
+        ),
+        Answer::Unavailable => CallError::new(
+            Reason::ApprovalUnavailable,
+            "a person must approve this call and there is nobody to ask; it did not run",
+        ),
+    };
+    Err(Stop::refused(error).note(note))
+}
+
+/// Calls whose opening record must be on the disk before they run.
+fn is_grave(policy: &EffectivePolicy, risk: &Risk) -> bool {
+    risk.level >= Level::L4 || policy.file_write
+}
+
+async fn secured(engine: &Engine, row: &OpenRow) -> Result<((), String), Stop> {
+    match engine.store().audit().secure(row).await {
+        Ok(()) => Ok(((), "on the disk".to_owned())),
+        Err(fault) => {
+            let message = "the attempt could not be written to the disk; it did not run";
+            let error = CallError::passing(Reason::AuditUnavailable, message);
+            Err(Stop::refused(error).note(fault.to_string()))
+        }
+    }
+}
+
+/// Where the powers of this call reach. A Local Pass has a workspace of its own.
+fn power_settings(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    record: &mut Record,
+) -> PowerSettings {
+    let mut settings = engine.power_settings(&now.config, &request.caller);
+    if request.purpose == Purpose::LocalPass {
+        let scratch = Scratch::new(engine.home(), record.call_id());
+        settings.workspace = scratch.path().to_path_buf();
+        settings.sub_workspace = None;
+        record.keeps_until_closed(scratch);
+    }
+    settings
+}
+
+fn prepare(
+    engine: &Engine,
+    found: &Found,
+    policy: &EffectivePolicy,
+    arguments: Arguments,
+    variables: Variables,
+    settings: &PowerSettings,
+    masker: Arc<Masker>,
+) -> Result<(Prepared, String), Stop> {
+    let moment = engine.moment();
+    match run::prepare(
+        &found.sound,
+        policy,
+        arguments,
+        variables,
+        settings,
+        masker,
+        moment,
+    ) {
+        Ok(prepared) => {
+            let faces = prepared.job.powers.join(", ");
+            Ok((prepared, faces))
+        }
+        Err(fault) => {
+            let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
+            Err(Stop::refused(error).note(causes(&fault)))
+        }
+    }
+}
+
+/// Step 9.
+async fn run(engine: &Engine, request: &CallRequest, prepared: Prepared) -> Result<Ran, Stop> {
+    let pool = match engine.pool().await {
+        Ok(pool) => pool,
+        Err(fault) => {
+            let error = CallError::passing(fault.reason(), "the sandbox did not start");
+            return Err(Stop::refused(error).note(causes(&fault)));
+        }
+    };
+    let Prepared { job, powers } = prepared;
+    let ran = pool.run(&request.caller.name, job, powers.as_ref()).await;
+    Ok(Ran::from_run(ran))
+}
+
+/// To its owner a tool that cannot be used is explained; to everybody else it
+/// does not exist.
+fn hidden(request: &CallRequest, name: &str, error: CallError) -> Stop {
+    if request.caller.kind == CallerKind::Owner {
+        return Stop::refused(error);
+    }
+    let note = error.message.clone();
+    Stop::refused(no_such_tool(name))
+        .because(error.reason)
+        .note(note)
+}
+
+/// There is no such tool; its owner is told what is known about it.
+fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Stop {
+    let why = now.why_not(name);
+    let mut stop = unknown(name, why.clone());
+    if request.caller.kind == CallerKind::Owner {
+        let nearest = now
+            .nearest(name)
+            .map(|near| format!("; did you mean `{near}`?"));
+        stop.says(&format!(": {why}{}", nearest.unwrap_or_default()));
+    }
+    stop
+}
+
+fn unknown(name: &str, note: impl Into<String>) -> Stop {
+    Stop::refused(no_such_tool(name)).note(note.into())
+}
+
+fn no_such_tool(name: &str) -> CallError {
+    let name = text::elided(name, NAME_SHOWN_CHARS_MAX);
+    CallError::new(Reason::ToolUnknown, format!("there is no tool `{name}`"))
+}
+
+fn cancelled() -> Stop {
+    let error = CallError::new(Reason::CallCancelled, "the call was cancelled");
+    Stop::with_status(Status::Cancelled, error)
+}
+
+fn late() -> Stop {
+    let error = CallError::passing(Reason::CallDeadline, "the call took too long");
+    Stop::with_status(Status::Failed, error)
+}
+
+async fn passed(deadline: Option<Duration>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,287 @@
+//! The life of a document as a file: new, imported, marked, exported, deleted.
+//! Everything is checked before anything is written.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::assessment::{self, Assessment, Sound};
+use model::digest;
+use model::document::{self, Document};
+use model::environment::Environment;
+use model::finding::Finding;
+use model::json::Lines;
+use model::safety::Source;
+
+use crate::registry::Tool;
+use crate::run::now_ms;
+use crate::{Engine, EngineError};
+
+/// Characters of a file name before the ending.
+const STEM_CHARS_MAX: usize = 80;
+
+/// What became of one document of an import.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Whether it is in the tools folder now.
+    pub ok: bool,
+    /// What was seen.
+    pub findings: Vec<Finding>,
+    /// Why it is not there.
+    pub why: Option<String>,
+}
+
+impl Engine {
+    /// A tool of one's own by its name.
+    pub fn own_tool(&self, name: &str) -> Result<Tool, EngineError> {
+        let tool = self.tool(name)?;
+        match tool.source {
+            Source::User => Ok(tool),
+            Source::Builtin => Err(EngineError::Bundled(name.to_owned())),
+        }
+    }
+
+    /// A tool by its name, published or not.
+    pub fn tool(&self, name: &str) -> Result<Tool, EngineError> {
+        let now = self.registry().current();
+        let absent = || EngineError::NoSuchTool {
+            name: name.to_owned(),
+            why: now.why_not(name),
+            nearest: now.nearest(name).map(str::to_owned),
+        };
+        now.tool(name).cloned().ok_or_else(absent)
+    }
+
+    /// Writes a new document from the template.
+    pub fn create(&self, name: &str) -> Result<PathBuf, EngineError> {
+        let text = template(name);
+        let Some(mut document) = sound_document(&text) else {
+            return Err(EngineError::Name(name.to_owned()));
+        };
+        document.set_tool_id(digest::tool_id(&document));
+        self.claim(name, false)?;
+        self.write(&document, false)
+    }
+
+    /// Takes documents in as drafts. Each is judged anew; what its stored safety
+    /// record says is replaced by what holds here.
+    pub fn import(&self, text: &str, replace: bool) -> Result<Vec<Imported>, EngineError> {
+        let now = self.registry().current();
+        let lines = Lines::new(text);
+        let judge = |item| {
+            let none = Environment::empty();
+            assessment::assess(item, &lines, &now.ground, &none, Source::User)
+        };
+        let assessed: Vec<Assessment> =
+            document::parse(text).items.into_iter().map(judge).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        let mut imported = Vec::with_capacity(assessed.len());
+        for Assessment {
+            name,
+            sound,
+            findings,
+        } in assessed
+        {
+            let taken = match (sound, &name) {
+                (Some(_), Some(name)) if !seen.insert(name.clone()) => {
+                    Err("the file holds another document of that name".to_owned())
+                }
+                (Some(sound), _) => self.take_in(sound, replace).map_err(|fault| match fault {
+                    EngineError::Exists(_) => {
+                        format!("{fault}; `--replace` puts this one in its place")
+                    }
+                    fault => fault.to_string(),
+                }),
+                (None, _) => Err("the document cannot be used".to_owned()),
+            };
+            imported.push(Imported {
+                name,
+                ok: taken.is_ok(),
+                findings,
+                why: taken.err(),
+            });
+        }
+        Ok(imported)
+    }
+
+    fn take_in(&self, sound: Sound, replace: bool) -> Result<(), EngineError> {
+        let Sound {
+            mut document,
+            judged,
+        } = sound;
+        self.claim(&document.name, replace)?;
+        document.set_tool_id(judged.tool_id);
+        document.set_draft(true);
+        document.set_tool_safety(judged.safety);
+        document.set_update_timestamp(u64::try_from(now_ms()).unwrap_or(0));
+        let name = document.name.clone();
+        self.write(&document, replace)?;
+        // What was published under this name was another text, or has to be
+        // published again on purpose.
+        self.store().standing().unpublish(&name)?;
+        Ok(())
+    }
+
+    /// Whether a name can be taken.
+    fn claim(&self, name: &str, replace: bool) -> Result<(), EngineError> {
+        let now = self.registry().current();
+        match now.tool(name) {
+            Some(tool) if tool.source == Source::Builtin => {
+                Err(EngineError::Reserved(name.to_owned()))
+            }
+            Some(_) if !replace => Err(EngineError::Exists(name.to_owned())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn write(&self, document: &Document, replace: bool) -> Result<PathBuf, EngineError> {
+        let now = self.registry().current();
+        let file = now.tool(&document.name).and_then(|tool| tool.file.clone());
+        let stem = file.unwrap_or_else(|| stem(&document.name));
+        let text = document.to_text();
+        let folder = self.registry().folder();
+        if replace {
+            folder.write(&stem, &text)?;
+        } else {
+            folder.create(&stem, &text)?;
+        }
+        Ok(folder.path(&stem))
+    }
+
+    /// Raises or clears the draft flag in the file.
+    pub(crate) fn mark(&self, tool: &Tool, draft: bool) -> Result<(), EngineError> {
+        let mut document = tool.sound.document.clone();
+        if document.draft == Some(draft) {
+            return Ok(());
+        }
+        let Some(stem) = &tool.file else {
+            return Ok(());
+        };
+        document.set_draft(draft);
+        document.set_tool_safety(tool.sound.judged.safety.clone());
+        self.registry().folder().write(stem, &document.to_text())?;
+        Ok(())
+    }
+
+    /// Documents as text: one as an object, several as an array.
+    pub fn export(&self, names: &[String]) -> Result<String, EngineError> {
+        let mut texts = Vec::with_capacity(names.len());
+        for name in names {
+            texts.push(self.tool(name)?.sound.document.to_text());
+        }
+        Ok(match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!(
+                "[\n{}\n]\n",
+                many.iter()
+                    .map(|text| text.trim_end())
+                    .collect::<Vec<_>>()
+                    .join(",\n")
+            ),
+        })
+    }
+
+    /// Moves a document to the trash folder and says where it is.
+    pub fn delete(&self, name: &str) -> Result<PathBuf, EngineError> {
+        let tool = self.own_tool(name)?;
+        self.store().standing().unpublish(name)?;
+        let stem = tool.file.unwrap_or_else(|| stem(name));
+        Ok(self.registry().folder().trash(&stem)?)
+    }
+
+    /// Judges one document as it stands, for running it without taking it in.
+    #[must_use]
+    pub fn judge(&self, text: &str) -> Vec<(Assessment, Option<Arc<Sound>>)> {
+        let now = self.registry().current();
+        let lines = Lines::new(text);
+        let none = Environment::empty();
+        let judge = |item| {
+            let assessed = assessment::assess(item, &lines, &now.ground, &none, Source::User);
+            let sound = assessed.sound.clone().map(Arc::new);
+            (assessed, sound)
+        };
+        document::parse(text).items.into_iter().map(judge).collect()
+    }
+}
+
+fn sound_document(text: &str) -> Option<Document> {
+    document::parse(text).items.pop()?.document
+}
+
+/// A file name for a tool: its own name where that is plain, else what is plain
+/// of it and a piece of its digest.
+fn stem(name: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let plain: String = name
+        .chars()
+        .filter(|character| is_plain(*character))
+        .take(STEM_CHARS_MAX)
+        .collect();
+    let plain = plain.trim_start_matches('.').to_owned();
+    if plain == name {
+        return plain;
+    }
+    let digest = digest::of_value(&name.into()).unwrap_or_default();
+    let piece: String = digest.chars().take(8).collect();
+    format!("{plain}-{piece}")
+}
+
+/// A small tool that passes its own test and whose fields explain themselves.
+fn template(name: &str) -> String {
+    let name = serde_json::Value::from(name);
+    format!(
+        r#"{{
+  "name": {name},
+  "description": "Greets a person. Say here when to use the tool and what it returns: {{ greeting: string, length: number }}.",
+  "category": "TEXT",
+  "tags": ["example"],
+  "params": [
+    {{
+      "name": "who",
+      "description": "Whom to greet, such as \"Ada\".",
+      "type": "STRING",
+      "required": true,
+      "testValue": "Ada"
+    }}
+  ],
+  "staticVariables": [],
+  "code": "const greeting = `Hello, ${{who.trim()}}!`;\nreturn {{ greeting, length: greeting.length }};",
+  "codeType": "Javascript",
+  "sandboxOverrides": {{
+    "networkMode": "blocked",
+    "fileRead": false,
+    "fileWrite": false
+  }},
+  "humanInTheLoop": {{ "mode": "DISABLED" }},
+  "draft": true
+}}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_plain_and_do_not_collide() {
+        assert_eq!(stem("readFile"), "readFile");
+        assert_eq!(stem("a.b-c_1"), "a.b-c_1");
+        assert_ne!(stem("a/b"), stem("ab"));
+        assert_ne!(stem("a/b"), stem("a\\b"));
+        assert!(stem("../../etc/passwd").starts_with("etcpasswd-"));
+        assert!(stem("日本").starts_with('-'));
+        assert!(stem(&"x".repeat(200)).len() < 100);
+    }
+
+    #[test]
+    fn the_template_has_no_findings() {
+        let item = document::parse(&template("hello"))
+            .items
+            .pop()
+            .expect("an item");
+        assert_eq!(item.findings, []);
+        assert!(item.document.is_some());
+    }
+}

@@ -1,0 +1,390 @@
+//! What one call leaves behind: the gates it passed, the events of its powers,
+//! and from them the closing record and the answer, both masked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::assessment::Sound;
+use model::audit::{Closing, Failure, GateRecord, Status, Timing, ToolFacts};
+use model::config::{AuditArguments, Config};
+use model::digest;
+use model::mask::{Masked, Masker};
+use model::outcome::{CallError, Outcome};
+use model::params::Arguments;
+use model::policy::EffectivePolicy;
+use model::reason::Reason;
+use model::risk::Risk;
+use model::rules::{Decision, Effect};
+use model::safety::{self, Safety, Source};
+use sandbox::job::Usage;
+use serde_json::Value;
+
+use crate::Observer;
+use crate::powers::Powers;
+use crate::run::{Ran, now_ms};
+use crate::scratch::Scratch;
+
+/// The gates of a call, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Is there such a tool?
+    Registry,
+    /// May this caller use it?
+    Access,
+    /// Can its variables be read?
+    Secrets,
+    /// Can its secrets be masked?
+    Masking,
+    /// Are its variables set?
+    Requirements,
+    /// Do the arguments fit?
+    Arguments,
+    /// What is it held to?
+    Policy,
+    /// Allow, ask, deny?
+    Rules,
+    /// Did a person agree?
+    Approval,
+    /// Is the attempt on the disk?
+    Audit,
+    /// Are its powers there?
+    Powers,
+}
+
+impl Gate {
+    /// Every gate.
+    pub const ALL: [Gate; 11] = [
+        Gate::Registry,
+        Gate::Access,
+        Gate::Secrets,
+        Gate::Masking,
+        Gate::Requirements,
+        Gate::Arguments,
+        Gate::Policy,
+        Gate::Rules,
+        Gate::Approval,
+        Gate::Audit,
+        Gate::Powers,
+    ];
+
+    /// The word in the audit.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Gate::Registry => "registry",
+            Gate::Access => "access",
+            Gate::Secrets => "secrets",
+            Gate::Masking => "masking",
+            Gate::Requirements => "requirements",
+            Gate::Arguments => "arguments",
+            Gate::Policy => "policy",
+            Gate::Rules => "rules",
+            Gate::Approval => "approval",
+            Gate::Audit => "audit",
+            Gate::Powers => "powers",
+        }
+    }
+}
+
+/// A call stops here. It has two faces: what the caller is told, and what the
+/// operator reads.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    status: Status,
+    error: CallError,
+    /// The reason the operator reads, where it is another.
+    reason: Option<Reason>,
+    note: Option<String>,
+}
+
+impl Stop {
+    /// A gate said no.
+    pub(crate) fn refused(error: CallError) -> Stop {
+        Stop::with_status(Status::Refused, error)
+    }
+
+    /// It stops for another reason than a gate.
+    pub(crate) fn with_status(status: Status, error: CallError) -> Stop {
+        Stop {
+            status,
+            error,
+            reason: None,
+            note: None,
+        }
+    }
+
+    /// What the operator reads besides.
+    pub(crate) fn note(self, note: String) -> Stop {
+        Stop {
+            note: Some(note),
+            ..self
+        }
+    }
+
+    /// More words for the caller.
+    pub(crate) fn says(&mut self, more: &str) {
+        self.error.message.push_str(more);
+    }
+
+    /// The true reason, for the operator.
+    pub(crate) fn because(self, reason: Reason) -> Stop {
+        Stop {
+            reason: Some(reason),
+            ..self
+        }
+    }
+}
+
+/// What one call leaves behind, while it is under way.
+#[derive(Debug)]
+pub(crate) struct Record {
+    observer: Option<Observer>,
+    /// Goes when the call is over and nothing can write to it any more.
+    scratch: Option<Scratch>,
+    call_id: String,
+    started: Instant,
+    gates: Vec<GateRecord>,
+    masker: Option<Arc<Masker>>,
+    keeps_arguments: bool,
+    arguments: Option<Value>,
+    facts: Option<ToolFacts>,
+    powers: Option<Arc<Powers>>,
+    run_started: Option<Instant>,
+    usage: Option<Usage>,
+    run_us: u64,
+}
+
+impl Record {
+    pub(crate) fn new(call_id: String, started: Instant, observer: Option<Observer>) -> Record {
+        Record {
+            observer,
+            scratch: None,
+            call_id,
+            started,
+            gates: Vec::with_capacity(Gate::ALL.len()),
+            masker: None,
+            keeps_arguments: false,
+            arguments: None,
+            facts: None,
+            powers: None,
+            run_started: None,
+            usage: None,
+            run_us: 0,
+        }
+    }
+
+    pub(crate) fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// Notes what a gate said, and hands on what it let through.
+    pub(crate) fn gate<T>(
+        &mut self,
+        gate: Gate,
+        answer: Result<(T, String), Stop>,
+    ) -> Result<T, Stop> {
+        match answer {
+            Ok((passed, note)) => {
+                self.note(gate, "pass", None, Some(note));
+                Ok(passed)
+            }
+            Err(stop) => {
+                let reason = stop.reason.unwrap_or(stop.error.reason);
+                let note = stop.note.clone();
+                let note = note.unwrap_or_else(|| stop.error.message.clone());
+                self.note(gate, "stop", Some(reason), Some(note));
+                Err(stop)
+            }
+        }
+    }
+
+    /// Notes what the rules said.
+    pub(crate) fn decision(&mut self, decision: Decision) -> Result<Decision, Stop> {
+        let note = match &decision.rule {
+            Some(rule) => format!("{rule}: {}", decision.reason),
+            None => decision.reason.clone(),
+        };
+        match decision.effect {
+            Effect::Allow => self.note(Gate::Rules, "pass", None, Some(note)),
+            Effect::Ask => self.note(Gate::Rules, "ask", None, Some(note)),
+            Effect::Deny => {
+                let error = CallError::new(Reason::RuleDenied, decision.reason);
+                return self.gate(Gate::Rules, Err(Stop::refused(error).note(note)));
+            }
+        }
+        Ok(decision)
+    }
+
+    fn note(&mut self, gate: Gate, verdict: &str, reason: Option<Reason>, note: Option<String>) {
+        if let Some(Observer(see)) = &self.observer {
+            see(gate.word());
+        }
+        self.gates.push(GateRecord {
+            gate: gate.word().to_owned(),
+            verdict: verdict.to_owned(),
+            reason: reason.map(|reason| reason.code().to_owned()),
+            note: note.filter(|note| !note.is_empty()),
+        });
+    }
+
+    /// From here on, what leaves goes through this.
+    pub(crate) fn masks_with(&mut self, masker: &Arc<Masker>) {
+        self.masker = Some(Arc::clone(masker));
+    }
+
+    /// Whether the operator wants arguments kept, or only their digest.
+    pub(crate) fn keeps_arguments(&mut self, config: &Config) {
+        self.keeps_arguments = config.audit.arguments == AuditArguments::Masked;
+    }
+
+    pub(crate) fn keeps(&mut self, arguments: &Arguments) {
+        let kept = || Value::Object(arguments.values().clone());
+        self.arguments = self.keeps_arguments.then(kept);
+    }
+
+    /// What the document declares; what is enforced is noted when it is known.
+    pub(crate) fn found(&mut self, sound: &Sound) {
+        self.facts = Some(facts(sound, &sound.judged.risk, &sound.judged.safety));
+    }
+
+    /// What is in force for this call.
+    pub(crate) fn enforces(
+        &mut self,
+        sound: &Sound,
+        policy: &EffectivePolicy,
+        risk: &Risk,
+        source: Source,
+    ) {
+        if *policy != sound.judged.policy {
+            let safety = safety::record(&sound.document, policy, source);
+            self.facts = Some(facts(sound, risk, &safety));
+        }
+    }
+
+    /// The safety record in force.
+    pub(crate) fn safety(&self) -> Value {
+        self.facts
+            .as_ref()
+            .map(|facts| facts.tool_safety.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn keeps_until_closed(&mut self, scratch: Scratch) {
+        self.scratch = Some(scratch);
+    }
+
+    pub(crate) fn runs_with(&mut self, powers: &Arc<Powers>) {
+        self.powers = Some(Arc::clone(powers));
+        self.run_started = Some(Instant::now());
+    }
+
+    /// The answer. Masked, whatever it is.
+    pub(crate) fn outcome(&mut self, walked: Result<Ran, Stop>) -> Masked<Outcome> {
+        self.run_us = self.run_started.map(micros).unwrap_or(0);
+        let (status, value, error, console) = match walked {
+            Ok(ran) => {
+                self.usage = ran.usage;
+                (ran.status, ran.value, ran.error, ran.console)
+            }
+            Err(stop) => (stop.status, None, Some(stop.error), Vec::new()),
+        };
+        let outcome = Outcome {
+            call_id: self.call_id.clone(),
+            status,
+            value,
+            error,
+            console,
+            elapsed_us: micros(self.started),
+        };
+        self.mask_outcome(outcome)
+    }
+
+    fn mask_outcome(&self, outcome: Outcome) -> Masked<Outcome> {
+        match &self.masker {
+            Some(masker) => masker.outcome(outcome),
+            // No document was found, so there are no secrets of its to mask.
+            None => Masker::none().outcome(outcome),
+        }
+    }
+
+    /// The closing record.
+    pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>) -> Closing {
+        let none = Masker::none();
+        let masker = self.masker.as_deref().unwrap_or(&none);
+        let masked = |value: Value| masker.value(value).into_inner();
+        let (events, events_dropped) = match &self.powers {
+            Some(powers) => powers.take_events(),
+            None => (Vec::new(), 0),
+        };
+        let arguments = self.arguments.take();
+        let outcome = outcome.get();
+        let mut gates = std::mem::take(&mut self.gates);
+        for gate in &mut gates {
+            gate.note = gate.note.take().map(|note| masker.text(&note).into_inner());
+        }
+        Closing {
+            at_ms: now_ms(),
+            status: outcome.status,
+            error: outcome.error.as_ref().map(|error| Failure {
+                code: error.reason.code().to_owned(),
+                message: error.message.clone(),
+            }),
+            tool: self.facts.take(),
+            gates,
+            arguments: arguments.map(masked),
+            result_digest: outcome
+                .value
+                .as_ref()
+                .and_then(|value| digest::of_value(value).ok()),
+            events: events.into_iter().map(masked).collect(),
+            events_dropped,
+            timing: Some(Timing {
+                total_us: micros(self.started),
+                run_us: self.run_us,
+                cpu_us: self.usage.map_or(0, |usage| usage.cpu_us),
+            }),
+        }
+    }
+
+    /// The answer when the attempt could not be written down. What came of it
+    /// does not leave.
+    pub(crate) fn unwritten(&self) -> Masked<Outcome> {
+        let ran = self.run_started.is_some();
+        let message = if ran {
+            "the call ran, but what came of it could not be written down and is withheld"
+        } else {
+            "the attempt could not be written down, so nothing ran"
+        };
+        self.mask_outcome(Outcome {
+            call_id: self.call_id.clone(),
+            status: if ran { Status::Failed } else { Status::Refused },
+            value: None,
+            error: Some(CallError {
+                retryable: !ran,
+                ..CallError::new(Reason::AuditUnavailable, message)
+            }),
+            console: Vec::new(),
+            elapsed_us: micros(self.started),
+        })
+    }
+}
+
+fn facts(sound: &Sound, risk: &Risk, safety: &Safety) -> ToolFacts {
+    ToolFacts {
+        tool_id: sound.judged.tool_id.clone(),
+        name: sound.document.name.clone(),
+        category: sound.document.category.clone(),
+        digest: sound.judged.digest.to_string(),
+        risk: risk.level.badge().to_owned(),
+        risk_reasons: risk
+            .signals
+            .iter()
+            .map(|signal| signal.words.clone())
+            .collect(),
+        tool_safety: serde_json::to_value(safety).unwrap_or_default(),
+    }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

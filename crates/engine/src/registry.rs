@@ -1,0 +1,471 @@
+//! Which tools there are, right now.
+//!
+//! Documents are files, settings are a file, passes and publications are in the
+//! store. A snapshot holds all of them as they were when it was taken; before
+//! every call the registry asks the system whether anything changed since, and
+//! takes a new one if so. A file that cannot be used is set aside with its
+//! findings and takes nothing else down.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::assessment::{self, Sound};
+use model::config::{Config, ConfigFault};
+use model::document::{self, Document, FileShape, Item};
+use model::environment::Environment;
+use model::exposure::{Exposed, Offered};
+use model::finding::{Code, Finding, any_error};
+use model::json::Lines;
+use model::lifecycle::{self, State};
+use model::nearest::nearest;
+use model::policy::Baseline;
+use model::safety::Source;
+use store::{StandingTable, Store, ToolFile, ToolFolder};
+
+use crate::catalog::Catalog;
+use crate::{Alarm, EngineError, causes};
+
+pub use store::settings::CONFIG_FILE;
+
+/// Which tools there are.
+#[derive(Debug)]
+pub struct Registry {
+    home: PathBuf,
+    folder: ToolFolder,
+    store: Store,
+    catalog: Arc<Catalog>,
+    alarm: Alarm,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    snapshot: Arc<Snapshot>,
+    standing_version: u64,
+    parsed: BTreeMap<String, Parsed>,
+}
+
+/// A file that was read before, so that it is parsed once.
+#[derive(Clone, Debug)]
+struct Parsed {
+    text: Arc<str>,
+    shape: FileShape,
+    items: Vec<Item>,
+}
+
+/// Everything a call depends on, at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The operator's settings.
+    pub config: Config,
+    /// Their text, for showing where a value comes from.
+    pub config_text: String,
+    /// What every tool stands on.
+    pub ground: Baseline,
+    tools: BTreeMap<String, Tool>,
+    /// Files that cannot be used, and why.
+    pub set_aside: Vec<SetAside>,
+    preset: Vec<String>,
+}
+
+/// One tool that can be used, published or not.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// The document and what holds for it.
+    pub sound: Arc<Sound>,
+    /// Where it comes from.
+    pub source: Source,
+    /// Its file in the tools folder, without the ending; bundled tools have none.
+    pub file: Option<String>,
+    /// What was seen in it that is no error.
+    pub findings: Vec<Finding>,
+    /// Where it stands but for its variables.
+    pub standing: Standing,
+}
+
+/// Where a tool stands, before anybody looks at variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not earned its Local Pass, or was edited since, or its author
+    /// marks it as a draft.
+    Draft,
+    /// Its last Local Pass failed, with this.
+    TestFailed(String),
+    /// It passed and was published.
+    Published,
+}
+
+/// A file that cannot be used.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    /// Its name in the tools folder.
+    pub file: String,
+    /// The tool it wants to be, if it says so.
+    pub name: Option<String>,
+    /// Why.
+    pub findings: Vec<Finding>,
+}
+
+impl Tool {
+    /// Why it cannot be called yet; nothing if it is published.
+    #[must_use]
+    pub fn not_published(&self) -> Option<String> {
+        match &self.standing {
+            Standing::Published => None,
+            Standing::Draft => Some("is a draft".to_owned()),
+            Standing::TestFailed(why) => Some(format!("failed its own test ({why})")),
+        }
+    }
+
+    /// Where it stands, and the variables it lacks.
+    #[must_use]
+    pub fn state(&self, environment: &Environment) -> (State, Vec<String>) {
+        let missing = lifecycle::missing(&self.sound.document, environment);
+        let state = match &self.standing {
+            Standing::Draft => State::Draft,
+            Standing::TestFailed(_) => State::TestFailed,
+            Standing::Published if missing.is_empty() => State::Active,
+            Standing::Published => State::MissingRequirements,
+        };
+        (state, missing)
+    }
+}
+
+impl Snapshot {
+    /// A tool by its name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name)
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
+    }
+
+    /// Why there is no tool of a name, for the operator.
+    #[must_use]
+    pub fn why_not(&self, name: &str) -> String {
+        let mut aside = self.set_aside.iter();
+        match aside.find(|aside| aside.name.as_deref() == Some(name)) {
+            Some(aside) => {
+                let first = aside.findings.iter().find(|finding| is_error(finding));
+                let why = first.map_or("it cannot be used", |finding| finding.message.as_str());
+                format!("`{}` is set aside: {why}", aside.file)
+            }
+            None => "no document has that name".to_owned(),
+        }
+    }
+
+    /// The tool that may have been meant.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        nearest(name, self.tools.keys().map(String::as_str))
+    }
+
+    /// Whether a tool is on offer, and why.
+    #[must_use]
+    pub fn exposed(&self, document: &Document, source: Source) -> Exposed {
+        let offered = Offered {
+            name: &document.name,
+            tags: &document.tags,
+            category: document.category.as_deref(),
+            bundled: source == Source::Builtin,
+            in_preset: source == Source::Builtin && self.preset.contains(&document.name),
+        };
+        self.config.exposure.of(&offered)
+    }
+}
+
+fn is_error(finding: &Finding) -> bool {
+    any_error(std::slice::from_ref(finding))
+}
+
+impl Registry {
+    /// Reads everything for the first time. Settings that cannot be understood
+    /// are an error here; later they leave the last good ones in force.
+    pub(crate) fn open(
+        home: &Path,
+        store: &Store,
+        catalog: Arc<Catalog>,
+        alarm: Alarm,
+    ) -> Result<Registry, EngineError> {
+        let folder = ToolFolder::open(home)?;
+        // Asked before reading: what changes while we read is read again.
+        let _ = folder.changed();
+        let standing_version = store.standing().version()?;
+        let (config, config_text) = read_config(home)?;
+        let mut parsed = BTreeMap::new();
+        let snapshot = take(&folder, store, &catalog, (config, config_text), &mut parsed)?;
+        let latest = Latest {
+            snapshot: Arc::new(snapshot),
+            standing_version,
+            parsed,
+        };
+        Ok(Registry {
+            home: home.to_owned(),
+            folder,
+            store: store.clone(),
+            catalog,
+            alarm,
+            latest: Mutex::new(latest),
+        })
+    }
+
+    /// What holds now. Whatever a person changed before this was asked is in it.
+    pub fn current(&self) -> Arc<Snapshot> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = self.store.standing().version();
+        let same = matches!(&version, Ok(version) if *version == latest.standing_version);
+        if !self.folder.changed() && same {
+            return Arc::clone(&latest.snapshot);
+        }
+        match self.again(&mut latest) {
+            Ok(snapshot) => {
+                latest.snapshot = Arc::new(snapshot);
+                // An unreadable version never equals; the next call tries again.
+                latest.standing_version = version.unwrap_or(u64::MAX);
+            }
+            Err(fault) => {
+                let why = causes(&fault);
+                self.alarm
+                    .raise(&format!("tools could not be read again: {why}"));
+                // Closed until they can be read: an old list may offer what was
+                // taken away.
+                latest.snapshot = Arc::new(Snapshot::empty());
+                latest.standing_version = u64::MAX;
+            }
+        }
+        Arc::clone(&latest.snapshot)
+    }
+
+    fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
+        let config = match read_config(&self.home) {
+            Ok(config) => config,
+            Err(fault) => {
+                let why = causes(&fault);
+                self.alarm.raise(&format!(
+                    "settings not changed, the last good ones stay: {why}"
+                ));
+                let old = &latest.snapshot;
+                (old.config.clone(), old.config_text.clone())
+            }
+        };
+        take(
+            &self.folder,
+            &self.store,
+            &self.catalog,
+            config,
+            &mut latest.parsed,
+        )
+    }
+
+    /// The folder the documents are in.
+    #[must_use]
+    pub fn folder(&self) -> &ToolFolder {
+        &self.folder
+    }
+}
+
+impl Snapshot {
+    fn empty() -> Snapshot {
+        Snapshot {
+            config: Config::closed(),
+            config_text: String::new(),
+            ground: Baseline::closed(),
+            tools: BTreeMap::new(),
+            set_aside: Vec::new(),
+            preset: Vec::new(),
+        }
+    }
+}
+
+/// The operator's settings and their text. No file means nothing set.
+pub(crate) fn read_config(home: &Path) -> Result<(Config, String), EngineError> {
+    let Some(text) = store::settings::read(home)? else {
+        return Ok((Config::closed(), String::new()));
+    };
+    match Config::parse(&text) {
+        Ok(config) => Ok((config, text)),
+        Err(faults) => Err(EngineError::Settings {
+            path: home.join(CONFIG_FILE),
+            faults: shown(&faults),
+        }),
+    }
+}
+
+/// All faults of a settings file, a line each.
+fn shown(faults: &[ConfigFault]) -> String {
+    let line = |fault: &ConfigFault| {
+        let place = match fault.line {
+            0 => String::new(),
+            line => format!("{line}:{}: ", fault.column),
+        };
+        let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
+        format!("{place}{}{}", fault.message, fix.unwrap_or_default())
+    };
+    faults.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn take(
+    folder: &ToolFolder,
+    store: &Store,
+    catalog: &Catalog,
+    (config, config_text): (Config, String),
+    parsed: &mut BTreeMap<String, Parsed>,
+) -> Result<Snapshot, EngineError> {
+    let ground = config
+        .ground()
+        .map_err(|conflict| EngineError::Ground(conflict.to_string()))?;
+    let preset = match &config.exposure.preset {
+        None => Vec::new(),
+        Some(name) => catalog.preset(name)?,
+    };
+    let mut snapshot = Snapshot {
+        config,
+        config_text,
+        ground,
+        tools: BTreeMap::new(),
+        set_aside: Vec::new(),
+        preset,
+    };
+    let standing = store.standing().all()?;
+    let mut fresh = BTreeMap::new();
+    let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
+    for file in folder.scan()? {
+        match read_file(&file, parsed, &snapshot.ground, &standing) {
+            Ok((read, tool)) => {
+                fresh.insert(file.file_name.clone(), read);
+                let name = tool.sound.document.name.clone();
+                claims.entry(name).or_default().push(tool);
+            }
+            Err((read, aside)) => {
+                if let Some(read) = read {
+                    fresh.insert(file.file_name.clone(), read);
+                }
+                snapshot.set_aside.push(aside);
+            }
+        }
+    }
+    *parsed = fresh;
+    for tool in catalog.tools(&snapshot.ground) {
+        snapshot
+            .tools
+            .insert(tool.sound.document.name.clone(), tool);
+    }
+    for (name, tools) in claims {
+        settle(&mut snapshot, &name, tools);
+    }
+    snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(snapshot)
+}
+
+/// One name, one tool: who claims it together with others, or takes a bundled
+/// name for something else, is set aside.
+fn settle(snapshot: &mut Snapshot, name: &str, mut tools: Vec<Tool>) {
+    let file = |tool: &Tool| format!("{}.json", tool.file.as_deref().unwrap_or(""));
+    if tools.len() > 1 {
+        let files: Vec<_> = tools.iter().map(file).collect();
+        let message = format!("the name `{name}` is claimed by {}", files.join(" and "));
+        let aside = |file: String| set_aside(&file, Some(name), &message);
+        snapshot.set_aside.extend(files.into_iter().map(aside));
+        // Neither is exposed; a bundled tool of that name stays what it is.
+        return;
+    }
+    let Some(tool) = tools.pop() else { return };
+    match snapshot.tools.get(name) {
+        None => {
+            snapshot.tools.insert(name.to_owned(), tool);
+        }
+        // A copy of the bundled tool is the bundled tool.
+        Some(bundled) if bundled.sound.judged.digest == tool.sound.judged.digest => {}
+        Some(_) => {
+            let message = format!("`{name}` is the name of a bundled tool; choose another");
+            let aside = set_aside(&file(&tool), Some(name), &message);
+            snapshot.set_aside.push(aside);
+        }
+    }
+}
+
+fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
+    SetAside {
+        file: file.to_owned(),
+        name: name.map(str::to_owned),
+        findings: vec![Finding::error(Code::SpecInvariant, "", message.to_owned())],
+    }
+}
+
+type Read = Result<(Parsed, Tool), (Option<Parsed>, SetAside)>;
+
+fn read_file(
+    file: &ToolFile,
+    known: &BTreeMap<String, Parsed>,
+    ground: &Baseline,
+    standing: &StandingTable,
+) -> Read {
+    let text = match &file.text {
+        Ok(text) => text,
+        Err(fault) => return Err((None, set_aside(&file.file_name, None, &fault.to_string()))),
+    };
+    let read = match known.get(&file.file_name) {
+        Some(known) if Arc::ptr_eq(&known.text, text) => known.clone(),
+        _ => {
+            let parsed = document::parse(text);
+            Parsed {
+                text: Arc::clone(text),
+                shape: parsed.shape,
+                items: parsed.items,
+            }
+        }
+    };
+    let (item, count) = (read.items.first().cloned(), read.items.len());
+    let (Some(item), true) = (item, count == 1 && read.shape != FileShape::Many) else {
+        let message = format!(
+            "the file holds a list of {count} documents; one file holds one, `ringfence import` takes lists apart"
+        );
+        let aside = set_aside(&file.file_name, None, &message);
+        return Err((Some(read), aside));
+    };
+    let lines = Lines::new(text);
+    // Variables are looked at when somebody asks, not when a file is read.
+    let assessed = assessment::assess(item, &lines, ground, &Environment::empty(), Source::User);
+    match assessed.sound {
+        Some(sound) => {
+            let tool = Tool {
+                standing: stands(&sound, standing),
+                sound: Arc::new(sound),
+                source: Source::User,
+                file: Some(file.file_name.trim_end_matches(".json").to_owned()),
+                findings: assessed.findings,
+            };
+            Ok((read, tool))
+        }
+        None => {
+            let aside = SetAside {
+                file: file.file_name.clone(),
+                name: assessed.name,
+                findings: assessed.findings,
+            };
+            Err((Some(read), aside))
+        }
+    }
+}
+
+/// Only the store says what was published. A document's own `draft: true` takes
+/// it back; its `draft: false` says nothing. A published tool stays published
+/// when a later test of it fails: what was proved of this digest was proved.
+fn stands(sound: &Sound, standing: &StandingTable) -> Standing {
+    let digest = sound.judged.digest.to_string();
+    let published = standing.published.get(&sound.document.name) == Some(&digest);
+    if published && sound.document.draft != Some(true) {
+        return Standing::Published;
+    }
+    match standing.passes.get(&digest).filter(|pass| !pass.ok) {
+        Some(pass) => {
+            let why = pass.error.as_ref().map(|error| error.message.clone());
+            Standing::TestFailed(why.unwrap_or_default())
+        }
+        None => Standing::Draft,
+    }
+}

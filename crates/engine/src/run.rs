@@ -1,0 +1,178 @@
+//! One run in the sandbox: from a granted call to what came of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::assessment::Sound;
+use model::audit::Status;
+use model::grant::Grant;
+use model::mask::Masker;
+use model::outcome::{CallError, ConsoleLine};
+use model::params::Arguments;
+use model::policy::EffectivePolicy;
+use model::reason::Reason;
+use model::{Environment, placeholder};
+use sandbox::job::{Ended, Job, Limits, Thrown, Usage};
+use sandbox::pool::{Run, RunError};
+use serde_json::{Map, Value};
+
+use crate::Moment;
+use crate::powers::{PowerSettings, Powers, PowersError};
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) status: Status,
+    pub(crate) value: Option<Value>,
+    pub(crate) error: Option<CallError>,
+    pub(crate) console: Vec<ConsoleLine>,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// The values of a document's static variables, and the secrets among them.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    values: Vec<(String, String)>,
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Variables {
+    /// Fills a document's templates. A template that lacks a variable stays
+    /// unfilled: the requirements gate stops such a call before it runs.
+    pub(crate) fn resolve(sound: &Sound, environment: &Environment) -> Variables {
+        let mut variables = Variables::default();
+        for variable in &sound.document.static_variables {
+            if let Ok(resolved) = placeholder::resolve(&variable.template, environment) {
+                variables
+                    .values
+                    .push((variable.name.clone(), resolved.text));
+                variables.secrets.extend(resolved.secrets);
+            }
+        }
+        variables
+    }
+}
+
+/// The job of a call and the powers it runs with.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) job: Job,
+    pub(crate) powers: Arc<Powers>,
+}
+
+/// Makes a call ready to run.
+pub(crate) fn prepare(
+    sound: &Sound,
+    policy: &EffectivePolicy,
+    arguments: Arguments,
+    variables: Variables,
+    settings: &PowerSettings,
+    masker: Arc<Masker>,
+    moment: Moment,
+) -> Result<Prepared, PowersError> {
+    let document = &sound.document;
+    let names = document.params.iter().map(|param| &param.name);
+    let variable_names = document.static_variables.iter().map(|known| &known.name);
+    let declared = names.chain(variable_names).cloned().collect();
+    let limits = Limits::for_policy(policy);
+    let deadline = Instant::now() + Duration::from_millis(u64::from(limits.wall_ms_max));
+    let grant = Grant::from_policy(policy);
+    let powers = Powers::from_grant(&grant, settings, masker, deadline)?;
+    let job = Job {
+        body: document.code.clone(),
+        globals: Value::Object(globals(arguments, variables)).to_string(),
+        declared,
+        powers: powers.faces(),
+        limits,
+        seed: moment.seed,
+        now_ms: moment.now_ms,
+    };
+    let powers = Arc::new(powers);
+    Ok(Prepared { job, powers })
+}
+
+/// Params and static variables as the script sees them; a static variable wins.
+fn globals(arguments: Arguments, variables: Variables) -> Map<String, Value> {
+    let mut globals = arguments.into_values();
+    for (name, text) in variables.values {
+        globals.insert(name, Value::String(text));
+    }
+    globals
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Ran {
+    /// What a run came to.
+    pub(crate) fn from_run(run: Result<Run, RunError>) -> Ran {
+        match run {
+            Ok(run) => {
+                let line = |line: sandbox::job::ConsoleLine| ConsoleLine {
+                    level: line.level.word(),
+                    text: line.text,
+                };
+                let console = run.console.into_iter().map(line).collect();
+                let (status, value, error) = ended(run.report.ended);
+                Ran {
+                    status,
+                    value,
+                    error,
+                    console,
+                    usage: Some(run.report.usage),
+                }
+            }
+            Err(error) => Ran {
+                status: Status::Failed,
+                value: None,
+                error: Some(CallError {
+                    retryable: error.retryable(),
+                    ..CallError::new(error.reason(), error.to_string())
+                }),
+                console: Vec::new(),
+                usage: None,
+            },
+        }
+    }
+}
+
+fn ended(ended: Ended) -> (Status, Option<Value>, Option<CallError>) {
+    let failed = |error| (Status::Failed, None, Some(error));
+    let broken = |message: &str| failed(CallError::new(Reason::SandboxBroken, message));
+    match ended {
+        Ended::Value(json) => match serde_json::from_str(&json) {
+            Ok(value) => (Status::Done, Some(value), None),
+            Err(_) => broken("the result is not JSON"),
+        },
+        Ended::Undefined => (Status::Done, None, None),
+        Ended::Threw(thrown) => failed(threw(thrown)),
+        Ended::Breached(breach) => failed(CallError::new(breach.reason(), breach.to_string())),
+        Ended::Cancelled => {
+            let error = CallError::new(Reason::CallCancelled, "the call was cancelled");
+            (Status::Cancelled, None, Some(error))
+        }
+        Ended::Broken(_) => broken("the sandbox broke"),
+    }
+}
+
+fn threw(thrown: Thrown) -> CallError {
+    let Thrown {
+        name,
+        message,
+        line,
+        column,
+        ..
+    } = thrown;
+    let message = if message.is_empty() {
+        name
+    } else {
+        format!("{name}: {message}")
+    };
+    CallError {
+        place: (line > 0).then_some((line, column)),
+        ..CallError::new(Reason::ToolThrew, message)
+    }
+}

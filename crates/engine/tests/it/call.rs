@@ -1,0 +1,230 @@
+//! One call: what comes back, what is written down, and how it is stopped.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::call::CallRequest;
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use serde_json::json;
+use store::Filter;
+
+use crate::world::{Home, World, document, error};
+
+#[tokio::test]
+async fn results_keep_their_shape() {
+    let world = World::new();
+    let code = "console.log('hi', who); console.warn('w'); return { who, n: [1, 2.5, null] }";
+    let params = json!({"params": [{"name": "who", "type": "STRING", "required": true, "testValue": "t"}], "category": "TEXT"});
+    world.published(&document("shape", code, params)).await;
+    let outcome = world.call("shape", json!({"who": "Ada"})).await;
+    assert_eq!(outcome.status, Status::Done);
+    assert_eq!(
+        outcome.value,
+        Some(json!({"who": "Ada", "n": [1, 2.5, null]}))
+    );
+    assert_eq!(outcome.text(), r#"{"who":"Ada","n":[1,2.5,null]}"#);
+    let lines: Vec<_> = outcome
+        .console
+        .iter()
+        .map(|line| (line.level, line.text.as_str()))
+        .collect();
+    assert_eq!(lines, [("log", "hi Ada"), ("warn", "w")]);
+    assert!(outcome.elapsed_us > 0);
+    let entry = world.entry(&outcome);
+    assert_eq!(entry.opening.caller, "ann");
+    assert_eq!(entry.opening.tool, "shape");
+    let closing = entry.closing.unwrap();
+    assert_eq!(closing.status, Status::Done);
+    assert_eq!(closing.arguments, Some(json!({"who": "Ada"})));
+    let facts = closing.tool.unwrap();
+    assert_eq!((facts.name.as_str(), facts.risk.as_str()), ("shape", "L0"));
+    assert_eq!(facts.category.as_deref(), Some("TEXT"));
+    let safety = &world.engine.tool("shape").unwrap().sound.judged.safety;
+    assert_eq!(facts.tool_safety, serde_json::to_value(safety).unwrap());
+    let timing = closing.timing.unwrap();
+    assert!(timing.total_us >= timing.run_us && timing.run_us >= timing.cpu_us);
+    let digest = model::digest::of_value(outcome.value.as_ref().unwrap()).unwrap();
+    assert_eq!(closing.result_digest, Some(digest));
+}
+
+#[tokio::test]
+async fn undefined_and_errors() {
+    let world = World::new();
+    world
+        .published(&document("nothing", "let a = 1", json!({})))
+        .await;
+    let outcome = world.call("nothing", json!({})).await;
+    assert_eq!(
+        (outcome.status, outcome.text().as_str()),
+        (Status::Done, "undefined")
+    );
+    world.published(&document("throws", "if (typeof fail !== 'undefined' && fail) throw new TypeError('no')", json!({"params": [{"name": "fail", "type": "BOOLEAN", "required": false, "testValue": "false"}]}))).await;
+    let outcome = world.call("throws", json!({"fail": true})).await;
+    assert_eq!(outcome.status, Status::Failed);
+    assert_eq!(error(&outcome), ("tool.threw", "TypeError: no"));
+    let closing = world.entry(&outcome).closing.unwrap();
+    assert_eq!(closing.error.unwrap().code, "tool.threw");
+}
+
+/// A secret is masked in the result, the console, the error, and every part of
+/// the record; it is never in the arguments' place.
+#[tokio::test]
+async fn secrets_do_not_leave() {
+    let home = Home::new();
+    home.file("secrets.env", "API_KEY=sk-very-secret-value\n");
+    set_private(&home);
+    let world = World::with(home, |_| ());
+    let code = "console.log(key); if (mode === 'throw') throw new Error(key + mode); return { key, text: mode }";
+    let more = json!({
+        "params": [{"name": "mode", "type": "STRING", "required": true, "testValue": "t"}],
+        "staticVariables": [{"key": "${API_KEY}"}],
+    });
+    world.published(&document("leaky", code, more)).await;
+    for mode in ["return", "throw", "sk-very-secret-value"] {
+        let outcome = world.call("leaky", json!({"mode": mode})).await;
+        let entry = serde_json::to_string(&world.entry(&outcome)).unwrap();
+        let shown = outcome.to_json().to_string();
+        assert!(!shown.contains("very-secret"), "{shown}");
+        assert!(!entry.contains("very-secret"), "{entry}");
+        assert!(shown.contains("***"), "{shown}");
+    }
+}
+
+fn set_private(home: &Home) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let permissions = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(home.path.join("secrets.env"), permissions).unwrap();
+}
+
+#[tokio::test]
+async fn digests_instead_of_arguments() {
+    let world = World::new();
+    world.published(&document("hello", "return 1", json!({"params": [{"name": "a", "type": "STRING", "required": false, "testValue": "t"}]}))).await;
+    world
+        .home
+        .file("ringfence.toml", "[audit]\narguments = \"digest\"\n");
+    let arguments = json!({"a": "private"});
+    let outcome = world.call("hello", arguments.clone()).await;
+    let entry = world.entry(&outcome);
+    assert_eq!(
+        entry.opening.arguments_digest,
+        model::digest::of_value(&arguments).unwrap()
+    );
+    assert_eq!(entry.closing.unwrap().arguments, None);
+}
+
+#[tokio::test]
+async fn cancelling_stops_the_sandbox() {
+    let world = Arc::new(World::new());
+    world.published(&document("spin", "if (!forever) return 1; while (true) {}", json!({
+        "params": [{"name": "forever", "type": "BOOLEAN", "required": true, "testValue": "false"}],
+    }))).await;
+    let request = CallRequest::new(
+        Caller::named("ann"),
+        Origin::Mcp,
+        "spin",
+        json!({"forever": true}),
+    );
+    let cancel = request.cancel.clone();
+    let started = Instant::now();
+    let running = world.made(request);
+    let stop = async {
+        while world.engine.pool().await.unwrap().status().live_count == 0 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(running, stop);
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert_eq!(error(&outcome).0, "call.cancelled");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    assert_eq!(
+        world.entry(&outcome).closing.unwrap().status,
+        Status::Cancelled
+    );
+    // The worker is free again, or replaced.
+    assert_eq!(
+        world.call("spin", json!({"forever": false})).await.status,
+        Status::Done
+    );
+}
+
+#[tokio::test]
+async fn a_deadline_of_the_call_holds() {
+    let world = World::new();
+    world.published(&document("spin", "if (!forever) return 1; while (true) {}", json!({
+        "params": [{"name": "forever", "type": "BOOLEAN", "required": true, "testValue": "false"}],
+    }))).await;
+    let mut request = CallRequest::new(
+        Caller::named("ann"),
+        Origin::Mcp,
+        "spin",
+        json!({"forever": true}),
+    );
+    request.deadline = Some(Duration::from_millis(50));
+    let outcome = world.made(request).await;
+    assert_eq!(
+        (outcome.status, error(&outcome).0),
+        (Status::Failed, "call.deadline")
+    );
+}
+
+/// A call whose future is dropped, as when a client goes away, is closed as
+/// cancelled.
+#[tokio::test]
+async fn a_dropped_call_is_closed() {
+    let world = World::new();
+    world.published(&document("spin", "if (!forever) return 1; while (true) {}", json!({
+        "params": [{"name": "forever", "type": "BOOLEAN", "required": true, "testValue": "false"}],
+    }))).await;
+    let request = CallRequest::new(
+        Caller::named("gone"),
+        Origin::Mcp,
+        "spin",
+        json!({"forever": true}),
+    );
+    let dropped = tokio::time::timeout(Duration::from_millis(100), world.made(request)).await;
+    assert!(dropped.is_err());
+    let filter = Filter {
+        caller: Some("gone".to_owned()),
+        ..Filter::default()
+    };
+    let closed = loop {
+        let entries = world.engine.store().audit().list(&filter).unwrap();
+        match entries[0].closing.clone() {
+            Some(closing) => break closing,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(closed.status, Status::Cancelled);
+}
+
+#[tokio::test]
+async fn many_calls_at_once_each_leave_one_entry() {
+    let world = World::with(Home::new(), |settings| settings.single = false);
+    world
+        .published(&document(
+            "id",
+            "return n",
+            json!({
+                "params": [{"name": "n", "type": "INTEGER", "required": true, "testValue": "1"}],
+            }),
+        ))
+        .await;
+    let calls = (0..64).map(|n| world.call("id", json!({"n": n})));
+    let outcomes = futures_util::future::join_all(calls).await;
+    for (n, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.value, Some(json!(n)));
+    }
+    let filter = Filter {
+        caller: Some("ann".to_owned()),
+        limit: Some(500),
+        ..Filter::default()
+    };
+    assert_eq!(
+        world.engine.store().audit().list(&filter).unwrap().len(),
+        64
+    );
+    world.assert_whole();
+}

@@ -1,0 +1,254 @@
+//! Every gate is consulted, from every door, and its refusal is written down.
+
+use engine::Gate;
+use engine::approve::Answer;
+use engine::call::{CallRequest, Purpose, Target};
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use serde_json::json;
+
+use crate::world::{Home, Says, World, document, error};
+
+/// The gates a call passes that runs to its end, asked for and with files.
+const ALL: [&str; 11] = [
+    "registry pass",
+    "access pass",
+    "secrets pass",
+    "masking pass",
+    "requirements pass",
+    "arguments pass",
+    "policy pass",
+    "rules ask",
+    "approval pass",
+    "audit pass",
+    "powers pass",
+];
+
+fn writer() -> serde_json::Value {
+    document(
+        "writer",
+        "return text",
+        json!({
+            "params": [{"name": "text", "type": "STRING", "required": true, "testValue": "t"}],
+            "sandboxOverrides": {"fileWrite": true},
+            "humanInTheLoop": {"mode": "REQUIRED"},
+        }),
+    )
+}
+
+#[tokio::test]
+async fn every_door_walks_every_gate() {
+    let approver = Says::new(Answer::Approved);
+    let world = World::with(Home::new(), |settings| {
+        settings.approver = Some(approver.clone());
+    });
+    world.published(&writer()).await;
+    for origin in Origin::ALL {
+        let caller = Caller::named("ann");
+        let request = CallRequest::new(caller, origin, "writer", json!({"text": "x"}));
+        let outcome = world.made(request).await;
+        assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+        assert_eq!(world.gates(&outcome), ALL, "{origin:?}");
+        assert_eq!(world.entry(&outcome).opening.origin, origin);
+    }
+    assert_eq!(ALL.len(), Gate::ALL.len());
+    let asked = approver.asked.lock().unwrap();
+    assert_eq!(asked.len(), Origin::ALL.len());
+    // The same question is bound to the same thing, whatever the door.
+    assert!(asked.iter().all(|one| one.binding == asked[0].binding));
+    drop(asked);
+    world.assert_whole();
+}
+
+#[tokio::test]
+async fn a_deny_list_with_a_star_denies_everywhere() {
+    let world = World::new();
+    world
+        .published(&document("hello", "return 1", json!({})))
+        .await;
+    world
+        .home
+        .file("ringfence.toml", "[access]\ndeny = [\"*\"]\n");
+    for origin in Origin::ALL {
+        for caller in [Caller::named("ann"), Caller::owner()] {
+            let is_owner = caller == Caller::owner();
+            let request = CallRequest::new(caller, origin, "hello", json!({}));
+            let outcome = world.made(request).await;
+            let expected = if is_owner {
+                ("access.denied", "`hello` is denied to everyone by `*`")
+            } else {
+                ("tool.unknown", "there is no tool `hello`")
+            };
+            assert_eq!(error(&outcome), expected, "{origin:?}");
+            assert_eq!(outcome.status, Status::Refused);
+            let gates = world.gates(&outcome);
+            assert_eq!(gates, ["registry pass", "access stop"], "{origin:?}");
+        }
+    }
+    // A document as it stands, and its own Local Pass, are calls as well.
+    let sound = world.engine.tool("hello").unwrap().sound;
+    let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+    assert_eq!(passed.error.unwrap().code, "access.denied");
+}
+
+/// For each gate a call that it alone stops, with what the caller is told and
+/// what the operator reads.
+#[tokio::test]
+async fn each_gate_can_say_no() {
+    let home = Home::new();
+    home.file("secrets.env", "KEY=value-of-key\n");
+    let world = World::with(home, |_| ());
+    set_mode(&world, 0o600);
+    let variables = json!({"staticVariables": [{"key": "${KEY}"}]});
+    let needs = json!({"staticVariables": [{"key": "${ABSENT}"}], "draft": false});
+    world
+        .published(&document("keyed", "return 1", variables))
+        .await;
+    world
+        .home
+        .tool("draft", &document("draft", "return 1", json!({})));
+    world
+        .home
+        .tool("needy", &document("needy", "return 1", needs));
+    world.published(&writer_of_outside()).await;
+
+    stops(&world, "nothing", json!({}), "registry", "tool.unknown").await;
+    stops(&world, "draft", json!({}), "registry", "tool.draft").await;
+    stops(
+        &world,
+        "keyed",
+        json!({"x": 1}),
+        "arguments",
+        "argument.unknown",
+    )
+    .await;
+    stops(
+        &world,
+        "outside",
+        json!({}),
+        "approval",
+        "approval.unavailable",
+    )
+    .await;
+
+    world.home.file(
+        "ringfence.toml",
+        "[exposure.exclude]\nnames = [\"keyed\"]\n",
+    );
+    stops(&world, "keyed", json!({}), "access", "tool.not_exposed").await;
+    world.home.file(
+        "ringfence.toml",
+        "[baseline]
+file_read = true
+fs_base_path = \"/dev/null/no/folder\"
+",
+    );
+    stops(&world, "keyed", json!({}), "powers", "power.unavailable").await;
+    world.home.file("ringfence.toml", "");
+
+    set_mode(&world, 0o644);
+    stops(&world, "keyed", json!({}), "secrets", "secrets.unavailable").await;
+    set_mode(&world, 0o600);
+    world.home.file("secrets.env", "OTHER=1\n");
+    stops(
+        &world,
+        "keyed",
+        json!({}),
+        "requirements",
+        "requirement.missing",
+    )
+    .await;
+    // Set again without a restart, it works.
+    world.home.file("secrets.env", "KEY=value-of-key\n");
+    assert_eq!(
+        world.own_call("keyed", json!({})).await.status,
+        Status::Done
+    );
+    world.assert_whole();
+}
+
+fn writer_of_outside() -> serde_json::Value {
+    document(
+        "outside",
+        "return 1",
+        json!({"humanInTheLoop": {"mode": "REQUIRED"}}),
+    )
+}
+
+fn set_mode(world: &World, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = world.home.path.join("secrets.env");
+    let permissions = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, permissions).unwrap();
+}
+
+/// The owner is told the reason; to anybody else a tool that is not for them is
+/// unknown, in the same words as one that does not exist.
+#[track_caller]
+fn stops<'a>(
+    world: &'a World,
+    tool: &'a str,
+    arguments: serde_json::Value,
+    gate: &'a str,
+    code: &'a str,
+) -> impl Future<Output = ()> + 'a {
+    let place = std::panic::Location::caller();
+    async move {
+        let owned = world.own_call(tool, arguments.clone()).await;
+        assert_eq!(owned.status, Status::Refused, "{place}");
+        assert_eq!(error(&owned).0, code, "{place}");
+        let last = world.gates(&owned).pop().unwrap();
+        assert_eq!(last, format!("{gate} stop"), "{place}");
+        let other = world.call(tool, arguments).await;
+        let hidden = matches!(
+            code,
+            "tool.draft" | "tool.not_exposed" | "requirement.missing" | "access.denied"
+        );
+        let unknown = format!("there is no tool `{tool}`");
+        if hidden || code == "tool.unknown" {
+            let expected = ("tool.unknown", unknown.as_str());
+            assert_eq!(error(&other), expected, "{place}");
+        } else {
+            assert_eq!(error(&other).0, code, "{place}");
+        }
+        // The operator reads the true reason either way.
+        let closing = world.entry(&other).closing.unwrap();
+        let reason = closing.gates.last().unwrap().reason.clone();
+        assert_eq!(reason.as_deref(), Some(code), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_owner_brings_documents() {
+    let world = World::new();
+    world
+        .published(&document("hello", "return 1", json!({})))
+        .await;
+    let sound = world.engine.tool("hello").unwrap().sound;
+    for (caller, expected) in [
+        (Caller::owner(), Status::Done),
+        (Caller::named("ann"), Status::Refused),
+    ] {
+        let mut request = CallRequest::new(caller, Origin::Mcp, "", json!({}));
+        request.target = Target::Document(sound.clone());
+        assert_eq!(world.made(request).await.status, expected);
+    }
+}
+
+/// The Local Pass asks nobody; the same call for use does.
+#[tokio::test]
+async fn only_the_local_pass_asks_nobody() {
+    let approver = Says::new(Answer::Declined);
+    let world = World::with(Home::new(), |settings| {
+        settings.approver = Some(approver.clone());
+    });
+    world.published(&writer()).await;
+    assert!(approver.asked.lock().unwrap().is_empty());
+    let outcome = world.own_call("writer", json!({"text": "x"})).await;
+    assert_eq!(error(&outcome).0, "approval.declined");
+    let mut request =
+        CallRequest::new(Caller::owner(), Origin::Cli, "writer", json!({"text": "x"}));
+    request.purpose = Purpose::LocalPass;
+    assert_eq!(world.made(request).await.status, Status::Done);
+    assert_eq!(approver.asked.lock().unwrap().len(), 1);
+}

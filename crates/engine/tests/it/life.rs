@@ -1,0 +1,326 @@
+//! The life of a tool: draft, proven, published, edited, taken back, deleted.
+
+use model::audit::Status;
+use model::caller::Origin;
+use model::lifecycle::State;
+use serde_json::{Value, json};
+
+use crate::world::{Home, World, document, error};
+
+fn state(world: &World, name: &str) -> State {
+    let environment = world.engine.environment().unwrap();
+    world.engine.tool(name).unwrap().state(&environment).0
+}
+
+fn text(world: &World, file: &str) -> Value {
+    let text = std::fs::read_to_string(world.home.path.join("tools").join(file)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn new_passes_its_own_test_and_can_be_called() {
+    let world = World::new();
+    let path = world.engine.create("hello").unwrap();
+    assert!(path.ends_with("tools/hello.json"));
+    assert_eq!(state(&world, "hello"), State::Draft);
+    assert_eq!(
+        error(&world.own_call("hello", json!({"who": "x"})).await).0,
+        "tool.draft"
+    );
+    assert!(world.engine.publish("hello", Origin::Cli).await.unwrap().ok);
+    assert_eq!(state(&world, "hello"), State::Active);
+    assert_eq!(text(&world, "hello.json")["draft"], json!(false));
+    let outcome = world.call("hello", json!({"who": "Bo"})).await;
+    assert_eq!(
+        outcome.value,
+        Some(json!({"greeting": "Hello, Bo!", "length": 10}))
+    );
+    let again = world.engine.create("hello").unwrap_err();
+    assert!(again.to_string().contains("already"), "{again}");
+}
+
+/// Whoever edits the file makes it a draft again, from the next call on; setting
+/// the old text back makes it what it was.
+#[tokio::test]
+async fn an_edit_raises_the_draft_flag() {
+    let world = World::new();
+    let one = document("tool", "return 1", json!({}));
+    world.published(&one).await;
+    let published = text(&world, "tool.json");
+    world.home.tool(
+        "tool",
+        &document("tool", "return 2", json!({"draft": false})),
+    );
+    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(
+        error(&world.call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    world.home.tool("tool", &published);
+    assert_eq!(world.call("tool", json!({})).await.value, Some(json!(1)));
+    // Its own word makes it a draft even so.
+    let mut marked = published.clone();
+    marked["draft"] = json!(true);
+    world.home.tool("tool", &marked);
+    assert_eq!(state(&world, "tool"), State::Draft);
+}
+
+#[tokio::test]
+async fn a_document_that_says_it_is_published_is_not() {
+    let world = World::new();
+    world
+        .home
+        .tool("sly", &document("sly", "return 1", json!({"draft": false})));
+    assert_eq!(state(&world, "sly"), State::Draft);
+    assert_eq!(error(&world.call("sly", json!({})).await).0, "tool.unknown");
+}
+
+#[tokio::test]
+async fn a_failed_test_keeps_it_a_draft() {
+    let world = World::new();
+    world.home.tool(
+        "bad",
+        &document("bad", "throw new Error('broken')", json!({})),
+    );
+    let passed = world.engine.publish("bad", Origin::Cli).await.unwrap();
+    assert!(!passed.ok);
+    assert_eq!(passed.error.unwrap().message, "Error: broken");
+    assert_eq!(state(&world, "bad"), State::TestFailed);
+    // Without a test value there is nothing to run it with.
+    world.home.tool(
+        "blind",
+        &document(
+            "blind",
+            "return 1",
+            json!({
+                "params": [{"name": "a", "type": "INTEGER", "required": true}],
+            }),
+        ),
+    );
+    let fault = world.engine.tool("blind").unwrap_err().to_string();
+    assert!(fault.contains("`a` has no `testValue`"), "{fault}");
+    // Mended, it passes.
+    world
+        .home
+        .tool("bad", &document("bad", "return 'fine'", json!({})));
+    assert!(world.engine.publish("bad", Origin::Cli).await.unwrap().ok);
+    assert_eq!(state(&world, "bad"), State::Active);
+}
+
+/// A missing variable says nothing about the tool; it is only not there yet.
+#[tokio::test]
+async fn missing_requirements_are_no_failure() {
+    let world = World::new();
+    world.home.tool(
+        "keyed",
+        &document(
+            "keyed",
+            "return key.length",
+            json!({"staticVariables": [{"key": "${KEY}"}]}),
+        ),
+    );
+    let passed = world.engine.publish("keyed", Origin::Cli).await.unwrap();
+    assert_eq!(passed.error.unwrap().code, "requirement.missing");
+    assert_eq!(state(&world, "keyed"), State::Draft);
+    world.home.file("secrets.env", "KEY=12345678\n");
+    set_private(&world.home);
+    assert!(world.engine.publish("keyed", Origin::Cli).await.unwrap().ok);
+    assert_eq!(state(&world, "keyed"), State::Active);
+    world.home.file("secrets.env", "");
+    let environment = world.engine.environment().unwrap();
+    let (state, missing) = world.engine.tool("keyed").unwrap().state(&environment);
+    assert_eq!(
+        (state, missing),
+        (State::MissingRequirements, vec!["KEY".to_owned()])
+    );
+}
+
+fn set_private(home: &Home) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let permissions = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(home.path.join("secrets.env"), permissions).unwrap();
+}
+
+#[tokio::test]
+async fn unpublish_and_delete() {
+    let world = World::new();
+    world
+        .published(&document("tool", "return 1", json!({})))
+        .await;
+    assert!(world.engine.unpublish("tool").unwrap());
+    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(text(&world, "tool.json")["draft"], json!(true));
+    assert!(!world.engine.unpublish("tool").unwrap());
+    assert!(world.engine.publish("tool", Origin::Cli).await.unwrap().ok);
+    let trash = world.engine.delete("tool").unwrap();
+    assert!(trash.exists() && trash.starts_with(world.home.path.join("trash")));
+    assert_eq!(
+        error(&world.own_call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    // The same text, put back by hand, is a draft: it was taken back.
+    std::fs::copy(trash, world.home.path.join("tools/tool.json")).unwrap();
+    assert_eq!(state(&world, "tool"), State::Draft);
+}
+
+#[tokio::test]
+async fn import_is_always_a_draft_and_judged_anew() {
+    let world = World::new();
+    let lying = document(
+        "sly",
+        "return 1",
+        json!({
+            "draft": false,
+            "sandboxOverrides": {"networkMode": "open"},
+            "toolSafety": {"version": "1.0", "capabilities": {"network": {"mode": "blocked", "hosts": []}, "fileRead": false, "fileWrite": false}},
+            "x-vendor": {"kept": true},
+        }),
+    );
+    let broken = json!({"name": "broken", "code": 5});
+    let both = Value::Array(vec![lying.clone(), broken, lying.clone()]).to_string();
+    let imported = world.engine.import(&both, false).unwrap();
+    let seen: Vec<_> = imported
+        .iter()
+        .map(|one| (one.name.as_deref(), one.ok))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Some("sly"), true),
+            (Some("broken"), false),
+            (Some("sly"), false)
+        ]
+    );
+    let saved = text(&world, "sly.json");
+    assert_eq!(saved["draft"], json!(true));
+    assert_eq!(
+        saved["toolSafety"]["capabilities"]["network"]["mode"],
+        json!("open")
+    );
+    assert_eq!(saved["x-vendor"], json!({"kept": true}));
+    assert_eq!(state(&world, "sly"), State::Draft);
+    let again = world.engine.import(&lying.to_string(), false).unwrap();
+    assert!(again[0].why.as_deref().unwrap().contains("already"));
+    assert!(world.engine.import(&lying.to_string(), true).unwrap()[0].ok);
+    let exported = world.engine.export(&["sly".to_owned()]).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&exported).unwrap()["name"],
+        json!("sly")
+    );
+}
+
+/// A broken file, and two files with one name, take nothing else down.
+#[tokio::test]
+async fn broken_files_are_set_aside() {
+    let world = World::new();
+    world
+        .published(&document("good", "return 1", json!({})))
+        .await;
+    world.home.file("tools/broken.json", "{ not json");
+    world.home.file("tools/binary.json", "\u{0}\u{1}");
+    world.home.file("tools/list.json", "[]");
+    world
+        .home
+        .tool("a", &document("twin", "return 1", json!({})));
+    world
+        .home
+        .tool("b", &document("twin", "return 2", json!({})));
+    let now = world.engine.registry().current();
+    let aside: Vec<_> = now
+        .set_aside
+        .iter()
+        .map(|aside| aside.file.as_str())
+        .collect();
+    assert_eq!(
+        aside,
+        [
+            "a.json",
+            "b.json",
+            "binary.json",
+            "broken.json",
+            "list.json"
+        ]
+    );
+    let twin = &now.set_aside[0].findings[0].message;
+    assert_eq!(twin, "the name `twin` is claimed by a.json and b.json");
+    assert!(now.tool("twin").is_none());
+    assert_eq!(world.call("good", json!({})).await.status, Status::Done);
+    let fault = world.engine.tool("twin").unwrap_err().to_string();
+    assert!(fault.contains("claimed by a.json and b.json"), "{fault}");
+    // One of them goes, the other is there.
+    std::fs::remove_file(world.home.path.join("tools/b.json")).unwrap();
+    assert_eq!(state(&world, "twin"), State::Draft);
+}
+
+/// Settings in force at the next call; broken ones leave the last good in force
+/// and say so.
+#[tokio::test]
+async fn settings_are_read_again() {
+    let world = World::new();
+    world
+        .published(&document("tool", "return 1", json!({})))
+        .await;
+    world
+        .home
+        .file("ringfence.toml", "[exposure]\nauto = false\n");
+    assert_eq!(
+        error(&world.own_call("tool", json!({})).await).0,
+        "tool.not_exposed"
+    );
+    world
+        .home
+        .file("ringfence.toml", "[exposure]\naut = true\n");
+    assert_eq!(
+        error(&world.own_call("tool", json!({})).await).0,
+        "tool.not_exposed"
+    );
+    let alarms = world.alarms.lock().unwrap().join("\n");
+    assert!(
+        alarms.contains("the last good ones stay") && alarms.contains("did you mean `auto`?"),
+        "{alarms}"
+    );
+    world
+        .home
+        .file("ringfence.toml", "[exposure.include]\nnames = [\"tool\"]\n");
+    assert_eq!(world.own_call("tool", json!({})).await.status, Status::Done);
+}
+
+/// The Local Pass has a workspace of its own: it can be repeated, and nothing of
+/// it stays.
+#[tokio::test]
+async fn the_local_pass_touches_nobodys_files() {
+    let world = World::new();
+    let code =
+        "const had = safety.fs.exists('a.txt'); safety.fs.writeText('a.txt', 'x'); return had";
+    world.home.tool(
+        "files",
+        &document(
+            "files",
+            code,
+            json!({"sandboxOverrides": {"fileRead": true, "fileWrite": true}}),
+        ),
+    );
+    let sound = world.engine.tool("files").unwrap().sound;
+    for _ in 0..2 {
+        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        let outcome = passed.outcome.unwrap().into_inner();
+        assert_eq!(outcome.value, Some(json!(false)), "{outcome:?}");
+        let closing = world.entry(&outcome).closing.unwrap();
+        assert!(!closing.events.is_empty());
+    }
+    assert!(!world.home.path.join("workspace/a.txt").exists());
+    let left = std::fs::read_dir(world.home.path.join("scratch"))
+        .unwrap()
+        .count();
+    assert_eq!(left, 0);
+    assert!(world.engine.publish("files", Origin::Cli).await.unwrap().ok);
+    assert_eq!(
+        world.own_call("files", json!({})).await.value,
+        Some(json!(false))
+    );
+    assert_eq!(
+        world.own_call("files", json!({})).await.value,
+        Some(json!(true))
+    );
+    assert!(world.home.path.join("workspace/a.txt").exists());
+}

@@ -1,0 +1,188 @@
+//! A home folder of its own for every test, and an engine on it.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use engine::approve::{Answer, Approver, Question};
+use engine::call::CallRequest;
+use engine::{Alarm, Engine, EngineSettings};
+use model::Environment;
+use model::caller::{Caller, Origin};
+use model::outcome::Outcome;
+use sandbox::pool::WorkerProgram;
+use serde_json::{Value, json};
+use store::{Entry, Filter};
+
+/// A folder that goes with the test.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) path: PathBuf,
+}
+
+impl Home {
+    pub(crate) fn new() -> Home {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ringfence-engine-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("tools")).unwrap();
+        Home { path }
+    }
+
+    /// Writes a tool's file.
+    pub(crate) fn tool(&self, file: &str, document: &Value) {
+        self.file(&format!("tools/{file}.json"), &format!("{document:#}"));
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.path.join(name), text).unwrap();
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A document with nothing but a name and code, changed by `more`.
+pub(crate) fn document(name: &str, code: &str, more: Value) -> Value {
+    let mut document = json!({
+        "name": name, "description": "For a test.", "code": code, "codeType": "Javascript",
+    });
+    let (Value::Object(members), Value::Object(more)) = (&mut document, more) else {
+        panic!("objects");
+    };
+    members.extend(more);
+    document
+}
+
+/// An engine, and what it said to the operator.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) alarms: Arc<Mutex<Vec<String>>>,
+    pub(crate) home: Home,
+}
+
+pub(crate) fn worker() -> WorkerProgram {
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_engine-test-worker"));
+    WorkerProgram::Other(path, Vec::new())
+}
+
+/// The settings of a test's engine; bundled tools are not on offer unless the
+/// test says so.
+pub(crate) fn settings(home: &Path, alarms: &Arc<Mutex<Vec<String>>>) -> EngineSettings {
+    let alarms = Arc::clone(alarms);
+    let alarm = Alarm::new(move |sentence| alarms.lock().unwrap().push(sentence.to_owned()));
+    let mut settings = EngineSettings::new(home.to_path_buf(), Environment::empty(), alarm);
+    settings.program = worker();
+    settings.single = true;
+    settings
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(Home::new(), |_| ())
+    }
+
+    pub(crate) fn with(home: Home, change: impl FnOnce(&mut EngineSettings)) -> World {
+        let alarms = Arc::default();
+        let mut settings = settings(&home.path, &alarms);
+        change(&mut settings);
+        let engine = Engine::open(settings).unwrap();
+        World {
+            engine,
+            alarms,
+            home,
+        }
+    }
+
+    /// Writes a tool and publishes it.
+    pub(crate) async fn published(&self, document: &Value) {
+        let name = document["name"].as_str().unwrap();
+        self.home.tool(name, document);
+        let passed = self.engine.publish(name, Origin::Cli).await.unwrap();
+        assert!(passed.ok, "{passed:?}");
+    }
+
+    /// A call by someone who is not the owner.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+        let caller = Caller::named("ann");
+        self.made(CallRequest::new(caller, Origin::Mcp, tool, arguments))
+            .await
+    }
+
+    /// A call by the owner.
+    pub(crate) async fn own_call(&self, tool: &str, arguments: Value) -> Outcome {
+        let caller = Caller::owner();
+        self.made(CallRequest::new(caller, Origin::Cli, tool, arguments))
+            .await
+    }
+
+    pub(crate) async fn made(&self, request: CallRequest) -> Outcome {
+        self.engine.call(request).await.into_inner()
+    }
+
+    /// The entry of a call.
+    pub(crate) fn entry(&self, outcome: &Outcome) -> Entry {
+        let all = self
+            .engine
+            .store()
+            .audit()
+            .list(&Filter::default())
+            .unwrap();
+        let found = all
+            .into_iter()
+            .find(|entry| entry.opening.call_id == outcome.call_id);
+        found.expect("every attempt has an entry")
+    }
+
+    /// The gates an entry names, with their verdicts.
+    pub(crate) fn gates(&self, outcome: &Outcome) -> Vec<String> {
+        let closing = self.entry(outcome).closing.unwrap();
+        let word = |gate: &model::audit::GateRecord| format!("{} {}", gate.gate, gate.verdict);
+        closing.gates.iter().map(word).collect()
+    }
+
+    pub(crate) fn assert_whole(&self) {
+        let verified = self.engine.store().audit().verify(None).unwrap();
+        assert_eq!(verified.broken, None);
+    }
+}
+
+/// The code and message of what came of a call.
+pub(crate) fn error(outcome: &Outcome) -> (&'static str, &str) {
+    match &outcome.error {
+        Some(error) => (error.reason.code(), &error.message),
+        None => panic!("no error: {outcome:?}"),
+    }
+}
+
+/// Someone who always says the same, and remembers what was asked.
+#[derive(Debug)]
+pub(crate) struct Says {
+    pub(crate) answer: Answer,
+    pub(crate) asked: Mutex<Vec<Question>>,
+}
+
+impl Says {
+    pub(crate) fn new(answer: Answer) -> Arc<Says> {
+        Arc::new(Says {
+            answer,
+            asked: Mutex::default(),
+        })
+    }
+}
+
+impl Approver for Says {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        self.asked.lock().unwrap().push(question.clone());
+        Box::pin(async { self.answer })
+    }
+}
