@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::exit::Exit;
 use crate::printer::Format;
@@ -25,10 +25,38 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Validate tool documents: state, risk, reasons, findings
     Check(Check),
-    /// Call one tool once, in the sandbox
+    /// Prove tools: run each with its own test values (the Local Pass)
+    Test(Test),
+    /// Call one tool once, through every gate
     Run(Run),
+    /// Write a new tool that passes its own test, to start from
+    New(New),
+    /// List tools: state, badge, whether they are on offer
+    List(List),
+    /// Show one tool: what the model sees and what is enforced
+    Show(Named),
+    /// Take documents in, as drafts
+    Import(Import),
+    /// Write documents out: one as an object, several as an array
+    Export(Export),
+    /// Publish tools that passed their own test
+    Publish(Many),
+    /// Make published tools drafts again
+    Unpublish(Many),
+    /// Move tools to the trash folder
+    Delete(Many),
+    /// Say which tools are on offer
+    Expose(Expose),
+    /// Read the audit and verify it
+    Audit(Audit),
+    /// Show every setting and where it comes from
+    Config(Home),
     /// Look whether everything that keeps tool code in is up
-    Doctor(Doctor),
+    Doctor(Home),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the manual page
+    Man,
 }
 
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
@@ -36,20 +64,34 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 all sound, 1 a finding is an error, 2 a file could not be read.")]
 pub(crate) struct Check {
-    /// Files of one document or an array of them; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Files of one document or an array of them, `-` for standard input, or names
+    #[arg(required = true, value_name = "FILE|NAME")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-/// Takes the document as it stands in its file.
+/// Real sandbox, real policy; what came of it is remembered for publishing.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 all passed, 1 one did not, 2 could not be tried.")]
+pub(crate) struct Test {
+    /// Names of tools or files of documents; every tool if none is given
+    #[arg(value_name = "FILE|NAME")]
+    pub(crate) tools: Vec<String>,
+    /// Leave out tools that need the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// A name is a published tool; a file is taken as it stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
 pub(crate) struct Run {
-    /// A file of one document, or of several with `--tool`
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// The name of a tool, or a file of one document, or of several with `--tool`
+    #[arg(value_name = "FILE|NAME")]
+    pub(crate) target: String,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
@@ -60,12 +102,230 @@ pub(crate) struct Run {
     pub(crate) common: Common,
 }
 
-/// What commands that judge a document have in common.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// More variables, as NAME=value lines
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Option<PathBuf>,
+pub(crate) struct New {
+    /// What the model will call it
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only tools in this state, such as `active`
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Option<StateWord>,
+    /// Only tools of this category
+    #[arg(long, value_name = "CATEGORY")]
+    pub(crate) category: Option<String>,
+    /// Only tools with this tag
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Option<String>,
+    /// Only tools that are on offer
+    #[arg(long)]
+    pub(crate) exposed: bool,
+    /// Only tools of one's own
+    #[arg(long)]
+    pub(crate) own: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateWord {
+    Active,
+    Draft,
+    MissingRequirements,
+    TestFailed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// The tool
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Many {
+    /// The tools
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Files of one document or an array of them; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Put them in the place of tools with the same names
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The tools
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// A file to write, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+/// Without anything to change it shows what is on offer. Exclusion always wins.
+#[derive(Debug, Args)]
+pub(crate) struct Expose {
+    /// Tools to put on offer
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Tools with this tag
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Tools of this category
+    #[arg(long, value_name = "CATEGORY")]
+    pub(crate) category: Vec<String>,
+    /// The preset of bundled tools; `none` for none
+    #[arg(long, value_name = "PRESET")]
+    pub(crate) preset: Option<String>,
+    /// Whether published tools of one's own are on offer by themselves
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) auto: Option<bool>,
+    /// Take off the offer instead, whatever else includes them
+    #[arg(long)]
+    pub(crate) exclude: bool,
+    /// Forget what was said about them, either way
+    #[arg(long, conflicts_with = "exclude")]
+    pub(crate) forget: bool,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// List attempts, newest first
+    List(AuditList),
+    /// Show one attempt whole
+    Show(AuditShow),
+    /// Walk the chain and name the first record that is wrong
+    Verify(AuditVerify),
+    /// Write the records as JSON Lines, enough to verify elsewhere
+    Export(AuditExport),
+    /// Follow attempts as they end
+    Tail(AuditTail),
+    /// Remove old entries; the chain stays verifiable
+    Prune(AuditPrune),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls by this caller
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caller: Option<String>,
+    /// Only calls that ended so
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<StatusWord>,
+    /// Only calls after this: a length such as `2h` or `7d`, or a date
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusWord {
+    Done,
+    Refused,
+    Failed,
+    Cancelled,
+    Crashed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditList {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditShow {
+    /// The id of a call, or how it begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 whole, 1 broken, 2 could not be read.")]
+pub(crate) struct AuditVerify {
+    /// A head noted earlier, as SEQUENCE:HASH; the chain must still hold it
+    #[arg(long, value_name = "HEAD")]
+    pub(crate) head: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditExport {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditTail {
+    /// End after so many
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) count: Option<usize>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditPrune {
+    /// What is older than this: a length such as `90d`, or a date
+    #[arg(long, value_name = "WHEN", required_unless_present = "bytes")]
+    pub(crate) before: Option<String>,
+    /// What is beyond so many bytes, counted from the newest
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) bytes: Option<u64>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Where everything is, and how to say it.
+#[derive(Debug, Args)]
+pub(crate) struct Home {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -74,13 +334,14 @@ pub(crate) struct Common {
     pub(crate) json: bool,
 }
 
-/// Starts a worker and lets it report.
+/// What commands that look at variables have in common.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 all up, 1 something is down, 2 could not look.")]
-pub(crate) struct Doctor {
-    /// One JSON value on standard output, nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
+pub(crate) struct Common {
+    /// More variables, as NAME=value lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) home: Home,
 }
 
 impl Arguments {
@@ -91,13 +352,67 @@ impl Arguments {
 
     /// How the command wants its output.
     pub(crate) fn format(&self) -> Format {
-        let json = match &self.command {
-            Command::Check(check) => check.common.json,
-            Command::Run(run) => run.common.json,
-            Command::Doctor(doctor) => doctor.json,
+        let home = match &self.command {
+            Command::Check(check) => &check.common.home,
+            Command::Test(test) => &test.common.home,
+            Command::Run(run) => &run.common.home,
+            Command::New(new) => &new.home,
+            Command::List(list) => &list.common.home,
+            Command::Show(named) => &named.common.home,
+            Command::Import(import) => &import.home,
+            Command::Export(export) => &export.home,
+            Command::Publish(many) | Command::Unpublish(many) | Command::Delete(many) => {
+                &many.common.home
+            }
+            Command::Expose(expose) => &expose.home,
+            Command::Audit(audit) => audit.home(),
+            Command::Config(home) | Command::Doctor(home) => home,
+            Command::Completions(_) | Command::Man => return Format::Human,
         };
-        if json { Format::Json } else { Format::Human }
+        if home.json {
+            Format::Json
+        } else {
+            Format::Human
+        }
     }
+}
+
+impl Audit {
+    pub(crate) fn home(&self) -> &Home {
+        match &self.command {
+            AuditCommand::List(list) => &list.home,
+            AuditCommand::Show(show) => &show.home,
+            AuditCommand::Verify(verify) => &verify.home,
+            AuditCommand::Export(export) => &export.home,
+            AuditCommand::Tail(tail) => &tail.home,
+            AuditCommand::Prune(prune) => &prune.home,
+        }
+    }
+}
+
+/// The completions of a shell, as text.
+pub(crate) fn completions(completions: &Completions) -> String {
+    let mut text = Vec::new();
+    let mut command = Arguments::command();
+    clap_complete::generate(completions.shell, &mut command, "ringfence", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The manual page, as text: the program and each of its commands.
+pub(crate) fn manual() -> std::io::Result<String> {
+    let mut command = Arguments::command();
+    command.build();
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut text)?;
+    for subcommand in command.get_subcommands() {
+        let title = format!("ringfence {}", subcommand.get_name());
+        let page = clap_mangen::Man::new(subcommand.clone()).title(title.to_uppercase());
+        page.render_name_section(&mut text)?;
+        page.render_synopsis_section(&mut text)?;
+        page.render_description_section(&mut text)?;
+        page.render_options_section(&mut text)?;
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Prints help, version or a usage error, and says how to exit.

@@ -8,19 +8,20 @@ use model::assessment::{self, Assessment, Sound};
 use model::document::{self, FileShape};
 use model::finding::{Code, Finding, Severity, any_error};
 use model::json::Lines;
-use model::lifecycle::State;
 use model::policy::Baseline;
 use model::risk::Level;
 use model::safety::Source as ToolSource;
 use model::text::{count, elided, one_line};
 use serde_json::{Value, json};
 
-use crate::arguments::Check;
+use crate::arguments::{Check, Common};
+use crate::badge;
 use crate::excerpt;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::source::{self, Source};
+use crate::wiring;
 
 /// A file with everything that was seen in it.
 struct Checked {
@@ -33,12 +34,17 @@ struct Checked {
 /// Runs the command.
 pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
     let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
-    let home = settings::home(arguments.common.home.as_deref());
+    let home = settings::home(arguments.common.home.home.as_deref());
+    let environment = settings::with_secrets(home.as_deref(), environment)?;
     let ground = settings::config(home.as_deref())?.ground()?;
     let mut exit = Exit::Done;
     let mut entries = Vec::new();
     for path in &arguments.files {
-        match check(path, &ground, &environment) {
+        let checked = match name_of(path) {
+            Some(name) => check_tool(name, &arguments.common, &environment),
+            None => check(path, &ground, &environment),
+        };
+        match checked {
             Ok(checked) => {
                 let no = checked
                     .documents
@@ -62,6 +68,36 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
         printer.json(&Value::Array(entries));
     }
     Ok(exit)
+}
+
+/// A bare word that is no file is the name of a tool.
+fn name_of(path: &Path) -> Option<&str> {
+    let word = path.to_str()?;
+    let is_bare = word != "-" && !word.contains('/') && path.extension().is_none();
+    (is_bare && !path.exists()).then_some(word)
+}
+
+/// A tool by name, where it stands included.
+fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow::Result<Checked> {
+    let engine = wiring::engine(common)?;
+    let tool = engine.tool(name)?;
+    let mut sound = Sound::clone(&tool.sound);
+    (sound.judged.state, sound.judged.missing) = tool.state(environment);
+    let path = match &tool.file {
+        Some(stem) => engine.registry().folder().path(stem).display().to_string(),
+        None => "bundled".to_owned(),
+    };
+    let documents = vec![Assessment {
+        name: Some(name.to_owned()),
+        sound: Some(sound),
+        findings: tool.findings,
+    }];
+    Ok(Checked {
+        path,
+        text: tool.sound.document.to_text(),
+        shape: FileShape::One,
+        documents,
+    })
 }
 
 fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::Result<Checked> {
@@ -154,23 +190,11 @@ fn show(file: &Checked, printer: &mut Printer) {
 }
 
 fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
-    let level = sound.judged.risk.level;
-    let badge = format!("{} {}", level.badge(), level.label());
-    let badge_style = match level {
-        Level::L0 | Level::L1 | Level::L2 => Style::Good,
-        Level::L3 => Style::Caution,
-        Level::L4 | Level::L5 => Style::Bad,
-    };
-    let state_style = match sound.judged.state {
-        State::Active => Style::Good,
-        State::Draft => Style::Dim,
-        State::MissingRequirements | State::TestFailed => Style::Caution,
-    };
     let line = format!(
         "{}  {}  {}",
         printer.styled(Style::Bold, name),
-        printer.styled(badge_style, &badge),
-        printer.styled(state_style, sound.judged.state.word())
+        badge::level(printer, sound.judged.risk.level),
+        badge::state(printer, sound.judged.state)
     );
     printer.line(&line);
     for signal in &sound.judged.risk.signals {

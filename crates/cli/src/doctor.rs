@@ -4,14 +4,18 @@ use std::time::Instant;
 
 use engine::powers::Powers;
 use sandbox::job::{Ended, Job, Limits};
-use sandbox::pool::Pool;
+use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
 use sandbox::walls::{self, Layer, Standing, Walls};
 use serde_json::{Value, json};
 
-use crate::arguments::Doctor;
+use crate::arguments::Home;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
-use crate::run;
+use crate::wiring;
+
+mod home;
+
+use home::Finding;
 
 /// What was found out.
 struct Health {
@@ -20,18 +24,19 @@ struct Health {
     start: Option<String>,
     /// Whether a script gave the right answer, and how long the first took.
     probe: Result<f64, String>,
+    /// The home folder and what is in it.
+    home: Vec<Finding>,
 }
 
 /// Runs the command.
-pub(crate) fn run(_: &Doctor, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let health = runtime.block_on(examine());
+pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let home = home::examine(&wiring::absolute_home(arguments)?);
+    let health = wiring::runtime()?.block_on(examine(home));
     let required = walls::expected();
     let sound = health.walls.missing(&required).is_empty()
         && health.start.is_none()
-        && health.probe.is_ok();
+        && health.probe.is_ok()
+        && health.home.iter().all(|finding| finding.fault.is_none());
     match printer.format() {
         Format::Json => printer.json(&to_value(&health, sound)),
         Format::Human => show(&health, printer),
@@ -39,9 +44,11 @@ pub(crate) fn run(_: &Doctor, printer: &mut Printer) -> anyhow::Result<Exit> {
     Ok(if sound { Exit::Done } else { Exit::No })
 }
 
-async fn examine() -> Health {
+async fn examine(home: Vec<Finding>) -> Health {
     let started = Instant::now();
-    match run::start_pool().await {
+    let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
+    settings.workers = 1;
+    match Pool::start(settings).await {
         Ok(pool) => {
             let probe = probe(&pool)
                 .await
@@ -50,22 +57,15 @@ async fn examine() -> Health {
                 walls: pool.walls(),
                 start: None,
                 probe,
+                home,
             }
         }
-        Err(error) => {
-            let mut causes = vec![error.to_string()];
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                causes.push(cause.to_string());
-                source = cause.source();
-            }
-            let start = causes.join(": ");
-            Health {
-                walls: walls::walls(),
-                probe: Err("no worker".to_owned()),
-                start: Some(start),
-            }
-        }
+        Err(error) => Health {
+            walls: walls::walls(),
+            probe: Err("no worker".to_owned()),
+            start: Some(format!("{:#}", anyhow::Error::from(error))),
+            home,
+        },
     }
 }
 
@@ -172,6 +172,18 @@ fn show(health: &Health, printer: &mut Printer) {
         }
     };
     printer.line(&line);
+    for finding in &health.home {
+        let name = finding.name;
+        let what = &finding.what;
+        let line = match &finding.fault {
+            None => format!("{}  {name:18} {what}", printer.styled(Style::Good, "up  ")),
+            Some(fix) => format!(
+                "{}  {name:18} {what}\n      fix: {fix}",
+                printer.styled(Style::Bad, "DOWN")
+            ),
+        };
+        printer.line(&line);
+    }
 }
 
 fn to_value(health: &Health, sound: bool) -> Value {
@@ -186,8 +198,12 @@ fn to_value(health: &Health, sound: bool) -> Value {
             json!({"layer": layer.name(), "up": reason.is_none(), "reason": reason})
         })
         .collect();
+    let home = health.home.iter().map(|finding| {
+        json!({"what": finding.name, "up": finding.fault.is_none(), "says": finding.what, "fix": finding.fault})
+    });
     json!({
         "ok": sound,
+        "home": home.collect::<Vec<_>>(),
         "landlockAbi": health.walls.landlock_abi,
         "layers": layers,
         "startError": health.start,

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     No,
     /// Could not do it: usage, settings, IO.
     CouldNot,
+    /// The person took it back.
+    Interrupted,
 }
 
 impl From<Exit> for ExitCode {
@@ -19,6 +21,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::No => 1,
             Exit::CouldNot => 2,
+            Exit::Interrupted => 130,
         })
     }
 }

@@ -3,16 +3,25 @@
 use std::process::ExitCode;
 
 mod arguments;
+mod audit;
+mod badge;
 mod check;
+mod config;
 mod doctor;
 mod excerpt;
 mod exit;
+mod expose;
+mod list;
 mod printer;
 mod run;
 mod settings;
 mod source;
+mod test;
+mod tool;
+mod wiring;
 
 use arguments::{Arguments, Command};
+use exit::Exit;
 use printer::Printer;
 
 fn main() -> ExitCode {
@@ -26,14 +35,38 @@ fn main() -> ExitCode {
         Err(error) => return arguments::explain(&error),
     };
     let mut printer = Printer::for_terminal(arguments.format());
-    let done = match &arguments.command {
-        Command::Check(check) => check::run(check, &mut printer),
-        Command::Run(run) => run::run(run, &mut printer),
-        Command::Doctor(doctor) => doctor::run(doctor, &mut printer),
-    };
+    let done = command(&arguments.command, &mut printer);
     let exit = done.unwrap_or_else(|error| {
         printer.error(&error);
-        exit::Exit::CouldNot
+        Exit::CouldNot
     });
     printer.flush(exit).into()
+}
+
+fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Check(check) => check::run(check, printer),
+        Command::Test(test) => test::run(test, printer),
+        Command::Run(run) => run::run(run, printer),
+        Command::New(new) => tool::new(new, printer),
+        Command::List(list) => list::run(list, printer),
+        Command::Show(named) => list::show(named, printer),
+        Command::Import(import) => tool::import(import, printer),
+        Command::Export(export) => tool::export(export, printer),
+        Command::Publish(many) => tool::publish(many, printer),
+        Command::Unpublish(many) => tool::unpublish(many, printer),
+        Command::Delete(many) => tool::delete(many, printer),
+        Command::Expose(expose) => expose::run(expose, printer),
+        Command::Audit(audit) => audit::run(audit, printer),
+        Command::Config(home) => config::run(home, printer),
+        Command::Doctor(home) => doctor::run(home, printer),
+        Command::Completions(completions) => {
+            printer.line(&arguments::completions(completions));
+            Ok(Exit::Done)
+        }
+        Command::Man => {
+            printer.line(&arguments::manual()?);
+            Ok(Exit::Done)
+        }
+    }
 }

@@ -77,6 +77,11 @@ impl Printer {
         let _ = writeln!(self.output, "{}", line.trim_end());
     }
 
+    /// Shows what was collected so far, where a person waits for the rest.
+    pub(crate) fn emit(&mut self) {
+        let _ = self.write_out();
+    }
+
     /// One JSON value.
     pub(crate) fn json(&mut self, value: &serde_json::Value) {
         let _ = writeln!(self.output, "{value:#}");

@@ -6,6 +6,10 @@ use anyhow::{Context as _, anyhow};
 use model::Environment;
 use model::config::{Config, ConfigFault};
 
+use engine::SECRETS_FILE;
+use engine::registry::CONFIG_FILE;
+use host::secrets::Secrets;
+
 use crate::source;
 
 /// The folder with `ringfence.toml` and everything else.
@@ -14,9 +18,6 @@ pub(crate) const HOME: &str = "RINGFENCE_HOME";
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colours.
 pub(crate) const TERM: &str = "TERM";
-
-/// The name of the operator's file.
-const CONFIG_FILE: &str = "ringfence.toml";
 
 /// A variable that is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
@@ -43,6 +44,17 @@ pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environmen
     Ok(environment)
 }
 
+/// The environment, and below it the file of secrets in the home folder.
+pub(crate) fn with_secrets(
+    home: Option<&Path>,
+    environment: Environment,
+) -> anyhow::Result<Environment> {
+    match home {
+        Some(home) => Ok(Secrets::open(home.join(SECRETS_FILE)).below(&environment)?),
+        None => Ok(environment),
+    }
+}
+
 /// The home folder: the argument, the variable, the platform's data folder.
 pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
     let from_variable = || variable(HOME).map(PathBuf::from);
@@ -59,20 +71,36 @@ pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
         .or_else(from_platform)
 }
 
+/// Where the home folder was said.
+pub(crate) fn home_source(argument: Option<&Path>) -> &'static str {
+    match (argument, variable(HOME)) {
+        (Some(_), _) => "--home",
+        (None, Some(_)) => HOME,
+        (None, None) => "default",
+    }
+}
+
 /// The operator's settings. No file means nothing set; a file that cannot be
 /// read or understood is an error, never the defaults.
 pub(crate) fn config(home: Option<&Path>) -> anyhow::Result<Config> {
-    let Some(path) = home.map(|home| home.join(CONFIG_FILE)) else {
-        return Ok(Config::closed());
-    };
+    match home {
+        Some(home) => Ok(config_with_text(home)?.0),
+        None => Ok(Config::closed()),
+    }
+}
+
+/// The operator's settings and the text they were read from.
+pub(crate) fn config_with_text(home: &Path) -> anyhow::Result<(Config, String)> {
+    let path = home.join(CONFIG_FILE);
     let exists = path
         .try_exists()
         .with_context(|| format!("could not look for `{}`", path.display()))?;
     if !exists {
-        return Ok(Config::closed());
+        return Ok((Config::closed(), String::new()));
     }
     let text = source::small_text(&path).context("could not read the settings")?;
-    Config::parse(&text).map_err(|faults| explain(&path, &faults))
+    let config = Config::parse(&text).map_err(|faults| explain(&path, &faults))?;
+    Ok((config, text))
 }
 
 /// All faults of a settings file, a line each.

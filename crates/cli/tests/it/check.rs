@@ -223,8 +223,31 @@ fn the_home_folder_comes_from_the_argument_then_the_variable() {
 
 #[test]
 fn help_fits_eighty_columns() {
-    for arguments in [&["--help"][..], &["check", "--help"]] {
-        let shown = ringfence(arguments).shown();
+    let commands = [
+        "check",
+        "test",
+        "run",
+        "new",
+        "list",
+        "show",
+        "import",
+        "export",
+        "publish",
+        "unpublish",
+        "delete",
+        "expose",
+        "config",
+        "doctor",
+        "completions",
+        "man",
+    ];
+    let audit = ["list", "show", "verify", "export", "tail", "prune"];
+    let mut pages = vec![vec!["--help"], vec!["audit", "--help"]];
+    pages.extend(commands.map(|command| vec![command, "--help"]));
+    pages.extend(audit.map(|command| vec!["audit", command, "--help"]));
+    for arguments in pages {
+        let shown = ringfence(&arguments).shown();
+        assert!(shown.starts_with("exit 0"), "{arguments:?}: {shown}");
         assert!(
             shown.lines().all(|line| line.chars().count() <= 80),
             "{shown}"

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cases::compare;
 use crate::ringfence;
 
-fn scratch(name: &str) -> PathBuf {
+pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("run")
         .join(name);
@@ -148,13 +148,16 @@ fn approval_without_a_terminal_is_a_refusal() {
     insta::assert_snapshot!(run.shown(), @r"
     exit 1
     --- stderr
-    refused[approval.unavailable]: a person must approve this call, and there is no terminal to ask at
+    refused[approval.unavailable]: a person must approve this call and there is nobody to ask; it did not run
     ");
 }
 
 #[test]
 fn the_doctor_finds_both_walls_up() {
-    let output = ringfence(&["doctor", "--json"]).output();
+    let home = scratch("doctor").display().to_string();
+    let output = ringfence(&["doctor", "--json"])
+        .variable("RINGFENCE_HOME", &home)
+        .output();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{value:#}");
     assert_eq!(value.get("ok").unwrap(), true);

@@ -1,0 +1,9 @@
+ringfence new hello
+ringfence list
+ringfence run hello --args '{"who":"Ada"}'
+ringfence test hello
+ringfence publish hello
+ringfence run hello --args '{"who":"Ada"}'
+ringfence list --own
+ringfence audit list
+ringfence audit verify

@@ -1,0 +1,48 @@
+//! `ringfence config`: every setting, its value and where it comes from.
+
+use engine::registry::CONFIG_FILE;
+use model::config::SettingSource;
+use serde_json::{Value, json};
+
+use crate::arguments::Home;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer, Style};
+use crate::settings;
+use crate::wiring;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let home = wiring::absolute_home(arguments)?;
+    let from = settings::home_source(arguments.home.as_deref());
+    let (config, text) = settings::config_with_text(&home)?;
+    let settings = config.settings(&text);
+    if printer.format() == Format::Json {
+        let entry = |key: &str, value: &str, source: &str| json!({"key": key, "value": value, "source": source});
+        let mut entries = vec![entry("home", &home.display().to_string(), from)];
+        for setting in &settings {
+            entries.push(entry(&setting.key, &setting.value, &place(setting.source)));
+        }
+        printer.json(&Value::Array(entries));
+        return Ok(Exit::Done);
+    }
+    let columns = settings.iter().map(|setting| setting.key.len()).max();
+    let columns = columns.unwrap_or(0);
+    let line = |printer: &mut Printer, key: &str, value: &str, source: &str| {
+        let source = printer.styled(Style::Dim, &format!("# {source}"));
+        let value = if value.is_empty() { "(not set)" } else { value };
+        printer.line(&format!("{key:columns$}  {value}  {source}"));
+    };
+    line(printer, "home", &home.display().to_string(), from);
+    for setting in &settings {
+        let source = place(setting.source);
+        line(printer, &setting.key, &setting.value, &source);
+    }
+    Ok(Exit::Done)
+}
+
+fn place(source: SettingSource) -> String {
+    match source {
+        SettingSource::Default => "default".to_owned(),
+        SettingSource::Line(line) => format!("{CONFIG_FILE}:{line}"),
+    }
+}

@@ -1,0 +1,166 @@
+//! The home folder: permissions, settings, secrets, store, clock, tools.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
+use host::secrets::Secrets;
+use model::Environment;
+use model::text::count;
+use store::{Filter, Store, StoreSettings};
+
+/// 2026-01-01. A clock before this was never set.
+const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
+/// How far an audit row may lie in the future before the clock is doubted.
+const CLOCK_AHEAD_MS_MAX: i64 = 60_000;
+
+/// One thing that was looked at.
+pub(super) struct Finding {
+    pub(super) name: &'static str,
+    pub(super) what: String,
+    /// What to do, if something is wrong.
+    pub(super) fault: Option<String>,
+}
+
+fn well(name: &'static str, what: impl Into<String>) -> Finding {
+    Finding {
+        name,
+        what: what.into(),
+        fault: None,
+    }
+}
+
+fn wrong(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding {
+        name,
+        what: what.into(),
+        fault: Some(fix.into()),
+    }
+}
+
+/// Looks at a home folder; makes none.
+pub(super) fn examine(home: &Path) -> Vec<Finding> {
+    let mut findings = vec![folder(home)];
+    if !home.is_dir() {
+        findings.push(clock(None));
+        return findings;
+    }
+    findings.push(secrets(home));
+    match Store::open(home, StoreSettings::standard()) {
+        Ok(store) => {
+            let (finding, newest_ms) = audit(&store);
+            findings.push(finding);
+            findings.push(clock(newest_ms));
+        }
+        Err(error) => {
+            let what = format!("{:#}", anyhow::Error::from(error));
+            findings.push(wrong("store", what, "give the home folder room and rights"));
+            findings.push(clock(None));
+        }
+    }
+    findings.push(tools(home));
+    findings
+}
+
+fn folder(home: &Path) -> Finding {
+    let shown = home.display();
+    match std::fs::metadata(home) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            well("home", format!("{shown} will be made when it is needed"))
+        }
+        Err(error) => wrong(
+            "home",
+            format!("{shown}: {error}"),
+            "choose another with --home",
+        ),
+        Ok(about) if !about.is_dir() => wrong(
+            "home",
+            format!("{shown} is no folder"),
+            "choose another with --home",
+        ),
+        Ok(about) if about.mode() & 0o022 != 0 => wrong(
+            "home",
+            format!("others can write to {shown}"),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => well("home", shown.to_string()),
+    }
+}
+
+fn secrets(home: &Path) -> Finding {
+    let path = home.join(SECRETS_FILE);
+    match Secrets::open(&path).read() {
+        Ok(_) if path.exists() => well("secrets", "only you can read them"),
+        Ok(_) => well("secrets", "no file of secrets"),
+        Err(fault) => wrong(
+            "secrets",
+            fault.to_string(),
+            format!("chmod 600 {}", path.display()),
+        ),
+    }
+}
+
+/// The store, and the time of its newest entry.
+fn audit(store: &Store) -> (Finding, Option<i64>) {
+    let newest = Filter {
+        limit: Some(1),
+        ..Filter::default()
+    };
+    let fix = "run `ringfence audit verify`";
+    match store.audit().list(&newest) {
+        Err(error) => {
+            let what = format!("{:#}", anyhow::Error::from(error));
+            (wrong("store", what, fix), None)
+        }
+        Ok(entries) => {
+            let newest_ms = entries.first().map(|entry| entry.opening.at_ms);
+            let crashed = store.status().crashed;
+            let what = match crashed {
+                0 => "the audit can be read and written".to_owned(),
+                crashed => format!(
+                    "the audit can be read and written; {} of a process that died closed",
+                    count(usize::try_from(crashed).unwrap_or(usize::MAX), "call")
+                ),
+            };
+            (well("store", what), newest_ms)
+        }
+    }
+}
+
+fn clock(newest_ms: Option<i64>) -> Finding {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(0));
+    if now_ms < CLOCK_MS_MIN {
+        return wrong("clock", "the clock was never set", "set the system's clock");
+    }
+    match newest_ms {
+        Some(newest_ms) if newest_ms > now_ms + CLOCK_AHEAD_MS_MAX => wrong(
+            "clock",
+            "the newest audit entry lies in the future",
+            "set the system's clock",
+        ),
+        Some(_) | None => well("clock", "set, and not behind the audit"),
+    }
+}
+
+/// Settings and documents, as the engine reads them.
+fn tools(home: &Path) -> Finding {
+    let settings =
+        EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
+    match Engine::open(settings) {
+        Err(error) => wrong("settings", error.to_string(), "mend ringfence.toml"),
+        Ok(engine) => {
+            let now = engine.registry().current();
+            let total = now.tools().count();
+            match now.set_aside.len() {
+                0 => well("tools", count(total, "tool")),
+                aside => wrong(
+                    "tools",
+                    format!("{} set aside", count(aside, "file")),
+                    "run `ringfence list` and mend them",
+                ),
+            }
+        }
+    }
+}

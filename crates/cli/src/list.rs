@@ -1,0 +1,244 @@
+//! `ringfence list` and `ringfence show`: which tools there are and where they
+//! stand.
+
+use engine::Engine;
+use engine::registry::{SetAside, Snapshot, Standing, Tool};
+use model::environment::Environment;
+use model::finding::any_error;
+use model::lifecycle::State;
+use model::params;
+use model::safety::Source;
+use model::text::{elided, one_line};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::arguments::{List, Named, StateWord};
+use crate::badge;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer, Style};
+use crate::wiring;
+
+/// Columns a name may take in the table.
+const NAME_COLUMNS_MAX: usize = 40;
+
+/// Runs `list`.
+pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine(&arguments.common)?;
+    let environment = engine.environment()?;
+    let now = engine.registry().current();
+    let wanted = |tool: &&Tool| is_wanted(arguments, &now, tool, &environment);
+    let tools: Vec<_> = now.tools().filter(wanted).collect();
+    if printer.format() == Format::Json {
+        let entry = |tool: &&Tool| entry(&now, tool, &environment);
+        let mut entries: Vec<_> = tools.iter().map(entry).collect();
+        if is_unfiltered(arguments) {
+            entries.extend(now.set_aside.iter().map(aside_entry));
+        }
+        printer.json(&Value::Array(entries));
+        return Ok(Exit::Done);
+    }
+    let width = |tool: &&Tool| tool.sound.document.name.width().min(NAME_COLUMNS_MAX);
+    let columns = tools.iter().map(width).max().unwrap_or(0);
+    for tool in &tools {
+        show_line(&now, tool, &environment, columns, printer);
+    }
+    if is_unfiltered(arguments) {
+        for aside in &now.set_aside {
+            show_aside(aside, printer);
+        }
+    }
+    if tools.is_empty() && now.set_aside.is_empty() {
+        printer.note("no tools; `ringfence new NAME` writes one to start from");
+    }
+    Ok(Exit::Done)
+}
+
+fn is_unfiltered(arguments: &List) -> bool {
+    arguments.state.is_none()
+        && arguments.category.is_none()
+        && arguments.tag.is_none()
+        && !arguments.exposed
+}
+
+fn is_wanted(arguments: &List, now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
+    let document = &tool.sound.document;
+    let state = arguments.state.map(|word| match word {
+        StateWord::Active => State::Active,
+        StateWord::Draft => State::Draft,
+        StateWord::MissingRequirements => State::MissingRequirements,
+        StateWord::TestFailed => State::TestFailed,
+    });
+    let same = |wanted: &String, word: &str| wanted.eq_ignore_ascii_case(word);
+    let category = document.category.as_deref().unwrap_or("");
+    (!arguments.own || tool.source == Source::User)
+        && arguments
+            .category
+            .as_ref()
+            .is_none_or(|wanted| same(wanted, category))
+        && arguments
+            .tag
+            .as_ref()
+            .is_none_or(|wanted| document.tags.iter().any(|tag| same(wanted, tag)))
+        && state.is_none_or(|state| tool.state(environment).0 == state)
+        && (!arguments.exposed || is_offered(now, tool, environment))
+}
+
+/// Whether a caller sees it: published, complete and on offer.
+fn is_offered(now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
+    tool.state(environment).0 == State::Active
+        && now.exposed(&tool.sound.document, tool.source).is_yes()
+}
+
+fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::Builtin => "bundled",
+        Source::User => "own",
+    }
+}
+
+fn entry(now: &Snapshot, tool: &Tool, environment: &Environment) -> Value {
+    let (state, missing) = tool.state(environment);
+    let document = &tool.sound.document;
+    let judged = &tool.sound.judged;
+    let exposed = now.exposed(document, tool.source);
+    let signals = judged.risk.signals.iter();
+    let reasons: Vec<_> = signals.map(|signal| signal.words.as_str()).collect();
+    json!({
+        "name": document.name,
+        "toolId": judged.tool_id,
+        "digest": judged.digest.to_string(),
+        "state": state,
+        "missing": missing,
+        "risk": {"level": judged.risk.level, "reasons": reasons},
+        "exposed": is_offered(now, tool, environment),
+        "exposure": exposed.why(),
+        "source": source_word(tool.source),
+        "file": tool.file.as_ref().map(|stem| format!("{stem}.json")),
+        "category": document.category,
+        "tags": document.tags,
+        "findings": tool.findings,
+    })
+}
+
+fn aside_entry(aside: &SetAside) -> Value {
+    json!({
+        "name": aside.name,
+        "file": aside.file,
+        "state": null,
+        "exposed": false,
+        "source": "own",
+        "findings": aside.findings,
+    })
+}
+
+fn show_line(
+    now: &Snapshot,
+    tool: &Tool,
+    environment: &Environment,
+    columns: usize,
+    printer: &mut Printer,
+) {
+    let document = &tool.sound.document;
+    let (state, missing) = tool.state(environment);
+    let name = elided(&document.name, NAME_COLUMNS_MAX);
+    let gap = " ".repeat(columns.saturating_sub(name.width()));
+    let name = printer.styled(Style::Bold, &name);
+    let badge = badge::level(printer, tool.sound.judged.risk.level);
+    let exposed = now.exposed(document, tool.source);
+    let offer = if is_offered(now, tool, environment) {
+        "on offer"
+    } else {
+        "-"
+    };
+    let mut notes = Vec::new();
+    if !missing.is_empty() {
+        notes.push(format!("not set: {}", missing.join(", ")));
+    }
+    if let Standing::TestFailed(why) = &tool.standing {
+        notes.push(elided(&one_line(why), 80));
+    }
+    if state == State::Active && !exposed.is_yes() {
+        notes.push(exposed.why().to_owned());
+    }
+    let notes = printer.styled(Style::Dim, &notes.join("; "));
+    let category = document.category.as_deref().unwrap_or("-");
+    let category = elided(category, 14);
+    let state = badge::state(printer, state);
+    printer.line(&format!(
+        "{name}{gap}  {badge}  {state}  {offer}  {category}  {} {notes}",
+        source_word(tool.source)
+    ));
+}
+
+fn show_aside(aside: &SetAside, printer: &mut Printer) {
+    let errors = aside.findings.iter();
+    let first = errors
+        .filter(|finding| any_error(std::slice::from_ref(*finding)))
+        .map(|finding| one_line(&finding.message))
+        .next()
+        .unwrap_or_default();
+    let head = printer.styled(Style::Bad, "set aside");
+    printer.line(&format!("{head}  {}: {first}", one_line(&aside.file)));
+}
+
+/// Runs `show`.
+pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine(&arguments.common)?;
+    let tool = engine.tool(&arguments.name)?;
+    let environment = engine.environment()?;
+    let now = engine.registry().current();
+    if printer.format() == Format::Json {
+        printer.json(&whole(&engine, &now, &tool, &environment)?);
+        return Ok(Exit::Done);
+    }
+    let document = &tool.sound.document;
+    show_line(&now, &tool, &environment, 0, printer);
+    for signal in &tool.sound.judged.risk.signals {
+        printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
+    }
+    for line in document.description.lines() {
+        printer.line(&format!("  {}", one_line(line)));
+    }
+    for param in &document.params {
+        let kind = format!("{:?}", param.kind).to_lowercase();
+        let need = if param.required { "" } else { ", optional" };
+        let about = elided(&one_line(&param.description), 100);
+        let name = one_line(&param.name);
+        printer.line(&format!("  {name}: {kind}{need}  {about}"));
+    }
+    printer.line(&format!("  approval  {:?}", document.approval()).to_lowercase());
+    printer.line(&format!("  digest    {}", tool.sound.judged.digest));
+    let exposed = now.exposed(document, tool.source);
+    printer.line(&format!("  exposure  {}", exposed.why()));
+    if let Some(stem) = &tool.file {
+        let path = engine.registry().folder().path(stem);
+        printer.line(&format!("  file      {}", path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// Everything about one tool.
+fn whole(
+    engine: &Engine,
+    now: &Snapshot,
+    tool: &Tool,
+    environment: &Environment,
+) -> anyhow::Result<Value> {
+    let mut value = entry(now, tool, environment);
+    let document = &tool.sound.document;
+    let digest = tool.sound.judged.digest.to_string();
+    let pass = engine.store().standing().pass(&digest)?;
+    let more = json!({
+        "description": document.description,
+        "inputSchema": params::input_schema(&document.params),
+        "toolSafety": tool.sound.judged.safety,
+        "humanInTheLoop": document.human_in_the_loop,
+        "lastPass": pass.map(|pass| json!({
+            "ok": pass.ok, "atMs": pass.at_ms, "elapsedMs": pass.elapsed_ms, "error": pass.error,
+        })),
+    });
+    if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
+        value.extend(more);
+    }
+    Ok(value)
+}

@@ -1,0 +1,174 @@
+//! From arguments and variables to an engine, and to what a command is about.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use engine::approve::{Answer, Approver, Question};
+use engine::{Alarm, Engine, EngineSettings};
+use model::Environment;
+use model::assessment::{Assessment, Sound};
+use model::finding::any_error;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::{Common, Home};
+use crate::settings;
+use crate::source::{self, Source};
+
+/// The engine of a command that looks at variables.
+pub(crate) fn engine(common: &Common) -> anyhow::Result<Engine> {
+    let environment = settings::environment_with(common.env_file.as_deref())?;
+    open(&common.home, environment, false)
+}
+
+/// The engine of a command that makes one call.
+pub(crate) fn engine_for_one_call(common: &Common) -> anyhow::Result<Engine> {
+    let environment = settings::environment_with(common.env_file.as_deref())?;
+    open(&common.home, environment, true)
+}
+
+/// The engine of a command that looks at no variables.
+pub(crate) fn engine_at(home: &Home) -> anyhow::Result<Engine> {
+    open(home, settings::environment(), false)
+}
+
+fn open(home: &Home, environment: Environment, single: bool) -> anyhow::Result<Engine> {
+    let home = absolute_home(home)?;
+    let alarm = Alarm::new(|sentence| {
+        let _ = writeln!(io::stderr(), "warning: {sentence}");
+    });
+    let mut settings = EngineSettings::new(home, environment, alarm);
+    settings.single = single;
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        settings.approver = Some(Arc::new(Terminal));
+    }
+    Ok(Engine::open(settings)?)
+}
+
+/// The home folder, absolute.
+pub(crate) fn absolute_home(home: &Home) -> anyhow::Result<PathBuf> {
+    let home = settings::home(home.home.as_deref())
+        .context("there is no home folder; set RINGFENCE_HOME")?;
+    Ok(std::path::absolute(home)?)
+}
+
+/// What runs the engine's waiting.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+/// Cancelled when the person presses Ctrl-C; the second time the process ends.
+pub(crate) fn interruptible() -> CancellationToken {
+    let token = CancellationToken::new();
+    let pressed = token.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            pressed.cancel();
+        }
+    });
+    token
+}
+
+/// What a command is about: a tool by name, or documents as they stand.
+pub(crate) enum Subject {
+    /// A tool.
+    Name(String),
+    /// A file.
+    File(PathBuf),
+}
+
+impl Subject {
+    /// A path looks like one; a bare word is a tool, unless there is only a file
+    /// of that name.
+    pub(crate) fn of(engine: &Engine, word: &str) -> Subject {
+        let path = Path::new(word);
+        let looks_like_a_path =
+            word == "-" || word.contains('/') || path.extension().is_some_and(|end| end == "json");
+        let is_tool = || engine.registry().current().tool(word).is_some();
+        if looks_like_a_path || (path.is_file() && !is_tool()) {
+            Subject::File(path.to_path_buf())
+        } else {
+            Subject::Name(word.to_owned())
+        }
+    }
+}
+
+/// The documents of a file, each usable or with the first thing in its way.
+pub(crate) fn documents(
+    engine: &Engine,
+    path: &Path,
+) -> anyhow::Result<Vec<(Assessment, Option<Arc<Sound>>)>> {
+    let Source::Text(text) = source::documents(path)? else {
+        bail!(
+            "`{}` holds no tool document; run `ringfence check` on it",
+            path.display()
+        );
+    };
+    Ok(engine.judge(&text))
+}
+
+/// The one document of a file, or the one that was named.
+pub(crate) fn one_document(
+    engine: &Engine,
+    path: &Path,
+    name: Option<&str>,
+) -> anyhow::Result<Arc<Sound>> {
+    let mut documents = documents(engine, path)?;
+    if let Some(name) = name {
+        documents.retain(|(document, _)| document.name.as_deref() == Some(name));
+    }
+    let count = documents.len();
+    match (documents.pop(), count) {
+        (Some((document, sound)), 1) => sound.ok_or_else(|| anyhow!("{}", unusable(&document))),
+        (_, 0) => bail!("`{}` holds no such document", path.display()),
+        (_, count) => bail!(
+            "`{}` holds {count} documents; name one with `--tool`",
+            path.display()
+        ),
+    }
+}
+
+/// Why a document cannot be used, in one sentence.
+pub(crate) fn unusable(document: &Assessment) -> String {
+    let mut errors = document
+        .findings
+        .iter()
+        .filter(|finding| any_error(std::slice::from_ref(*finding)));
+    let first = errors.next().map(|finding| finding.message.as_str());
+    let first = first.unwrap_or("it is not sound");
+    format!("the document cannot be used: {first}; `ringfence check` says more")
+}
+
+/// The person at the terminal.
+#[derive(Debug)]
+struct Terminal;
+
+impl Approver for Terminal {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let level = question.risk.level;
+        let asked = format!(
+            "[risk {} {}] {} [y/N] ",
+            level.badge(),
+            level.label(),
+            question.prompt
+        );
+        Box::pin(async move {
+            let answered = tokio::task::spawn_blocking(move || {
+                let _ = io::stderr().write_all(asked.as_bytes());
+                let mut answer = String::new();
+                let read = io::stdin().lock().read_line(&mut answer);
+                read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+            });
+            match answered.await {
+                Ok(true) => Answer::Approved,
+                Ok(false) | Err(_) => Answer::Declined,
+            }
+        })
+    }
+}
