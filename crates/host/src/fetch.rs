@@ -150,7 +150,8 @@ impl Fetch {
         let first = Target::parse(arguments.raw_url, None)
             .and_then(|target| arguments.request(target, &ask.bytes, limits));
         let mut request = first.inspect_err(|fault| {
-            events.push(refused(arguments.raw_method(), None, fault));
+            let to = Target::parse(arguments.raw_url, None).ok();
+            events.push(refused(arguments.raw_method(), to.as_ref(), fault));
         })?;
         let (place, host) = (self.places.acquire(), &request.target.host);
         let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
