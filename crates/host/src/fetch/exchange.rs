@@ -280,8 +280,8 @@ impl Connection {
     where
         S: Stream + 'static,
     {
-        // Below this hyper refuses to work; a smaller bound is kept on the head.
-        let buffer_bytes = limits.response_header_bytes_max.max(16 * 1024);
+        // Below this hyper refuses to work.
+        let buffer_bytes = limits.read_buffer_bytes.max(16 * 1024);
         let made = http1::Builder::new()
             .max_headers(limits.response_header_count_max)
             .max_header_size(limits.response_header_bytes_max)
