@@ -221,6 +221,17 @@ async fn handshake(
     if !target.is_https() {
         return Connection::http1(stream, host, &settings.limits).await;
     }
+    // Boxed: what TLS and HTTP/2 need to remember while they greet is several
+    // kilobytes, which every plain request would carry along otherwise.
+    Box::pin(secured(settings, target, stream)).await
+}
+
+async fn secured(
+    settings: &FetchSettings,
+    target: &Target,
+    stream: Box<dyn Stream>,
+) -> Result<Connection, Fault> {
+    let host = &target.host;
     // The certificate is for the host that was asked for, though the address
     // connected to is the one that was checked.
     let name = match host {

@@ -320,9 +320,8 @@ pub(crate) fn fuzz(data: &[u8]) {
     let Ok(roots) = Roots::base(&here.to_string_lossy()) else {
         return;
     };
-    let is_plain = |component: Component<'_>| {
-        matches!(component, Component::Normal(_) | Component::CurDir)
-    };
+    let is_plain =
+        |component: Component<'_>| matches!(component, Component::Normal(_) | Component::CurDir);
     for place in [roots.readable(&raw_path), roots.writable(&raw_path)] {
         let Ok(place) = place else {
             continue;
