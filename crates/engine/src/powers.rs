@@ -215,13 +215,16 @@ impl Powers {
             let Some(files) = self.files.clone() else {
                 return Err(self.absent(&operation));
             };
+            let ask = Arc::new(ask);
             let mut under_way = UnderWay {
                 powers: self,
+                files: &files,
                 function,
+                ask: Arc::clone(&ask),
                 is_over: false,
             };
-            let called = function.to_owned();
-            let answered = off_thread(move || files.call(&called, &ask)).await;
+            let (called, working) = (function.to_owned(), Arc::clone(&files));
+            let answered = off_thread(move || working.call(&called, &ask)).await;
             under_way.is_over = true;
             self.note_files();
             return answered;
@@ -246,16 +249,17 @@ impl Powers {
 /// all the same, so that is put on record.
 struct UnderWay<'a> {
     powers: &'a Powers,
+    files: &'a Files,
     function: &'a str,
+    ask: Arc<Ask>,
     is_over: bool,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            let function = model::text::elided(self.function, OPERATION_CHARS_MAX);
-            self.powers
-                .note(json!({"kind": "file", "function": function, "refusal": "interrupted"}));
+            let event = self.files.interrupted(self.function, &self.ask);
+            self.powers.note(event.to_json());
         }
     }
 }

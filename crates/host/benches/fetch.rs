@@ -21,7 +21,7 @@ use divan::Bencher;
 use host::Ask;
 use host::address::{of_address, of_host};
 use host::fetch::resolve::{Lookup, Resolve};
-use host::fetch::{Fetch, FetchSettings, Tls};
+use host::fetch::{Fetch, FetchLimits, FetchSettings, Tls, Trust};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::rt::TokioIo;
 use model::grant::NetworkGrant;
@@ -59,6 +59,19 @@ fn address(bencher: Bencher<'_, '_>, text: &str) {
 fn name(bencher: Bencher<'_, '_>, text: &str) {
     let host = url::Host::parse(text).unwrap();
     bencher.bench(|| of_host(black_box(&host)));
+}
+
+/// What the first call with a network pays for whom to believe, and every other.
+#[divan::bench]
+fn trust_first() -> usize {
+    Trust::default().tls().unwrap().root_count()
+}
+
+#[divan::bench]
+fn trust_kept(bencher: Bencher<'_, '_>) {
+    let trust = Trust::default();
+    trust.tls().unwrap();
+    bencher.bench(|| trust.tls().unwrap().root_count());
 }
 
 /// Best of several rounds, both ways in turn.
@@ -142,9 +155,17 @@ async fn direct(address: SocketAddr) -> usize {
 }
 
 async fn exchange(address: SocketAddr) -> usize {
+    let limits = FetchLimits::default();
     let stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let made = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    // The bounds that `fetch` sets; the size of the buffer decides how often a long
+    // body is read.
+    let made = hyper::client::conn::http1::Builder::new()
+        .max_headers(limits.response_header_count_max)
+        .max_header_size(limits.response_header_bytes_max)
+        .max_buf_size(limits.read_buffer_bytes)
+        .handshake(TokioIo::new(stream))
+        .await;
     let (mut sender, connection) = made.unwrap();
     let driver = tokio::spawn(connection);
     let request = hyper::Request::get("/page?q=1")

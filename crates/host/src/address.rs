@@ -300,5 +300,42 @@ fn of_name(raw: &str) -> Reach {
     Reach::Reserved(reserved)
 }
 
+/// The fuzz target and its seeds call this. Whatever the text, a host is judged the
+/// same before and after it is written out again, and an IPv4 address the same
+/// in each form of IPv6 that leads to it.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    if let Some(octets) = data.first_chunk::<4>() {
+        let [a, b, c, d] = octets.map(u16::from);
+        let (high, low) = ((a << 8) | b, (c << 8) | d);
+        let plain = of_v4(Ipv4Addr::from(*octets));
+        for form in [
+            Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, high, low),
+            Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
+        ] {
+            assert_eq!(of_v6(form), plain, "{form}");
+        }
+        for form in [
+            Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),
+            Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, high, low),
+            Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 0),
+            Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, high, low),
+        ] {
+            assert_ne!(of_v6(form), Reach::Public, "{form}");
+        }
+    }
+    if let Some(octets) = data.first_chunk::<16>() {
+        let address = IpAddr::from(*octets);
+        let again = address.to_string().parse().map(of_address);
+        assert_eq!(again, Ok(of_address(address)), "{address}");
+    }
+    let Ok(host) = Host::parse(&String::from_utf8_lossy(data)) else {
+        return;
+    };
+    let again = Host::parse(&host.to_string());
+    assert_eq!(again.as_ref(), Ok(&host));
+    assert_eq!(again.map(|again| of_host(&again)), Ok(of_host(&host)));
+}
+
 #[cfg(test)]
 mod tests;

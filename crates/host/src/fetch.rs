@@ -150,7 +150,8 @@ impl Fetch {
         let first = Target::parse(arguments.raw_url, None)
             .and_then(|target| arguments.request(target, &ask.bytes, limits));
         let mut request = first.inspect_err(|fault| {
-            events.push(refused(arguments.raw_method(), None, fault));
+            let to = Target::parse(arguments.raw_url, None).ok();
+            events.push(refused(arguments.raw_method(), to.as_ref(), fault));
         })?;
         let (place, host) = (self.places.acquire(), &request.target.host);
         let waiting = deadline.wait(limits.whole, "waiting for a turn with", host, place);
@@ -339,4 +340,39 @@ impl Drop for Kept<'_> {
         let events = std::mem::take(&mut self.events);
         self.fetch.abandoned().splice(0..0, events);
     }
+}
+
+/// The fuzz target and its seeds call this. Whatever the text, an address that is
+/// taken has a scheme we speak, a host and nothing before it; the script's own
+/// `URL` reads the same host; written out it is the same address again; and mode
+/// strict takes no address that is not public.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    let raw_url = String::from_utf8_lossy(data);
+    let Ok(target) = Target::parse(&raw_url, None) else {
+        return;
+    };
+    let url = &target.url;
+    assert!(matches!(url.scheme(), "http" | "https"), "{url}");
+    assert!(
+        url.username().is_empty() && url.password().is_none(),
+        "{url}"
+    );
+    assert!(!target.host.to_string().ends_with('.'), "{url}");
+    let ask = Ask {
+        arguments: serde_json::json!({"input": raw_url}),
+        bytes: Vec::new(),
+    };
+    let seen = crate::url::parse(&ask).map(|answer| answer.value);
+    let seen = seen.as_ref().ok().and_then(|parts| parts.get("hostname"));
+    let seen = seen.and_then(serde_json::Value::as_str).unwrap_or_default();
+    assert_eq!(seen.trim_end_matches('.'), target.host.to_string());
+    let again = Target::parse(url.as_str(), None);
+    assert!(
+        again.is_ok_and(|again| (&again.host, again.port) == (&target.host, target.port)),
+        "{url}"
+    );
+    let admitted = Rule::Strict.admit(&target, PORTS_BLOCKED);
+    let is_public = crate::address::of_host(&target.host) == crate::address::Reach::Public;
+    assert!(admitted.is_err() || is_public, "{url}");
 }

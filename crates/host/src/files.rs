@@ -198,7 +198,7 @@ impl Files {
                 Arguments::new(&ask.arguments).and_then(|arguments| (known.run)(self, arguments))
             }
         };
-        self.record(function, known, ask, &answered);
+        self.record(function, ask, &answered);
         match answered {
             Ok(done) => Ok(Answer {
                 value: done.value,
@@ -239,13 +239,25 @@ impl Files {
         }
     }
 
-    fn record(
+    /// The event of a call that was given up before it answered: it may have taken
+    /// place all the same.
+    #[must_use]
+    pub fn interrupted(&self, function: &str, ask: &Ask) -> FileEvent {
+        let refusal = FileRefusal {
+            kind: FaultKind::HelperRuntime,
+            reason: "interrupted",
+        };
+        self.event(function, ask, 0, Some(refusal))
+    }
+
+    fn event(
         &self,
         function: &str,
-        known: Option<&Function>,
         ask: &Ask,
-        answered: &Result<Done, Refusal>,
-    ) {
+        bytes: u64,
+        refused: Option<FileRefusal>,
+    ) -> FileEvent {
+        let known = FUNCTIONS.iter().find(|known| known.name == function);
         let path = |index: Option<usize>| {
             let raw_path = ask.arguments.get(index?)?.as_str()?;
             let display = match self.roots.readable(raw_path) {
@@ -254,16 +266,22 @@ impl Files {
             };
             Some(shown(&display))
         };
-        let event = FileEvent {
+        FileEvent {
             function: shown(function),
             path: path(known.and_then(|known| known.path_index)),
             target: path(known.and_then(|known| known.target_index)),
-            bytes: answered.as_ref().map_or(0, |done| done.bytes),
-            refused: answered.as_ref().err().map(|refusal| FileRefusal {
-                kind: refusal.kind,
-                reason: refusal.reason,
-            }),
-        };
+            bytes,
+            refused,
+        }
+    }
+
+    fn record(&self, function: &str, ask: &Ask, answered: &Result<Done, Refusal>) {
+        let bytes = answered.as_ref().map_or(0, |done| done.bytes);
+        let refused = answered.as_ref().err().map(|refusal| FileRefusal {
+            kind: refusal.kind,
+            reason: refusal.reason,
+        });
+        let event = self.event(function, ask, bytes, refused);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         match events.kept.len() < limit::EVENTS_MAX {
             true => events.kept.push(event),
@@ -361,4 +379,14 @@ fn workspace(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
 
 fn read_roots(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
     Ok(Done::plain(files.roots.read_paths()))
+}
+
+/// The fuzz target and its seeds call this, with the text of a path.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    root::fuzz(data);
+    // A glob and a pattern are texts from outside too: reading them ends.
+    let text = String::from_utf8_lossy(data);
+    let _ = pattern::glob(&text);
+    let _ = pattern::Expression::new(&text, pattern::Case::from_flag(true));
 }

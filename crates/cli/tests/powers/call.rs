@@ -171,10 +171,27 @@ fn shown(world: &World, run: &Run, result: &Value, events: &[Value]) -> String {
     for line in &run.console {
         shown.push_str(&format!("[{}] {}\n", line.level.word(), line.text));
     }
-    section(&mut shown, "asked", requests(world));
-    let called = world.wire.called();
-    section(&mut shown, "called", called.iter().map(ToString::to_string));
-    section(&mut shown, "recorded", events.iter().map(recorded));
+    let shows = |what: &str| strings(&world.table, "shows").iter().any(|own| own == what);
+    if shows("asked") {
+        section(&mut shown, "asked", requests(world));
+    }
+    if shows("looked up") {
+        let asked = world.dns.asked.lock().unwrap().clone();
+        let title = if asked.is_empty() {
+            "looked up nothing"
+        } else {
+            "looked up"
+        };
+        shown.push_str(&format!("--- {title}\n"));
+        counted(asked)
+            .iter()
+            .for_each(|name| shown.push_str(&format!("{name}\n")));
+    }
+    section(&mut shown, "called", counted(world.wire.called()));
+    match shows("recorded") {
+        true => section(&mut shown, "recorded", events.iter().map(whole)),
+        false => section(&mut shown, "recorded", counted(events.iter().map(short))),
+    }
     let shown = shown.replace(world.folder.to_str().unwrap(), "{home}");
     assert!(!shown.contains(CANARY), "{shown}");
     shown
@@ -210,11 +227,53 @@ fn requests(world: &World) -> Vec<String> {
     plain.chain(secure.iter().map(told)).collect()
 }
 
-/// An event in one line, without its duration.
-fn recorded(event: &Value) -> String {
+/// Each line once, with how often it came when that is more than once.
+fn counted<T: ToString>(lines: impl IntoIterator<Item = T>) -> Vec<String> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for line in lines {
+        let line = line.to_string();
+        match counts.iter_mut().find(|(own, _)| *own == line) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((line, 1)),
+        }
+    }
+    let shown = |(line, count): (String, usize)| match count {
+        1 => line,
+        _ => format!("{line} x{count}"),
+    };
+    counts.into_iter().map(shown).collect()
+}
+
+/// An event without its duration, the one thing that differs each time.
+fn whole(event: &Value) -> String {
     let mut event = event.as_object().unwrap().clone();
-    event.remove("durationMs");
-    event.retain(|_, value| !value.is_null());
     assert!(event.contains_key("kind"), "{event:?}");
+    event.remove("durationMs");
     Value::Object(event).to_string()
+}
+
+/// What happened, to whom, and how it ended.
+fn short(event: &Value) -> String {
+    let event = event.as_object().unwrap();
+    let word = |key: &str| match event.get(key) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Some(other) => Some(other.to_string()),
+    };
+    let keys = [
+        "kind",
+        "method",
+        "function",
+        "operation",
+        "host",
+        "path",
+        "target",
+    ];
+    let mut words: Vec<_> = keys.iter().filter_map(|key| word(key)).collect();
+    // How far it got before it failed may depend on who was faster.
+    words.extend(match word("refusal") {
+        Some(reason) => Some(format!("refused: {reason}")),
+        None => word("status"),
+    });
+    words.join(" ")
 }

@@ -150,6 +150,28 @@ async fn attacks_end_in_a_refusal_with_a_reason() {
     }
 }
 
+/// `cases/attack/powers/classes.txt` names each class and the cases that show it.
+#[test]
+fn each_attack_stands_in_one_class() {
+    let text = fs::read_to_string(root().join("cases/attack/powers/classes.txt")).unwrap();
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    let lines: Vec<_> = lines.map(|line| line.split_once("  ").unwrap()).collect();
+    assert_eq!(lines.len(), 16);
+    let named = lines.iter().flat_map(|(_, cases)| cases.split_whitespace());
+    let named: Vec<_> = named.filter(|name| *name != "-").collect();
+    let folders = folders("attack/powers");
+    let names = folders.iter().map(|folder| folder.file_name().unwrap());
+    let there: BTreeSet<_> = names.map(|name| name.to_str().unwrap()).collect();
+    assert_eq!(
+        named.len(),
+        there.len(),
+        "a case stands in two classes or none"
+    );
+    assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), there);
+}
+
 #[tokio::test]
 async fn documents_written_for_the_reference_run_unchanged() {
     for (folder, _) in run("port", 10).await {

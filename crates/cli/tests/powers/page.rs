@@ -109,7 +109,12 @@ pub(crate) fn reply_from(pages: &[Page], seen: &Seen) -> Reply {
 fn path_of(seen: &Seen) -> String {
     let whole = seen.path();
     let path = match whole.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        Some((_, rest)) => {
+            let at = rest.find('/').unwrap_or(rest.len());
+            rest.get(at..)
+                .filter(|path| !path.is_empty())
+                .unwrap_or("/")
+        }
         None => whole,
     };
     path.split('?').next().unwrap_or("").to_owned()

@@ -6,6 +6,8 @@
 //! | `[arguments]` | what the tool is called with |
 //! | `[secrets]` | variables that are set; `token` is a static variable of each case |
 //! | `rows` | rows that are shown by more than the result |
+//! | `shows` | what `expect.txt` shows as well: `asked`, `looked up`, `recorded` in full |
+//! | `unknown_authority` | the lab's certificate is signed by somebody else |
 //! | `sub_workspace` | whose workspace it is |
 //! | `[limits]` | bounds of `fetch`: times in milliseconds, sizes in bytes |
 //! | `[dns]` | name = one answer, or a list of them in order |
@@ -49,6 +51,7 @@ pub(crate) struct World {
     pub(crate) folder: PathBuf,
     pub(crate) plain: Lab,
     pub(crate) secure: Lab,
+    pub(crate) dns: Arc<Dns>,
     pub(crate) wire: Arc<Wire>,
     pub(crate) settings: PowerSettings,
 }
@@ -67,7 +70,8 @@ impl World {
         let mut settings = PowerSettings::new(folder.join("ws"));
         settings.trust = Trust::fixed(tls);
         settings.sub_workspace = string(&table, "sub_workspace");
-        settings.resolver = dns(&table) as Arc<dyn Resolve>;
+        let dns = dns(&table);
+        settings.resolver = Arc::clone(&dns) as Arc<dyn Resolve>;
         settings.connector = Arc::clone(&wire) as Arc<dyn Connect>;
         settings.fetch_limits = limits(&table);
         World {
@@ -75,6 +79,7 @@ impl World {
             folder,
             plain,
             secure,
+            dns,
             wire,
             settings,
         }

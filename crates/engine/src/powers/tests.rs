@@ -1,13 +1,18 @@
 //! The engine does not believe the guest: what was not granted is refused here,
-//! whatever a sandbox asks for.
+//! whatever a sandbox asks for. And what was asked is on record.
 
+use std::time::Duration;
+
+use host::fetch::connect::Connecting;
+use host::fetch::resolve::Lookup;
+use model::grant::FileGrant;
 use sandbox::job::{HostCallId, HostCallKind};
 use serde_json::Value;
 
 use super::*;
 
-fn ask(operation: &str, json: &str) -> HostAnswer {
-    let request = HostRequest {
+fn request(operation: &str, json: &str) -> HostRequest {
+    HostRequest {
         id: HostCallId(1),
         kind: HostCallKind::Direct,
         operation: operation.to_owned(),
@@ -15,12 +20,179 @@ fn ask(operation: &str, json: &str) -> HostAnswer {
             json: json.to_owned(),
             bytes: Vec::new(),
         },
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
+        .expect("a runtime")
+}
+
+fn ask(operation: &str, json: &str) -> HostAnswer {
+    runtime().block_on(Powers::none().call(request(operation, json)))
+}
+
+/// No name has an answer, and no connection comes about.
+#[derive(Debug)]
+struct Nowhere;
+
+impl Resolve for Nowhere {
+    fn resolve<'a>(&'a self, _: &'a str) -> Lookup<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Connect for Nowhere {
+    fn connect(&self, address: std::net::SocketAddr) -> Connecting<'_> {
+        panic!("somebody called {address}");
+    }
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("ringfence-powers-{name}-{}", std::process::id());
+        Folder(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Reading, writing and the network, in a folder.
+fn powers(folder: &Folder, change: impl FnOnce(&mut PowerSettings)) -> Powers {
+    let mut settings = PowerSettings::new(folder.0.clone());
+    settings.resolver = Arc::new(Nowhere);
+    settings.connector = Arc::new(Nowhere);
+    change(&mut settings);
+    let grant = Grant {
+        network: NetworkGrant::Strict,
+        files: FileGrant {
+            read: true,
+            write: true,
+            base_path: None,
+        },
+    };
+    let secrets = Arc::new(Masker::new([]).expect("a masker"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    Powers::from_grant(&grant, &settings, secrets, deadline).expect("powers")
+}
+
+fn events(powers: &Powers) -> Vec<String> {
+    let (events, dropped) = powers.take_events();
+    assert_eq!(dropped, 0);
+    let word = |event: &Value, key: &str| {
+        let value = event.get(key).and_then(Value::as_str);
+        value.unwrap_or("-").to_owned()
+    };
+    let shown = |event: &Value| {
+        let keys = ["kind", "function", "operation", "host", "path", "refusal"];
+        keys.map(|key| word(event, key)).join(" ")
+    };
+    events.iter().map(shown).collect()
+}
+
+#[test]
+fn what_was_done_is_on_record_in_its_order() {
+    let folder = Folder::new("order");
+    let powers = powers(&folder, |_| ());
+    runtime().block_on(async {
+        for (operation, json) in [
+            ("fs.writeText", r#"["a.txt", "one"]"#),
+            ("fetch", r#"{"url": "http://10.0.0.1/"}"#),
+            ("fs.readText", r#"["a.txt"]"#),
+            ("fs.readText", r#"["../b.txt"]"#),
+            ("fetch", r#"{"url": ""}"#),
+            ("probe", "[]"),
+            ("parser.yaml", r#"{"text": "a: 1"}"#),
+        ] {
+            powers.call(request(operation, json)).await;
+        }
+    });
+    assert_eq!(
+        events(&powers),
+        [
+            "file writeText - - a.txt -",
+            "fetch - - 10.0.0.1 - literal-private-ip",
+            "file readText - - a.txt -",
+            "file readText - - ../b.txt path-escapes-base",
+            "fetch - -  - missing-url",
+            "refused - probe - - not-granted",
+        ]
+    );
+    assert!(events(&powers).is_empty(), "they are handed on once");
+}
+
+/// A run that ends drops what is under way; it may have happened all the same.
+#[test]
+fn what_was_under_way_is_on_record_too() {
+    let folder = Folder::new("dropped");
+    let powers = powers(&folder, |_| ());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
         .expect("a runtime");
-    runtime.block_on(Powers::none().call(request))
+    // The one thread that could write is held up, so that the write cannot end.
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || held.recv().is_ok());
+    runtime.block_on(async {
+        let fetch = powers.call(request("fetch", r#"{"url": "http://api.example.com/"}"#));
+        let file = powers.call(request("fs.writeText", r#"["a.txt", "one"]"#));
+        tokio::select! {
+            biased;
+            _ = fetch => panic!("nobody answers"),
+            _ = file => panic!("nobody writes"),
+            () = std::future::ready(()) => {}
+        }
+    });
+    let mut events = events(&powers);
+    events.sort();
+    assert_eq!(
+        events,
+        [
+            "fetch - - api.example.com - interrupted",
+            "file writeText - - a.txt interrupted",
+        ]
+    );
+    drop(release);
+}
+
+#[test]
+fn events_beyond_the_bound_are_counted() {
+    let folder = Folder::new("bound");
+    let powers = powers(&folder, |_| ());
+    runtime().block_on(async {
+        for _ in 0..EVENTS_MAX + 3 {
+            powers.call(request("fs.exists", r#"["a"]"#)).await;
+        }
+    });
+    let (events, dropped) = powers.take_events();
+    assert_eq!((events.len(), dropped), (EVENTS_MAX, 3));
+}
+
+#[test]
+fn each_caller_has_a_workspace_of_its_own() {
+    let folder = Folder::new("callers");
+    let path = |caller: &str| {
+        let powers = powers(&folder, |settings| {
+            settings.sub_workspace = Some(caller.to_owned());
+        });
+        let answer = runtime().block_on(powers.call(request("fs.workspace", "[]")));
+        match answer {
+            HostAnswer::Value(payload) => payload.json,
+            HostAnswer::Error(text) => panic!("{text}"),
+        }
+    };
+    assert_ne!(path("ada"), path("grace"));
+    assert!(path("ada").ends_with("/ada\""));
 }
 
 #[track_caller]

@@ -221,6 +221,17 @@ async fn handshake(
     if !target.is_https() {
         return Connection::http1(stream, host, &settings.limits).await;
     }
+    // Boxed: what TLS and HTTP/2 need to remember while they greet is several
+    // kilobytes, which every plain request would carry along otherwise.
+    Box::pin(secured(settings, target, stream)).await
+}
+
+async fn secured(
+    settings: &FetchSettings,
+    target: &Target,
+    stream: Box<dyn Stream>,
+) -> Result<Connection, Fault> {
+    let host = &target.host;
     // The certificate is for the host that was asked for, though the address
     // connected to is the one that was checked.
     let name = match host {
@@ -280,8 +291,8 @@ impl Connection {
     where
         S: Stream + 'static,
     {
-        // Below this hyper refuses to work; a smaller bound is kept on the head.
-        let buffer_bytes = limits.response_header_bytes_max.max(16 * 1024);
+        // Below this hyper refuses to work.
+        let buffer_bytes = limits.read_buffer_bytes.max(16 * 1024);
         let made = http1::Builder::new()
             .max_headers(limits.response_header_count_max)
             .max_header_size(limits.response_header_bytes_max)

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::ask::Answer;
 use crate::fetch::request::shown;
@@ -60,19 +60,28 @@ pub(crate) fn answer(
     let (bytes, next) = window.cut(body);
     let pairs: Vec<Value> = headers
         .iter()
-        .map(|(name, value)| json!([name.as_str(), shown(value)]))
+        .map(|(name, value)| Value::Array(vec![name.as_str().into(), shown(value).into()]))
         .collect();
-    let value = json!({
-        "status": status.as_u16(),
-        "ok": status.is_success(),
-        "statusText": status_text(status),
-        "url": url,
-        "truncated": next.is_some(),
-        "nextStartIndex": next,
-        "contentType": headers.get(header::CONTENT_TYPE).map(shown),
-        "headers": pairs,
-    });
-    Answer { value, bytes }
+    let members = [
+        ("status", status.as_u16().into()),
+        ("ok", status.is_success().into()),
+        ("statusText", status_text(status).into()),
+        ("url", url.into()),
+        ("truncated", next.is_some().into()),
+        ("nextStartIndex", next.into()),
+        (
+            "contentType",
+            headers.get(header::CONTENT_TYPE).map(shown).into(),
+        ),
+        ("headers", Value::Array(pairs)),
+    ];
+    // Made at its size at once, because it is made for every request.
+    let mut value = Map::with_capacity(members.len());
+    value.extend(members.map(|(name, member): (_, Value)| (name.to_owned(), member)));
+    Answer {
+        value: Value::Object(value),
+        bytes,
+    }
 }
 
 /// The words tool authors compare with; anything else is empty.

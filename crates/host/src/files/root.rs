@@ -310,6 +310,40 @@ fn invalid(raw_path: &str, what: &str) -> Refusal {
     )
 }
 
+/// Whatever the text of a path, the place it becomes lies below its root, holds no
+/// step upwards, and is the same again when it is spelled the way it is shown.
+pub(crate) fn fuzz(data: &[u8]) {
+    let raw_path = String::from_utf8_lossy(data);
+    let Ok(here) = std::env::current_dir() else {
+        return;
+    };
+    let Ok(roots) = Roots::base(&here.to_string_lossy()) else {
+        return;
+    };
+    let is_plain =
+        |component: Component<'_>| matches!(component, Component::Normal(_) | Component::CurDir);
+    for place in [roots.readable(&raw_path), roots.writable(&raw_path)] {
+        let Ok(place) = place else {
+            continue;
+        };
+        let relative = &place.relative;
+        assert!(relative.components().all(is_plain), "{relative:?}");
+        assert!(
+            place.absolute.starts_with(&roots.workspace.path),
+            "{relative:?}"
+        );
+        assert!(raw_path.len() <= limit::PATH_BYTES_MAX && !raw_path.contains('\0'));
+        // A name of blanks only is no path when it stands alone.
+        if !place.display.trim().is_empty() {
+            let again = roots.readable(&place.display);
+            assert!(
+                again.is_ok_and(|again| again.absolute == place.absolute),
+                "{relative:?}"
+            );
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

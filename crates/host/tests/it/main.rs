@@ -20,6 +20,7 @@ mod files;
 mod files_fault;
 mod files_oracle;
 mod files_race;
+mod fuzz;
 mod intl;
 #[path = "../lab/server.rs"]
 mod lab;

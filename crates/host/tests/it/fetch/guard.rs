@@ -1,6 +1,7 @@
 //! Who may be reached. The cases are data; every attempt ends at a wire that
 //! only takes notes.
 
+use host::fetch::resolve::{Resolve as _, SystemResolver};
 use host::fetch::{Fetch, FetchSettings};
 use host::{Ask, FaultKind};
 use model::grant::NetworkGrant;
@@ -207,4 +208,14 @@ async fn a_dropped_request_is_on_record() {
         .collect();
     assert_eq!(summary, [(Some(302), None), (None, Some("interrupted"))]);
     assert!(fetch.take_abandoned().is_empty());
+}
+
+/// The system's own resolver, asked only for names that never leave the machine.
+#[tokio::test]
+async fn the_systems_resolver_knows_this_machine() {
+    let found = SystemResolver.resolve("localhost").await.unwrap();
+    assert!(!found.is_empty());
+    assert!(found.iter().all(std::net::IpAddr::is_loopback), "{found:?}");
+    let unique: std::collections::BTreeSet<_> = found.iter().collect();
+    assert_eq!(unique.len(), found.len(), "an address twice: {found:?}");
 }

@@ -1,0 +1,3 @@
+fetch("http://silent.example.com/");
+await fetch("http://api.example.com/");
+return "the first is still under way";

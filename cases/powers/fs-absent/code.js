@@ -1,0 +1,1 @@
+return { "fs.absent": [typeof safety.fs, typeof safety.parser] };

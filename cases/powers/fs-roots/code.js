@@ -1,0 +1,1 @@
+return { "fs.workspace": safety.fs.workspace(), "fs.readRoots": safety.fs.readRoots() };

@@ -1,0 +1,1 @@
+return { "guard.allowlist.empty": await refusal(() => fetch("http://api.example.com/")) };

@@ -1,0 +1,1 @@
+return { "parser.always": ["html", "xml", "csv", "yaml"].map((name) => typeof safety.parser[name]), "parser.error-fields": (() => { try { safety.parser.xml("<r>"); } catch (error) { return [error.kind, error.reason, error.helper]; } })() };
