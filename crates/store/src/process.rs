@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use model::audit::{Closing, Failure, Status, chain};
+use model::audit::{Closing, Failure, Status, spell};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -55,16 +55,10 @@ pub(crate) fn begin(home: &Path, connection: &Connection) -> Result<Life, StoreE
     })
 }
 
-/// Leaves in peace, unless something is still open: then it stays on the list and
-/// is found dead.
+/// Leaves in peace, with nothing left open.
 pub(crate) fn end(connection: &Connection, number: i64) -> Result<(), StoreError> {
     connection
-        .execute(
-            "DELETE FROM processes WHERE number = ?1 AND NOT EXISTS (
-                 SELECT 1 FROM entries
-                 WHERE opened >= processes.first AND closed IS NULL AND process = ?1)",
-            [number],
-        )
+        .execute("DELETE FROM processes WHERE number = ?1", [number])
         .map(|_| ())
         .map_err(StoreError::database(DOING))
 }
@@ -158,6 +152,7 @@ fn close_within(
     other: &Other,
 ) -> Result<u64, StoreError> {
     let fail = StoreError::database(DOING);
+    ledger.index()?;
     let mut statement = connection
         .prepare(
             "SELECT opened, call_id FROM entries
@@ -181,12 +176,10 @@ fn close_within(
             opened: place(opened),
             call_id,
             status: Status::Crashed,
-            part: chain::close_part(&closing)?,
+            part: spell::closing(&closing)?,
         };
-        // Closed by a third process in the meantime is closed as well.
-        if ledger.close(&end)?.is_ok() {
-            count += 1;
-        }
+        ledger.close(&end)?;
+        count += 1;
     }
     connection
         .execute("DELETE FROM processes WHERE number = ?1", [other.number])

@@ -53,6 +53,7 @@ fn remove_step(
     rule: &Retention,
 ) -> Result<Step, StoreError> {
     let fail = StoreError::database("remove old entries");
+    ledger.index()?;
     let earlier = match newest_checkpoint(connection)? {
         None => None,
         Some(record) => match record.read::<Ending>() {

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 use crate::error::StoreError;
 
 const DOING: &str = "read what is published";
+const READ_VERSION: &str = "SELECT version FROM standing";
 
 /// The result of a document's test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,12 @@ impl Standing {
             path,
         };
         // A process may have died between the database and the file.
-        standing.change(|_| Ok(Change::Nothing))?;
+        let version = {
+            let connection = standing.connection();
+            connection.query_row(READ_VERSION, [], |row| row.get::<_, i64>(0))
+        };
+        let version = version.map_err(StoreError::database(DOING))?;
+        standing.write_counter(u64::try_from(version).unwrap_or(0))?;
         Ok(standing)
     }
 
@@ -185,7 +191,7 @@ impl Standing {
                 .map_err(&fail)?;
         }
         let version: i64 = transaction
-            .query_row("SELECT version FROM standing", [], |row| row.get(0))
+            .query_row(READ_VERSION, [], |row| row.get(0))
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         self.write_counter(u64::try_from(version).unwrap_or(0))?;

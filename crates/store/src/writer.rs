@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -10,6 +11,8 @@ use tokio::sync::oneshot;
 use crate::audit::Link;
 use crate::error::StoreError;
 use crate::ledger::{Ledger, NewEnd, NewEntry};
+use crate::limit;
+use crate::process;
 use crate::queue::{OpenRow, Queue, Request};
 use crate::retention;
 use crate::sync::Sync;
@@ -17,6 +20,9 @@ use crate::{Durability, StoreSettings};
 
 type OpenReply = oneshot::Sender<Result<OpenRow, StoreError>>;
 type CloseReply = oneshot::Sender<Result<Link, StoreError>>;
+
+/// With nothing to do for so long, what was written is indexed.
+const INDEX_IDLE: Duration = Duration::from_millis(limit::INDEX_IDLE_MS_MAX);
 
 /// What the writer shares with the outside.
 #[derive(Debug)]
@@ -51,14 +57,20 @@ impl Writer {
             settings: &self.settings,
             page_bytes: self.page_bytes,
             room: 0,
+            open: 0,
             owed: Vec::new(),
         };
         let mut batch = Vec::new();
         loop {
-            let is_open = desk.queue.take(&mut batch);
+            let idle_max = (shift.ledger.unindexed() > 0).then_some(INDEX_IDLE);
+            let is_open = desk.queue.take(&mut batch, idle_max);
+            let is_idle = batch.is_empty();
             shift.write(&mut batch);
+            if is_idle || shift.ledger.unindexed() >= limit::UNINDEXED_RECORDS_MAX {
+                shift.index();
+            }
             if !is_open {
-                return;
+                return shift.leave(self.process);
             }
         }
     }
@@ -82,6 +94,8 @@ struct Shift<'a> {
     page_bytes: u64,
     /// Bytes that may be written before the size is looked at again.
     room: u64,
+    /// Entries that are open.
+    open: u64,
     /// Ends that could not be written. Their callers were told; what happened is
     /// still written down as soon as there is room.
     owed: Vec<NewEnd>,
@@ -137,19 +151,21 @@ impl Shift<'_> {
             return Err(failure);
         }
         let written = self.try_commit(opens, closes);
-        let (heads, links) = written.inspect_err(|_| self.ledger.roll_back())?;
+        let (places, links) = written.inspect_err(|_| self.ledger.roll_back())?;
         let commit = self.note_commit();
-        for ((new, reply), head) in opens.drain(..).zip(heads) {
-            let row = head.map(|sequence| {
+        self.open = self.open.saturating_sub(count(closes.len()));
+        for ((new, reply), place) in opens.drain(..).zip(places) {
+            let row = place.map(|sequence| {
+                self.open += 1;
                 let queue = Arc::clone(&self.desk.queue);
-                OpenRow::new(queue, new.call_id, sequence, commit)
+                OpenRow::new(queue, new.opening.call_id, sequence, commit)
             });
             // A row nobody waits for any more comes back and ends as cancelled.
             let _ = reply.send(row);
         }
         for ((_, reply), link) in closes.drain(..).zip(links) {
             if let Some(reply) = reply {
-                let _ = reply.send(link);
+                let _ = reply.send(Ok(link));
             }
         }
         Ok(())
@@ -159,21 +175,21 @@ impl Shift<'_> {
         self.ledger.begin()?;
         let mut links = Vec::with_capacity(closes.len());
         for (end, _) in closes {
-            let link = self.ledger.close(end)?.map(|head| Link {
+            let head = self.ledger.close(end)?;
+            links.push(Link {
                 sequence: head.sequence,
                 hash: head.hash.hex(),
             });
-            links.push(link);
         }
-        let mut heads = Vec::with_capacity(opens.len());
+        let mut places = Vec::with_capacity(opens.len());
         for (new, _) in opens {
-            heads.push(match self.has_room(new) {
-                Ok(()) => self.ledger.open(new)?.map(|head| head.sequence),
+            places.push(match self.has_room(new) {
+                Ok(()) => Ok(self.ledger.open(new)?.sequence),
                 Err(error) => Err(error),
             });
         }
         self.ledger.commit()?;
-        Ok((heads, links))
+        Ok((places, links))
     }
 
     /// Whether another beginning fits. A part of the size is left for the ends of
@@ -201,14 +217,46 @@ impl Shift<'_> {
         self.desk.sync.committed(is_synced)
     }
 
+    /// Lets filters know what was written. If that fails they find it in the
+    /// records, and it is tried again.
+    fn index(&mut self) {
+        if self.ledger.unindexed() == 0 {
+            return;
+        }
+        let indexed = self.ledger.begin().and_then(|()| {
+            self.ledger.index()?;
+            self.ledger.commit()
+        });
+        match indexed {
+            Ok(()) => {
+                self.note_commit();
+            }
+            Err(_) => self.ledger.roll_back(),
+        }
+    }
+
+    /// With something still open this process stays listed, and is found dead.
+    fn leave(mut self, process: i64) {
+        self.index();
+        if self.open == 0 && self.owed.is_empty() && process::end(self.connection, process).is_ok()
+        {
+            self.note_commit();
+        }
+    }
+
     fn count_owed(&self) {
-        let owed = u64::try_from(self.owed.len()).unwrap_or(u64::MAX);
-        self.desk.owed.store(owed, Ordering::Relaxed);
+        self.desk
+            .owed
+            .store(count(self.owed.len()), Ordering::Relaxed);
     }
 }
 
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
 /// The places of the beginnings, the links of the ends.
-type Written = (Vec<Result<u64, StoreError>>, Vec<Result<Link, StoreError>>);
+type Written = (Vec<Result<u64, StoreError>>, Vec<Link>);
 
 /// Bytes of the database that hold something.
 fn used_bytes(connection: &Connection, page_bytes: u64) -> Result<u64, StoreError> {

@@ -1,7 +1,7 @@
 //! Entries: written, read back, filtered, verified.
 
 use model::audit::Status;
-use store::{Filter, Found, StoreError};
+use store::{Filter, Found};
 
 use crate::home::{Home, closing, fill, opening, wait};
 
@@ -47,17 +47,6 @@ fn a_dropped_row_ends_as_cancelled() {
     let closing = entry.closing.unwrap();
     assert_eq!(closing.status, Status::Cancelled);
     assert_eq!(closing.error.unwrap().code, "call.cancelled");
-}
-
-#[test]
-fn a_call_id_is_used_once() {
-    let home = Home::new("twice");
-    let store = home.store();
-    let first = wait(store.audit().open(opening(1))).unwrap();
-    let second = wait(store.audit().open(opening(1)));
-    assert!(matches!(second, Err(StoreError::CallIdUsed(_))));
-    wait(store.audit().close(first, closing(Status::Done))).unwrap();
-    assert_eq!(store.audit().verify(None).unwrap().broken, None);
 }
 
 #[test]
