@@ -120,7 +120,7 @@ impl<'c> Ledger<'c> {
             )?,
             add_record: prepare("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?,
             add_entry: prepare(
-                "INSERT INTO entries (opened, process, at_ms, call_id, origin, caller, tool)
+                "INSERT OR REPLACE INTO entries (opened, process, at_ms, call_id, origin, caller, tool)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?,
             end_entry: prepare("UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1")?,

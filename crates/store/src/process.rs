@@ -96,6 +96,7 @@ pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64
         })
         .map_err(&fail)?;
     let others: Vec<Other> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    remove_stray_locks(home, connection)?;
     let mut count = 0;
     for other in others {
         let path = home.join("locks").join(&other.id);
@@ -109,6 +110,31 @@ pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64
         }
     }
     Ok(count)
+}
+
+/// Locks of processes that died before they were listed, or after they left the
+/// list.
+fn remove_stray_locks(home: &Path, connection: &Connection) -> Result<(), StoreError> {
+    let folder = home.join("locks");
+    let fail = |error| StoreError::file("read", &folder, error);
+    let mut statement = connection
+        .prepare("SELECT EXISTS (SELECT 1 FROM processes WHERE id = ?1)")
+        .map_err(StoreError::database(DOING))?;
+    for entry in fs::read_dir(&folder)
+        .map_err(fail)?
+        .take(limit::PROCESSES_MAX)
+    {
+        let path = entry.map_err(fail)?.path();
+        let id = path.file_name().and_then(|name| name.to_str());
+        let is_listed: bool = statement
+            .query_row([id], |row| row.get(0))
+            .map_err(StoreError::database(DOING))?;
+        // Held while it is removed, so that its owner sees that it is gone.
+        if !is_listed && let Ok(Fate::Dead(Some(_lock))) = fate(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    Ok(())
 }
 
 struct Other {
@@ -138,7 +164,18 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
 
 fn close_all(connection: &Connection, other: &Other) -> Result<u64, StoreError> {
     let mut ledger = Ledger::new(connection, other.number)?;
-    ledger.begin()?;
+    match ledger.begin() {
+        Ok(()) => {}
+        // A third process was faster.
+        Err(StoreError::TakenForDead) => {
+            ledger.roll_back();
+            return Ok(0);
+        }
+        Err(error) => {
+            ledger.roll_back();
+            return Err(error);
+        }
+    }
     let closed = close_within(&mut ledger, connection, other).and_then(|count| {
         ledger.commit()?;
         Ok(count)

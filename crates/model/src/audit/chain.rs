@@ -2,7 +2,7 @@
 //!
 //! A body is canonical JSON that names its own place and kind. A hash covers the
 //! body and the hash before it, so a record stands for everything up to itself.
-//! `docs/guide/audit.md` gives the same recipe for a shell; a test runs it.
+//! `docs/guide/audit.md` gives the same recipe for other tools.
 
 use std::fmt;
 use std::str::FromStr;

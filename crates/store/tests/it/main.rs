@@ -2,10 +2,15 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test that cannot go on should stop"
 )]
 
 mod audit;
+mod crash;
+mod full;
 mod home;
+mod hostile;
 mod standing;
+mod sync;
 mod tools;
