@@ -1,6 +1,7 @@
 //! The one thread that writes the audit. Each time it wakes it takes everything
 //! that waits into one transaction, and answers after the commit.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::ledger::{Ledger, NewEnd, NewEntry};
 use crate::limit;
 use crate::process;
 use crate::queue::{OpenRow, Queue, Request};
-use crate::retention;
+use crate::retention::Removal;
 use crate::sync::Sync;
 use crate::{Durability, StoreSettings};
 
@@ -59,13 +60,14 @@ impl Writer {
             room: 0,
             open: 0,
             owed: Vec::new(),
+            removals: VecDeque::new(),
         };
         let mut batch = Vec::new();
         loop {
-            let idle_max = (shift.ledger.unindexed() > 0).then_some(INDEX_IDLE);
-            let is_open = desk.queue.take(&mut batch, idle_max);
+            let is_open = desk.queue.take(&mut batch, shift.idle_max());
             let is_idle = batch.is_empty();
             shift.write(&mut batch);
+            shift.remove();
             if is_idle || shift.ledger.unindexed() >= limit::UNINDEXED_RECORDS_MAX {
                 shift.index();
             }
@@ -99,6 +101,7 @@ struct Shift<'a> {
     /// Ends that could not be written. Their callers were told; what happened is
     /// still written down as soon as there is room.
     owed: Vec<NewEnd>,
+    removals: VecDeque<Removal>,
 }
 
 /// Beginnings with those who wait for them.
@@ -107,15 +110,24 @@ type Opens = Vec<(NewEntry, OpenReply)>;
 type Closes = Vec<(NewEnd, Option<CloseReply>)>;
 
 impl Shift<'_> {
+    /// How long to wait for something to do.
+    fn idle_max(&self) -> Option<Duration> {
+        if !self.removals.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        (self.ledger.unindexed() > 0).then_some(INDEX_IDLE)
+    }
+
     fn write(&mut self, batch: &mut Vec<Request>) {
         let (mut opens, mut closes) = (Opens::new(), Closes::new());
-        let mut removals = Vec::new();
         closes.extend(self.owed.drain(..).map(|end| (end, None)));
         for request in batch.drain(..) {
             match request {
                 Request::Open(new, reply) => opens.push((new, reply)),
                 Request::Close(end, reply) => closes.push((end, reply)),
-                Request::Retain(rule, reply) => removals.push((rule, reply)),
+                Request::Retain(rule, reply) => {
+                    self.removals.push_back(Removal::new(rule, reply));
+                }
             }
         }
         if let Err(error) = self.commit(&mut opens, &mut closes) {
@@ -124,21 +136,23 @@ impl Shift<'_> {
             }
             // Ends need less than beginnings and matter more.
             if let Err(error) = self.commit(&mut Opens::new(), &mut closes) {
-                for (end, reply) in closes.drain(..) {
-                    if let Some(reply) = reply {
-                        let _ = reply.send(Err(error.clone()));
-                    }
-                    self.owed.push(end);
-                }
+                self.owe(closes, &error);
             }
         }
         self.count_owed();
-        for (rule, reply) in removals {
-            let removed = retention::remove(&mut self.ledger, self.connection, &rule);
-            self.room = 0;
-            let _ = self.note_commit();
-            let _ = reply.send(removed);
+    }
+
+    /// One step of the oldest removal, if there is one.
+    fn remove(&mut self) {
+        let Some(removal) = self.removals.pop_front() else {
+            return;
+        };
+        if let Some(rest) = removal.step(&mut self.ledger, self.connection) {
+            self.removals.push_front(rest);
         }
+        // There may be more room now.
+        self.room = 0;
+        self.note_commit();
     }
 
     /// Writes all of it in one transaction and answers, or leaves both lists as
@@ -241,6 +255,16 @@ impl Shift<'_> {
         if self.open == 0 && self.owed.is_empty() && process::end(self.connection, process).is_ok()
         {
             self.note_commit();
+        }
+    }
+
+    /// Keeps ends that could not be written, then says so.
+    fn owe(&mut self, closes: Closes, error: &StoreError) {
+        let (ends, replies): (Vec<_>, Vec<_>) = closes.into_iter().unzip();
+        self.owed = ends;
+        self.count_owed();
+        for reply in replies.into_iter().flatten() {
+            let _ = reply.send(Err(error.clone()));
         }
     }
 

@@ -7,10 +7,10 @@
     reason = "a child that cannot go on should stop, and its parent sees it"
 )]
 
-use std::future::{Future as _, poll_fn};
+use std::future::poll_fn;
 use std::io::Write as _;
 use std::path::Path;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use model::audit::{Closing, Opening, Status};
@@ -74,16 +74,14 @@ fn run_to(home: &Path, step: &str) {
     runtime.block_on(async {
         let mut opening = pin!(audit.open(opening("stepped")));
         if step == "during-open" {
-            let _ = poll_fn(|context| Poll::Ready(opening.as_mut().poll(context).is_ready())).await;
-            die();
+            die_once_polled(opening.as_mut()).await;
         }
         let row = opening.await.unwrap();
         say("opened", "stepped");
         die_at("after-open");
         if step == "during-secure" {
             let mut secure = pin!(audit.secure(&row));
-            let _ = poll_fn(|context| Poll::Ready(secure.as_mut().poll(context).is_ready())).await;
-            die();
+            die_once_polled(secure.as_mut()).await;
         }
         audit.secure(&row).await.unwrap();
         say("secured", "stepped");
@@ -94,8 +92,7 @@ fn run_to(home: &Path, step: &str) {
         }
         let mut close = pin!(audit.close(row, closing()));
         if step == "during-close" {
-            let _ = poll_fn(|context| Poll::Ready(close.as_mut().poll(context).is_ready())).await;
-            die();
+            die_once_polled(close.as_mut()).await;
         }
         close.await.unwrap();
         say("closed", "stepped");
@@ -105,6 +102,14 @@ fn run_to(home: &Path, step: &str) {
     drop(store);
     die_at("after-end");
     panic!("no such step");
+}
+
+/// Starts something and dies. What it may give at once is not dropped, for
+/// dropping a row is an act of its own.
+async fn die_once_polled<F: Future>(mut future: Pin<&mut F>) {
+    let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    std::mem::forget(polled);
+    die();
 }
 
 /// Many callers for ever; the parent ends it.

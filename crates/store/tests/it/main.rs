@@ -11,6 +11,7 @@ mod crash;
 mod full;
 mod home;
 mod hostile;
+mod retention;
 mod standing;
 mod sync;
 mod tools;
