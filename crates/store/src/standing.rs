@@ -157,21 +157,27 @@ impl Standing {
     /// A number that changes whenever any process changes any of this. Read it
     /// before [`Standing::all`], never after.
     pub fn version(&self) -> Result<u64, StoreError> {
-        let fail = |error| StoreError::file("read", &self.path, error);
+        if self.find_counter()? {
+            // Somebody may have lost a change with the old file, so this is one.
+            self.change(|_| Ok(Change::Some))?;
+        }
+        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
+        read_counter(&counter).map_err(|error| StoreError::file("read", &self.path, error))
+    }
+
+    /// Opens the file anew if ours was removed by hand, for nobody else would see
+    /// it any more. The answer is whether it was.
+    fn find_counter(&self) -> Result<bool, StoreError> {
+        let fail = |error| StoreError::file("look at", &self.path, error);
         {
             let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-            // A file that was removed by hand gets no more news.
             if counter.metadata().map_err(fail)?.nlink() > 0 {
-                return read_counter(&counter).map_err(fail);
+                return Ok(false);
             }
         }
         let mut counter = self.counter.write().unwrap_or_else(PoisonError::into_inner);
         *counter = open_counter(&self.path)?;
-        drop(counter);
-        // Somebody may have lost a change with the file, so this is one.
-        self.change(|_| Ok(Change::Some))?;
-        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-        read_counter(&counter).map_err(fail)
+        Ok(true)
     }
 
     /// Changes something in a transaction, and tells everybody if it did.
@@ -201,6 +207,7 @@ impl Standing {
     /// Brings the file up to the database's count, never back.
     fn write_counter(&self, version: u64) -> Result<(), StoreError> {
         let fail = |error| StoreError::file("write", &self.path, error);
+        self.find_counter()?;
         let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
         counter.lock().map_err(fail)?;
         let written = match read_counter(&counter) {
