@@ -6,6 +6,7 @@
 //! dropped or moved unseen. What a person reads as one entry is the two together.
 
 pub mod chain;
+pub mod spell;
 pub mod walk;
 
 use serde::{Deserialize, Serialize};

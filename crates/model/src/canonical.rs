@@ -1,7 +1,8 @@
 //! RFC 8785 canonical JSON: one spelling for one meaning, so that digests and
 //! the audit chain do not depend on who wrote the text.
 
-use serde::Serialize;
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 /// The value has no canonical form.
@@ -14,10 +15,71 @@ pub fn to_bytes(value: &Value) -> Result<Vec<u8>, CanonicalError> {
     serde_json_canonicalizer::to_vec(value).map_err(CanonicalError)
 }
 
-/// The canonical text of anything that can be written as JSON, without building
-/// a tree of it first.
-pub fn to_text<T: Serialize>(value: &T) -> Result<String, CanonicalError> {
-    serde_json_canonicalizer::to_string(value).map_err(CanonicalError)
+/// Appends the canonical bytes of a value. The same bytes as [`to_bytes`], several
+/// times faster: keys are sorted where they stand and whole numbers are written as
+/// they are. What is left, fractions and numbers no double keeps exact, takes the
+/// slow way.
+pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => write_integer(number, out)?,
+            None => out.extend_from_slice(&to_bytes(value)?),
+        },
+        Value::String(text) => write_text(text, out)?,
+        Value::Array(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write(item, out)?;
+            }
+            out.push(b']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by(|(a, _), (b, _)| by_utf16(a, b));
+            out.push(b'{');
+            for (index, (key, value)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_text(key, out)?;
+                out.push(b':');
+                write(value, out)?;
+            }
+            out.push(b'}');
+        }
+    }
+    Ok(())
+}
+
+/// Appends a string.
+pub fn write_text(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    serde_json::to_writer(out, text).map_err(CanonicalError)
+}
+
+/// Appends a whole number.
+pub fn write_integer(number: i64, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    if number.unsigned_abs() <= EXACT_MAX {
+        return serde_json::to_writer(out, &number).map_err(CanonicalError);
+    }
+    out.extend_from_slice(&to_bytes(&Value::from(number))?);
+    Ok(())
+}
+
+/// Up to here, either sign, every whole number is a double.
+const EXACT_MAX: u64 = 1 << 53;
+
+/// RFC 8785 sorts by UTF-16 code units. For ASCII that is the order of bytes.
+fn by_utf16(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() {
+        return a.cmp(b);
+    }
+    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 #[cfg(test)]

@@ -4,14 +4,15 @@
 //! never waits for it.
 
 pub(crate) mod read;
+mod tail;
 mod verify;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use model::audit::chain::{self, Head, Record};
+use model::audit::chain::{Head, Record};
 use model::audit::walk::Verified;
-use model::audit::{Closing, Failure, Opening, Status};
+use model::audit::{Closing, Failure, Opening, Status, spell};
 use model::caller::Origin;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -28,7 +29,8 @@ use crate::writer::Desk;
 pub struct Audit {
     home: PathBuf,
     desk: Arc<Desk>,
-    reader: Mutex<Connection>,
+    /// Opened by the first who reads; most processes only write.
+    reader: Mutex<Option<Connection>>,
 }
 
 /// One attempt: how it began and, unless it is still under way, how it ended.
@@ -109,16 +111,16 @@ pub struct Removed {
 }
 
 impl Audit {
-    pub(crate) fn new(home: PathBuf, desk: Arc<Desk>, reader: Connection) -> Audit {
+    pub(crate) fn new(home: PathBuf, desk: Arc<Desk>) -> Audit {
         Audit {
             home,
             desk,
-            reader: Mutex::new(reader),
+            reader: Mutex::default(),
         }
     }
 
     /// Writes down that an attempt begins. Resolves when the row survives the
-    /// death of this process.
+    /// death of this process. That call ids are unique is for the caller to see to.
     pub async fn open(&self, opening: Opening) -> Result<OpenRow, StoreError> {
         let new = NewEntry::new(opening)?;
         if new.part.len() > limit::RECORD_BYTES_MAX {
@@ -150,23 +152,23 @@ impl Audit {
 
     /// Entries, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
-        read::list(&self.reader(), filter)
+        self.read(|reader| read::list(reader, filter))
     }
 
     /// The entry with that call id, or whose call id starts so.
     pub fn find(&self, call_id_or_prefix: &str) -> Result<Found, StoreError> {
-        read::find(&self.reader(), call_id_or_prefix)
+        self.read(|reader| read::find(reader, call_id_or_prefix))
     }
 
     /// Entries whose close record stands after a place, oldest end first. To
     /// follow the audit, ask again with the last one's `closed_sequence`.
     pub fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        read::after(&self.reader(), sequence, limit)
+        self.read(|reader| read::after(reader, sequence, limit))
     }
 
     /// The last record.
     pub fn head(&self) -> Result<Head, StoreError> {
-        read::head(&self.reader())
+        self.read(read::head)
     }
 
     /// Walks the whole chain and names the first record that is wrong.
@@ -193,8 +195,15 @@ impl Audit {
         answer.recv().map_err(|_| StoreError::Closed)?
     }
 
-    fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *reader {
+            Some(reader) => read(reader),
+            none => read(none.insert(self.own_reader()?)),
+        }
     }
 
     /// For what takes long, so that lists do not wait for it.
@@ -206,7 +215,7 @@ impl Audit {
 /// The canonical closing, with what is long left out if it is too long. An end is
 /// written in any case, and says what is missing.
 fn bounded_part(closing: Closing) -> Result<String, StoreError> {
-    let part = chain::close_part(&closing)?;
+    let part = spell::closing(&closing)?;
     if part.len() <= limit::RECORD_BYTES_MAX {
         return Ok(part);
     }
@@ -222,10 +231,10 @@ fn bounded_part(closing: Closing) -> Result<String, StoreError> {
     short.events_dropped = closing.events_dropped.saturating_add(events);
     short.result_digest = closing.result_digest;
     short.timing = closing.timing;
-    let part = chain::close_part(&short)?;
+    let part = spell::closing(&short)?;
     if part.len() <= limit::RECORD_BYTES_MAX {
         return Ok(part);
     }
     let bare = Closing::bare(short.at_ms, short.status, None);
-    Ok(chain::close_part(&bare)?)
+    Ok(spell::closing(&bare)?)
 }

@@ -43,8 +43,9 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes home and database if absent and brings the schema up to date.
-pub(crate) fn prepare(home: &Path) -> Result<(), StoreError> {
+/// Makes home and database if absent, brings the schema up to date, and gives the
+/// connection that writes.
+pub(crate) fn prepare(home: &Path) -> Result<Connection, StoreError> {
     make_folder(home)?;
     let path = path(home);
     let mut options = fs::OpenOptions::new();
@@ -54,7 +55,8 @@ pub(crate) fn prepare(home: &Path) -> Result<(), StoreError> {
         Err(error) => return Err(StoreError::file("create", path, error)),
     }
     let mut connection = connect(home, Access::Write)?;
-    migrate(&mut connection, &path)
+    migrate(&mut connection, &path)?;
+    Ok(connection)
 }
 
 /// Takes away what others may do; the owner's own bits stay as they are.

@@ -68,12 +68,9 @@ pub enum StoreError {
         /// Why.
         source: Arc<io::Error>,
     },
-    /// An attempt with that id exists.
-    #[error("the call id `{0}` was used before")]
-    CallIdUsed(String),
-    /// The attempt is not open any more.
-    #[error("call `{0}` is not open")]
-    NotOpen(String),
+    /// Our lock file vanished and another process closed what we had open.
+    #[error("another process took this one for dead and closed its calls; restart it")]
+    TakenForDead,
     /// A record longer than may be.
     #[error("an audit record of {bytes} bytes; at most {bytes_max}")]
     TooLong {

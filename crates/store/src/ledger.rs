@@ -1,39 +1,33 @@
 //! The chain on a connection: adding records inside a transaction, with the
 //! statements prepared once. Who calls it decides when to begin and to commit.
+//!
+//! A call waits for two records and nothing else. What filters look at is made
+//! from the records afterwards, many at a time; readers look at the few records
+//! that are not indexed yet themselves.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::audit::chain::{self, ChainHash, Checkpoint, Head, Kind, link};
-use model::audit::{Opening, Status};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params};
+use model::audit::chain::{self, Body, ChainHash, Checkpoint, Ending, Head, Kind, link};
+use model::audit::{Opening, Status, spell};
+use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
+use crate::audit::read::{RECORD, record_of};
 use crate::error::StoreError;
 
 const DOING: &str = "write the audit";
 
-/// What filters look at, beside the text of the record.
-#[derive(Clone, Debug)]
+/// The beginning of an entry.
+#[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub(crate) call_id: String,
-    pub(crate) at_ms: i64,
-    pub(crate) origin: &'static str,
-    pub(crate) caller: String,
-    pub(crate) tool: String,
+    pub(crate) opening: Opening,
     /// The canonical opening.
     pub(crate) part: String,
 }
 
 impl NewEntry {
     pub(crate) fn new(opening: Opening) -> Result<NewEntry, StoreError> {
-        let part = chain::open_part(&opening)?;
-        Ok(NewEntry {
-            call_id: opening.call_id,
-            at_ms: opening.at_ms,
-            origin: opening.origin.word(),
-            caller: opening.caller,
-            tool: opening.tool,
-            part,
-        })
+        let part = spell::opening(&opening)?;
+        Ok(NewEntry { opening, part })
     }
 }
 
@@ -47,11 +41,48 @@ pub(crate) struct NewEnd {
     pub(crate) part: String,
 }
 
+/// What a record adds to the index.
+enum Addition {
+    Entry {
+        opened: u64,
+        process: Option<i64>,
+        at_ms: i64,
+        call_id: String,
+        origin: &'static str,
+        caller: String,
+        tool: String,
+    },
+    End {
+        opened: u64,
+        closed: u64,
+        status: Status,
+    },
+}
+
+impl Addition {
+    fn entry(opened: u64, process: Option<i64>, opening: Opening) -> Addition {
+        Addition::Entry {
+            opened,
+            process,
+            at_ms: opening.at_ms,
+            call_id: opening.call_id,
+            origin: opening.origin.word(),
+            caller: opening.caller,
+            tool: opening.tool,
+        }
+    }
+}
+
 /// The chain and the statements that extend it.
 pub(crate) struct Ledger<'c> {
     connection: &'c Connection,
     process: i64,
     head: Head,
+    indexed: u64,
+    /// What the records after `pending_after` add to the index, so that it need
+    /// not be read back.
+    pending: Vec<Addition>,
+    pending_after: u64,
     /// The head to go back to if the transaction fails.
     committed: Head,
     data_version: Option<i64>,
@@ -76,6 +107,9 @@ impl<'c> Ledger<'c> {
             connection,
             process,
             head: Head::START,
+            indexed: 0,
+            pending: Vec::new(),
+            pending_after: 0,
             committed: Head::START,
             data_version: None,
             begin: prepare("BEGIN IMMEDIATE")?,
@@ -84,20 +118,23 @@ impl<'c> Ledger<'c> {
             read_head: prepare(
                 "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1",
             )?,
-            add_record: prepare("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            add_record: prepare("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?,
             add_entry: prepare(
-                "INSERT INTO entries (opened, process, at_ms, call_id, origin, caller, tool)
+                "INSERT OR REPLACE INTO entries (opened, process, at_ms, call_id, origin, caller, tool)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?,
-            end_entry: prepare(
-                "UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1 AND closed IS NULL",
-            )?,
+            end_entry: prepare("UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1")?,
         })
     }
 
     /// Where the chain ends, as this transaction sees it.
     pub(crate) fn head(&self) -> Head {
         self.head
+    }
+
+    /// Records that filters do not know yet, as far as we know.
+    pub(crate) fn unindexed(&self) -> u64 {
+        self.head.sequence.saturating_sub(self.indexed)
     }
 
     /// Begins to write. Another process may have written since.
@@ -109,15 +146,35 @@ impl<'c> Ledger<'c> {
             .query_row([], |row| row.get(0))
             .map_err(&fail)?;
         if self.data_version != Some(version) {
-            self.head = self
-                .read_head
-                .query_row([], |row| Ok(head_of(row.get(0)?, row.get(1)?)))
-                .optional()
-                .map_err(&fail)?
-                .unwrap_or(Head::START);
+            self.catch_up()?;
             self.data_version = Some(version);
         }
         self.committed = self.head;
+        Ok(())
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        let fail = StoreError::database(DOING);
+        let is_listed: bool = self
+            .connection
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM processes WHERE number = ?1)",
+                [self.process],
+                |row| row.get(0),
+            )
+            .map_err(&fail)?;
+        if !is_listed {
+            return Err(StoreError::TakenForDead);
+        }
+        self.head = self
+            .read_head
+            .query_row([], |row| Ok(head_of(row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(&fail)?
+            .unwrap_or(Head::START);
+        self.indexed = indexed(self.connection)?;
+        self.pending.clear();
+        self.pending_after = self.head.sequence;
         Ok(())
     }
 
@@ -140,54 +197,34 @@ impl<'c> Ledger<'c> {
         }
     }
 
-    /// Adds an open record. The inner error concerns this one alone.
-    pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Result<Head, StoreError>, StoreError> {
-        let sequence = self.head.sequence + 1;
-        let added = self.add_entry.execute(params![
-            number(sequence),
-            self.process,
-            new.at_ms,
-            new.call_id,
-            new.origin,
-            new.caller,
-            new.tool,
-        ]);
-        match added {
-            Ok(_) => {}
-            Err(error) if is_constraint(&error) => {
-                return Ok(Err(StoreError::CallIdUsed(new.call_id.clone())));
-            }
-            Err(error) => return Err(StoreError::database(DOING)(error)),
-        }
-        self.add(Kind::Open, &chain::open_body(sequence, &new.part))
-            .map(Ok)
+    /// Adds an open record.
+    pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Head, StoreError> {
+        let body = chain::open_body(self.head.sequence + 1, &new.part);
+        let head = self.add(Kind::Open, Some(self.process), &body)?;
+        let addition = Addition::entry(head.sequence, Some(self.process), new.opening.clone());
+        self.pending.push(addition);
+        Ok(head)
     }
 
-    /// Adds a close record. The inner error concerns this one alone.
-    pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Result<Head, StoreError>, StoreError> {
-        let sequence = self.head.sequence + 1;
-        let changed = self
-            .end_entry
-            .execute(params![
-                number(end.opened),
-                number(sequence),
-                end.status.word()
-            ])
-            .map_err(StoreError::database(DOING))?;
-        if changed != 1 {
-            return Ok(Err(StoreError::NotOpen(end.call_id.clone())));
-        }
-        let body = chain::close_body(sequence, end.opened, &end.call_id, &end.part);
-        self.add(Kind::Close, &body).map(Ok)
+    /// Adds a close record.
+    pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Head, StoreError> {
+        let body = chain::close_body(self.head.sequence + 1, end.opened, &end.call_id, &end.part);
+        let head = self.add(Kind::Close, None, &body)?;
+        self.pending.push(Addition::End {
+            opened: end.opened,
+            closed: head.sequence,
+            status: end.status,
+        });
+        Ok(head)
     }
 
     /// Adds a checkpoint.
     pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Head, StoreError> {
         let body = chain::checkpoint_body(self.head.sequence + 1, checkpoint)?;
-        self.add(Kind::Checkpoint, &body)
+        self.add(Kind::Checkpoint, None, &body)
     }
 
-    fn add(&mut self, kind: Kind, body: &str) -> Result<Head, StoreError> {
+    fn add(&mut self, kind: Kind, process: Option<i64>, body: &str) -> Result<Head, StoreError> {
         let previous = self.head.hash;
         let head = Head {
             sequence: self.head.sequence + 1,
@@ -197,6 +234,7 @@ impl<'c> Ledger<'c> {
             .execute(params![
                 number(head.sequence),
                 kind.word(),
+                process,
                 previous.bytes(),
                 head.hash.bytes(),
                 body,
@@ -205,10 +243,91 @@ impl<'c> Ledger<'c> {
         self.head = head;
         Ok(head)
     }
+
+    /// Makes the index cover every record.
+    pub(crate) fn index(&mut self) -> Result<(), StoreError> {
+        let fail = StoreError::database("index the audit");
+        let indexed = indexed(self.connection)?;
+        let additions = match self.pending_after == indexed {
+            true => std::mem::take(&mut self.pending),
+            false => self.additions(indexed)?,
+        };
+        for addition in additions {
+            match addition {
+                Addition::Entry {
+                    opened,
+                    process,
+                    at_ms,
+                    call_id,
+                    origin,
+                    caller,
+                    tool,
+                } => self.add_entry.execute(params![
+                    number(opened),
+                    process,
+                    at_ms,
+                    call_id,
+                    origin,
+                    caller,
+                    tool
+                ]),
+                Addition::End {
+                    opened,
+                    closed,
+                    status,
+                } => {
+                    let end = params![number(opened), number(closed), status.word()];
+                    self.end_entry.execute(end)
+                }
+            }
+            .map_err(&fail)?;
+        }
+        self.connection
+            .execute(
+                "UPDATE indexed SET through = ?1",
+                [number(self.head.sequence)],
+            )
+            .map_err(&fail)?;
+        self.indexed = self.head.sequence;
+        self.pending.clear();
+        self.pending_after = self.head.sequence;
+        Ok(())
+    }
+
+    /// What the records after a place add to the index. A record that cannot be
+    /// read adds nothing; `verify` names it.
+    fn additions(&self, after: u64) -> Result<Vec<Addition>, StoreError> {
+        let fail = StoreError::database("index the audit");
+        let sql = format!("SELECT {RECORD}, r.process FROM records r WHERE r.sequence > ?1");
+        let mut statement = self.connection.prepare(&sql).map_err(&fail)?;
+        let rows = statement
+            .query_map([number(after)], |row| {
+                Ok((record_of(row)?, row.get::<_, Option<i64>>(5)?))
+            })
+            .map_err(&fail)?;
+        let mut additions = Vec::new();
+        for row in rows {
+            let (record, process) = row.map_err(&fail)?;
+            additions.extend(match record.read::<Ending>() {
+                Ok(Body::Open(opening)) => Some(Addition::entry(record.sequence, process, opening)),
+                Ok(Body::Close(close)) => Some(Addition::End {
+                    opened: close.opened,
+                    closed: record.sequence,
+                    status: close.closing.status,
+                }),
+                Ok(Body::Checkpoint(_)) | Err(_) => None,
+            });
+        }
+        Ok(additions)
+    }
 }
 
-fn is_constraint(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+/// The last record that filters know.
+pub(crate) fn indexed(connection: &Connection) -> Result<u64, StoreError> {
+    connection
+        .query_row("SELECT through FROM indexed", [], |row| row.get(0))
+        .map(place)
+        .map_err(StoreError::database("read the audit"))
 }
 
 /// A place in the chain from its columns.

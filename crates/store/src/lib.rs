@@ -95,14 +95,8 @@ struct Inner {
     desk: Arc<Desk>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
-    /// For leaving; the writer has its own.
-    farewell: Option<Farewell>,
-}
-
-#[derive(Debug)]
-struct Farewell {
-    connection: std::sync::Mutex<Connection>,
-    life: Life,
+    /// Let go of last, when the writer has left.
+    _life: Life,
 }
 
 impl Store {
@@ -110,11 +104,10 @@ impl Store {
     /// processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
         let had_log = database::wal_path(home).exists();
-        database::prepare(home)?;
+        let connection = database::prepare(home)?;
         let home = home
             .canonicalize()
             .map_err(|error| StoreError::file("find", home, error))?;
-        let connection = database::connect(&home, Access::Write)?;
         let page_bytes = set_up_writer(&connection, &settings)?;
         let life = process::begin(&home, &connection)?;
         let crashed = process::bury(&home, &connection, life.number)?;
@@ -127,28 +120,23 @@ impl Store {
             commits: AtomicU64::new(0),
             owed: AtomicU64::new(0),
         });
-        let reader = database::connect(&home, Access::Read)?;
         let standing = Standing::open(&home, database::connect(&home, Access::Write)?)?;
-        let farewell = Farewell {
-            connection: std::sync::Mutex::new(database::connect(&home, Access::Write)?),
-            life,
-        };
         let writer = Writer {
             desk: Arc::clone(&desk),
             connection,
             settings,
-            process: farewell.life.number,
+            process: life.number,
             page_bytes,
         };
         let syncer = Arc::clone(&desk);
         let log = database::wal_path(&home);
         let mut inner = Inner {
-            audit: Audit::new(home.clone(), Arc::clone(&desk), reader),
+            audit: Audit::new(home.clone(), Arc::clone(&desk)),
             standing,
             desk,
             crashed,
             threads: Vec::new(),
-            farewell: Some(farewell),
+            _life: life,
         };
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned());
@@ -202,12 +190,6 @@ impl Drop for Inner {
         for thread in threads {
             let _ = thread.join();
         }
-        if let Some(farewell) = self.farewell.take()
-            && let Ok(connection) = farewell.connection.lock()
-        {
-            // What stays on the list is found dead by whoever opens next.
-            let _ = process::end(&connection, farewell.life.number);
-        }
     }
 }
 
@@ -220,6 +202,9 @@ fn set_up_writer(connection: &Connection, settings: &StoreSettings) -> Result<u6
     };
     connection
         .pragma_update(None, "synchronous", synchronous)
+        .map_err(&fail)?;
+    connection
+        .pragma_update(None, "wal_autocheckpoint", limit::LOG_PAGES_MAX)
         .map_err(&fail)?;
     let page_bytes: i64 = connection
         .query_row("PRAGMA page_size", [], |row| row.get(0))

@@ -30,3 +30,9 @@ pub const STEM_BYTES_MAX: usize = 200;
 pub const TRASH_ATTEMPTS_MAX: u32 = 100;
 /// Events of the file system read in one go.
 pub const EVENTS_MAX: usize = 4_096;
+/// Records that may wait to be indexed. Readers look at each of them.
+pub const UNINDEXED_RECORDS_MAX: u64 = 1_024;
+/// How long they may wait when nothing else is written, in milliseconds.
+pub const INDEX_IDLE_MS_MAX: u64 = 250;
+/// Pages of the log after which it is moved into the database.
+pub const LOG_PAGES_MAX: u32 = 4_000;

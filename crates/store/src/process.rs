@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use model::audit::{Closing, Failure, Status, chain};
+use model::audit::{Closing, Failure, Status, spell};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -55,16 +55,10 @@ pub(crate) fn begin(home: &Path, connection: &Connection) -> Result<Life, StoreE
     })
 }
 
-/// Leaves in peace, unless something is still open: then it stays on the list and
-/// is found dead.
+/// Leaves in peace, with nothing left open.
 pub(crate) fn end(connection: &Connection, number: i64) -> Result<(), StoreError> {
     connection
-        .execute(
-            "DELETE FROM processes WHERE number = ?1 AND NOT EXISTS (
-                 SELECT 1 FROM entries
-                 WHERE opened >= processes.first AND closed IS NULL AND process = ?1)",
-            [number],
-        )
+        .execute("DELETE FROM processes WHERE number = ?1", [number])
         .map(|_| ())
         .map_err(StoreError::database(DOING))
 }
@@ -102,6 +96,7 @@ pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64
         })
         .map_err(&fail)?;
     let others: Vec<Other> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    remove_stray_locks(home, connection)?;
     let mut count = 0;
     for other in others {
         let path = home.join("locks").join(&other.id);
@@ -115,6 +110,31 @@ pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64
         }
     }
     Ok(count)
+}
+
+/// Locks of processes that died before they were listed, or after they left the
+/// list.
+fn remove_stray_locks(home: &Path, connection: &Connection) -> Result<(), StoreError> {
+    let folder = home.join("locks");
+    let fail = |error| StoreError::file("read", &folder, error);
+    let mut statement = connection
+        .prepare("SELECT EXISTS (SELECT 1 FROM processes WHERE id = ?1)")
+        .map_err(StoreError::database(DOING))?;
+    for entry in fs::read_dir(&folder)
+        .map_err(fail)?
+        .take(limit::PROCESSES_MAX)
+    {
+        let path = entry.map_err(fail)?.path();
+        let id = path.file_name().and_then(|name| name.to_str());
+        let is_listed: bool = statement
+            .query_row([id], |row| row.get(0))
+            .map_err(StoreError::database(DOING))?;
+        // Held while it is removed, so that its owner sees that it is gone.
+        if !is_listed && let Ok(Fate::Dead(Some(_lock))) = fate(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    Ok(())
 }
 
 struct Other {
@@ -144,7 +164,18 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
 
 fn close_all(connection: &Connection, other: &Other) -> Result<u64, StoreError> {
     let mut ledger = Ledger::new(connection, other.number)?;
-    ledger.begin()?;
+    match ledger.begin() {
+        Ok(()) => {}
+        // A third process was faster.
+        Err(StoreError::TakenForDead) => {
+            ledger.roll_back();
+            return Ok(0);
+        }
+        Err(error) => {
+            ledger.roll_back();
+            return Err(error);
+        }
+    }
     let closed = close_within(&mut ledger, connection, other).and_then(|count| {
         ledger.commit()?;
         Ok(count)
@@ -158,6 +189,7 @@ fn close_within(
     other: &Other,
 ) -> Result<u64, StoreError> {
     let fail = StoreError::database(DOING);
+    ledger.index()?;
     let mut statement = connection
         .prepare(
             "SELECT opened, call_id FROM entries
@@ -181,12 +213,10 @@ fn close_within(
             opened: place(opened),
             call_id,
             status: Status::Crashed,
-            part: chain::close_part(&closing)?,
+            part: spell::closing(&closing)?,
         };
-        // Closed by a third process in the meantime is closed as well.
-        if ledger.close(&end)?.is_ok() {
-            count += 1;
-        }
+        ledger.close(&end)?;
+        count += 1;
     }
     connection
         .execute("DELETE FROM processes WHERE number = ?1", [other.number])

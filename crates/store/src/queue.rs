@@ -2,8 +2,9 @@
 //! each belongs to a beginning that was let in.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
-use model::audit::{Closing, Failure, Status, chain};
+use model::audit::{Closing, Failure, Status, spell};
 use tokio::sync::oneshot;
 
 use crate::audit::{Link, Removed, Retention};
@@ -76,16 +77,23 @@ impl Queue {
     }
 
     /// Takes everything that waits into `batch`, waiting for something if need
-    /// be. The answer is whether the queue is still open; a closed one is empty
-    /// afterwards.
-    pub(crate) fn take(&self, batch: &mut Vec<Request>) -> bool {
+    /// be, but no longer than `idle_max` if there is one. The answer is whether
+    /// the queue is still open; a closed one is empty afterwards.
+    pub(crate) fn take(&self, batch: &mut Vec<Request>, idle_max: Option<Duration>) -> bool {
         let mut state = self.lock();
         while state.requests.is_empty() && !state.is_closed {
             state.is_parked = true;
-            state = self
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let Some(idle_max) = idle_max else {
+                let waited = self.wake.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let waited = self.wake.wait_timeout(state, idle_max);
+            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if timeout.timed_out() {
+                break;
+            }
         }
         state.is_parked = false;
         std::mem::swap(&mut state.requests, batch);
@@ -171,7 +179,7 @@ impl Drop for OpenRow {
         };
         let closing = Closing::bare(now_ms(), Status::Cancelled, Some(error));
         // Left open if it cannot be queued: the next process closes it as crashed.
-        if let Ok(part) = chain::close_part(&closing) {
+        if let Ok(part) = spell::closing(&closing) {
             let end = self.end(Status::Cancelled, part);
             let _ = self.queue.push(Request::Close(end, None));
         }

@@ -1,6 +1,8 @@
 //! Removing what is old: always a prefix of the chain, whole entries only, and
 //! never without a checkpoint that says what is gone and where the chain goes on.
 
+use std::sync::mpsc;
+
 use model::audit::chain::{Body, Checkpoint, Ending, Head};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -10,47 +12,89 @@ use crate::error::StoreError;
 use crate::ledger::{Ledger, head_of, now_ms, number, place};
 use crate::limit;
 
-/// Removes what the rule names, in steps.
-pub(crate) fn remove(
-    ledger: &mut Ledger<'_>,
-    connection: &Connection,
-    rule: &Retention,
-) -> Result<Removed, StoreError> {
-    let mut removed = Removed::default();
-    loop {
-        ledger.begin()?;
-        let step = remove_step(ledger, connection, rule).and_then(|step| {
+/// A removal under way. Calls are written between its steps.
+pub(crate) struct Removal {
+    rule: Retention,
+    /// The last record to go, found by the first step.
+    last: Option<u64>,
+    removed: Removed,
+    reply: mpsc::Sender<Result<Removed, StoreError>>,
+}
+
+impl Removal {
+    pub(crate) fn new(
+        rule: Retention,
+        reply: mpsc::Sender<Result<Removed, StoreError>>,
+    ) -> Removal {
+        Removal {
+            rule,
+            last: None,
+            removed: Removed::default(),
+            reply,
+        }
+    }
+
+    /// Does the next step, in a transaction of its own. Gives itself back if there
+    /// is more to do, else answers.
+    pub(crate) fn step(
+        mut self,
+        ledger: &mut Ledger<'_>,
+        connection: &Connection,
+    ) -> Option<Removal> {
+        let done = ledger.begin().and_then(|()| {
+            let step = self.remove(ledger, connection)?;
             ledger.commit()?;
             Ok(step)
         });
-        let step = step.inspect_err(|_| ledger.roll_back())?;
-        removed.records += step.removed.records;
-        removed.entries += step.removed.entries;
-        removed.through = step.removed.through.or(removed.through);
-        if step.is_last {
-            return Ok(removed);
+        match done {
+            Ok(Step::More(part)) => {
+                self.add(&part);
+                Some(self)
+            }
+            Ok(Step::Last(part)) => {
+                self.add(&part);
+                let _ = self.reply.send(Ok(self.removed));
+                None
+            }
+            Err(error) => {
+                ledger.roll_back();
+                let _ = self.reply.send(Err(error));
+                None
+            }
         }
+    }
+
+    fn add(&mut self, part: &Removed) {
+        self.removed.records += part.records;
+        self.removed.entries += part.entries;
+        self.removed.through = part.through.or(self.removed.through);
+    }
+
+    fn remove(
+        &mut self,
+        ledger: &mut Ledger<'_>,
+        connection: &Connection,
+    ) -> Result<Step, StoreError> {
+        ledger.index()?;
+        let last = match self.last {
+            Some(last) => last,
+            None => last_to_remove(connection, &self.rule, ledger.head())?,
+        };
+        self.last = Some(last);
+        remove_through(ledger, connection, last)
     }
 }
 
-struct Step {
-    removed: Removed,
-    is_last: bool,
+enum Step {
+    More(Removed),
+    Last(Removed),
 }
 
-const NOTHING: Step = Step {
-    removed: Removed {
-        records: 0,
-        entries: 0,
-        through: None,
-    },
-    is_last: true,
-};
-
-fn remove_step(
+/// Removes as much as one step may, up to a place.
+fn remove_through(
     ledger: &mut Ledger<'_>,
     connection: &Connection,
-    rule: &Retention,
+    wanted: u64,
 ) -> Result<Step, StoreError> {
     let fail = StoreError::database("remove old entries");
     let earlier = match newest_checkpoint(connection)? {
@@ -66,10 +110,9 @@ fn remove_step(
         },
     };
     let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
-    let wanted = last_to_remove(connection, rule, ledger.head())?;
     // Without this a checkpoint would be replaced by the next one for ever.
     if wanted <= start || !has_ended_entries(connection, wanted)? {
-        return Ok(NOTHING);
+        return Ok(Step::Last(Removed::default()));
     }
     let last = wanted.min(start + limit::REMOVE_STEP_RECORDS_MAX);
     let through = connection
@@ -105,13 +148,14 @@ fn remove_step(
         kept,
     };
     ledger.checkpoint(&checkpoint)?;
-    Ok(Step {
-        removed: Removed {
-            records,
-            entries,
-            through: Some(through.sequence),
-        },
-        is_last: last == wanted,
+    let removed = Removed {
+        records,
+        entries,
+        through: Some(through.sequence),
+    };
+    Ok(match last == wanted {
+        true => Step::Last(removed),
+        false => Step::More(removed),
     })
 }
 

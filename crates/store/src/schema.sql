@@ -2,28 +2,36 @@
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
     kind     TEXT NOT NULL CHECK (kind IN ('open', 'close', 'checkpoint')),
+    process  INTEGER,
     previous BLOB NOT NULL CHECK (length(previous) = 32),
     hash     BLOB NOT NULL CHECK (length(hash) = 32),
     body     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX records_checkpoint ON records (sequence) WHERE kind = 'checkpoint';
 
--- What filters look at. Everything here stands in a body too, and `verify` compares.
+-- What filters look at, made from the records up to `indexed`, many at a time.
+-- Everything here but `process` stands in a body too, and `verify` compares.
 CREATE TABLE entries (
     opened  INTEGER PRIMARY KEY,
     closed  INTEGER,
-    process INTEGER NOT NULL,
+    process INTEGER,
     at_ms   INTEGER NOT NULL,
-    call_id TEXT NOT NULL UNIQUE,
+    call_id TEXT NOT NULL,
     origin  TEXT NOT NULL,
     caller  TEXT NOT NULL,
     tool    TEXT NOT NULL,
     status  TEXT
 ) STRICT;
+CREATE INDEX entries_call ON entries (call_id);
 CREATE INDEX entries_tool ON entries (tool);
 CREATE INDEX entries_caller ON entries (caller);
 -- Most attempts get there; the others are what people look for.
 CREATE INDEX entries_status ON entries (status) WHERE status <> 'done';
+CREATE TABLE indexed (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    through INTEGER NOT NULL
+) STRICT;
+INSERT INTO indexed VALUES (1, 0);
 
 -- Who has the database open, and from which record on it may own open entries.
 CREATE TABLE processes (

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 use crate::error::StoreError;
 
 const DOING: &str = "read what is published";
+const READ_VERSION: &str = "SELECT version FROM standing";
 
 /// The result of a document's test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,12 @@ impl Standing {
             path,
         };
         // A process may have died between the database and the file.
-        standing.change(|_| Ok(Change::Nothing))?;
+        let version = {
+            let connection = standing.connection();
+            connection.query_row(READ_VERSION, [], |row| row.get::<_, i64>(0))
+        };
+        let version = version.map_err(StoreError::database(DOING))?;
+        standing.write_counter(u64::try_from(version).unwrap_or(0))?;
         Ok(standing)
     }
 
@@ -151,21 +157,27 @@ impl Standing {
     /// A number that changes whenever any process changes any of this. Read it
     /// before [`Standing::all`], never after.
     pub fn version(&self) -> Result<u64, StoreError> {
-        let fail = |error| StoreError::file("read", &self.path, error);
+        if self.find_counter()? {
+            // Somebody may have lost a change with the old file, so this is one.
+            self.change(|_| Ok(Change::Some))?;
+        }
+        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
+        read_counter(&counter).map_err(|error| StoreError::file("read", &self.path, error))
+    }
+
+    /// Opens the file anew if ours was removed by hand, for nobody else would see
+    /// it any more. The answer is whether it was.
+    fn find_counter(&self) -> Result<bool, StoreError> {
+        let fail = |error| StoreError::file("look at", &self.path, error);
         {
             let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-            // A file that was removed by hand gets no more news.
             if counter.metadata().map_err(fail)?.nlink() > 0 {
-                return read_counter(&counter).map_err(fail);
+                return Ok(false);
             }
         }
         let mut counter = self.counter.write().unwrap_or_else(PoisonError::into_inner);
         *counter = open_counter(&self.path)?;
-        drop(counter);
-        // Somebody may have lost a change with the file, so this is one.
-        self.change(|_| Ok(Change::Some))?;
-        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-        read_counter(&counter).map_err(fail)
+        Ok(true)
     }
 
     /// Changes something in a transaction, and tells everybody if it did.
@@ -185,7 +197,7 @@ impl Standing {
                 .map_err(&fail)?;
         }
         let version: i64 = transaction
-            .query_row("SELECT version FROM standing", [], |row| row.get(0))
+            .query_row(READ_VERSION, [], |row| row.get(0))
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         self.write_counter(u64::try_from(version).unwrap_or(0))?;
@@ -195,6 +207,7 @@ impl Standing {
     /// Brings the file up to the database's count, never back.
     fn write_counter(&self, version: u64) -> Result<(), StoreError> {
         let fail = |error| StoreError::file("write", &self.path, error);
+        self.find_counter()?;
         let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
         counter.lock().map_err(fail)?;
         let written = match read_counter(&counter) {

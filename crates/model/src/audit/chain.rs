@@ -2,7 +2,7 @@
 //!
 //! A body is canonical JSON that names its own place and kind. A hash covers the
 //! body and the hash before it, so a record stands for everything up to itself.
-//! `docs/guide/audit.md` gives the same recipe for a shell; a test runs it.
+//! `docs/guide/audit.md` gives the same recipe for other tools.
 
 use std::fmt;
 use std::str::FromStr;
@@ -190,24 +190,16 @@ pub struct Record {
     pub body: String,
 }
 
-/// Part of an open record that does not depend on its place.
-pub fn open_part(opening: &Opening) -> Result<String, CanonicalError> {
-    canonical::to_text(opening)
-}
-
-/// Part of a close record that does not depend on its place.
-pub fn close_part(closing: &Closing) -> Result<String, CanonicalError> {
-    canonical::to_text(closing)
-}
-
-/// The body of an open record. The part is canonical and the keys are written in
-/// order, so the whole is canonical without being sorted again.
+/// The body of an open record; `part` comes from [`super::spell::opening`]. The part
+/// is canonical and the keys are written in order, so the whole is canonical.
 #[must_use]
 pub fn open_body(sequence: u64, part: &str) -> String {
     format!(r#"{{"kind":"open","opening":{part},"sequence":{sequence}}}"#)
 }
 
-/// The body of a close record; `opened` is the place of its open record.
+/// The body of a close record; `part` comes from [`super::spell::closing`], `opened`
+/// is the place of its open record.
+#[must_use]
 pub fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) -> String {
     let call_id = quoted(call_id);
     format!(
@@ -217,10 +209,13 @@ pub fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) -> Stri
 
 /// The body of a checkpoint.
 pub fn checkpoint_body(sequence: u64, checkpoint: &Checkpoint) -> Result<String, CanonicalError> {
-    let part = canonical::to_text(checkpoint)?;
-    Ok(format!(
-        r#"{{"checkpoint":{part},"kind":"checkpoint","sequence":{sequence}}}"#
-    ))
+    let value = serde_json::json!({
+        "checkpoint": checkpoint,
+        "kind": Kind::Checkpoint,
+        "sequence": sequence,
+    });
+    let bytes = canonical::to_bytes(&value)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn quoted(text: &str) -> String {

@@ -1,10 +1,14 @@
 //! Reading entries back. The columns say which; the bodies say what.
 
+use std::io;
+use std::sync::Arc;
+
 use model::audit::chain::{Body, ChainHash, Ending, Head, Kind, Record};
 use model::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
-use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
+use crate::audit::tail::{self, Tail};
 use crate::audit::{Entry, Filter, Found};
 use crate::error::StoreError;
 use crate::ledger::{head_of, number, place};
@@ -13,16 +17,12 @@ use crate::limit;
 const DOING: &str = "read the audit";
 
 /// The columns [`record_of`] reads, in its order.
-const RECORD: &str = "r.sequence, r.kind, r.previous, r.hash, r.body";
+pub(crate) const RECORD: &str = "r.sequence, r.kind, r.previous, r.hash, r.body";
 
 pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
-    let (condition, columns) = condition(filter);
     let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
-    let sql = format!(
-        "SELECT e.opened, e.closed FROM entries e WHERE {condition} ORDER BY e.opened DESC LIMIT {limit}"
-    );
-    let places = places(connection, &sql, columns)?;
-    entries(connection, &places)
+    let moment = moment(connection)?;
+    entries(&moment, &chosen(&moment, filter, limit)?)
 }
 
 pub(crate) fn find(connection: &Connection, raw_id: &str) -> Result<Found, StoreError> {
@@ -30,34 +30,90 @@ pub(crate) fn find(connection: &Connection, raw_id: &str) -> Result<Found, Store
     if start.is_empty() {
         return Ok(Found::None);
     }
-    // Beyond every text that starts so.
-    let end = format!("{start}\u{10ffff}");
-    let fail = StoreError::database(DOING);
-    let mut statement = connection
-        .prepare(
-            "SELECT call_id, opened, closed FROM entries
-             WHERE call_id >= ?1 AND call_id < ?2 ORDER BY call_id LIMIT ?3",
-        )
-        .map_err(&fail)?;
-    let matches_max = i64::try_from(limit::PREFIX_MATCHES_MAX).unwrap_or(i64::MAX);
-    let rows = statement
-        .query_map((&start, &end, matches_max), |row| {
-            Ok((row.get::<_, String>(0)?, (row.get(1)?, row.get(2)?)))
-        })
-        .map_err(&fail)?;
-    let rows: Vec<(String, Places)> = rows.collect::<Result<_, _>>().map_err(&fail)?;
-    let exact = rows.iter().find(|(call_id, _)| *call_id == start);
-    let (_, places) = match (exact, rows.as_slice()) {
-        (Some(exact), _) => exact,
-        (None, []) => return Ok(Found::None),
-        (None, [one]) => one,
-        (None, [..]) => {
-            let call_ids = rows.into_iter().map(|(call_id, _)| call_id);
+    let moment = moment(connection)?;
+    let tail = tail::read(&moment)?;
+    let mut matches: Vec<(String, Places)> = tail.starting_with(&start);
+    matches.extend(indexed_starting_with(&moment, &start, &tail)?);
+    let exact = matches.iter().filter(|(call_id, _)| *call_id == start);
+    let (_, places) = match (exact.collect::<Vec<_>>().as_slice(), matches.as_slice()) {
+        ([exact], _) => exact,
+        ([], []) => return Ok(Found::None),
+        ([], [one]) => one,
+        ([..], [..]) => {
+            matches.sort();
+            let call_ids = matches.into_iter().map(|(call_id, _)| call_id);
+            let call_ids = call_ids.take(limit::PREFIX_MATCHES_MAX);
             return Ok(Found::Several(call_ids.collect()));
         }
     };
-    let entry = entries(connection, std::slice::from_ref(places))?.pop();
+    let entry = entries(&moment, std::slice::from_ref(places))?.pop();
     Ok(entry.map_or(Found::None, |entry| Found::One(Box::new(entry))))
+}
+
+fn indexed_starting_with(
+    connection: &Connection,
+    start: &str,
+    tail: &Tail,
+) -> Result<Vec<(String, Places)>, StoreError> {
+    let fail = StoreError::database(DOING);
+    // Beyond every text that starts so.
+    let end = format!("{start}\u{10ffff}");
+    let sql = format!(
+        "SELECT call_id, opened, closed FROM entries
+         WHERE call_id >= ?1 AND call_id < ?2 ORDER BY call_id LIMIT {}",
+        limit::PREFIX_MATCHES_MAX
+    );
+    let mut statement = connection.prepare(&sql).map_err(&fail)?;
+    let rows = statement
+        .query_map([start, &end], |row| {
+            Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
+        })
+        .map_err(&fail)?;
+    let rows = rows.map(|row| row.map(|(call_id, places)| (call_id, tail.closed(places))));
+    rows.collect::<Result<_, _>>().map_err(&fail)
+}
+
+/// The places of the entries a filter names, newest first. What is not indexed
+/// yet is looked at in the records themselves.
+fn chosen(
+    connection: &Connection,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Vec<Places>, StoreError> {
+    let fail = StoreError::database(DOING);
+    let tail = tail::read(connection)?;
+    let mut places = tail.matching(filter);
+    // Entries that ended in the tail are judged there.
+    let spanning = tail.spanning();
+    let (condition, columns) = condition(filter);
+    let count = limit.saturating_add(spanning);
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT e.opened, e.closed FROM entries e WHERE {condition}
+         ORDER BY e.opened DESC LIMIT {count}"
+    );
+    let mut statement = connection.prepare(&sql).map_err(&fail)?;
+    let rows = statement
+        .query_map(params_from_iter(columns), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .map_err(&fail)?;
+    for row in rows {
+        let found: Places = row.map_err(&fail)?;
+        if !tail.judges(found.0) {
+            places.push(found);
+        }
+    }
+    places.sort_by_key(|(opened, _)| std::cmp::Reverse(*opened));
+    places.truncate(limit);
+    Ok(places)
+}
+
+/// One moment of the database for several questions.
+fn moment(connection: &Connection) -> Result<Transaction<'_>, StoreError> {
+    connection
+        .unchecked_transaction()
+        .map_err(StoreError::database(DOING))
 }
 
 pub(crate) fn after(
@@ -112,32 +168,53 @@ pub(crate) fn newest_checkpoint(connection: &Connection) -> Result<Option<Record
 pub(crate) fn export(
     connection: &Connection,
     filter: &Filter,
-    each: &mut dyn FnMut(&Record) -> std::io::Result<()>,
+    each: &mut dyn FnMut(&Record) -> io::Result<()>,
+) -> Result<u64, StoreError> {
+    let moment = moment(connection)?;
+    let mut each = |record: rusqlite::Result<Record>| {
+        let record = record.map_err(StoreError::database(DOING))?;
+        each(&record).map_err(|error| StoreError::Export(Arc::new(error)))
+    };
+    if *filter == Filter::default() {
+        let sql = format!("SELECT {RECORD} FROM records r ORDER BY r.sequence");
+        return hand_over(&moment, &sql, &mut each);
+    }
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    let mut wanted: Vec<i64> = chosen(&moment, filter, limit)?
+        .into_iter()
+        .flat_map(|(opened, closed)| std::iter::once(opened).chain(closed))
+        .collect();
+    wanted.extend(checkpoint_places(&moment)?);
+    wanted.sort_unstable();
+    let fail = StoreError::database(DOING);
+    let sql = format!("SELECT {RECORD} FROM records r WHERE r.sequence = ?1");
+    let mut statement = moment.prepare(&sql).map_err(&fail)?;
+    let mut count = 0;
+    for place in wanted {
+        each(statement.query_row([place], record_of))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn hand_over(
+    connection: &Connection,
+    sql: &str,
+    each: &mut dyn FnMut(rusqlite::Result<Record>) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
     let fail = StoreError::database(DOING);
-    let (condition, columns) = condition(filter);
-    let limit = filter
-        .limit
-        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-    let sql = format!(
-        "WITH chosen AS MATERIALIZED (
-             SELECT e.opened, e.closed FROM entries e WHERE {condition}
-             ORDER BY e.opened DESC LIMIT {limit})
-         SELECT {RECORD} FROM records r
-         WHERE r.kind = 'checkpoint'
-            OR r.sequence IN (SELECT opened FROM chosen)
-            OR r.sequence IN (SELECT closed FROM chosen)
-         ORDER BY r.sequence"
-    );
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
-    let mut rows = statement
-        .query_map(params_from_iter(columns), record_of)
+    let mut statement = connection.prepare(sql).map_err(&fail)?;
+    let mut rows = statement.query_map([], record_of).map_err(&fail)?;
+    rows.try_fold(0, |count, record| each(record).map(|()| count + 1))
+}
+
+fn checkpoint_places(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+    let fail = StoreError::database(DOING);
+    let mut statement = connection
+        .prepare("SELECT sequence FROM records WHERE kind = 'checkpoint'")
         .map_err(&fail)?;
-    rows.try_fold(0, |count, record| {
-        let record = record.map_err(&fail)?;
-        each(&record).map_err(|error| StoreError::Export(std::sync::Arc::new(error)))?;
-        Ok(count + 1)
-    })
+    let rows = statement.query_map([], |row| row.get(0)).map_err(&fail)?;
+    rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
 /// A record from the columns of [`RECORD`].
@@ -157,22 +234,7 @@ pub(crate) fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 /// An entry's two places as SQLite keeps them.
-type Places = (i64, Option<i64>);
-
-fn places(
-    connection: &Connection,
-    sql: &str,
-    columns: Vec<Column>,
-) -> Result<Vec<Places>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let mut statement = connection.prepare(sql).map_err(&fail)?;
-    let rows = statement
-        .query_map(params_from_iter(columns), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .map_err(&fail)?;
-    rows.collect::<Result<_, _>>().map_err(&fail)
-}
+pub(crate) type Places = (i64, Option<i64>);
 
 /// The entries at those places, in that order. One that was removed in between is
 /// left out.

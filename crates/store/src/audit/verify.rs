@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
+use model::audit::Opening;
 use model::audit::chain::{Body, Ending, Head, Record};
 use model::audit::walk::{Verified, Walk};
 use rusqlite::{Connection, Row};
 
 use crate::audit::read::{newest_checkpoint, record_of};
 use crate::error::StoreError;
-use crate::ledger::place;
+use crate::ledger::{indexed, place};
 
 const DOING: &str = "walk the audit";
 
@@ -21,6 +22,16 @@ struct Columns {
     caller: String,
     tool: String,
     end: End,
+}
+
+impl Columns {
+    fn say(&self, opening: &Opening) -> bool {
+        self.call_id == opening.call_id
+            && self.at_ms == opening.at_ms
+            && self.origin == opening.origin.word()
+            && self.caller == opening.caller
+            && self.tool == opening.tool
+    }
 }
 
 #[derive(PartialEq, Eq, Default)]
@@ -36,6 +47,7 @@ pub(crate) fn verify(
     let fail = StoreError::database(DOING);
     // One transaction, so that the walk sees one moment.
     let transaction = connection.unchecked_transaction().map_err(&fail)?;
+    let indexed = indexed(&transaction)?;
     let checkpoint = newest_checkpoint(&transaction)?;
     let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied());
     let mut ends = HashMap::new();
@@ -58,7 +70,7 @@ pub(crate) fn verify(
             return Ok(walk.finish());
         };
         let columns = columns_of(row).ok();
-        if let Err((call_id, what)) = compare(&record, body, columns, &mut ends) {
+        if let Err((call_id, what)) = compare(&record, body, columns, indexed, &mut ends) {
             walk.fault(record.sequence, call_id, what.to_owned());
             return Ok(walk.finish());
         }
@@ -75,48 +87,48 @@ pub(crate) fn verify(
 }
 
 /// Holds the columns against the body. Ends are remembered until their record
-/// comes.
+/// comes; what is not indexed yet has no columns.
 fn compare(
     record: &Record,
     body: Body<Ending>,
     columns: Option<Columns>,
+    indexed: u64,
     ends: &mut HashMap<u64, End>,
 ) -> Result<(), (Option<String>, &'static str)> {
-    match body {
+    let is_indexed = record.sequence <= indexed;
+    let (agrees, call_id) = match body {
         Body::Open(opening) => {
-            let agrees = |columns: &Columns| {
-                columns.call_id == opening.call_id
-                    && columns.at_ms == opening.at_ms
-                    && columns.origin == opening.origin.word()
-                    && columns.caller == opening.caller
-                    && columns.tool == opening.tool
-            };
-            match columns.filter(agrees) {
+            let agrees = match columns {
+                None => !is_indexed,
                 Some(columns) => {
+                    let agrees = is_indexed && columns.say(&opening);
                     ends.insert(record.sequence, columns.end);
-                    Ok(())
+                    agrees
                 }
-                None => Err((
-                    Some(opening.call_id),
-                    "its index says something else than its body",
-                )),
-            }
+            };
+            (agrees, opening.call_id)
         }
         Body::Close(close) => {
-            let end = End {
-                closed: Some(record.sequence),
-                status: Some(close.closing.status.word().to_owned()),
+            let end = match is_indexed {
+                true => End {
+                    closed: Some(record.sequence),
+                    status: Some(close.closing.status.word().to_owned()),
+                },
+                false => End::default(),
             };
-            if ends.remove(&close.opened) == Some(end) {
-                Ok(())
-            } else {
-                Err((
-                    Some(close.call_id),
-                    "its index says something else than its body",
-                ))
-            }
+            let found = ends.remove(&close.opened);
+            let is_opening_indexed = close.opened <= indexed;
+            let agrees = match found {
+                Some(found) => found == end,
+                None => !is_opening_indexed,
+            };
+            (agrees, close.call_id)
         }
-        Body::Checkpoint(_) => Ok(()),
+        Body::Checkpoint(_) => return Ok(()),
+    };
+    match agrees {
+        true => Ok(()),
+        false => Err((Some(call_id), "its index says something else than its body")),
     }
 }
 

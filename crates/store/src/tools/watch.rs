@@ -188,3 +188,42 @@ fn stamps(home: &Path) -> Stamps {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The way without the kernel's help, held to the same acts.
+    #[test]
+    fn stamps_notice_what_events_notice() {
+        let name = format!("store-stamps-{}", std::process::id());
+        let home: PathBuf = std::env::temp_dir().join(name);
+        fs::create_dir_all(home.join("tools")).expect("a folder");
+        let mut watch = Watch {
+            home: home.clone(),
+            events: None,
+            stamps: stamps(&home),
+        };
+        assert!(!watch.changed());
+        let acts: [(&str, &str); 4] = [
+            ("tools/a.json", "1"),
+            ("tools/a.json", "12"),
+            ("ringfence.toml", "x"),
+            ("secrets.env", "y"),
+        ];
+        for (file, text) in acts {
+            fs::write(home.join(file), text).expect("written");
+            assert!(watch.changed(), "{file}");
+            assert!(!watch.changed(), "{file}");
+        }
+        fs::create_dir(home.join("rules")).expect("a folder");
+        assert!(watch.changed());
+        fs::remove_file(home.join("tools/a.json")).expect("removed");
+        assert!(watch.changed());
+        fs::write(home.join("notes.txt"), "z").expect("written");
+        assert!(!watch.changed());
+        fs::remove_dir_all(&home).expect("removed");
+    }
+}

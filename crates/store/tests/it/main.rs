@@ -2,10 +2,16 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test that cannot go on should stop"
 )]
 
 mod audit;
+mod crash;
+mod full;
 mod home;
+mod hostile;
+mod retention;
 mod standing;
+mod sync;
 mod tools;

@@ -1,16 +1,20 @@
-//! What is remembered about documents.
+//! What is remembered about documents, across processes.
 
+use model::audit::Failure;
 use store::{Pass, StoreError};
 
-use crate::home::Home;
+use crate::home::{Home, fill};
 
-fn pass(digest: &str, ok: bool) -> Pass {
+fn pass(name: &str, digest: &str, ok: bool) -> Pass {
     Pass {
         digest: digest.to_owned(),
-        name: "hello".to_owned(),
+        name: name.to_owned(),
         ok,
         at_ms: 5,
-        error: None,
+        error: (!ok).then(|| Failure {
+            code: "tool.threw".to_owned(),
+            message: "no".to_owned(),
+        }),
         elapsed_ms: 7,
     }
 }
@@ -20,20 +24,108 @@ fn only_what_passed_is_published() {
     let home = Home::new("publish");
     let store = home.store();
     let standing = store.standing();
-    let refused = standing.publish("hello", "d1", 1);
-    assert!(matches!(refused, Err(StoreError::NoPass { .. })));
-    standing.record_pass(&pass("d1", false)).unwrap();
-    let refused = standing.publish("hello", "d1", 1);
-    assert!(matches!(refused, Err(StoreError::NoPass { .. })));
-    standing.record_pass(&pass("d1", true)).unwrap();
-    let refused = standing.publish("another", "d1", 1);
-    assert!(matches!(refused, Err(StoreError::NoPass { .. })));
-    let before = standing.version().unwrap();
+    let is_refused = |name, digest| {
+        let refused = standing.publish(name, digest, 1);
+        matches!(refused, Err(StoreError::NoPass { .. }))
+    };
+    assert!(is_refused("hello", "d1"));
+    standing.record_pass(&pass("hello", "d1", false)).unwrap();
+    assert!(is_refused("hello", "d1"));
+    assert_eq!(
+        standing.pass("d1").unwrap(),
+        Some(pass("hello", "d1", false))
+    );
+    standing.record_pass(&pass("hello", "d1", true)).unwrap();
+    assert!(is_refused("another", "d1"));
+    assert!(is_refused("hello", "d2"));
     standing.publish("hello", "d1", 1).unwrap();
-    assert_ne!(standing.version().unwrap(), before);
     let all = standing.all().unwrap();
     assert_eq!(all.published["hello"], "d1");
-    assert_eq!(all.passes["d1"], pass("d1", true));
+    assert_eq!(all.passes["d1"], pass("hello", "d1", true));
+    // A new digest takes the place of the old, once it has passed.
+    standing.record_pass(&pass("hello", "d2", true)).unwrap();
+    standing.publish("hello", "d2", 2).unwrap();
+    assert_eq!(standing.all().unwrap().published["hello"], "d2");
     assert!(standing.unpublish("hello").unwrap());
     assert!(!standing.unpublish("hello").unwrap());
+    assert_eq!(standing.pass("absent").unwrap(), None);
+}
+
+/// The rule is the database's, whoever writes to it.
+#[test]
+fn sql_cannot_publish_what_has_not_passed() {
+    let home = Home::new("trigger");
+    let store = home.store();
+    store
+        .standing()
+        .record_pass(&pass("hello", "d1", true))
+        .unwrap();
+    store
+        .standing()
+        .record_pass(&pass("hello", "d2", false))
+        .unwrap();
+    store.standing().publish("hello", "d1", 1).unwrap();
+    let connection = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
+    for sql in [
+        "INSERT INTO published VALUES ('x', 'd2', 1)",
+        "INSERT INTO published VALUES ('x', 'd3', 1)",
+        "INSERT OR REPLACE INTO published VALUES ('hello', 'd2', 1)",
+        "UPDATE published SET digest = 'd2'",
+        "DELETE FROM passes WHERE digest = 'd1'",
+    ] {
+        connection
+            .execute_batch("PRAGMA foreign_keys = ON")
+            .unwrap();
+        assert!(connection.execute_batch(sql).is_err(), "{sql}");
+    }
+}
+
+#[test]
+fn a_change_by_anybody_changes_the_version() {
+    let home = Home::new("version");
+    let (here, there) = (home.store(), home.store());
+    let mut last = here.standing().version().unwrap();
+    let mut assert_moved = |what: &str, is_moved: bool| {
+        let now = here.standing().version().unwrap();
+        assert_eq!(there.standing().version().unwrap(), now);
+        assert_eq!(now != last, is_moved, "{what}");
+        last = now;
+    };
+    there
+        .standing()
+        .record_pass(&pass("hello", "d1", true))
+        .unwrap();
+    assert_moved("a pass there", true);
+    here.standing().publish("hello", "d1", 1).unwrap();
+    assert_moved("publishing here", true);
+    there.standing().unpublish("hello").unwrap();
+    assert_moved("unpublishing there", true);
+    there.standing().unpublish("hello").unwrap();
+    here.standing().publish("hello", "absent", 1).unwrap_err();
+    assert_moved("nothing", false);
+    fill(&here, 0..20);
+    assert_moved("calls", false);
+}
+
+/// The file with the counter is removed by hand, or a process died before it was
+/// written: nobody goes on with what is out of date.
+#[test]
+fn a_lost_counter_is_a_change() {
+    let home = Home::new("counter");
+    let (here, there) = (home.store(), home.store());
+    here.standing()
+        .record_pass(&pass("hello", "d1", true))
+        .unwrap();
+    let before = here.standing().version().unwrap();
+    std::fs::remove_file(home.path.join("standing.version")).unwrap();
+    there.standing().publish("hello", "d1", 1).unwrap();
+    let after = here.standing().version().unwrap();
+    assert_ne!(after, before);
+    there.standing().unpublish("hello").unwrap();
+    assert_ne!(here.standing().version().unwrap(), after);
+
+    let before = here.standing().version().unwrap();
+    home.sql("UPDATE standing SET version = version + 1");
+    drop(home.store());
+    assert_ne!(here.standing().version().unwrap(), before);
 }

@@ -1,0 +1,227 @@
+//! A process for tests to kill. It writes to the store of a home and says on
+//! standard output what it was told was done; whatever it said must be there
+//! after its death.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a child that cannot go on should stop, and its parent sees it"
+)]
+
+use std::future::poll_fn;
+use std::io::Write as _;
+use std::path::Path;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use model::audit::{Closing, Opening, Status};
+use model::caller::Origin;
+use rustix::process::{Signal, getpid, kill_process};
+use store::{Durability, Store, StoreError, StoreSettings};
+use tokio::runtime::Builder;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["step", home, step] => run_to(Path::new(home), step),
+        ["load", home, callers] => load(Path::new(home), callers.parse().unwrap()),
+        ["write", home, name, count] => write(Path::new(home), name, count.parse().unwrap()),
+        ["until-full", home] => until_full(Path::new(home)),
+        ["hold", home, call_id] => hold(Path::new(home), call_id),
+        other => panic!("no such work: {other:?}"),
+    }
+}
+
+fn settings() -> StoreSettings {
+    let durability = match std::env::var("STORE_TEST_DURABILITY") {
+        Ok(word) if word == "full" => Durability::Full,
+        Ok(_) | Err(_) => Durability::Standard,
+    };
+    StoreSettings {
+        durability,
+        ..StoreSettings::standard()
+    }
+}
+
+fn open(home: &Path) -> Store {
+    Store::open(home, settings()).unwrap()
+}
+
+/// Each line is written at once: what was said stays said.
+fn say(word: &str, what: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{word} {what}\n").as_bytes())
+        .unwrap();
+    out.flush().unwrap();
+}
+
+fn die() -> ! {
+    kill_process(getpid(), Signal::KILL).unwrap();
+    panic!("still alive");
+}
+
+/// One call, up to a step, and death.
+fn run_to(home: &Path, step: &str) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = open(home);
+    let audit = store.audit();
+    let die_at = |here: &str| {
+        if step == here {
+            die();
+        }
+    };
+    die_at("before-open");
+    runtime.block_on(async {
+        let mut opening = pin!(audit.open(opening("stepped")));
+        if step == "during-open" {
+            die_once_polled(opening.as_mut()).await;
+        }
+        let row = opening.await.unwrap();
+        say("opened", "stepped");
+        die_at("after-open");
+        if step == "during-secure" {
+            let mut secure = pin!(audit.secure(&row));
+            die_once_polled(secure.as_mut()).await;
+        }
+        audit.secure(&row).await.unwrap();
+        say("secured", "stepped");
+        die_at("after-secure");
+        if step == "drop" {
+            drop(row);
+            die();
+        }
+        let mut close = pin!(audit.close(row, closing()));
+        if step == "during-close" {
+            die_once_polled(close.as_mut()).await;
+        }
+        close.await.unwrap();
+        say("closed", "stepped");
+        die_at("after-close");
+    });
+    die_at("before-end");
+    drop(store);
+    die_at("after-end");
+    panic!("no such step");
+}
+
+/// Starts something and dies. What it may give at once is not dropped, for
+/// dropping a row is an act of its own.
+async fn die_once_polled<F: Future>(mut future: Pin<&mut F>) {
+    let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    std::mem::forget(polled);
+    die();
+}
+
+/// Many callers for ever; the parent ends it.
+fn load(home: &Path, callers: usize) {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let store = open(home);
+    let tasks: Vec<_> = (0..callers)
+        .map(|caller| {
+            let store = store.clone();
+            runtime.spawn(async move {
+                for number in 0_u64.. {
+                    let call_id = format!("{}-{caller}-{number}", std::process::id());
+                    let row = store.audit().open(opening(&call_id)).await.unwrap();
+                    say("opened", &call_id);
+                    if number % 3 == 0 {
+                        store.audit().secure(&row).await.unwrap();
+                    }
+                    store.audit().close(row, closing()).await.unwrap();
+                    say("closed", &call_id);
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+/// So many entries one after the other, then a clean end.
+fn write(home: &Path, name: &str, count: usize) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = open(home);
+    runtime.block_on(async {
+        for number in 0..count {
+            let call_id = format!("{name}-{number}");
+            let row = store.audit().open(opening(&call_id)).await.unwrap();
+            store.audit().close(row, closing()).await.unwrap();
+            say("closed", &call_id);
+        }
+    });
+}
+
+/// Until the first refusal, and some attempts beyond it.
+fn until_full(home: &Path) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = open(home);
+    runtime.block_on(async {
+        let mut refusals = 0;
+        for number in 0..100_000 {
+            let call_id = format!("full-{number}");
+            match store.audit().open(opening(&call_id)).await {
+                Ok(row) => {
+                    say("opened", &call_id);
+                    match store.audit().close(row, closing()).await {
+                        Ok(_) => say("closed", &call_id),
+                        Err(error) => say("unclosed", kind(&error)),
+                    }
+                }
+                Err(error) => {
+                    say("refused", kind(&error));
+                    refusals += 1;
+                }
+            }
+            if refusals == 5 {
+                return;
+            }
+        }
+        panic!("never full");
+    });
+}
+
+fn kind(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Full { .. } => "full",
+        StoreError::Database { .. } => "database",
+        _ => "other",
+    }
+}
+
+/// Opens an entry and waits for the end of standard input.
+fn hold(home: &Path, call_id: &str) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = open(home);
+    let row = runtime
+        .block_on(store.audit().open(opening(call_id)))
+        .unwrap();
+    say("opened", call_id);
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    runtime
+        .block_on(store.audit().close(row, closing()))
+        .unwrap();
+    say("closed", call_id);
+}
+
+fn opening(call_id: &str) -> Opening {
+    Opening {
+        call_id: call_id.to_owned(),
+        parent_id: None,
+        at_ms: 1_700_000_000_000,
+        origin: Origin::Mcp,
+        caller: "child".to_owned(),
+        tool: "hello".to_owned(),
+        arguments_digest: "00".repeat(32),
+    }
+}
+
+fn closing() -> Closing {
+    Closing::bare(1_700_000_000_001, Status::Done, None)
+}
