@@ -1,0 +1,16 @@
+//! The spine from outside. No packet leaves the machine: every connection goes to
+//! a lab on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod bench_call;
+mod catalog;
+mod catalog_golden;
+mod catalog_hostile;
+mod catalog_lab;
+mod catalog_page;
