@@ -8,7 +8,13 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod bench_call;
 mod call;
+mod catalog;
+mod catalog_golden;
+mod catalog_hostile;
+mod catalog_lab;
+mod catalog_page;
 mod crash;
 mod gates;
 mod life;
