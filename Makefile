@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .PHONY: help serve test cargo
 
 help:
-	@echo "make serve    build, and check the example documents"
+	@echo "make serve    build, check the example documents, call a bundled tool"
 	@echo "make test     everything CI runs: formatting, lints, docs, tidiness, tests"
 	@echo
 	@echo "cargo xtask   the single tasks behind them"
@@ -15,6 +15,8 @@ serve: cargo
 	@cargo xtask setup
 	@cargo xtask guest
 	@cargo run --release --quiet --bin ringfence -- check examples/hello.json examples/weather.json
+	@echo
+	@target/release/ringfence run convertUnits --args '{"value": 26.2, "from": "mi", "to": "km"}'
 
 test: cargo
 	@cargo xtask ci

@@ -26,7 +26,7 @@ use model::caller::Caller;
 use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
-use store::{Durability, Store, StoreError, StoreSettings};
+use store::{Durability, Retention, Store, StoreError, StoreSettings};
 use tokio::sync::OnceCell;
 
 use crate::approve::Approver;
@@ -40,6 +40,9 @@ pub use record::Gate;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
 
 /// Says something the operator must hear.
 #[derive(Clone)]
@@ -240,6 +243,7 @@ impl Engine {
             Some(powers) => powers.clone(),
             None => power_settings(home, &config),
         };
+        forget_old(&store, &config, &settings.alarm);
         Ok(Engine {
             settings,
             powers,
@@ -338,6 +342,24 @@ impl Engine {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             ..self.powers.clone()
         }
+    }
+}
+
+/// Removes audit entries older than the operator wants to keep.
+fn forget_old(store: &Store, config: &Config, alarm: &Alarm) {
+    let Some(days) = config.audit.keep_days else {
+        return;
+    };
+    let kept_ms = i64::try_from(days)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(DAY_MS);
+    let rule = Retention {
+        older_than_ms: Some(now_ms().saturating_sub(kept_ms)),
+        bytes_max: None,
+    };
+    if let Err(fault) = store.audit().retain(&rule) {
+        let why = causes(&fault);
+        alarm.raise(&format!("old audit entries could not be removed: {why}"));
     }
 }
 

@@ -1,9 +1,10 @@
 //! The life of a tool: draft, proven, published, edited, taken back, deleted.
 
-use model::audit::Status;
+use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
 use model::lifecycle::State;
 use serde_json::{Value, json};
+use store::Filter;
 
 use crate::world::{Home, World, document, error};
 
@@ -283,6 +284,53 @@ async fn settings_are_read_again() {
         .home
         .file("ringfence.toml", "[exposure.include]\nnames = [\"tool\"]\n");
     assert_eq!(world.own_call("tool", json!({})).await.status, Status::Done);
+}
+
+/// Old entries go when an engine is opened, and the chain stays whole.
+#[tokio::test]
+async fn old_entries_are_forgotten() {
+    let old = Opening {
+        call_id: "old".to_owned(),
+        parent_id: None,
+        at_ms: 1_000,
+        origin: Origin::Cli,
+        caller: "owner".to_owned(),
+        tool: "tool".to_owned(),
+        arguments_digest: String::new(),
+    };
+    // Only what is older than anything else can go.
+    let world = World::new();
+    let row = world.engine.store().audit().open(old).await.unwrap();
+    let closing = Closing::bare(1_001, Status::Done, None);
+    world
+        .engine
+        .store()
+        .audit()
+        .close(row, closing)
+        .await
+        .unwrap();
+    world
+        .published(&document("tool", "return 1", json!({})))
+        .await;
+    let ids = |world: &World| {
+        let all = world
+            .engine
+            .store()
+            .audit()
+            .list(&Filter::default())
+            .unwrap();
+        all.iter()
+            .filter(|entry| entry.opening.call_id == "old")
+            .count()
+    };
+    assert_eq!(ids(&world), 1);
+    let World { engine, home, .. } = world;
+    drop(engine);
+    home.file("ringfence.toml", "[audit]\nkeep_days = 1\n");
+    let world = World::with(home, |_| ());
+    assert_eq!(ids(&world), 0);
+    assert_eq!(state(&world, "tool"), State::Active);
+    world.assert_whole();
 }
 
 /// The Local Pass has a workspace of its own: it can be repeated, and nothing of

@@ -1,0 +1,206 @@
+//! What the path of a call adds to the bare sandbox run, and how long a list takes.
+//!
+//! Prints one JSON object; `cargo xtask bench engine`. Microseconds are processor
+//! time of this process and its workers together. Bare and whole calls take turns
+//! in one run, so that their difference means something on a busy machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench ends on the first surprise and prints what it measured"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use engine::call::CallRequest;
+use engine::powers::Powers;
+use engine::{Alarm, Engine, EngineSettings};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use model::Environment;
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use sandbox::job::{Ended, Job, Limits};
+use serde_json::{Value, json};
+
+/// Calls of one turn.
+const CALLS: usize = 2_000;
+/// Turns of each kind.
+const TURNS: usize = 7;
+/// Tools of the long list.
+const TOOLS: usize = 1_000;
+
+fn main() -> ExitCode {
+    if let Some(code) = sandbox::worker_main() {
+        return code;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let home = Home::new("call");
+    let report = runtime.block_on(async {
+        let engine = home.engine();
+        publish(&home, &engine).await;
+        json!({
+            "one_at_a_time": turns(&engine, 1).await,
+            "sixty_four_at_a_time": turns(&engine, 64).await,
+        })
+    });
+    let report = json!({"cpu_us_per_call": report, "list_of_1000_ms": lists()});
+    println!("{report:#}");
+    ExitCode::SUCCESS
+}
+
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Home {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("tools")).unwrap();
+        Home(path)
+    }
+
+    fn engine(&self) -> Engine {
+        let alarm = Alarm::new(|sentence| println!("{sentence}"));
+        Engine::open(EngineSettings::new(
+            self.0.clone(),
+            Environment::empty(),
+            alarm,
+        ))
+        .unwrap()
+    }
+
+    fn tool(&self, name: &str) {
+        let document = json!({
+            "name": name, "description": "Adds two numbers. Returns their sum.",
+            "category": "MATH", "tags": ["sum"], "code": "return a + b", "codeType": "Javascript",
+            "params": [
+                {"name": "a", "description": "One.", "type": "NUMBER", "required": true, "testValue": "1"},
+                {"name": "b", "description": "The other.", "type": "NUMBER", "required": true, "testValue": "2"},
+            ],
+        });
+        let path = self.0.join("tools").join(format!("{name}.json"));
+        std::fs::write(path, format!("{document:#}")).unwrap();
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn publish(home: &Home, engine: &Engine) {
+    home.tool("add");
+    assert!(engine.publish("add", Origin::Cli).await.unwrap().ok);
+}
+
+/// Medians of bare and whole calls, taking turns.
+async fn turns(engine: &Engine, at_a_time: usize) -> Value {
+    let (mut bare, mut whole) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        bare.push(measured(engine, at_a_time, &|_| bare_call(engine)).await);
+        whole.push(measured(engine, at_a_time, &|_| whole_call(engine)).await);
+    }
+    let (bare, whole) = (median(bare), median(whole));
+    json!({"bare": rounded(bare), "whole": rounded(whole), "added": rounded(whole - bare)})
+}
+
+async fn measured<F: Future<Output = ()>>(
+    engine: &Engine,
+    at_a_time: usize,
+    call: &impl Fn(usize) -> F,
+) -> f64 {
+    let before = spent(engine).await;
+    let mut running = FuturesUnordered::new();
+    for index in 0..CALLS {
+        if running.len() >= at_a_time {
+            running.next().await;
+        }
+        running.push(call(index));
+    }
+    while running.next().await.is_some() {}
+    let spent = spent(engine).await - before;
+    spent.as_secs_f64() * 1e6 / f64::from(u32::try_from(CALLS).unwrap())
+}
+
+async fn bare_call(engine: &Engine) {
+    let job = Job {
+        body: "return a + b".to_owned(),
+        globals: r#"{"a":1,"b":2}"#.to_owned(),
+        declared: vec!["a".to_owned(), "b".to_owned()],
+        powers: Vec::new(),
+        limits: Limits::standard(),
+        seed: 1,
+        now_ms: 0,
+    };
+    let pool = engine.pool().await.unwrap();
+    let run = pool.run("bench", job, &Powers::none()).await.unwrap();
+    assert!(matches!(run.report.ended, Ended::Value(_)));
+}
+
+async fn whole_call(engine: &Engine) {
+    let caller = Caller::named("bench");
+    let arguments = json!({"a": 1, "b": 2});
+    let request = CallRequest::new(caller, Origin::Mcp, "add", arguments);
+    let outcome = engine.call(request).await;
+    assert_eq!(outcome.get().status, Status::Done);
+}
+
+/// Processor time of this process and its workers so far.
+async fn spent(engine: &Engine) -> Duration {
+    let pids = engine.pool().await.unwrap().status().pids;
+    let own = std::process::id();
+    pids.into_iter().chain([own]).map(of_process).sum()
+}
+
+/// The sum over the threads, in nanoseconds, as the scheduler counts.
+fn of_process(pid: u32) -> Duration {
+    let mut total = Duration::ZERO;
+    for entry in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let path = entry.unwrap().path().join("schedstat");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let nanos = text.split(' ').next().and_then(|word| word.parse().ok());
+        total += Duration::from_nanos(nanos.unwrap_or(0));
+    }
+    total
+}
+
+/// From opening the home to the state of each of many tools.
+fn lists() -> Value {
+    let home = Home::new("list");
+    for index in 0..TOOLS {
+        home.tool(&format!("tool{index}"));
+    }
+    let mut first = Vec::new();
+    let mut again = Vec::new();
+    for _ in 0..TURNS {
+        let started = Instant::now();
+        let engine = home.engine();
+        first.push(listed(&engine, started));
+        let started = Instant::now();
+        again.push(listed(&engine, started));
+    }
+    json!({"opened": rounded(median(first)), "again": rounded(median(again))})
+}
+
+fn listed(engine: &Engine, started: Instant) -> f64 {
+    let now = engine.registry().current();
+    let none = Environment::empty();
+    let states = now.tools().map(|tool| tool.state(&none));
+    assert!(states.count() >= TOOLS);
+    started.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
