@@ -258,6 +258,8 @@ fn run(runtime: &Runtime, store: &Store, callers: usize, pairs: usize, first: us
             runtime.spawn(async move {
                 for number in (first + caller..first + pairs).step_by(callers) {
                     let row = store.audit().open(opening(number)).await.unwrap();
+                    // A call does something meanwhile, and others come in.
+                    tokio::task::yield_now().await;
                     store.audit().close(row, closing(number)).await.unwrap();
                 }
             })
