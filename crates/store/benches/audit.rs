@@ -9,127 +9,173 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    clippy::disallowed_methods,
     reason = "a bench that cannot go on should stop, and its result is printed"
 )]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::audit::{Closing, Failure, GateRecord, Opening, Status, Timing, ToolFacts};
+use model::audit::{Closing, Failure, GateRecord, Opening, Status, Timing, ToolFacts, chain};
 use model::caller::Origin;
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::json;
-use store::{Durability, Filter, Pass, Store, StoreSettings, ToolFolder};
+use serde_json::{Map, Value, json};
+use store::{Filter, Pass, Store, StoreSettings, ToolFolder};
 use tokio::runtime::{Builder, Runtime};
 
 const ROUNDS: usize = 9;
-const ENTRIES: usize = 100_000;
 
 fn main() {
     // What `cargo test` asks of a bench.
-    let is_test = std::env::args().any(|argument| argument == "--test" || argument == "--list");
-    let (pairs, entries) = if is_test { (64, 640) } else { (6_400, ENTRIES) };
-    let alone = Builder::new_current_thread().build().unwrap();
-    let many = Builder::new_multi_thread()
+    let is_test = has_argument("--test") || has_argument("--list");
+    let (pairs, entries) = if is_test { (64, 640) } else { (6_400, 100_000) };
+    let mut result = Map::new();
+    // How fast this machine is right now: hashing a kibibyte.
+    let text = "x".repeat(1024);
+    let hash = cpu_of(|| {
+        for _ in 0..10_000 {
+            std::hint::black_box(chain::link(&chain::ChainHash::ZERO, &text));
+        }
+    });
+    note(&mut result, "hash_1kib_cpu_us", hash.as_secs_f64() * 100.0);
+    if !has_argument("--reading") {
+        writing(pairs, &mut result);
+    }
+    if !has_argument("--writing") {
+        let home = Home::new("reading");
+        let store = home.store();
+        run(&many(), &store, 64, entries, 0);
+        note(&mut result, "entries", entries as f64);
+        reading(&store, &mut result);
+        standing(&store, &mut result);
+        folder(&home, &mut result);
+    }
+    println!("{}", Value::Object(result));
+}
+
+fn has_argument(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
+}
+
+fn note(result: &mut Map<String, Value>, name: &str, value: f64) {
+    result.insert(name.to_owned(), json!((value * 1000.0).round() / 1000.0));
+}
+
+fn alone() -> Runtime {
+    Builder::new_current_thread().build().unwrap()
+}
+
+fn many() -> Runtime {
+    Builder::new_multi_thread()
         .worker_threads(2)
         .build()
-        .unwrap();
-    if std::env::args().any(|argument| argument == "--many") {
-        println!("{}", pair_cost(&alone, 64, pairs * 4).cpu_us);
-        return;
-    }
-    let one = pair_cost(&alone, 1, pairs);
-    let sixty_four = pair_cost(&many, 64, pairs);
-    let sixty_four_alone = pair_cost(&alone, 64, pairs);
-    // Looking for where the time goes needs only this part.
-    if std::env::args().any(|argument| argument == "--pairs") {
-        println!(
-            "{} {} {}",
-            one.cpu_us, sixty_four.cpu_us, sixty_four_alone.cpu_us
-        );
-        return;
-    }
+        .unwrap()
+}
 
-    let home = Home::new("reading");
-    let store = home.store(Durability::Standard);
-    run(&many, &store, 64, entries, 0);
+fn writing(pairs: usize, result: &mut Map<String, Value>) {
+    let lanes = [
+        ("1", alone(), 1),
+        ("64", many(), 64),
+        ("64_one_thread", alone(), 64),
+    ];
+    for (name, runtime, callers) in lanes {
+        if has_argument("--writing-one") && callers > 1 {
+            continue;
+        }
+        let cost = pair_cost(&runtime, callers, pairs);
+        note(result, &format!("pair_cpu_us_{name}"), cost.cpu_us);
+        note(result, &format!("pair_wall_us_{name}"), cost.wall_us);
+        note(
+            result,
+            &format!("records_per_commit_{name}"),
+            cost.records_per_commit,
+        );
+    }
+    // What making the two texts costs, which is part of the above.
+    let spelling = cpu_of(|| {
+        for number in 0..pairs {
+            let opening = model::audit::spell::opening(&opening(number));
+            let closing = model::audit::spell::closing(&closing(number));
+            std::hint::black_box((opening.unwrap(), closing.unwrap()));
+        }
+    });
+    let spelling = spelling.as_secs_f64() * 1e6 / pairs as f64;
+    note(result, "of_it_making_and_spelling_cpu_us", spelling);
+}
+
+fn reading(store: &Store, result: &mut Map<String, Value>) {
+    let none = Filter::default();
     let lists = [
-        ("list_50_ms", Filter::default()),
-        ("list_50_tool_ms", tool("tool-7")),
-        ("list_50_rare_tool_ms", tool("rare")),
+        ("all", none.clone()),
         (
-            "list_50_caller_ms",
+            "tool",
+            Filter {
+                tool: Some("tool-7".to_owned()),
+                ..none.clone()
+            },
+        ),
+        (
+            "rare_tool",
+            Filter {
+                tool: Some("rare".to_owned()),
+                ..none.clone()
+            },
+        ),
+        (
+            "caller",
             Filter {
                 caller: Some("caller-3".to_owned()),
-                ..Filter::default()
+                ..none.clone()
             },
         ),
         (
-            "list_50_failed_ms",
+            "failed",
             Filter {
                 status: Some(Status::Failed),
-                ..Filter::default()
+                ..none.clone()
             },
         ),
         (
-            "list_50_since_ms",
+            "absent_status",
+            Filter {
+                status: Some(Status::Crashed),
+                ..none.clone()
+            },
+        ),
+        (
+            "since",
             Filter {
                 since_ms: Some(1_700_000_000_000 + 99_000),
-                ..Filter::default()
+                ..none.clone()
             },
         ),
         (
-            "list_50_until_ms",
+            "until",
             Filter {
                 until_ms: Some(1_700_000_000_000 + 1_000),
-                ..Filter::default()
+                ..none.clone()
             },
         ),
         (
-            "list_50_rare_origin_ms",
+            "absent_origin",
             Filter {
                 origin: Some(Origin::Chat),
-                ..Filter::default()
+                ..none
             },
         ),
     ];
-    let mut result = json!({
-        "pair_cpu_us_1": one.cpu_us,
-        "pair_cpu_us_64": sixty_four.cpu_us,
-        "pair_cpu_us_64_one_thread": sixty_four_alone.cpu_us,
-        "pair_wall_us_1": one.wall_us,
-        "pair_wall_us_64": sixty_four.wall_us,
-    });
     for (name, filter) in lists {
         let filter = Filter {
             limit: Some(50),
             ..filter
         };
-        let cost = median(|| timed(|| drop(store.audit().list(&filter).unwrap())));
-        result[name] = json!(millis(cost));
+        let cost = median(|| cpu_of(|| drop(store.audit().list(&filter).unwrap())));
+        note(result, &format!("list_50_{name}_cpu_ms"), millis(cost));
     }
-    let verify = timed(|| assert_eq!(store.audit().verify(None).unwrap().broken, None));
-    result["verify_ms"] = json!(millis(verify));
-    result["entries"] = json!(entries);
-    result["database_bytes_per_entry"] = json!(
-        std::fs::metadata(home.path.join("ringfence.db"))
-            .unwrap()
-            .len() as f64
-            / entries as f64
-    );
-    standing(&store, &mut result);
-    let folder = ToolFolder::open(&home.path).unwrap();
-    let quiet = timed(|| {
-        for _ in 0..10_000 {
-            assert!(!folder.changed());
-        }
-    });
-    result["changed_us"] = json!(quiet.as_secs_f64() * 100.0);
-    println!("{result}");
+    let verify = cpu_of(|| assert_eq!(store.audit().verify(None).unwrap().broken, None));
+    note(result, "verify_cpu_ms", millis(verify));
 }
 
-fn standing(store: &Store, result: &mut serde_json::Value) {
+fn standing(store: &Store, result: &mut Map<String, Value>) {
     for number in 0..1_000 {
         let pass = Pass {
             digest: format!("ringfence-tool-1:sha256:rfc8785:{number:064x}"),
@@ -146,25 +192,47 @@ fn standing(store: &Store, result: &mut serde_json::Value) {
             .unwrap();
     }
     let all =
-        median(|| timed(|| assert_eq!(store.standing().all().unwrap().published.len(), 1_000)));
-    result["standing_all_ms"] = json!(millis(all));
-    let version = timed(|| {
+        median(|| cpu_of(|| assert_eq!(store.standing().all().unwrap().published.len(), 1_000)));
+    note(result, "standing_all_cpu_ms", millis(all));
+    let version = cpu_of(|| {
         for _ in 0..10_000 {
             store.standing().version().unwrap();
         }
     });
-    result["standing_version_us"] = json!(version.as_secs_f64() * 100.0);
+    note(
+        result,
+        "standing_version_cpu_us",
+        version.as_secs_f64() * 100.0,
+    );
+}
+
+fn folder(home: &Home, result: &mut Map<String, Value>) {
+    let folder = ToolFolder::open(&home.path).unwrap();
+    let quiet = cpu_of(|| {
+        for _ in 0..10_000 {
+            assert!(!folder.changed());
+        }
+    });
+    note(result, "changed_cpu_us", quiet.as_secs_f64() * 100.0);
+    for number in 0..1_000 {
+        folder
+            .write(&format!("tool-{number}"), &"x".repeat(2_000))
+            .unwrap();
+    }
+    let scan = median(|| cpu_of(|| assert_eq!(folder.scan().unwrap().len(), 1_000)));
+    note(result, "scan_1000_cpu_ms", millis(scan));
 }
 
 struct Cost {
     cpu_us: f64,
     wall_us: f64,
+    records_per_commit: f64,
 }
 
 /// CPU of the whole process for each pair, the median of some rounds.
 fn pair_cost(runtime: &Runtime, callers: usize, pairs: usize) -> Cost {
     let home = Home::new("pairs");
-    let store = home.store(Durability::Standard);
+    let store = home.store();
     let mut costs: Vec<_> = (0..ROUNDS)
         .map(|round| {
             let (cpu, start) = (cpu_time(), Instant::now());
@@ -175,7 +243,12 @@ fn pair_cost(runtime: &Runtime, callers: usize, pairs: usize) -> Cost {
         .collect();
     costs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (cpu_us, wall_us) = costs.get(ROUNDS / 2).copied().unwrap();
-    Cost { cpu_us, wall_us }
+    let records_per_commit = (2 * ROUNDS * pairs) as f64 / store.status().commits as f64;
+    Cost {
+        cpu_us,
+        wall_us,
+        records_per_commit,
+    }
 }
 
 fn run(runtime: &Runtime, store: &Store, callers: usize, pairs: usize, first: usize) {
@@ -185,6 +258,8 @@ fn run(runtime: &Runtime, store: &Store, callers: usize, pairs: usize, first: us
             runtime.spawn(async move {
                 for number in (first + caller..first + pairs).step_by(callers) {
                     let row = store.audit().open(opening(number)).await.unwrap();
+                    // A call does something meanwhile, and others come in.
+                    tokio::task::yield_now().await;
                     store.audit().close(row, closing(number)).await.unwrap();
                 }
             })
@@ -256,17 +331,11 @@ fn closing(number: usize) -> Closing {
     closing
 }
 
-fn tool(name: &str) -> Filter {
-    Filter {
-        tool: Some(name.to_owned()),
-        ..Filter::default()
-    }
-}
-
-fn timed(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
+/// CPU of the whole process, all threads.
+fn cpu_of(work: impl FnOnce()) -> Duration {
+    let start = cpu_time();
     work();
-    start.elapsed()
+    cpu_time() - start
 }
 
 fn median(mut measure: impl FnMut() -> Duration) -> Duration {
@@ -299,12 +368,8 @@ impl Home {
         Home { path }
     }
 
-    fn store(&self, durability: Durability) -> Store {
-        let settings = StoreSettings {
-            durability,
-            ..StoreSettings::standard()
-        };
-        Store::open(&self.path, settings).unwrap()
+    fn store(&self) -> Store {
+        Store::open(&self.path, StoreSettings::standard()).unwrap()
     }
 }
 

@@ -18,11 +18,11 @@ use rusqlite::Connection;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use crate::desk::Desk;
 use crate::error::StoreError;
 use crate::ledger::NewEntry;
 use crate::limit;
 use crate::queue::{OpenRow, Request};
-use crate::writer::Desk;
 
 /// The audit of one home.
 #[derive(Debug)]
@@ -130,13 +130,13 @@ impl Audit {
             });
         }
         let (reply, answer) = oneshot::channel();
-        self.desk.queue.push(Request::Open(new, reply))?;
+        self.desk.submit(Request::Open(new, reply))?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Resolves when the row is on the disk. All who wait share a sync.
     pub async fn secure(&self, row: &OpenRow) -> Result<(), StoreError> {
-        self.desk.sync.reached(row.commit).await
+        self.desk.shared.sync.reached(row.commit).await
     }
 
     /// Writes down how an attempt ended. Resolves when that survives the death of
@@ -146,7 +146,7 @@ impl Audit {
         let part = bounded_part(closing)?;
         let end = row.end(status, part);
         let (reply, answer) = oneshot::channel();
-        self.desk.queue.push(Request::Close(end, Some(reply)))?;
+        self.desk.submit(Request::Close(end, Some(reply)))?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -191,7 +191,7 @@ impl Audit {
     /// Blocks until it is done.
     pub fn retain(&self, rule: &Retention) -> Result<Removed, StoreError> {
         let (reply, answer) = mpsc::channel();
-        self.desk.queue.push(Request::Retain(*rule, reply))?;
+        self.desk.submit(Request::Retain(*rule, reply))?;
         answer.recv().map_err(|_| StoreError::Closed)?
     }
 

@@ -1,5 +1,5 @@
 //! The chain on a connection: adding records inside a transaction, with the
-//! statements prepared once. Who calls it decides when to begin and to commit.
+//! statements kept. Who calls it decides when to begin and to commit.
 //!
 //! A call waits for two records and nothing else. What filters look at is made
 //! from the records afterwards, many at a time; readers look at the few records
@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::audit::chain::{self, Body, ChainHash, Checkpoint, Ending, Head, Kind, link};
 use model::audit::{Opening, Status, spell};
-use rusqlite::{Connection, OptionalExtension as _, Statement, params};
+use rusqlite::{Connection, Params, params};
 
-use crate::audit::read::{RECORD, record_of};
+use crate::audit::read::{self, RECORD, record_of};
 use crate::error::StoreError;
 
 const DOING: &str = "write the audit";
@@ -42,6 +42,7 @@ pub(crate) struct NewEnd {
 }
 
 /// What a record adds to the index.
+#[derive(Debug)]
 enum Addition {
     Entry {
         opened: u64,
@@ -73,9 +74,10 @@ impl Addition {
     }
 }
 
-/// The chain and the statements that extend it.
-pub(crate) struct Ledger<'c> {
-    connection: &'c Connection,
+/// The chain, and the connection that extends it.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    connection: Connection,
     process: i64,
     head: Head,
     indexed: u64,
@@ -86,24 +88,13 @@ pub(crate) struct Ledger<'c> {
     /// The head to go back to if the transaction fails.
     committed: Head,
     data_version: Option<i64>,
-    begin: Statement<'c>,
-    commit: Statement<'c>,
-    read_version: Statement<'c>,
-    read_head: Statement<'c>,
-    add_record: Statement<'c>,
-    add_entry: Statement<'c>,
-    end_entry: Statement<'c>,
 }
 
-impl<'c> Ledger<'c> {
+impl Ledger {
     /// A ledger for entries of one process.
-    pub(crate) fn new(connection: &'c Connection, process: i64) -> Result<Ledger<'c>, StoreError> {
-        let prepare = |sql| {
-            connection
-                .prepare(sql)
-                .map_err(StoreError::database("prepare the audit"))
-        };
-        Ok(Ledger {
+    pub(crate) fn new(connection: Connection, process: i64) -> Ledger {
+        connection.set_prepared_statement_cache_capacity(32);
+        Ledger {
             connection,
             process,
             head: Head::START,
@@ -112,19 +103,27 @@ impl<'c> Ledger<'c> {
             pending_after: 0,
             committed: Head::START,
             data_version: None,
-            begin: prepare("BEGIN IMMEDIATE")?,
-            commit: prepare("COMMIT")?,
-            read_version: prepare("PRAGMA data_version")?,
-            read_head: prepare(
-                "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1",
-            )?,
-            add_record: prepare("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?,
-            add_entry: prepare(
-                "INSERT OR REPLACE INTO entries (opened, process, at_ms, call_id, origin, caller, tool)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?,
-            end_entry: prepare("UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1")?,
-        })
+        }
+    }
+
+    /// The connection, for what is no record.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The process whose entries are written.
+    pub(crate) fn process(&self) -> i64 {
+        self.process
+    }
+
+    /// Writes for another process, which must be listed.
+    pub(crate) fn act_for(&mut self, process: i64) {
+        self.process = process;
+        self.data_version = None;
+    }
+
+    fn run(&self, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(values)
     }
 
     /// Where the chain ends, as this transaction sees it.
@@ -140,10 +139,11 @@ impl<'c> Ledger<'c> {
     /// Begins to write. Another process may have written since.
     pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
         let fail = StoreError::database(DOING);
-        self.begin.execute([]).map_err(&fail)?;
+        self.run("BEGIN IMMEDIATE", []).map_err(&fail)?;
         let version: i64 = self
-            .read_version
-            .query_row([], |row| row.get(0))
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
             .map_err(&fail)?;
         if self.data_version != Some(version) {
             self.catch_up()?;
@@ -166,13 +166,8 @@ impl<'c> Ledger<'c> {
         if !is_listed {
             return Err(StoreError::TakenForDead);
         }
-        self.head = self
-            .read_head
-            .query_row([], |row| Ok(head_of(row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(&fail)?
-            .unwrap_or(Head::START);
-        self.indexed = indexed(self.connection)?;
+        self.head = read::head(&self.connection)?;
+        self.indexed = indexed(&self.connection)?;
         self.pending.clear();
         self.pending_after = self.head.sequence;
         Ok(())
@@ -180,8 +175,7 @@ impl<'c> Ledger<'c> {
 
     /// Commits. On failure nothing was written.
     pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
-        self.commit
-            .execute([])
+        self.run("COMMIT", [])
             .map_err(StoreError::database(DOING))?;
         self.committed = self.head;
         Ok(())
@@ -230,16 +224,19 @@ impl<'c> Ledger<'c> {
             sequence: self.head.sequence + 1,
             hash: link(&previous, body),
         };
-        self.add_record
-            .execute(params![
-                number(head.sequence),
-                kind.word(),
-                process,
-                previous.bytes(),
-                head.hash.bytes(),
-                body,
-            ])
-            .map_err(StoreError::database(DOING))?;
+        let record = params![
+            number(head.sequence),
+            kind.word(),
+            process,
+            previous.bytes(),
+            head.hash.bytes(),
+            body,
+        ];
+        self.run(
+            "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            record,
+        )
+        .map_err(StoreError::database(DOING))?;
         self.head = head;
         Ok(head)
     }
@@ -247,40 +244,13 @@ impl<'c> Ledger<'c> {
     /// Makes the index cover every record.
     pub(crate) fn index(&mut self) -> Result<(), StoreError> {
         let fail = StoreError::database("index the audit");
-        let indexed = indexed(self.connection)?;
+        let indexed = indexed(&self.connection)?;
         let additions = match self.pending_after == indexed {
             true => std::mem::take(&mut self.pending),
             false => self.additions(indexed)?,
         };
-        for addition in additions {
-            match addition {
-                Addition::Entry {
-                    opened,
-                    process,
-                    at_ms,
-                    call_id,
-                    origin,
-                    caller,
-                    tool,
-                } => self.add_entry.execute(params![
-                    number(opened),
-                    process,
-                    at_ms,
-                    call_id,
-                    origin,
-                    caller,
-                    tool
-                ]),
-                Addition::End {
-                    opened,
-                    closed,
-                    status,
-                } => {
-                    let end = params![number(opened), number(closed), status.word()];
-                    self.end_entry.execute(end)
-                }
-            }
-            .map_err(&fail)?;
+        for addition in &additions {
+            self.index_one(addition).map_err(&fail)?;
         }
         self.connection
             .execute(
@@ -292,6 +262,41 @@ impl<'c> Ledger<'c> {
         self.pending.clear();
         self.pending_after = self.head.sequence;
         Ok(())
+    }
+
+    fn index_one(&self, addition: &Addition) -> rusqlite::Result<usize> {
+        match addition {
+            Addition::Entry {
+                opened,
+                process,
+                at_ms,
+                call_id,
+                origin,
+                caller,
+                tool,
+            } => self.run(
+                "INSERT OR REPLACE INTO entries
+                     (opened, process, at_ms, call_id, origin, caller, tool)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    number(*opened),
+                    process,
+                    at_ms,
+                    call_id,
+                    origin,
+                    caller,
+                    tool
+                ],
+            ),
+            Addition::End {
+                opened,
+                closed,
+                status,
+            } => self.run(
+                "UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1",
+                params![number(*opened), number(*closed), status.word()],
+            ),
+        }
     }
 
     /// What the records after a place add to the index. A record that cannot be

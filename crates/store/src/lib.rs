@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod database;
+mod desk;
 mod error;
 mod ledger;
 pub mod limit;
@@ -11,15 +12,15 @@ mod process;
 mod queue;
 mod retention;
 pub mod settings;
+mod shift;
 pub mod standing;
 mod sync;
 pub mod tools;
-mod writer;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -31,10 +32,12 @@ pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
 
 use database::Access;
+use desk::Desk;
+use ledger::Ledger;
 use process::Life;
 use queue::Queue;
+use shift::{Shared, Shift};
 use sync::Sync;
-use writer::{Desk, Writer};
 
 /// How soon a committed record is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,25 +113,23 @@ impl Store {
             .map_err(|error| StoreError::file("find", home, error))?;
         let page_bytes = set_up_writer(&connection, &settings)?;
         let life = process::begin(&home, &connection)?;
-        let crashed = process::bury(&home, &connection, life.number)?;
+        let mut ledger = Ledger::new(connection, life.number);
+        let crashed = process::bury(&home, &mut ledger)?;
         if !had_log {
             sync_folder(&home)?;
         }
-        let desk = Arc::new(Desk {
+        let shared = Shared {
             queue: Arc::new(Queue::new(settings.queue_max)),
             sync: Sync::default(),
             commits: AtomicU64::new(0),
             owed: AtomicU64::new(0),
+        };
+        let desk = Arc::new(Desk {
+            shared,
+            shift: Mutex::new(Shift::new(ledger, settings, page_bytes)),
         });
         let standing = Standing::open(&home, database::connect(&home, Access::Write)?)?;
-        let writer = Writer {
-            desk: Arc::clone(&desk),
-            connection,
-            settings,
-            process: life.number,
-            page_bytes,
-        };
-        let syncer = Arc::clone(&desk);
+        let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let log = database::wal_path(&home);
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
@@ -146,7 +147,7 @@ impl Store {
         };
         let writing = start("audit-writer", Box::new(move || writer.run()))?;
         inner.threads.push(writing);
-        let syncing = start("audit-sync", Box::new(move || syncer.sync.run(log)))?;
+        let syncing = start("audit-sync", Box::new(move || syncer.shared.sync.run(log)))?;
         inner.threads.push(syncing);
         Ok(Store {
             inner: Arc::new(inner),
@@ -168,11 +169,11 @@ impl Store {
     /// What was done so far.
     #[must_use]
     pub fn status(&self) -> StoreStatus {
-        let desk = &self.inner.desk;
+        let shared = &self.inner.desk.shared;
         StoreStatus {
-            commits: desk.commits.load(Ordering::Relaxed),
-            syncs: desk.sync.count(),
-            owed: desk.owed.load(Ordering::Relaxed),
+            commits: shared.commits.load(Ordering::Relaxed),
+            syncs: shared.sync.count(),
+            owed: shared.owed.load(Ordering::Relaxed),
             crashed: self.inner.crashed,
         }
     }
@@ -181,12 +182,12 @@ impl Store {
 impl Drop for Inner {
     /// Writes what waits, syncs it, and leaves.
     fn drop(&mut self) {
-        self.desk.queue.close();
+        self.desk.shared.queue.close();
         let mut threads = self.threads.drain(..);
         if let Some(writer) = threads.next() {
             let _ = writer.join();
         }
-        self.desk.sync.stop();
+        self.desk.shared.sync.stop();
         for thread in threads {
             let _ = thread.join();
         }
@@ -203,8 +204,9 @@ fn set_up_writer(connection: &Connection, settings: &StoreSettings) -> Result<u6
     connection
         .pragma_update(None, "synchronous", synchronous)
         .map_err(&fail)?;
+    // The writer moves the log itself, never a caller.
     connection
-        .pragma_update(None, "wal_autocheckpoint", limit::LOG_PAGES_MAX)
+        .pragma_update(None, "wal_autocheckpoint", 0)
         .map_err(&fail)?;
     let page_bytes: i64 = connection
         .query_row("PRAGMA page_size", [], |row| row.get(0))

@@ -34,5 +34,7 @@ pub const EVENTS_MAX: usize = 4_096;
 pub const UNINDEXED_RECORDS_MAX: u64 = 1_024;
 /// How long they may wait when nothing else is written, in milliseconds.
 pub const INDEX_IDLE_MS_MAX: u64 = 250;
-/// Pages of the log after which it is moved into the database.
-pub const LOG_PAGES_MAX: u32 = 4_000;
+/// Bytes of the log after which it is moved into the database.
+pub const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Entries that may be open beside a call that writes its own records.
+pub const AT_ONCE_OPEN_MAX: u64 = 1;

@@ -80,7 +80,28 @@ fn take_lock(path: &Path) -> Result<File, StoreError> {
 }
 
 /// Closes what the dead left open. The answer is how many entries.
-pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64, StoreError> {
+pub(crate) fn bury(home: &Path, ledger: &mut Ledger) -> Result<u64, StoreError> {
+    let own = ledger.process();
+    let others = others(ledger.connection(), own)?;
+    remove_stray_locks(home, ledger.connection())?;
+    let mut count = 0;
+    for other in others {
+        let path = home.join("locks").join(&other.id);
+        match fate(&path)? {
+            Fate::Alive => {}
+            Fate::Dead(None) => count += close_all(ledger, &other)?,
+            Fate::Dead(Some(_lock)) => {
+                count += close_all(ledger, &other)?;
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+    ledger.act_for(own);
+    Ok(count)
+}
+
+/// The other processes on the list.
+fn others(connection: &Connection, own: i64) -> Result<Vec<Other>, StoreError> {
     let fail = StoreError::database(DOING);
     let mut statement = connection
         .prepare("SELECT number, id, first FROM processes WHERE number <> ?1 LIMIT ?2")
@@ -95,21 +116,7 @@ pub(crate) fn bury(home: &Path, connection: &Connection, own: i64) -> Result<u64
             })
         })
         .map_err(&fail)?;
-    let others: Vec<Other> = rows.collect::<Result<_, _>>().map_err(&fail)?;
-    remove_stray_locks(home, connection)?;
-    let mut count = 0;
-    for other in others {
-        let path = home.join("locks").join(&other.id);
-        match fate(&path)? {
-            Fate::Alive => {}
-            Fate::Dead(None) => count += close_all(connection, &other)?,
-            Fate::Dead(Some(_lock)) => {
-                count += close_all(connection, &other)?;
-                let _ = fs::remove_file(&path);
-            }
-        }
-    }
-    Ok(count)
+    rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
 /// Locks of processes that died before they were listed, or after they left the
@@ -162,8 +169,8 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
     }
 }
 
-fn close_all(connection: &Connection, other: &Other) -> Result<u64, StoreError> {
-    let mut ledger = Ledger::new(connection, other.number)?;
+fn close_all(ledger: &mut Ledger, other: &Other) -> Result<u64, StoreError> {
+    ledger.act_for(other.number);
     match ledger.begin() {
         Ok(()) => {}
         // A third process was faster.
@@ -176,32 +183,16 @@ fn close_all(connection: &Connection, other: &Other) -> Result<u64, StoreError> 
             return Err(error);
         }
     }
-    let closed = close_within(&mut ledger, connection, other).and_then(|count| {
+    let closed = close_within(ledger, other).and_then(|count| {
         ledger.commit()?;
         Ok(count)
     });
     closed.inspect_err(|_| ledger.roll_back())
 }
 
-fn close_within(
-    ledger: &mut Ledger<'_>,
-    connection: &Connection,
-    other: &Other,
-) -> Result<u64, StoreError> {
-    let fail = StoreError::database(DOING);
+fn close_within(ledger: &mut Ledger, other: &Other) -> Result<u64, StoreError> {
     ledger.index()?;
-    let mut statement = connection
-        .prepare(
-            "SELECT opened, call_id FROM entries
-             WHERE opened >= ?1 AND closed IS NULL AND process = ?2 ORDER BY opened",
-        )
-        .map_err(&fail)?;
-    let rows = statement
-        .query_map(params![other.first, other.number], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-        })
-        .map_err(&fail)?;
-    let open: Vec<_> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    let open = open_entries(ledger.connection(), other)?;
     let mut count = 0;
     for (opened, call_id) in open {
         let error = Failure {
@@ -218,8 +209,22 @@ fn close_within(
         ledger.close(&end)?;
         count += 1;
     }
-    connection
-        .execute("DELETE FROM processes WHERE number = ?1", [other.number])
-        .map_err(&fail)?;
+    end(ledger.connection(), other.number)?;
     Ok(count)
+}
+
+fn open_entries(connection: &Connection, other: &Other) -> Result<Vec<(i64, String)>, StoreError> {
+    let fail = StoreError::database(DOING);
+    let mut statement = connection
+        .prepare(
+            "SELECT opened, call_id FROM entries
+             WHERE opened >= ?1 AND closed IS NULL AND process = ?2 ORDER BY opened",
+        )
+        .map_err(&fail)?;
+    let rows = statement
+        .query_map(params![other.first, other.number], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .map_err(&fail)?;
+    rows.collect::<Result<_, _>>().map_err(&fail)
 }

@@ -30,6 +30,7 @@ pub(crate) struct Queue {
 struct State {
     requests: Vec<Request>,
     is_parked: bool,
+    is_nudged: bool,
     is_closed: bool,
 }
 
@@ -40,6 +41,14 @@ impl std::fmt::Debug for State {
             .field("is_closed", &self.is_closed)
             .finish_non_exhaustive()
     }
+}
+
+/// How a look at the queue went.
+pub(crate) struct Taken {
+    /// Whether more may come.
+    pub(crate) is_open: bool,
+    /// Whether the wait was over before anything came.
+    pub(crate) is_idle: bool,
 }
 
 impl Queue {
@@ -76,28 +85,51 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes everything that waits into `batch`, waiting for something if need
-    /// be, but no longer than `idle_max` if there is one. The answer is whether
-    /// the queue is still open; a closed one is empty afterwards.
-    pub(crate) fn take(&self, batch: &mut Vec<Request>, idle_max: Option<Duration>) -> bool {
+    /// Whether nobody waits and the queue is open.
+    pub(crate) fn is_free(&self) -> bool {
+        let state = self.lock();
+        state.requests.is_empty() && !state.is_closed
+    }
+
+    /// Lets the writer look up although nothing was added.
+    pub(crate) fn nudge(&self) {
         let mut state = self.lock();
-        while state.requests.is_empty() && !state.is_closed {
+        state.is_nudged = true;
+        let is_parked = state.is_parked;
+        drop(state);
+        if is_parked {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes everything that waits into `batch`, waiting for something if need
+    /// be, but no longer than `idle_max` if there is one. A closed queue is empty
+    /// afterwards.
+    pub(crate) fn take(&self, batch: &mut Vec<Request>, idle_max: Option<Duration>) -> Taken {
+        let mut state = self.lock();
+        let mut is_idle = false;
+        while state.requests.is_empty() && !state.is_closed && !state.is_nudged && !is_idle {
             state.is_parked = true;
-            let Some(idle_max) = idle_max else {
-                let waited = self.wake.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
-                continue;
+            state = match idle_max {
+                None => {
+                    let waited = self.wake.wait(state);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(idle_max) => {
+                    let waited = self.wake.wait_timeout(state, idle_max);
+                    let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                    is_idle = timeout.timed_out();
+                    state
+                }
             };
-            let waited = self.wake.wait_timeout(state, idle_max);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            if timeout.timed_out() {
-                break;
-            }
         }
         state.is_parked = false;
+        state.is_nudged = false;
         std::mem::swap(&mut state.requests, batch);
-        !state.is_closed
+        Taken {
+            is_open: !state.is_closed,
+            is_idle,
+        }
     }
 
     /// Nobody lines up any more. What waits is still written.

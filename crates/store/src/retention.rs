@@ -13,6 +13,7 @@ use crate::ledger::{Ledger, head_of, now_ms, number, place};
 use crate::limit;
 
 /// A removal under way. Calls are written between its steps.
+#[derive(Debug)]
 pub(crate) struct Removal {
     rule: Retention,
     /// The last record to go, found by the first step.
@@ -36,13 +37,9 @@ impl Removal {
 
     /// Does the next step, in a transaction of its own. Gives itself back if there
     /// is more to do, else answers.
-    pub(crate) fn step(
-        mut self,
-        ledger: &mut Ledger<'_>,
-        connection: &Connection,
-    ) -> Option<Removal> {
+    pub(crate) fn step(mut self, ledger: &mut Ledger) -> Option<Removal> {
         let done = ledger.begin().and_then(|()| {
-            let step = self.remove(ledger, connection)?;
+            let step = self.remove(ledger)?;
             ledger.commit()?;
             Ok(step)
         });
@@ -70,18 +67,14 @@ impl Removal {
         self.removed.through = part.through.or(self.removed.through);
     }
 
-    fn remove(
-        &mut self,
-        ledger: &mut Ledger<'_>,
-        connection: &Connection,
-    ) -> Result<Step, StoreError> {
+    fn remove(&mut self, ledger: &mut Ledger) -> Result<Step, StoreError> {
         ledger.index()?;
         let last = match self.last {
             Some(last) => last,
-            None => last_to_remove(connection, &self.rule, ledger.head())?,
+            None => last_to_remove(ledger.connection(), &self.rule, ledger.head())?,
         };
         self.last = Some(last);
-        remove_through(ledger, connection, last)
+        remove_through(ledger, last)
     }
 }
 
@@ -91,13 +84,9 @@ enum Step {
 }
 
 /// Removes as much as one step may, up to a place.
-fn remove_through(
-    ledger: &mut Ledger<'_>,
-    connection: &Connection,
-    wanted: u64,
-) -> Result<Step, StoreError> {
+fn remove_through(ledger: &mut Ledger, wanted: u64) -> Result<Step, StoreError> {
     let fail = StoreError::database("remove old entries");
-    let earlier = match newest_checkpoint(connection)? {
+    let earlier = match newest_checkpoint(ledger.connection())? {
         None => None,
         Some(record) => match record.read::<Ending>() {
             Ok(Body::Checkpoint(checkpoint)) => Some(checkpoint),
@@ -111,26 +100,29 @@ fn remove_through(
     };
     let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
     // Without this a checkpoint would be replaced by the next one for ever.
-    if wanted <= start || !has_ended_entries(connection, wanted)? {
+    if wanted <= start || !has_ended_entries(ledger.connection(), wanted)? {
         return Ok(Step::Last(Removed::default()));
     }
     let last = wanted.min(start + limit::REMOVE_STEP_RECORDS_MAX);
-    let through = connection
+    let through = ledger
+        .connection()
         .query_row(
             "SELECT sequence, hash FROM records WHERE sequence = ?1",
             [number(last)],
             |row| Ok(head_of(row.get(0)?, row.get(1)?)),
         )
         .map_err(&fail)?;
-    let kept = kept(connection, last)?;
-    let (from_ms, to_ms) = times(connection, last)?;
-    let entries = connection
+    let kept = kept(ledger.connection(), last)?;
+    let (from_ms, to_ms) = times(ledger.connection(), last)?;
+    let entries = ledger
+        .connection()
         .execute(
             "DELETE FROM entries WHERE opened <= ?1 AND closed <= ?1",
             [number(last)],
         )
         .map_err(&fail)?;
-    let records = connection
+    let records = ledger
+        .connection()
         .execute(
             "DELETE FROM records WHERE sequence <= ?1
              AND NOT (kind = 'open' AND sequence IN (SELECT opened FROM entries WHERE opened <= ?1))",

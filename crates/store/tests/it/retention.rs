@@ -1,7 +1,10 @@
 //! Removing what is old, and what the chain says about it.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use model::audit::Status;
-use model::audit::chain::{Body, Ending, Kind};
+use model::audit::chain::{Body, Ending, Kind, Record};
 use model::audit::walk;
 use store::{Filter, Retention, Store};
 
@@ -32,6 +35,68 @@ fn assert_in_order(store: &Store) {
     let verified = walk::verify(&records, Some(&store.audit().head().unwrap()));
     assert_eq!(verified.broken, None);
     assert_eq!(verified.records, exported.unwrap());
+}
+
+/// The guide gives a program that verifies an export. It is run as it stands, on a
+/// chain with a checkpoint, an entry that stayed and one that is open.
+#[test]
+fn the_guide_can_verify_an_export() {
+    let home = Home::new("guide");
+    let store = home.store();
+    fill(&store, 0..10);
+    let open = wait(store.audit().open(opening(10))).unwrap();
+    fill(&store, 11..30);
+    store.audit().retain(&older_than(20)).unwrap();
+    fill(&store, 30..40);
+    let mut lines = Vec::new();
+    store
+        .audit()
+        .export(&Filter::default(), &mut |record| {
+            lines.push(serde_json::to_string(record)?);
+            Ok(())
+        })
+        .unwrap();
+    drop(open);
+    let guide = include_str!("../../../../docs/guide/audit.md");
+    let (_, program) = guide.split_once("```python\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let verify = |lines: &[String]| {
+        let mut python = Command::new("python3")
+            .args(["-c", program])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut input = python.stdin.take().unwrap();
+        // One that stops early closes its end.
+        let _ = input.write_all(lines.join("\n").as_bytes());
+        drop(input);
+        let output = python.wait_with_output().unwrap();
+        Some((
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        ))
+    };
+    let Some((said, errors)) = verify(&lines) else {
+        println!("no python3 here");
+        return;
+    };
+    let last: Record = serde_json::from_str(lines.last().unwrap()).unwrap();
+    let expected = format!("in order up to {} {}\n", last.sequence, last.hash);
+    assert_eq!(said, expected, "{errors}");
+    for at in [0, 1, lines.len() - 2] {
+        let mut changed = lines.clone();
+        changed[at] = changed[at]
+            .replace("tool-", "tool_")
+            .replace("done", "gone");
+        let (_, errors) = verify(&changed).unwrap();
+        assert!(errors.ends_with("is broken\n"), "{at}: {errors}");
+        let mut missing = lines.clone();
+        missing.remove(at);
+        let (said, _) = verify(&missing).unwrap();
+        assert_eq!(said, "", "{at}");
+    }
 }
 
 #[test]

@@ -74,6 +74,8 @@ fn many_callers_share_transactions() {
                             .open(opening(caller * 100 + number))
                             .await
                             .unwrap();
+                        // What a call does meanwhile.
+                        tokio::task::yield_now().await;
                         store
                             .audit()
                             .close(row, closing(Status::Done))
@@ -138,9 +140,18 @@ fn a_full_queue_refuses() {
         ..StoreSettings::standard()
     };
     let store = Store::open(&home.path, settings).unwrap();
-    let refused = wait(store.audit().open(opening(1)));
-    assert!(matches!(
-        refused,
-        Err(store::StoreError::QueueFull { queue_max: 0 })
-    ));
+    // A call that is alone does not queue; with others under way it must.
+    let mut rows = Vec::new();
+    let refusal = (0..4).find_map(|number| match wait(store.audit().open(opening(number))) {
+        Ok(row) => {
+            rows.push(row);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    let refusal = refusal.unwrap();
+    assert!(
+        matches!(refusal, store::StoreError::QueueFull { queue_max: 0 }),
+        "{refusal}"
+    );
 }

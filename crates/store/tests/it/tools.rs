@@ -170,146 +170,111 @@ fn a_quick_edit_of_the_same_size_is_seen() {
     }
 }
 
-/// What a person does, and whether it counts.
+/// One act, and what it does in a home.
+type Act = (&'static str, fn(&Path));
+
+fn put(home: &Path, name: &str) {
+    fs::write(home.join(name), "{}").unwrap();
+}
+
+fn append(home: &Path, name: &str) {
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(home.join(name))
+        .unwrap();
+    file.write_all(b" ").unwrap();
+}
+
+fn rename(home: &Path, from: &str, to: &str) {
+    fs::rename(home.join(from), home.join(to)).unwrap();
+}
+
+fn replace_folder(home: &Path, name: &str) {
+    rename(home, name, &format!("old-{name}"));
+    fs::create_dir(home.join(name)).unwrap();
+}
+
+/// Each counts, one after the other.
+const NOTICED: &[Act] = &[
+    ("new tool", |home| put(home, "tools/a.json")),
+    ("edit in place", |home| append(home, "tools/a.json")),
+    ("rename", |home| {
+        rename(home, "tools/a.json", "tools/b.json")
+    }),
+    ("out", |home| rename(home, "tools/b.json", "b.json")),
+    ("back in", |home| rename(home, "b.json", "tools/b.json")),
+    ("touch", |home| {
+        let file = fs::File::open(home.join("tools/b.json")).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
+    }),
+    ("removed", |home| {
+        fs::remove_file(home.join("tools/b.json")).unwrap()
+    }),
+    ("settings", |home| put(home, "ringfence.toml")),
+    ("settings edited", |home| append(home, "ringfence.toml")),
+    ("secrets", |home| put(home, "secrets.env")),
+    ("secrets replaced", |home| {
+        put(home, "new");
+        rename(home, "new", "secrets.env");
+    }),
+    ("secrets gone", |home| {
+        fs::remove_file(home.join("secrets.env")).unwrap()
+    }),
+    ("rules", |home| fs::create_dir(home.join("rules")).unwrap()),
+    ("a rule", |home| put(home, "rules/one.toml")),
+    ("a rule edited", |home| append(home, "rules/one.toml")),
+    ("rules replaced", |home| replace_folder(home, "rules")),
+    ("a rule in the new folder", |home| {
+        put(home, "rules/one.toml")
+    }),
+    ("tools replaced", |home| replace_folder(home, "tools")),
+    ("a tool in the new folder", |home| put(home, "tools/c.json")),
+    ("tools gone", |home| {
+        fs::remove_dir_all(home.join("tools")).unwrap()
+    }),
+    ("tools back", |home| {
+        fs::create_dir(home.join("tools")).unwrap()
+    }),
+    ("and a tool", |home| put(home, "tools/d.json")),
+    ("more than the queue holds", |home| {
+        put(home, "tools/0.json");
+        put(home, "tools/1.json");
+        for round in 0..20_000 {
+            let path = home.join(format!("tools/{}.json", round % 2));
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+    }),
+];
+
+/// None of these does.
+const QUIET: &[Act] = &[
+    ("other files", |home| put(home, "notes.txt")),
+    ("hidden files", |home| put(home, "tools/.swap")),
+    ("the trash", |home| put(home, "trash/x")),
+    ("the store", |home| {
+        let store = store::Store::open(home, store::StoreSettings::standard()).unwrap();
+        crate::home::fill(&store, 0..20);
+    }),
+];
+
 #[test]
 fn changes_are_noticed_once() {
     let home = Home::new("changes");
     let folder = ToolFolder::open(&home.path).unwrap();
-    let path = |name: &str| home.path.join(name);
-    let append = |name: &Path| {
-        let mut file = fs::OpenOptions::new().append(true).open(name).unwrap();
-        file.write_all(b" ").unwrap();
-    };
-    let acts: Vec<(&str, Box<dyn Fn()>)> = vec![
-        ("new tool", Box::new(|| folder.write("a", "{}").unwrap())),
-        (
-            "tool over tool",
-            Box::new(|| folder.write("a", "[]").unwrap()),
-        ),
-        ("edit in place", Box::new(|| append(&path("tools/a.json")))),
-        (
-            "rename",
-            Box::new(|| fs::rename(path("tools/a.json"), path("tools/b.json")).unwrap()),
-        ),
-        (
-            "out",
-            Box::new(|| fs::rename(path("tools/b.json"), path("b.json")).unwrap()),
-        ),
-        (
-            "back in",
-            Box::new(|| fs::rename(path("b.json"), path("tools/b.json")).unwrap()),
-        ),
-        (
-            "touch",
-            Box::new(|| {
-                let file = fs::File::open(path("tools/b.json")).unwrap();
-                file.set_modified(std::time::SystemTime::UNIX_EPOCH)
-                    .unwrap();
-            }),
-        ),
-        ("trash", Box::new(|| drop(folder.trash("b").unwrap()))),
-        (
-            "settings",
-            Box::new(|| fs::write(path("ringfence.toml"), "").unwrap()),
-        ),
-        (
-            "settings edited",
-            Box::new(|| append(&path("ringfence.toml"))),
-        ),
-        (
-            "secrets",
-            Box::new(|| fs::write(path("secrets.env"), "A=1").unwrap()),
-        ),
-        (
-            "secrets replaced",
-            Box::new(|| {
-                fs::write(path("new"), "A=2").unwrap();
-                fs::rename(path("new"), path("secrets.env")).unwrap();
-            }),
-        ),
-        (
-            "secrets gone",
-            Box::new(|| fs::remove_file(path("secrets.env")).unwrap()),
-        ),
-        ("rules", Box::new(|| fs::create_dir(path("rules")).unwrap())),
-        (
-            "a rule",
-            Box::new(|| fs::write(path("rules/one.toml"), "x").unwrap()),
-        ),
-        (
-            "a rule edited",
-            Box::new(|| append(&path("rules/one.toml"))),
-        ),
-        (
-            "rules replaced",
-            Box::new(|| {
-                fs::rename(path("rules"), path("old-rules")).unwrap();
-                fs::create_dir(path("rules")).unwrap();
-            }),
-        ),
-        (
-            "a rule in the new folder",
-            Box::new(|| fs::write(path("rules/one.toml"), "y").unwrap()),
-        ),
-        (
-            "tools replaced",
-            Box::new(|| {
-                fs::rename(path("tools"), path("old-tools")).unwrap();
-                fs::create_dir(path("tools")).unwrap();
-            }),
-        ),
-        (
-            "a tool in the new folder",
-            Box::new(|| fs::write(path("tools/c.json"), "{}").unwrap()),
-        ),
-        (
-            "tools gone",
-            Box::new(|| fs::remove_dir_all(path("tools")).unwrap()),
-        ),
-        (
-            "tools back",
-            Box::new(|| fs::create_dir(path("tools")).unwrap()),
-        ),
-        (
-            "and a tool",
-            Box::new(|| fs::write(path("tools/d.json"), "{}").unwrap()),
-        ),
-        (
-            "more than the queue holds",
-            Box::new(|| {
-                for round in 0..7_000 {
-                    let name = format!("tools/{}.json", round % 2);
-                    fs::write(path(&name), "{}").unwrap();
-                }
-            }),
-        ),
-    ];
     assert!(!folder.changed());
-    for (what, act) in acts {
-        act();
+    for (what, act) in NOTICED {
+        act(&home.path);
         assert!(folder.changed(), "{what}");
         while folder.changed() {}
     }
-    let quiet: Vec<(&str, Box<dyn Fn()>)> = vec![
-        (
-            "other files",
-            Box::new(|| fs::write(path("notes.txt"), "x").unwrap()),
-        ),
-        (
-            "hidden files",
-            Box::new(|| fs::write(path("tools/.swap"), "x").unwrap()),
-        ),
-        (
-            "the trash",
-            Box::new(|| fs::write(path("trash/x"), "x").unwrap()),
-        ),
-        (
-            "the store",
-            Box::new(|| crate::home::fill(&home.store(), 0..20)),
-        ),
-    ];
-    for (what, act) in quiet {
-        act();
+    folder.write("written", "{}").unwrap();
+    assert!(folder.changed());
+    folder.trash("written").unwrap();
+    assert!(folder.changed());
+    while folder.changed() {}
+    for (what, act) in QUIET {
+        act(&home.path);
         assert!(!folder.changed(), "{what}");
     }
 }
