@@ -20,8 +20,11 @@ const STUMBLES: &[&str] = &[
     "not a function",
 ];
 
+/// A sentence, not a copy of what was sent.
+const MESSAGE_BYTES_MAX: usize = 400;
+
 fn values(kind: ParamType) -> Vec<Value> {
-    let long = "x".repeat(50_000);
+    let long = "x".repeat(10_000);
     match kind {
         ParamType::String => vec![
             json!(""),
@@ -40,7 +43,7 @@ fn values(kind: ParamType) -> Vec<Value> {
             json!("<p><p a='\">&amp"),
             json!("9".repeat(400)),
             json!(long),
-            json!("a, b; c. ".repeat(5_000)),
+            json!("a, b; c. ".repeat(1_000)),
         ],
         ParamType::Integer => vec![
             json!(0),
@@ -93,6 +96,7 @@ async fn stumbles(bench: &Bench, tool: &Bundled) -> Vec<String> {
             };
             let is_plain = ["tool.threw", "argument.missing", "argument.type"].contains(&code)
                 && !message.contains('\n')
+                && message.len() <= MESSAGE_BYTES_MAX
                 && !STUMBLES.iter().any(|word| message.contains(word));
             if !is_plain {
                 let shown: String = value.to_string().chars().take(40).collect();
@@ -115,4 +119,52 @@ async fn no_argument_makes_a_tool_stumble() {
         found.extend(stumbles(&bench, tool).await);
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A long text or list is answered, or refused by the tool itself, before a bound of
+/// the call has to.
+#[tokio::test]
+async fn large_arguments_are_answered_or_refused() {
+    let all = documents();
+    let bench = Bench::start().await;
+    let environment = environment(&all);
+    let mut found = Vec::new();
+    for tool in all.iter().filter(|tool| tool.is_offline()) {
+        for (name, value) in large(tool) {
+            let scratch = Scratch::new(&format!("large-{}", tool.stem));
+            let around = Surroundings {
+                workspace: scratch.path(),
+                environment: &environment,
+                lab: None,
+            };
+            let mut arguments = test_arguments(tool);
+            arguments[&name] = value;
+            let outcome = bench.call(&tool.sound, &arguments, &around).await;
+            if let Outcome::Failed { code, message } = outcome
+                && code != "tool.threw"
+            {
+                found.push(format!("{}.{name}: {code} {message}", tool.stem));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Much, in the first param that takes text or a list: the one the tool works on.
+fn large(tool: &Bundled) -> Vec<(String, Value)> {
+    let params = tool.sound.document.params.iter();
+    let mut params =
+        params.filter(|param| matches!(param.kind, ParamType::String | ParamType::Array));
+    let Some(param) = params.next() else {
+        return Vec::new();
+    };
+    let values = if param.kind == ParamType::String {
+        let words = "word 12 é, <b>&amp;</b>\n".repeat(5_000);
+        vec![json!(words), json!("x".repeat(150_000))]
+    } else {
+        let rows = vec![json!({"name": "a", "age": 1}); 5_000];
+        vec![json!(rows), json!(Vec::from_iter(0..20_000))]
+    };
+    let name = |value| (param.name.clone(), value);
+    values.into_iter().map(name).collect()
 }
