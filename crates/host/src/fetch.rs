@@ -107,8 +107,9 @@ pub struct Fetched {
 impl Fetch {
     /// The power a grant gives; none in mode `blocked`.
     #[must_use]
-    pub fn from_grant(grant: &NetworkGrant, settings: FetchSettings) -> Option<Fetch> {
+    pub fn from_grant(grant: &NetworkGrant, mut settings: FetchSettings) -> Option<Fetch> {
         let rule = Rule::from_grant(grant)?;
+        settings.tls = settings.tls.without_memory();
         let places = Semaphore::new(settings.limits.concurrent_max.max(1));
         Some(Fetch {
             rule,

@@ -118,6 +118,7 @@ fn written(case: &Path, world: &World) -> String {
         "sandboxOverrides": overrides,
     })
     .to_string()
+    .replace("{home}", world.folder.to_str().unwrap())
 }
 
 /// What cases may use to say how something ended: `refusal(f)` is `KIND reason` of

@@ -12,10 +12,11 @@
 //! | `zeros` | so many bytes of nothing |
 //! | `coding` | how the body is compressed |
 //! | `chop` | leaves out so many bytes at the end |
-//! | `ending` | `close`, `reset`, `hold` or `endless` |
+//! | `ending` | `close`, `reset`, `hold`, `endless` or `drip` |
 //! | `raw` | the whole reply, byte for byte, instead of all this |
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -58,6 +59,7 @@ impl Page {
             Some("reset") => Ending::Reset,
             Some("hold") => Ending::Hold,
             Some("endless") => Ending::Endless(vec![b'a'; 64 * 1024]),
+            Some("drip") => Ending::Drip(b"a".to_vec(), Duration::from_millis(20)),
             Some(other) => panic!("no ending {other}"),
         }
     }

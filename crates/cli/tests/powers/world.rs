@@ -2,7 +2,7 @@
 //!
 //! | Key | Means |
 //! | --- | --- |
-//! | `[overrides]` | the posture of the document, when there is no `tool.json` |
+//! | `[overrides]` | the posture of the document, when there is no `tool.json`; `{home}` is the folder of the case |
 //! | `[arguments]` | what the tool is called with |
 //! | `[secrets]` | variables that are set; `token` is a static variable of each case |
 //! | `rows` | rows that are shown by more than the result |
@@ -13,6 +13,7 @@
 //! | `[dns]` | name = one answer, or a list of them in order |
 //! | `wire` | addresses with ports that lead to the lab; by default [`PUBLIC`] |
 //! | `refused` | addresses that may be called although nobody answers there |
+//! | `hangs` | addresses with ports where nobody ever answers |
 //! | `tls` | the name in the lab's certificate |
 //! | `protocols` | what the lab offers on TLS |
 //! | `[[page]]` | what the lab serves; see `page.rs` |
@@ -195,7 +196,7 @@ async fn labs(table: &Table) -> (Lab, Lab, Tls) {
     (plain, secure, Tls::only(&authority.pem).unwrap())
 }
 
-fn routes(table: &Table, plain: &Lab, secure: &Lab) -> HashMap<SocketAddr, SocketAddr> {
+fn routes(table: &Table, plain: &Lab, secure: &Lab) -> HashMap<SocketAddr, Option<SocketAddr>> {
     let mut wire = strings(table, "wire");
     if !table.contains_key("wire") {
         wire = ["80", "443"]
@@ -206,10 +207,14 @@ fn routes(table: &Table, plain: &Lab, secure: &Lab) -> HashMap<SocketAddr, Socke
         .iter()
         .map(|text| text.parse::<SocketAddr>().unwrap())
         .map(|address| match address.port() {
-            443 => (address, secure.address),
-            _ => (address, plain.address),
+            443 => (address, Some(secure.address)),
+            _ => (address, Some(plain.address)),
         });
-    addresses.collect()
+    let mut routes: HashMap<_, _> = addresses.collect();
+    for text in strings(table, "hangs") {
+        routes.insert(text.parse().unwrap(), None);
+    }
+    routes
 }
 
 fn dns(table: &Table) -> Arc<Dns> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -15,6 +16,9 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// An operator's file of authorities, in bytes.
 const CA_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Sessions remembered within one call.
+const SESSIONS_MAX: usize = 32;
 
 /// The settings every TLS connection starts from.
 #[derive(Clone, Debug)]
@@ -118,6 +122,18 @@ impl Tls {
     #[must_use]
     pub fn root_count(&self) -> usize {
         self.root_count
+    }
+
+    /// The same settings without the memory of earlier sessions. Attack: a server
+    /// that is shown the ticket of another caller knows who came before, and so
+    /// can join what we keep apart.
+    pub(crate) fn without_memory(&self) -> Tls {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        Tls {
+            config: Arc::new(config),
+            root_count: self.root_count,
+        }
     }
 
     pub(crate) fn connector(&self) -> TlsConnector {

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::server::TlsStream;
 
 /// One request as it arrived.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +88,7 @@ type Handler = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
 pub(crate) struct Lab {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
+    resumed: Arc<AtomicUsize>,
 }
 
 impl Lab {
@@ -105,6 +109,11 @@ impl Lab {
         self.seen.lock().unwrap().clone()
     }
 
+    /// How often somebody came back with the ticket of an earlier TLS session.
+    pub(crate) fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::Relaxed)
+    }
+
     async fn listen(acceptor: Option<TlsAcceptor>, handler: Handler) -> Lab {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -112,16 +121,26 @@ impl Lab {
         let lab = Lab {
             address,
             seen: Arc::clone(&seen),
+            resumed: Arc::default(),
         };
+        let resumed = Arc::clone(&lab.resumed);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (handler, seen) = (Arc::clone(&handler), Arc::clone(&seen));
                 let acceptor = acceptor.clone();
+                let resumed = Arc::clone(&resumed);
                 tokio::spawn(async move {
-                    match acceptor {
-                        None => serve(stream, &handler, &seen).await,
-                        Some(acceptor) => serve_tls(stream, acceptor, handler, seen).await,
+                    let Some(acceptor) = acceptor else {
+                        serve(stream, &handler, &seen).await;
+                        return;
+                    };
+                    let Ok(stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                        resumed.fetch_add(1, Ordering::Relaxed);
                     }
+                    serve_tls(stream, handler, seen).await;
                 });
             }
         });
@@ -129,15 +148,7 @@ impl Lab {
     }
 }
 
-async fn serve_tls(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    handler: Handler,
-    seen: Arc<Mutex<Vec<Seen>>>,
-) {
-    let Ok(stream) = acceptor.accept(stream).await else {
-        return;
-    };
+async fn serve_tls(stream: TlsStream<TcpStream>, handler: Handler, seen: Arc<Mutex<Vec<Seen>>>) {
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
         let (mut stream, ending) = match exchange(stream, &handler, &seen).await {
             Some(next) => next,

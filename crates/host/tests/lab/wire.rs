@@ -77,8 +77,9 @@ pub(crate) enum Ends {
     Hangs,
     /// To one lab, whatever the address.
     Lab(SocketAddr),
-    /// From these addresses and ports to the lab of each; any other is refused.
-    Labs(HashMap<SocketAddr, SocketAddr>),
+    /// From these addresses and ports to the lab of each, or for ever nowhere if it
+    /// has none; any other is refused.
+    Labs(HashMap<SocketAddr, Option<SocketAddr>>),
 }
 
 impl Wire {
@@ -103,7 +104,11 @@ impl Connect for Wire {
                 Ends::Nowhere => None,
                 Ends::Hangs => std::future::pending().await,
                 Ends::Lab(lab) => Some(lab),
-                Ends::Labs(labs) => labs.get(&address),
+                Ends::Labs(labs) => match labs.get(&address) {
+                    Some(None) => std::future::pending().await,
+                    Some(Some(lab)) => Some(lab),
+                    None => None,
+                },
             };
             let Some(lab) = lab else {
                 return Err(io::Error::from(io::ErrorKind::ConnectionRefused));

@@ -149,3 +149,21 @@ fn what_was_read_is_kept_and_a_bad_file_can_be_mended() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(trust.clone().tls().unwrap().root_count(), count);
 }
+
+/// Within one call a session may be taken up again; the next call starts anew.
+#[tokio::test]
+async fn no_session_outlives_its_call() {
+    let authority = Authority::new();
+    let (world, lab) = world(&authority, authority.acceptor("api.example.com", &[])).await;
+    let ask = || host::Ask {
+        arguments: serde_json::json!({"url": "https://api.example.com/x"}),
+        bytes: Vec::new(),
+    };
+    for calls in 1..=3 {
+        let one_call = world.fetch();
+        for _ in 0..2 {
+            one_call.run(ask()).await.outcome.unwrap();
+        }
+        assert_eq!((lab.seen().len(), lab.resumed()), (2 * calls, calls));
+    }
+}

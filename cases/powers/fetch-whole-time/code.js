@@ -1,0 +1,1 @@
+return { "fetch.limit.whole": await refusal(() => fetch("http://api.example.com/drips")) };
