@@ -126,15 +126,13 @@ async fn no_argument_makes_a_tool_stumble() {
 #[tokio::test]
 async fn large_arguments_are_answered_or_refused() {
     let all = documents();
-    let bench = Bench::start().await;
-    let environment = environment(&all);
+    let bench = Bench::start(environment(&all));
     let mut found = Vec::new();
     for tool in all.iter().filter(|tool| tool.is_offline()) {
         for (name, value) in large(tool) {
             let scratch = Scratch::new(&format!("large-{}", tool.stem));
             let around = Surroundings {
                 workspace: scratch.path(),
-                environment: &environment,
                 lab: None,
             };
             let mut arguments = test_arguments(tool);
