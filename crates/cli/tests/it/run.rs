@@ -152,6 +152,43 @@ fn approval_without_a_terminal_is_a_refusal() {
     ");
 }
 
+/// Whoever sits at a terminal is asked there.
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let folder = scratch("terminal");
+    let document = json!({"name": "send", "code": "return `sent ${text}`", "codeType": "Javascript",
+        "params": [{"name": "text", "type": "STRING", "required": true, "testValue": "t"}],
+        "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
+    fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    let line = format!(r#"{program} run tool.json --home ring --args '{{"text":"hi\\u202e"}}'"#);
+    for (answer, expected) in [
+        ("y\n", "sent hi"),
+        ("n\n", "refused[approval.declined]"),
+        ("\n", "refused[approval.declined]"),
+    ] {
+        // `script` gives the command a terminal of its own.
+        let mut child = std::process::Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(&folder)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let question = r#"[risk L4 High] Run `send` with {"text":"hi"#;
+        assert!(shown.contains(question), "{shown}");
+        assert!(!shown.contains('\u{202e}'), "{shown}");
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
 #[test]
 fn the_doctor_finds_both_walls_up() {
     let home = scratch("doctor").display().to_string();

@@ -8,6 +8,8 @@ use model::audit::Status;
 use model::caller::{Caller, Origin};
 use serde_json::json;
 use store::Filter;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
 use crate::world::{Home, World, document, error};
 
@@ -148,6 +150,47 @@ async fn cancelling_stops_the_sandbox() {
         world.call("spin", json!({"forever": false})).await.status,
         Status::Done
     );
+}
+
+/// Cancelling ends the request under way as well: the server sees it go.
+#[tokio::test]
+async fn cancelling_ends_the_request_in_flight() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let world = World::new();
+    let code = format!("if (!go) return 0; await fetch('http://127.0.0.1:{port}/never')");
+    let more = json!({
+        "params": [{"name": "go", "type": "BOOLEAN", "required": true, "testValue": "false"}],
+        "sandboxOverrides": {"networkMode": "allowlist", "hostsAllow": ["127.0.0.1"]},
+    });
+    world.published(&document("ask", &code, more)).await;
+    let request = CallRequest::new(
+        Caller::named("ann"),
+        Origin::Mcp,
+        "ask",
+        json!({"go": true}),
+    );
+    let cancel = request.cancel.clone();
+    let serve = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"\r\n\r\n") {
+            stream.read_buf(&mut seen).await.unwrap();
+        }
+        cancel.cancel();
+        // Nothing was answered; what ends the connection is the other side.
+        loop {
+            match stream.read_buf(&mut seen).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    };
+    let (outcome, ()) = tokio::join!(world.made(request), serve);
+    assert_eq!(outcome.status, Status::Cancelled);
+    let closing = world.entry(&outcome).closing.unwrap();
+    assert_eq!(closing.events.len(), 1, "{:?}", closing.events);
+    assert_eq!(closing.events[0]["host"], json!("127.0.0.1"));
 }
 
 #[tokio::test]

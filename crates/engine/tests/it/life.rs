@@ -3,6 +3,7 @@
 use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
 use model::lifecycle::State;
+use model::safety::Source;
 use serde_json::{Value, json};
 use store::Filter;
 
@@ -251,6 +252,30 @@ async fn broken_files_are_set_aside() {
     // One of them goes, the other is there.
     std::fs::remove_file(world.home.path.join("tools/b.json")).unwrap();
     assert_eq!(state(&world, "twin"), State::Draft);
+}
+
+/// The names of bundled tools are taken; a copy of one is that one.
+#[tokio::test]
+async fn bundled_names_are_reserved() {
+    let world = World::new();
+    let taken = world.engine.create("queryJson").unwrap_err().to_string();
+    assert!(taken.contains("the name of a bundled tool"), "{taken}");
+    let mine = document("queryJson", "return 'mine'", json!({})).to_string();
+    let imported = world.engine.import(&mine, true).unwrap();
+    assert!(imported[0].why.as_deref().unwrap().contains("bundled"));
+    world.home.file("tools/queryJson.json", &mine);
+    let now = world.engine.registry().current();
+    assert_eq!(now.set_aside[0].file, "queryJson.json");
+    assert_eq!(now.tool("queryJson").unwrap().source, Source::Builtin);
+    let copy = world.engine.export(&["queryJson".to_owned()]).unwrap();
+    world.home.file("tools/queryJson.json", &copy);
+    assert!(world.engine.registry().current().set_aside.is_empty());
+    for change in [
+        world.engine.delete("queryJson").unwrap_err(),
+        world.engine.unpublish("queryJson").unwrap_err(),
+    ] {
+        assert!(change.to_string().contains("is a bundled tool"), "{change}");
+    }
 }
 
 /// Settings in force at the next call; broken ones leave the last good in force
