@@ -222,10 +222,25 @@ fn digests_are_the_ones_written_down() {
     compare("catalog/DIGESTS", &text);
 }
 
+/// What the badge should be, from the words of the document alone.
+fn expected_badge(tool: &Bundled) -> &'static str {
+    let says = |word: &str| tool.text.contains(word);
+    if says("\"destructive\": true") {
+        "L5"
+    } else if says("\"fileWrite\": true") {
+        "L4"
+    } else if says("\"sandboxOverrides\"") {
+        "L3"
+    } else {
+        "L0"
+    }
+}
+
 #[test]
 fn badges_are_the_ones_written_down() {
     let mut text = String::new();
     for tool in documents() {
+        assert_eq!(tool.badge(), expected_badge(&tool), "{}", tool.stem);
         let asks = if tool.asks() { "asks" } else { "free" };
         text.push_str(&format!("{} {} {asks}\n", tool.stem, tool.badge()));
     }
