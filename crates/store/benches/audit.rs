@@ -45,6 +45,7 @@ fn main() {
         let store = home.store();
         run(&many(), &store, 64, entries, 0);
         note(&mut result, "entries", entries as f64);
+        opening_cost(&home, &mut result);
         reading(&store, &mut result);
         standing(&store, &mut result);
         folder(&home, &mut result);
@@ -78,9 +79,6 @@ fn writing(pairs: usize, result: &mut Map<String, Value>) {
         ("64_one_thread", alone(), 64),
     ];
     for (name, runtime, callers) in lanes {
-        if has_argument("--writing-one") && callers > 1 {
-            continue;
-        }
         let cost = pair_cost(&runtime, callers, pairs);
         note(result, &format!("pair_cpu_us_{name}"), cost.cpu_us);
         note(result, &format!("pair_wall_us_{name}"), cost.wall_us);
@@ -100,6 +98,15 @@ fn writing(pairs: usize, result: &mut Map<String, Value>) {
     });
     let spelling = spelling.as_secs_f64() * 1e6 / pairs as f64;
     note(result, "of_it_making_and_spelling_cpu_us", spelling);
+}
+
+/// What a process pays before its first call, beside one that runs.
+fn opening_cost(home: &Home, result: &mut Map<String, Value>) {
+    let cost = median(|| cpu_of(|| drop(home.store())));
+    note(result, "open_store_cpu_ms", millis(cost));
+    let start = Instant::now();
+    drop(home.store());
+    note(result, "open_store_wall_ms", millis(start.elapsed()));
 }
 
 fn reading(store: &Store, result: &mut Map<String, Value>) {

@@ -5,6 +5,7 @@
 //! from the records afterwards, many at a time; readers look at the few records
 //! that are not indexed yet themselves.
 
+use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::audit::chain::{self, Body, ChainHash, Checkpoint, Ending, Head, Kind, link};
@@ -41,37 +42,12 @@ pub(crate) struct NewEnd {
     pub(crate) part: String,
 }
 
-/// What a record adds to the index.
-#[derive(Debug)]
-enum Addition {
-    Entry {
-        opened: u64,
-        process: Option<i64>,
-        at_ms: i64,
-        call_id: String,
-        origin: &'static str,
-        caller: String,
-        tool: String,
-    },
-    End {
-        opened: u64,
-        closed: u64,
-        status: Status,
-    },
-}
-
-impl Addition {
-    fn entry(opened: u64, process: Option<i64>, opening: Opening) -> Addition {
-        Addition::Entry {
-            opened,
-            process,
-            at_ms: opening.at_ms,
-            call_id: opening.call_id,
-            origin: opening.origin.word(),
-            caller: opening.caller,
-            tool: opening.tool,
-        }
-    }
+/// What records add to the index.
+#[derive(Debug, Default)]
+struct Additions {
+    entries: Vec<(u64, Option<i64>, Opening)>,
+    /// By the place of the beginning. Most find theirs above, and both are one row.
+    ends: HashMap<u64, (u64, Status)>,
 }
 
 /// The chain, and the connection that extends it.
@@ -83,7 +59,7 @@ pub(crate) struct Ledger {
     indexed: u64,
     /// What the records after `pending_after` add to the index, so that it need
     /// not be read back.
-    pending: Vec<Addition>,
+    pending: Additions,
     pending_after: u64,
     /// The head to go back to if the transaction fails.
     committed: Head,
@@ -99,7 +75,7 @@ impl Ledger {
             process,
             head: Head::START,
             indexed: 0,
-            pending: Vec::new(),
+            pending: Additions::default(),
             pending_after: 0,
             committed: Head::START,
             data_version: None,
@@ -168,7 +144,7 @@ impl Ledger {
         }
         self.head = read::head(&self.connection)?;
         self.indexed = indexed(&self.connection)?;
-        self.pending.clear();
+        self.pending = Additions::default();
         self.pending_after = self.head.sequence;
         Ok(())
     }
@@ -195,8 +171,8 @@ impl Ledger {
     pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Head, StoreError> {
         let body = chain::open_body(self.head.sequence + 1, &new.part);
         let head = self.add(Kind::Open, Some(self.process), &body)?;
-        let addition = Addition::entry(head.sequence, Some(self.process), new.opening.clone());
-        self.pending.push(addition);
+        let entry = (head.sequence, Some(self.process), new.opening.clone());
+        self.pending.entries.push(entry);
         Ok(head)
     }
 
@@ -204,11 +180,8 @@ impl Ledger {
     pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Head, StoreError> {
         let body = chain::close_body(self.head.sequence + 1, end.opened, &end.call_id, &end.part);
         let head = self.add(Kind::Close, None, &body)?;
-        self.pending.push(Addition::End {
-            opened: end.opened,
-            closed: head.sequence,
-            status: end.status,
-        });
+        let written = (head.sequence, end.status);
+        self.pending.ends.insert(end.opened, written);
         Ok(head)
     }
 
@@ -249,8 +222,18 @@ impl Ledger {
             true => std::mem::take(&mut self.pending),
             false => self.additions(indexed)?,
         };
-        for addition in &additions {
-            self.index_one(addition).map_err(&fail)?;
+        let Additions { entries, mut ends } = additions;
+        for (opened, process, opening) in &entries {
+            let end = ends.remove(opened);
+            self.index_entry(*opened, *process, opening, end)
+                .map_err(&fail)?;
+        }
+        for (opened, (closed, status)) in ends {
+            self.run(
+                "UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1",
+                params![number(opened), number(closed), status.word()],
+            )
+            .map_err(&fail)?;
         }
         self.connection
             .execute(
@@ -259,49 +242,37 @@ impl Ledger {
             )
             .map_err(&fail)?;
         self.indexed = self.head.sequence;
-        self.pending.clear();
+        self.pending = Additions::default();
         self.pending_after = self.head.sequence;
         Ok(())
     }
 
-    fn index_one(&self, addition: &Addition) -> rusqlite::Result<usize> {
-        match addition {
-            Addition::Entry {
-                opened,
-                process,
-                at_ms,
-                call_id,
-                origin,
-                caller,
-                tool,
-            } => self.run(
-                "INSERT OR REPLACE INTO entries
-                     (opened, process, at_ms, call_id, origin, caller, tool)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    number(*opened),
-                    process,
-                    at_ms,
-                    call_id,
-                    origin,
-                    caller,
-                    tool
-                ],
-            ),
-            Addition::End {
-                opened,
-                closed,
-                status,
-            } => self.run(
-                "UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1",
-                params![number(*opened), number(*closed), status.word()],
-            ),
-        }
+    fn index_entry(
+        &self,
+        opened: u64,
+        process: Option<i64>,
+        opening: &Opening,
+        end: Option<(u64, Status)>,
+    ) -> rusqlite::Result<usize> {
+        // Replaces what somebody else may have put there.
+        let sql = "INSERT OR REPLACE INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let values = params![
+            number(opened),
+            end.map(|(closed, _)| number(closed)),
+            process,
+            opening.at_ms,
+            opening.call_id,
+            opening.origin.word(),
+            opening.caller,
+            opening.tool,
+            end.map(|(_, status)| status.word()),
+        ];
+        self.run(sql, values)
     }
 
     /// What the records after a place add to the index. A record that cannot be
     /// read adds nothing; `verify` names it.
-    fn additions(&self, after: u64) -> Result<Vec<Addition>, StoreError> {
+    fn additions(&self, after: u64) -> Result<Additions, StoreError> {
         let fail = StoreError::database("index the audit");
         let sql = format!("SELECT {RECORD}, r.process FROM records r WHERE r.sequence > ?1");
         let mut statement = self.connection.prepare(&sql).map_err(&fail)?;
@@ -310,18 +281,19 @@ impl Ledger {
                 Ok((record_of(row)?, row.get::<_, Option<i64>>(5)?))
             })
             .map_err(&fail)?;
-        let mut additions = Vec::new();
+        let mut additions = Additions::default();
         for row in rows {
             let (record, process) = row.map_err(&fail)?;
-            additions.extend(match record.read::<Ending>() {
-                Ok(Body::Open(opening)) => Some(Addition::entry(record.sequence, process, opening)),
-                Ok(Body::Close(close)) => Some(Addition::End {
-                    opened: close.opened,
-                    closed: record.sequence,
-                    status: close.closing.status,
-                }),
-                Ok(Body::Checkpoint(_)) | Err(_) => None,
-            });
+            match record.read::<Ending>() {
+                Ok(Body::Open(opening)) => {
+                    additions.entries.push((record.sequence, process, opening));
+                }
+                Ok(Body::Close(close)) => {
+                    let end = (record.sequence, close.closing.status);
+                    additions.ends.insert(close.opened, end);
+                }
+                Ok(Body::Checkpoint(_)) | Err(_) => {}
+            }
         }
         Ok(additions)
     }

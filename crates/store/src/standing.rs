@@ -136,14 +136,16 @@ impl Standing {
         let connection = self.connection();
         let moment = connection.unchecked_transaction().map_err(&fail)?;
         let mut statement = moment
-            .prepare("SELECT name, digest FROM published")
+            .prepare_cached("SELECT name, digest FROM published")
             .map_err(&fail)?;
         let published = statement
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(&fail)?
             .collect::<Result<_, _>>()
             .map_err(&fail)?;
-        let mut statement = moment.prepare("SELECT * FROM passes").map_err(&fail)?;
+        let mut statement = moment
+            .prepare_cached("SELECT * FROM passes")
+            .map_err(&fail)?;
         let passes = statement
             .query_map([], |row| {
                 pass_of(row).map(|pass| (pass.digest.clone(), pass))

@@ -16,7 +16,7 @@ use std::task::Poll;
 use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
 use rustix::process::{Signal, getpid, kill_process};
-use store::{Durability, Store, StoreError, StoreSettings};
+use store::{Durability, Retention, Store, StoreError, StoreSettings};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -25,6 +25,7 @@ fn main() {
     match words.as_slice() {
         ["step", home, step] => run_to(Path::new(home), step),
         ["load", home, callers] => load(Path::new(home), callers.parse().unwrap()),
+        ["churn", home] => churn(Path::new(home)),
         ["write", home, name, count] => write(Path::new(home), name, count.parse().unwrap()),
         ["until-full", home] => until_full(Path::new(home)),
         ["hold", home, call_id] => hold(Path::new(home), call_id),
@@ -141,6 +142,23 @@ fn load(home: &Path, callers: usize) {
             task.await.unwrap();
         }
     });
+}
+
+/// Callers, and removals that take their entries away again, for ever.
+fn churn(home: &Path) {
+    let store = open(home);
+    let beside = home.to_owned();
+    std::thread::spawn(move || load(&beside, 8));
+    let rule = Retention {
+        bytes_max: Some(100_000),
+        ..Retention::default()
+    };
+    loop {
+        let removed = store.audit().retain(&rule).unwrap();
+        if removed.entries > 0 {
+            say("removed", &removed.entries.to_string());
+        }
+    }
 }
 
 /// So many entries one after the other, then a clean end.

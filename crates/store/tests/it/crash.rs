@@ -152,6 +152,22 @@ fn death_under_load() {
     assert!(opened.len() > 1000 && closed.len() > 1000);
 }
 
+/// Two stores of one process, one of them removing what the other writes.
+#[test]
+fn death_while_old_entries_are_removed() {
+    let home = Home::new("churn");
+    let path = home.path.to_str().unwrap().to_owned();
+    let mut removals = 0;
+    for lines_max in [300, 900, 1700] {
+        let said = kill_after(child(&["churn", &path]).spawn().unwrap(), lines_max);
+        removals += said.get("removed").map_or(0, BTreeSet::len);
+        assert_in_order(&home.store());
+    }
+    assert!(removals > 0);
+    let checkpoints = home.store().audit().verify(None).unwrap().checkpoints;
+    assert!(checkpoints > 0);
+}
+
 #[test]
 fn the_open_rows_of_the_living_are_left_alone() {
     let home = Home::new("living");
