@@ -88,6 +88,13 @@ fn writing(pairs: usize, result: &mut Map<String, Value>) {
             cost.records_per_commit,
         );
     }
+    for (name, records) in [("1", 1), ("64", 40)] {
+        note(
+            result,
+            &format!("floor_cpu_us_{name}"),
+            floor(pairs, records),
+        );
+    }
     // What making the two texts costs, which is part of the above.
     let spelling = cpu_of(|| {
         for number in 0..pairs {
@@ -98,6 +105,41 @@ fn writing(pairs: usize, result: &mut Map<String, Value>) {
     });
     let spelling = spelling.as_secs_f64() * 1e6 / pairs as f64;
     note(result, "of_it_making_and_spelling_cpu_us", spelling);
+}
+
+/// The same texts into one table of a database of its own, so many to a
+/// transaction: no chain, no index, no threads. What is above it is ours.
+fn floor(pairs: usize, records: usize) -> f64 {
+    let home = Home::new("floor");
+    std::fs::create_dir_all(&home.path).unwrap();
+    let database = rusqlite::Connection::open(home.path.join("floor.db")).unwrap();
+    database
+        .execute_batch(
+            "PRAGMA journal_mode = wal; PRAGMA synchronous = normal;
+             CREATE TABLE texts (number INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT",
+        )
+        .unwrap();
+    let texts = [
+        model::audit::spell::opening(&opening(1)).unwrap(),
+        model::audit::spell::closing(&closing(1)).unwrap(),
+    ];
+    let mut insert = database
+        .prepare("INSERT INTO texts (text) VALUES (?1)")
+        .unwrap();
+    let mut begin = database.prepare("BEGIN IMMEDIATE").unwrap();
+    let mut commit = database.prepare("COMMIT").unwrap();
+    let mut round = || {
+        for number in 0..2 * pairs {
+            if number % records == 0 {
+                begin.execute([]).unwrap();
+            }
+            insert.execute([texts.get(number % 2).unwrap()]).unwrap();
+            if number % records == records - 1 || number == 2 * pairs - 1 {
+                commit.execute([]).unwrap();
+            }
+        }
+    };
+    median(|| cpu_of(&mut round)).as_secs_f64() * 1e6 / pairs as f64
 }
 
 /// What a process pays before its first call, beside one that runs.
