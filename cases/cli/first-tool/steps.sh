@@ -1,5 +1,5 @@
 ringfence new hello
-ringfence list
+ringfence list --own
 ringfence run hello --args '{"who":"Ada"}'
 ringfence test hello
 ringfence publish hello

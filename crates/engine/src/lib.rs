@@ -175,6 +175,9 @@ pub enum EngineError {
     /// The bundled tools cannot be read.
     #[error("the bundled tools cannot be read: {0}")]
     Catalog(String),
+    /// A thread that reads documents died.
+    #[error("the documents could not be read")]
+    Reader,
     /// No tool has that name.
     #[error("there is no tool `{name}`: {why}{}", hint(.nearest.as_deref()))]
     NoSuchTool {

@@ -28,6 +28,11 @@ use crate::{Alarm, EngineError, causes};
 
 pub use store::settings::CONFIG_FILE;
 
+/// Threads that read files at once.
+const READERS_MAX: usize = 8;
+/// Files that are worth a thread.
+const READER_FILES_MIN: usize = 32;
+
 /// Which tools there are.
 #[derive(Debug)]
 pub struct Registry {
@@ -333,8 +338,10 @@ fn take(
     let standing = store.standing().all()?;
     let mut fresh = BTreeMap::new();
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
-    for file in folder.scan()? {
-        match read_file(&file, parsed, &snapshot.ground, &standing) {
+    let files = folder.scan()?;
+    let reads = read_files(&files, parsed, &snapshot.ground, &standing)?;
+    for (file, read) in files.iter().zip(reads) {
+        match read {
             Ok((read, tool)) => {
                 fresh.insert(file.file_name.clone(), read);
                 let name = tool.sound.document.name.clone();
@@ -394,6 +401,31 @@ fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
         name: name.map(str::to_owned),
         findings: vec![Finding::error(Code::SpecInvariant, "", message.to_owned())],
     }
+}
+
+/// Reads many files on all processors: a folder of a thousand is read when a
+/// command starts, and somebody waits for it.
+fn read_files(
+    files: &[ToolFile],
+    known: &BTreeMap<String, Parsed>,
+    ground: &Baseline,
+    standing: &StandingTable,
+) -> Result<Vec<Read>, EngineError> {
+    let read = |file| read_file(file, known, ground, standing);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = files.len().div_ceil(processors.min(READERS_MAX));
+    if share < READER_FILES_MIN {
+        return Ok(files.iter().map(read).collect());
+    }
+    std::thread::scope(|scope| {
+        let start = |files| scope.spawn(move || Vec::from_iter(<[_]>::iter(files).map(read)));
+        let readers: Vec<_> = files.chunks(share).map(start).collect();
+        let mut reads = Vec::with_capacity(files.len());
+        for reader in readers {
+            reads.extend(reader.join().map_err(|_| EngineError::Reader)?);
+        }
+        Ok(reads)
+    })
 }
 
 type Read = Result<(Parsed, Tool), (Option<Parsed>, SetAside)>;
