@@ -8,9 +8,10 @@ use model::audit::Status;
 use model::caller::{Caller, Origin};
 use serde_json::json;
 use store::Filter;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::catalog_lab;
 use crate::world::{Home, World, document, error};
 
 #[tokio::test]
@@ -191,6 +192,75 @@ async fn cancelling_ends_the_request_in_flight() {
     let closing = world.entry(&outcome).closing.unwrap();
     assert_eq!(closing.events.len(), 1, "{:?}", closing.events);
     assert_eq!(closing.events[0]["host"], json!("127.0.0.1"));
+}
+
+/// The operator's own certificate authority is believed, and only if it is named.
+#[tokio::test]
+async fn the_operators_authority_is_believed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = catalog_lab::acceptor(&["localhost".to_owned()]);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut seen).await.unwrap();
+            }
+            let reply = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+            stream.write_all(reply).await.unwrap();
+            let _ = stream.shutdown().await;
+        }
+    });
+    let code =
+        format!("if (!go) return ''; return (await fetch('https://localhost:{port}/')).text()");
+    let tool = document(
+        "ask",
+        &code,
+        json!({
+            "params": [{"name": "go", "type": "BOOLEAN", "required": true, "testValue": "false"}],
+            "sandboxOverrides": {"networkMode": "allowlist", "hostsAllow": ["localhost"]},
+        }),
+    );
+    for named in [false, true] {
+        let home = Home::new();
+        home.file("company.pem", catalog_lab::authority_pem());
+        if named {
+            home.file("ringfence.toml", "[network]\nca_file = \"company.pem\"\n");
+        }
+        let world = World::with(home, |_| ());
+        world.published(&tool).await;
+        let outcome = world.call("ask", json!({"go": true})).await;
+        let expected = if named { Status::Done } else { Status::Failed };
+        assert_eq!(outcome.status, expected, "{outcome:?}");
+        assert_eq!(outcome.value.is_some(), named);
+    }
+}
+
+/// With a folder for each caller, nobody sees another's files.
+#[tokio::test]
+async fn each_caller_has_a_workspace() {
+    let home = Home::new();
+    home.file("ringfence.toml", "[files]\nper_caller = true\n");
+    let world = World::with(home, |_| ());
+    let code =
+        "const had = safety.fs.exists('a.txt'); safety.fs.writeText('a.txt', 'x'); return had";
+    let more = json!({"sandboxOverrides": {"fileRead": true, "fileWrite": true}});
+    world.published(&document("files", code, more)).await;
+    for (caller, expected) in [("ann", false), ("bob", false), ("ann", true)] {
+        let request = CallRequest::new(Caller::named(caller), Origin::Mcp, "files", json!({}));
+        let outcome = world.made(request).await;
+        assert_eq!(
+            outcome.value,
+            Some(json!(expected)),
+            "{caller}: {outcome:?}"
+        );
+    }
+    // A name that leads out of the workspace has none.
+    let request = CallRequest::new(Caller::named("../up"), Origin::Mcp, "files", json!({}));
+    assert_eq!(error(&world.made(request).await).0, "power.unavailable");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 /// Our own authority, and what it can sign. Believed by nobody else.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    pem: String,
     tls: Tls,
 }
 
@@ -27,10 +28,11 @@ fn authority() -> &'static Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).unwrap();
-        let tls = Tls::only(pem(certificate.der()).as_bytes()).unwrap();
+        let pem = pem(certificate.der());
         Authority {
             issuer: Issuer::new(params, key),
-            tls,
+            tls: Tls::only(pem.as_bytes()).unwrap(),
+            pem,
         }
     })
 }
@@ -38,6 +40,11 @@ fn authority() -> &'static Authority {
 /// Whom a call in these tests believes.
 pub(crate) fn trust() -> Tls {
     authority().tls.clone()
+}
+
+/// The same authority, as an operator's file.
+pub(crate) fn authority_pem() -> &'static str {
+    &authority().pem
 }
 
 fn pem(der: &[u8]) -> String {
@@ -127,7 +134,7 @@ fn host_of(exchange: &Value) -> String {
     after.split(['/', '?']).next().unwrap().to_owned()
 }
 
-fn acceptor(hosts: &[String]) -> TlsAcceptor {
+pub(crate) fn acceptor(hosts: &[String]) -> TlsAcceptor {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(hosts.to_vec()).unwrap();
     let certificate = params.signed_by(&key, &authority().issuer).unwrap();
