@@ -5,10 +5,10 @@
  * The host side is crates/sandbox/src/cell.rs; `struct mailbox` and the numbers of
  * the enums are known to both. */
 
-/* The engine's own regex poll would not say who asked; ours, at the end, does. */
-#define lre_check_timeout engine_lre_check_timeout
-#include "quickjs.c"
-#undef lre_check_timeout
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define EXPORT(name) __attribute__((export_name(name)))
 #define IMPORT(name) __attribute__((import_module("host"), import_name(name)))
@@ -36,6 +36,13 @@ enum {
     BREACH_CONSOLE_BYTES,
     BREACH_PAYLOAD_BYTES,
 };
+
+#include "heap.h"
+
+/* The engine's own regex poll would not say who asked; ours, at the end, does. */
+#define lre_check_timeout engine_lre_check_timeout
+#include "quickjs.c"
+#undef lre_check_timeout
 
 /* What `run` and `deliver` return. */
 enum { STATUS_VALUE, STATUS_UNDEFINED, STATUS_THREW, STATUS_PENDING, STATUS_DEADLOCK, STATUS_UNKNOWN_POWER };
@@ -98,74 +105,6 @@ static JSRuntime *rt;
 static JSContext *ctx;
 static JSValue faces;    /* power -> function (global) that installs it */
 static JSValue finished; /* the promise of the body */
-
-/* No allocation fails: it succeeds, or the run is over. A script that could catch
- * "out of memory" could go on for ever at the edge. */
-static void *guest_alloc(void *opaque, size_t size)
-{
-    void *memory = malloc(size);
-
-    if (!memory)
-        host_breach(BREACH_MEMORY);
-    return memory;
-}
-
-/* The engine keeps count of its memory by asking for the size of each block, when it
- * gets it and when it gives it back. The C library's own answer changes in between
- * (a neighbour's slack is added to it), and a count below zero aborts. So each block
- * carries the size it was asked for. */
-struct block {
-    size_t size;
-    _Alignas(8) char memory[];
-};
-
-static struct block *block_of(const void *memory)
-{
-    return (struct block *)((char *)memory - offsetof(struct block, memory));
-}
-
-static void *engine_alloc(void *opaque, size_t size)
-{
-    struct block *block;
-
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    block = guest_alloc(NULL, sizeof *block + size);
-    block->size = size;
-    return block->memory;
-}
-
-static void *engine_calloc(void *opaque, size_t count, size_t size)
-{
-    /* The engine has checked the product. */
-    return memset(engine_alloc(NULL, count * size), 0, count * size);
-}
-
-static void engine_free(void *opaque, void *memory)
-{
-    if (memory)
-        free(block_of(memory));
-}
-
-static void *engine_realloc(void *opaque, void *memory, size_t size)
-{
-    struct block *block;
-
-    if (!memory)
-        return engine_alloc(NULL, size);
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    block = realloc(block_of(memory), sizeof *block + size);
-    if (!block)
-        host_breach(BREACH_MEMORY);
-    block->size = size;
-    return block->memory;
-}
-
-static size_t engine_usable_size(const void *memory)
-{
-    return memory ? block_of(memory)->size : 0;
-}
 
 #include "writer.h"
 #include "calls.h"
@@ -552,12 +491,75 @@ EXPORT("prelude") uint32_t guest_prelude(char *source, uint32_t length)
     return STATUS_VALUE;
 }
 
+/* Marks every block the engine has as sealed; see heap.h. */
+static void seal_blocks(void)
+{
+    JSMallocBlockHeader *header;
+    struct list_head *link;
+    uint32_t i, size, k;
+
+    for (i = 0; i < JS_ARENA_BLOCK_SIZE_COUNT; i++) {
+        size = arena_block_sizes[i];
+        list_for_each(link, &rt->arena_state.arena_list[i]) {
+            JSArena *arena = list_entry(link, JSArena, link);
+            for (k = 0; k < arena->n_blocks; k++) {
+                header = arena_get_block(arena, k, size);
+                header->ref_count = SEALED_COUNT;
+            }
+        }
+        /* What is free in them stays so. */
+        init_list_head(&rt->arena_state.arena_list[i]);
+        init_list_head(&rt->arena_state.free_arena_list[i]);
+    }
+    for (i = 0; i < built_count; i++) {
+        block_of(built[i])->sealed = 1;
+        header = built[i];
+        /* An arena begins with an address instead, which is even. */
+        if (header->u.block_idx == JS_ARENA_FREE_NIL)
+            header->ref_count = SEALED_COUNT;
+    }
+    memset(built, 0, sizeof built);
+    is_sealed = 1;
+}
+
+/* Takes what is sealed off the collector's list; each is left linked to itself,
+ * because a shape may be taken off its list again. */
+static void seal_list(void)
+{
+    struct list_head *link, *next;
+
+    list_for_each_safe(link, next, &rt->gc_obj_list)
+        init_list_head(link);
+    init_list_head(&rt->gc_obj_list);
+}
+
+/* Fills the holes that building has left between blocks, so that what a call asks of
+ * the C library lies side by side. */
+static void fill_holes(uint32_t spare)
+{
+    char *top = guest_alloc(NULL, spare), *filler;
+    uint32_t size = 64 << 10;
+
+    free(top);
+    while (size > 0) {
+        filler = guest_alloc(NULL, size);
+        if (filler >= top) {
+            free(filler);
+            size = size > 128 ? size - size / 8 / 8 * 8 : size - 8;
+        } else {
+            memset(filler, 0, size);
+        }
+    }
+}
+
 /* Compacts, then leaves `spare` bytes of free heap inside the image, so that small
  * calls never grow the memory. */
 EXPORT("seal") void guest_seal(uint32_t spare)
 {
     JS_RunGC(rt);
-    free(guest_alloc(NULL, spare));
+    fill_holes(spare);
+    seal_blocks();
+    seal_list();
     JS_SetGCThreshold(rt, GC_THRESHOLD_BYTES);
     mailbox.work_granted = 0;
     writer_first_taken = 0;

@@ -10,6 +10,9 @@
     reason = "a bench ends on the first surprise and prints what it measured"
 )]
 
+#[path = "pool/emscripten.rs"]
+mod emscripten;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::process::{Command, ExitCode, Stdio};
@@ -44,10 +47,11 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .unwrap();
-    let sections: [(&str, &dyn Fn() -> Value); 8] = [
+    let sections: [(&str, &dyn Fn() -> Value); 9] = [
         ("wall_one_alone_cpu_us", &wall_one),
         ("fresh_call", &|| fresh(&one)),
         ("fresh_call_two_threads", &|| fresh(&two)),
+        ("quickjs_emscripten", &|| against_emscripten(&one)),
         ("kilobyte_in_and_out", &|| kilobyte(&one)),
         ("host_calls", &|| host_calls(&one)),
         ("kill", &|| kill(&one)),
@@ -238,6 +242,18 @@ fn fresh(runtime: &Runtime) -> Value {
     let _inside = runtime.enter();
     drop(pool);
     Value::Object(report)
+}
+
+fn against_emscripten(runtime: &Runtime) -> Value {
+    let mut settings = settings();
+    settings.calls_max = u32::MAX;
+    let pool = runtime.block_on(pool(settings));
+    let job = job("return a + b", r#"{"a":1,"b":2}"#);
+    emscripten::compare(|at_once| {
+        measure(runtime, &pool, &job, 1_000, at_once);
+        let measured = measure(runtime, &pool, &job, 4_000, at_once);
+        measured.parent_us + measured.worker_us
+    })
 }
 
 /// The same call without the process around it, to tell the two walls apart and
