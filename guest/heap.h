@@ -21,113 +21,9 @@ static struct {
     uint32_t used;
     void *free[31]; /* for each of the arenas' sizes */
     _Alignas(8) char blocks[EARLY_BYTES];
-} early;
+} early __attribute__((aligned(4096)));
 
-/* Each block of the C library carries its size. The engine keeps count of its memory
- * by asking for the size of each block, when it gets it and when it gives it back; the
- * C library's own answer changes in between (a neighbour's slack is added to it), and
- * a count below zero aborts. */
-struct block {
-    uint32_t size;
-    uint32_t sealed;
-    _Alignas(8) char memory[];
-};
-
-static struct block *block_of(const void *memory)
-{
-    return (struct block *)((char *)memory - offsetof(struct block, memory));
-}
-
-/* Every block of the engine that the image has, until it is sealed. */
-static void *built[4096];
-static uint32_t built_count;
 static int is_sealed;
-
-static void built_add(void *memory)
-{
-    if (is_sealed)
-        return;
-    if (built_count == sizeof built / sizeof *built)
-        __builtin_trap();
-    built[built_count++] = memory;
-}
-
-static void built_remove(void *memory)
-{
-    uint32_t i;
-
-    if (is_sealed)
-        return;
-    for (i = 0; i < built_count; i++)
-        if (built[i] == memory) {
-            built[i] = built[--built_count];
-            return;
-        }
-}
-
-/* No allocation fails: it succeeds, or the run is over. A script that could catch
- * "out of memory" could go on for ever at the edge. */
-static void *guest_alloc(void *opaque, size_t size)
-{
-    void *memory = malloc(size);
-
-    if (!memory)
-        host_breach(BREACH_MEMORY);
-    return memory;
-}
-
-static void *engine_alloc(void *opaque, size_t size)
-{
-    struct block *block;
-
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    block = guest_alloc(NULL, sizeof *block + size);
-    block->size = size;
-    block->sealed = 0;
-    built_add(block->memory);
-    return block->memory;
-}
-
-static void *engine_calloc(void *opaque, size_t count, size_t size)
-{
-    /* The engine has checked the product. */
-    return memset(engine_alloc(NULL, count * size), 0, count * size);
-}
-
-static void engine_free(void *opaque, void *memory)
-{
-    if (!memory || block_of(memory)->sealed)
-        return;
-    built_remove(memory);
-    free(block_of(memory));
-}
-
-static void *engine_realloc(void *opaque, void *memory, size_t size)
-{
-    struct block *block;
-
-    if (!memory)
-        return engine_alloc(NULL, size);
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    if (block_of(memory)->sealed) {
-        uint32_t old = block_of(memory)->size;
-        return memcpy(engine_alloc(NULL, size), memory, old < size ? old : size);
-    }
-    built_remove(memory);
-    block = realloc(block_of(memory), sizeof *block + size);
-    if (!block)
-        host_breach(BREACH_MEMORY);
-    block->size = size;
-    built_add(block->memory);
-    return block->memory;
-}
-
-static size_t engine_usable_size(const void *memory)
-{
-    return memory ? block_of(memory)->size : 0;
-}
 
 /* A block of one of the arenas' sizes, or null. The arenas ask here first. A free block
  * keeps its link where a used one has its count. */
@@ -156,7 +52,5 @@ static inline int early_free(void *block, int size_index)
     return 1;
 }
 
-static inline int arena_is_sealed(const void *arena)
-{
-    return block_of(arena)->sealed;
-}
+static void *context_memory(size_t size);
+static int arena_is_sealed(const void *arena);

@@ -91,21 +91,56 @@ struct mailbox {
     uint32_t input_capacity;
 };
 
-/* What nearly every call touches, side by side: each page that a call dirties is a
- * page to be copied and reset. */
-static struct {
-    struct mailbox box;
-    char first_text[1536]; /* see writer.h */
-    char input[65536];
-} shared __attribute__((aligned(4096)));
+/* A queued call that waits for its answer. */
+struct call {
+    uint32_t id;
+    JSValue resolve, reject, shape;
+};
 
-#define mailbox (shared.box)
+/* Each block of the C library carries its size; see seal.h. */
+struct block {
+    uint32_t size;
+    uint32_t sealed;
+    _Alignas(8) char memory[];
+};
+
+/* What nearly every call writes, side by side, because a call pays for each page it
+ * writes to: in the first page what has a fixed size, behind it the engine's tables,
+ * which begin at the second page, and then the job's texts. */
+#define HOT_BYTES (96 << 10)
+
+static union {
+    struct {
+        struct mailbox box;
+        JSValue finished; /* the promise of the body */
+        struct call *calls;
+        uint32_t calls_count, calls_capacity, calls_made;
+        struct call first_calls[8];
+        int first_text_taken;
+        char first_text[1024]; /* see writer.h */
+        struct {
+            struct block block;
+            JSRuntime memory;
+        } runtime;
+        struct {
+            struct block block;
+            JSMallocBlockHeader header;
+            JSContext memory;
+        } context;
+    };
+    char bytes[HOT_BYTES];
+} hot __attribute__((aligned(4096)));
+
+#define HOT_TABLES (4096 - sizeof(struct block) - sizeof(JSMallocBlockHeader))
+_Static_assert(offsetof(__typeof__(hot), context) + sizeof hot.context <= HOT_TABLES, "the first page is full");
+
+#define mailbox (hot.box)
 
 static JSRuntime *rt;
 static JSContext *ctx;
-static JSValue faces;    /* power -> function (global) that installs it */
-static JSValue finished; /* the promise of the body */
+static JSValue faces; /* power -> function (global) that installs it */
 
+#include "seal.h"
 #include "writer.h"
 #include "calls.h"
 #include "text.h"
@@ -176,7 +211,7 @@ static void set_text(struct text *text, JSValueConst string)
     }
     text->start = w.text;
     text->length = w.length;
-    writer_first_taken = 1; /* the host reads it after we return */
+    hot.first_text_taken = 1; /* the host reads it after we return */
 }
 
 /* The author's own position: the first frame of the trace that is in the script.
@@ -259,13 +294,13 @@ static int pump(void)
     } while (ran > 0);
     if (ran < 0)
         return ended_threw(JS_GetException(ctx));
-    switch (JS_PromiseState(ctx, finished)) {
+    switch (JS_PromiseState(ctx, hot.finished)) {
     case JS_PROMISE_FULFILLED:
-        return ended_value(JS_PromiseResult(ctx, finished));
+        return ended_value(JS_PromiseResult(ctx, hot.finished));
     case JS_PROMISE_REJECTED:
-        return ended_threw(JS_PromiseResult(ctx, finished));
+        return ended_threw(JS_PromiseResult(ctx, hot.finished));
     default:
-        return calls_count > 0 ? STATUS_PENDING : STATUS_DEADLOCK;
+        return hot.calls_count > 0 ? STATUS_PENDING : STATUS_DEADLOCK;
     }
 }
 
@@ -426,9 +461,9 @@ EXPORT("run") uint32_t guest_run(const char *texts)
         return STATUS_UNKNOWN_POWER;
     mailbox.work_granted = 0;
     work_grant();
-    finished = JS_Call(ctx, body, JS_UNDEFINED, 0, NULL);
+    hot.finished = JS_Call(ctx, body, JS_UNDEFINED, 0, NULL);
     JS_FreeValue(ctx, body);
-    if (JS_IsException(finished))
+    if (JS_IsException(hot.finished))
         return ended_threw(JS_GetException(ctx));
     return pump();
 }
@@ -454,12 +489,12 @@ EXPORT("init") void guest_init(void)
     JS_UpdateStackTop(rt);
     ctx = JS_NewContext(rt);
     faces = JS_NewObjectProto(ctx, JS_NULL);
-    finished = JS_UNDEFINED;
+    hot.finished = JS_UNDEFINED;
     JS_SetInterruptHandler(rt, on_poll, NULL);
     mailbox.work_max = UINT64_MAX;
     mailbox.work_left = &ctx->interrupt_counter;
-    mailbox.input = shared.input;
-    mailbox.input_capacity = sizeof shared.input;
+    hot.calls = hot.first_calls;
+    hot.calls_capacity = countof(hot.first_calls);
 }
 
 /* Evaluates one file of the prelude: an expression, a function of `host`. Stripped
@@ -491,76 +526,20 @@ EXPORT("prelude") uint32_t guest_prelude(char *source, uint32_t length)
     return STATUS_VALUE;
 }
 
-/* Marks every block the engine has as sealed; see heap.h. */
-static void seal_blocks(void)
-{
-    JSMallocBlockHeader *header;
-    struct list_head *link;
-    uint32_t i, size, k;
-
-    for (i = 0; i < JS_ARENA_BLOCK_SIZE_COUNT; i++) {
-        size = arena_block_sizes[i];
-        list_for_each(link, &rt->arena_state.arena_list[i]) {
-            JSArena *arena = list_entry(link, JSArena, link);
-            for (k = 0; k < arena->n_blocks; k++) {
-                header = arena_get_block(arena, k, size);
-                header->ref_count = SEALED_COUNT;
-            }
-        }
-        /* What is free in them stays so. */
-        init_list_head(&rt->arena_state.arena_list[i]);
-        init_list_head(&rt->arena_state.free_arena_list[i]);
-    }
-    for (i = 0; i < built_count; i++) {
-        block_of(built[i])->sealed = 1;
-        header = built[i];
-        /* An arena begins with an address instead, which is even. */
-        if (header->u.block_idx == JS_ARENA_FREE_NIL)
-            header->ref_count = SEALED_COUNT;
-    }
-    memset(built, 0, sizeof built);
-    is_sealed = 1;
-}
-
-/* Takes what is sealed off the collector's list; each is left linked to itself,
- * because a shape may be taken off its list again. */
-static void seal_list(void)
-{
-    struct list_head *link, *next;
-
-    list_for_each_safe(link, next, &rt->gc_obj_list)
-        init_list_head(link);
-    init_list_head(&rt->gc_obj_list);
-}
-
-/* Fills the holes that building has left between blocks, so that what a call asks of
- * the C library lies side by side. */
-static void fill_holes(uint32_t spare)
-{
-    char *top = guest_alloc(NULL, spare), *filler;
-    uint32_t size = 64 << 10;
-
-    free(top);
-    while (size > 0) {
-        filler = guest_alloc(NULL, size);
-        if (filler >= top) {
-            free(filler);
-            size = size > 128 ? size - size / 8 / 8 * 8 : size - 8;
-        } else {
-            memset(filler, 0, size);
-        }
-    }
-}
-
 /* Compacts, then leaves `spare` bytes of free heap inside the image, so that small
  * calls never grow the memory. */
 EXPORT("seal") void guest_seal(uint32_t spare)
 {
+    char *input;
+
     JS_RunGC(rt);
+    input = place_tables();
+    mailbox.input = input;
+    mailbox.input_capacity = hot.bytes + HOT_BYTES - input;
     fill_holes(spare);
     seal_blocks();
     seal_list();
     JS_SetGCThreshold(rt, GC_THRESHOLD_BYTES);
     mailbox.work_granted = 0;
-    writer_first_taken = 0;
+    hot.first_text_taken = 0;
 }

@@ -18,7 +18,7 @@ use sandbox::cell::{Cell, CellSettings, Cells, Step};
 use sandbox::job::{CallId, Job, Limits};
 
 /// How many sandboxes are held; a page counts when most of them have it.
-const HELD: usize = 200;
+const HELD: u32 = 200;
 
 const PAGE_BYTES: usize = 4096;
 
@@ -37,7 +37,7 @@ fn main() {
         ),
     ] {
         let cells = Cells::load(&CellSettings {
-            live_max: HELD as u32,
+            live_max: HELD,
             ..CellSettings::default()
         })
         .unwrap();
@@ -46,8 +46,8 @@ fn main() {
         let held = hold(&cells, body, globals);
         let after = rollup();
         println!(
-            "{name}: {:.1} KB each; in linear memory:",
-            (after - before) as f64 / HELD as f64
+            "{name}: {:.1} KB each, of them in linear memory:",
+            (after - before) as f64 / f64::from(HELD)
         );
         show(&slots());
         drop(held);
@@ -58,7 +58,7 @@ fn hold(cells: &Cells, body: &str, globals: &str) -> Vec<Cell> {
     let mut out = Vec::new();
     (0..HELD)
         .map(|id| {
-            let mut cell = cells.start(CallId(id as u64), job(body, globals));
+            let mut cell = cells.start(CallId(u64::from(id)), job(body, globals));
             while let Step::Ready = cell.step(&mut out) {}
             cell
         })
@@ -66,7 +66,7 @@ fn hold(cells: &Cells, body: &str, globals: &str) -> Vec<Cell> {
 }
 
 /// Pages of each slot that are its own: offset in memory, how many slots have it.
-fn slots() -> BTreeMap<usize, usize> {
+fn slots() -> BTreeMap<usize, u32> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let pagemap = File::open("/proc/self/pagemap").unwrap();
     let parts: Vec<Part> = maps.lines().map(Part::read).collect();
@@ -121,7 +121,7 @@ impl Part {
     }
 }
 
-fn show(own: &BTreeMap<usize, usize>) {
+fn show(own: &BTreeMap<usize, u32>) {
     let most = own.iter().filter(|(_, count)| **count > HELD / 2);
     let pages: Vec<String> = most.map(|(offset, _)| format!("{offset:#x}")).collect();
     println!("  {} pages: {}", pages.len(), pages.join(" "));

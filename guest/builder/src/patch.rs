@@ -21,9 +21,14 @@ const STACK: [Patch; 2] = [
     ),
 ];
 
-/// Small blocks come from one region first, and blocks of the image are never given
-/// back. See guest/heap.h.
-const BLOCKS: [Patch; 2] = [
+/// The context lies where the runtime does, small blocks come from one region first, and
+/// blocks of the image are never given back. See guest/heap.h.
+const BLOCKS: [Patch; 3] = [
+    (
+        1,
+        "ctx = js_mallocz_rt(rt, sizeof(JSContext));",
+        "ctx = context_memory(sizeof(JSContext));",
+    ),
     (
         1,
         "        head = &rt->arena_state.free_arena_list[block_size_idx];
