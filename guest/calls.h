@@ -1,15 +1,6 @@
 /* Calls from the script to its host, of both kinds, and what the prelude is built
  * from. Nothing here is reachable by a script but through a face that closes over it. */
 
-/* A queued call that waits for its answer. */
-struct call {
-    uint32_t id;
-    JSValue resolve, reject, shape;
-};
-
-static struct call *calls;
-static uint32_t calls_count, calls_capacity, calls_made;
-
 /* Errors made by a power, with the JSON they came from: an uncaught one is told
  * apart from whatever a script may dress up to look the same. */
 static struct { JSValue error, json; } *helpers;
@@ -32,13 +23,17 @@ static int is_reserved(JSAtom name)
 /* Makes room for one more in a growing list. */
 static void *room_for_one(void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
+    void *longer;
+
     if (count < *capacity)
         return list;
     *capacity = *capacity ? *capacity * 2 : 8;
-    list = realloc(list, *capacity * size);
-    if (!list)
-        host_breach(BREACH_MEMORY);
-    return list;
+    longer = guest_alloc(NULL, *capacity * size);
+    if (count > 0)
+        memcpy(longer, list, count * size);
+    if (list != hot.first_calls)
+        free(list);
+    return longer;
 }
 
 static JSValue helper_of(JSValueConst thrown)
@@ -113,11 +108,11 @@ static void settle(uint32_t id)
     uint32_t i;
     int failed;
 
-    for (i = 0; i < calls_count && calls[i].id != id; i++) {}
-    if (i == calls_count)
+    for (i = 0; i < hot.calls_count && hot.calls[i].id != id; i++) {}
+    if (i == hot.calls_count)
         return;
-    call = calls[i];
-    calls[i] = calls[--calls_count];
+    call = hot.calls[i];
+    hot.calls[i] = hot.calls[--hot.calls_count];
     value = take_answer(call.shape);
     failed = JS_IsException(value);
     if (failed)
@@ -162,12 +157,12 @@ static uint32_t send_request(JSValueConst *argv, int kind)
             return 0;
         }
     }
-    calls_made++;
-    (kind == CALL_QUEUED ? host_queued : host_direct)(calls_made, operation, operation_length,
+    hot.calls_made++;
+    (kind == CALL_QUEUED ? host_queued : host_direct)(hot.calls_made, operation, operation_length,
                                                       w.text, w.length, bytes, bytes_length);
     writer_free(&w);
     JS_FreeCString(ctx, operation);
-    return calls_made;
+    return hot.calls_made;
 }
 
 /* queued(operation, value, bytes?, shape?) -> Promise. `shape(value, bytes)` makes
@@ -187,8 +182,8 @@ static JSValue js_queued(JSContext *context, JSValueConst this, int argc, JSValu
         JS_FreeValue(ctx, promise);
         return JS_EXCEPTION;
     }
-    calls = room_for_one(calls, calls_count, &calls_capacity, sizeof *calls);
-    calls[calls_count++] = (struct call){ id, functions[0], functions[1], js_dup(argv[3]) };
+    hot.calls = room_for_one(hot.calls, hot.calls_count, &hot.calls_capacity, sizeof *hot.calls);
+    hot.calls[hot.calls_count++] = (struct call){ id, functions[0], functions[1], js_dup(argv[3]) };
     return promise;
 }
 

@@ -16,9 +16,11 @@ pub(crate) const KEY: &str = "guest.key";
 
 /// The files and folders a guest is made from, seen from the root. The lock file
 /// stands for the C sources, the snapshot tool and the compiler.
-const INPUTS: [&str; 9] = [
+const INPUTS: [&str; 11] = [
     "guest/shim.c",
     "guest/calls.h",
+    "guest/heap.h",
+    "guest/seal.h",
     "guest/text.h",
     "guest/writer.h",
     "guest/prelude",

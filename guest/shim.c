@@ -5,10 +5,10 @@
  * The host side is crates/sandbox/src/cell.rs; `struct mailbox` and the numbers of
  * the enums are known to both. */
 
-/* The engine's own regex poll would not say who asked; ours, at the end, does. */
-#define lre_check_timeout engine_lre_check_timeout
-#include "quickjs.c"
-#undef lre_check_timeout
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define EXPORT(name) __attribute__((export_name(name)))
 #define IMPORT(name) __attribute__((import_module("host"), import_name(name)))
@@ -36,6 +36,13 @@ enum {
     BREACH_CONSOLE_BYTES,
     BREACH_PAYLOAD_BYTES,
 };
+
+#include "heap.h"
+
+/* The engine's own regex poll would not say who asked; ours, at the end, does. */
+#define lre_check_timeout engine_lre_check_timeout
+#include "quickjs.c"
+#undef lre_check_timeout
 
 /* What `run` and `deliver` return. */
 enum { STATUS_VALUE, STATUS_UNDEFINED, STATUS_THREW, STATUS_PENDING, STATUS_DEADLOCK, STATUS_UNKNOWN_POWER };
@@ -84,89 +91,56 @@ struct mailbox {
     uint32_t input_capacity;
 };
 
-/* What nearly every call touches, side by side: each page that a call dirties is a
- * page to be copied and reset. */
-static struct {
-    struct mailbox box;
-    char first_text[1536]; /* see writer.h */
-    char input[65536];
-} shared __attribute__((aligned(4096)));
+/* A queued call that waits for its answer. */
+struct call {
+    uint32_t id;
+    JSValue resolve, reject, shape;
+};
 
-#define mailbox (shared.box)
-
-static JSRuntime *rt;
-static JSContext *ctx;
-static JSValue faces;    /* power -> function (global) that installs it */
-static JSValue finished; /* the promise of the body */
-
-/* No allocation fails: it succeeds, or the run is over. A script that could catch
- * "out of memory" could go on for ever at the edge. */
-static void *guest_alloc(void *opaque, size_t size)
-{
-    void *memory = malloc(size);
-
-    if (!memory)
-        host_breach(BREACH_MEMORY);
-    return memory;
-}
-
-/* The engine keeps count of its memory by asking for the size of each block, when it
- * gets it and when it gives it back. The C library's own answer changes in between
- * (a neighbour's slack is added to it), and a count below zero aborts. So each block
- * carries the size it was asked for. */
+/* Each block of the C library carries its size; see seal.h. */
 struct block {
-    size_t size;
+    uint32_t size;
+    uint32_t sealed;
     _Alignas(8) char memory[];
 };
 
-static struct block *block_of(const void *memory)
-{
-    return (struct block *)((char *)memory - offsetof(struct block, memory));
-}
+/* What nearly every call writes, side by side, because a call pays for each page it
+ * writes to: in the first page what has a fixed size, behind it the engine's tables,
+ * which begin at the second page, and then the job's texts. */
+#define HOT_BYTES (96 << 10)
 
-static void *engine_alloc(void *opaque, size_t size)
-{
-    struct block *block;
+static union {
+    struct {
+        struct mailbox box;
+        JSValue finished; /* the promise of the body */
+        struct call *calls;
+        uint32_t calls_count, calls_capacity, calls_made;
+        struct call first_calls[8];
+        int first_text_taken;
+        char first_text[1024]; /* see writer.h */
+        struct {
+            struct block block;
+            JSRuntime memory;
+        } runtime;
+        struct {
+            struct block block;
+            JSMallocBlockHeader header;
+            JSContext memory;
+        } context;
+    };
+    char bytes[HOT_BYTES];
+} hot __attribute__((aligned(4096)));
 
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    block = guest_alloc(NULL, sizeof *block + size);
-    block->size = size;
-    return block->memory;
-}
+#define HOT_TABLES (4096 - sizeof(struct block) - sizeof(JSMallocBlockHeader))
+_Static_assert(offsetof(__typeof__(hot), context) + sizeof hot.context <= HOT_TABLES, "the first page is full");
 
-static void *engine_calloc(void *opaque, size_t count, size_t size)
-{
-    /* The engine has checked the product. */
-    return memset(engine_alloc(NULL, count * size), 0, count * size);
-}
+#define mailbox (hot.box)
 
-static void engine_free(void *opaque, void *memory)
-{
-    if (memory)
-        free(block_of(memory));
-}
+static JSRuntime *rt;
+static JSContext *ctx;
+static JSValue faces; /* power -> function (global) that installs it */
 
-static void *engine_realloc(void *opaque, void *memory, size_t size)
-{
-    struct block *block;
-
-    if (!memory)
-        return engine_alloc(NULL, size);
-    if (size > UINT32_MAX - sizeof *block)
-        host_breach(BREACH_MEMORY);
-    block = realloc(block_of(memory), sizeof *block + size);
-    if (!block)
-        host_breach(BREACH_MEMORY);
-    block->size = size;
-    return block->memory;
-}
-
-static size_t engine_usable_size(const void *memory)
-{
-    return memory ? block_of(memory)->size : 0;
-}
-
+#include "seal.h"
 #include "writer.h"
 #include "calls.h"
 #include "text.h"
@@ -237,7 +211,7 @@ static void set_text(struct text *text, JSValueConst string)
     }
     text->start = w.text;
     text->length = w.length;
-    writer_first_taken = 1; /* the host reads it after we return */
+    hot.first_text_taken = 1; /* the host reads it after we return */
 }
 
 /* The author's own position: the first frame of the trace that is in the script.
@@ -320,13 +294,13 @@ static int pump(void)
     } while (ran > 0);
     if (ran < 0)
         return ended_threw(JS_GetException(ctx));
-    switch (JS_PromiseState(ctx, finished)) {
+    switch (JS_PromiseState(ctx, hot.finished)) {
     case JS_PROMISE_FULFILLED:
-        return ended_value(JS_PromiseResult(ctx, finished));
+        return ended_value(JS_PromiseResult(ctx, hot.finished));
     case JS_PROMISE_REJECTED:
-        return ended_threw(JS_PromiseResult(ctx, finished));
+        return ended_threw(JS_PromiseResult(ctx, hot.finished));
     default:
-        return calls_count > 0 ? STATUS_PENDING : STATUS_DEADLOCK;
+        return hot.calls_count > 0 ? STATUS_PENDING : STATUS_DEADLOCK;
     }
 }
 
@@ -487,9 +461,9 @@ EXPORT("run") uint32_t guest_run(const char *texts)
         return STATUS_UNKNOWN_POWER;
     mailbox.work_granted = 0;
     work_grant();
-    finished = JS_Call(ctx, body, JS_UNDEFINED, 0, NULL);
+    hot.finished = JS_Call(ctx, body, JS_UNDEFINED, 0, NULL);
     JS_FreeValue(ctx, body);
-    if (JS_IsException(finished))
+    if (JS_IsException(hot.finished))
         return ended_threw(JS_GetException(ctx));
     return pump();
 }
@@ -515,12 +489,12 @@ EXPORT("init") void guest_init(void)
     JS_UpdateStackTop(rt);
     ctx = JS_NewContext(rt);
     faces = JS_NewObjectProto(ctx, JS_NULL);
-    finished = JS_UNDEFINED;
+    hot.finished = JS_UNDEFINED;
     JS_SetInterruptHandler(rt, on_poll, NULL);
     mailbox.work_max = UINT64_MAX;
     mailbox.work_left = &ctx->interrupt_counter;
-    mailbox.input = shared.input;
-    mailbox.input_capacity = sizeof shared.input;
+    hot.calls = hot.first_calls;
+    hot.calls_capacity = countof(hot.first_calls);
 }
 
 /* Evaluates one file of the prelude: an expression, a function of `host`. Stripped
@@ -556,9 +530,16 @@ EXPORT("prelude") uint32_t guest_prelude(char *source, uint32_t length)
  * calls never grow the memory. */
 EXPORT("seal") void guest_seal(uint32_t spare)
 {
+    char *input;
+
     JS_RunGC(rt);
-    free(guest_alloc(NULL, spare));
+    input = place_tables();
+    mailbox.input = input;
+    mailbox.input_capacity = hot.bytes + HOT_BYTES - input;
+    fill_holes(spare);
+    seal_blocks();
+    seal_list();
     JS_SetGCThreshold(rt, GC_THRESHOLD_BYTES);
     mailbox.work_granted = 0;
-    writer_first_taken = 0;
+    hot.first_text_taken = 0;
 }

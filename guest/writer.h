@@ -29,15 +29,14 @@ enum { WROTE_FAILED = -1, WROTE_NOTHING = 0, WROTE_TEXT = 1 };
 
 /* Most texts fit here, so that most calls allocate nothing for them. One writer
  * has it at a time: a `toJSON` may call `console.log` while a result is written. */
-#define writer_first shared.first_text
-static int writer_first_taken;
+#define writer_first hot.first_text
 
 static void writer_init(struct writer *w, enum mode mode, size_t bytes_max, uint32_t bytes_breach)
 {
     memset(w, 0, sizeof *w);
-    w->text = writer_first_taken ? guest_alloc(NULL, 256) : writer_first;
-    w->capacity = writer_first_taken ? 256 : sizeof writer_first;
-    writer_first_taken = 1;
+    w->text = hot.first_text_taken ? guest_alloc(NULL, 256) : writer_first;
+    w->capacity = hot.first_text_taken ? 256 : sizeof writer_first;
+    hot.first_text_taken = 1;
     w->mode = mode;
     w->bytes_max = bytes_max;
     w->bytes_breach = bytes_breach;
@@ -49,7 +48,7 @@ static void writer_free(struct writer *w)
     if (w->text != writer_first)
         free(w->text);
     else
-        writer_first_taken = 0;
+        hot.first_text_taken = 0;
 }
 
 static void writer_grow(struct writer *w, size_t more)

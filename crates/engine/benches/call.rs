@@ -103,29 +103,36 @@ async fn publish(home: &Home, engine: &Engine) {
 async fn turns(engine: &Engine, at_a_time: usize) -> Value {
     let (mut bare, mut whole) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        bare.push(measured(engine, at_a_time, &|_| bare_call(engine)).await);
-        whole.push(measured(engine, at_a_time, &|_| whole_call(engine)).await);
+        bare.push(measured(engine, at_a_time, &|| bare_call(engine)).await);
+        whole.push(measured(engine, at_a_time, &|| whole_call(engine)).await);
     }
     let (bare, whole) = (median(bare), median(whole));
     json!({"bare": rounded(bare), "whole": rounded(whole), "added": rounded(whole - bare)})
 }
 
+/// Processor time of one call. Workers are replaced after a number of calls; a
+/// turn in which that happened is taken again.
 async fn measured<F: Future<Output = ()>>(
     engine: &Engine,
     at_a_time: usize,
-    call: &impl Fn(usize) -> F,
+    call: &impl Fn() -> F,
 ) -> f64 {
-    let before = spent(engine).await;
-    let mut running = FuturesUnordered::new();
-    for index in 0..CALLS {
-        if running.len() >= at_a_time {
-            running.next().await;
+    loop {
+        let (before, workers) = spent(engine).await;
+        let mut running = FuturesUnordered::new();
+        for _ in 0..CALLS {
+            if running.len() >= at_a_time {
+                running.next().await;
+            }
+            running.push(call());
         }
-        running.push(call(index));
+        while running.next().await.is_some() {}
+        let (after, same) = spent(engine).await;
+        if same == workers {
+            let spent = (after - before).as_secs_f64() * 1e6;
+            return spent / f64::from(u32::try_from(CALLS).unwrap());
+        }
     }
-    while running.next().await.is_some() {}
-    let spent = spent(engine).await - before;
-    spent.as_secs_f64() * 1e6 / f64::from(u32::try_from(CALLS).unwrap())
 }
 
 async fn bare_call(engine: &Engine) {
@@ -151,21 +158,12 @@ async fn whole_call(engine: &Engine) {
     assert_eq!(outcome.get().status, Status::Done);
 }
 
-/// Processor time of this process and its workers so far.
-async fn spent(engine: &Engine) -> Duration {
-    let pids = engine.pool().await.unwrap().status().pids;
-    let own = std::process::id();
-    let living: Duration = pids.into_iter().chain([own]).map(of_process).sum();
-    living + of_the_dead()
-}
-
-/// Workers are replaced after a number of calls; what the old ones used counts.
-fn of_the_dead() -> Duration {
-    const TICK: Duration = Duration::from_millis(10);
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let after = text.rsplit_once(')').unwrap().1;
-    let field = |index| -> u32 { after.split(' ').nth(index).unwrap().parse().unwrap() };
-    TICK * (field(14) + field(15))
+/// Processor time of this process and its workers so far, and which they are.
+async fn spent(engine: &Engine) -> (Duration, Vec<u32>) {
+    let mut workers = engine.pool().await.unwrap().status().pids;
+    workers.sort_unstable();
+    let all = workers.iter().copied().chain([std::process::id()]);
+    (all.map(of_process).sum(), workers)
 }
 
 /// The sum over the threads, in nanoseconds, as the scheduler counts.

@@ -3,6 +3,9 @@
 //!
 //! `cargo bench -p ringfence-sandbox --bench cell`, with `-- --json` for one object.
 
+#[path = "cell/threads.rs"]
+mod threads;
+
 use std::fs;
 use std::hint::black_box;
 use std::io::{self, Write};
@@ -48,6 +51,7 @@ fn main() -> io::Result<()> {
     host_call_costs(&cells, &mut lines)?;
     compute(&cells, &mut lines)?;
     parked(&mut lines)?;
+    threads::compare(&mut lines)?;
     lines.print()
 }
 

@@ -54,6 +54,12 @@ pub fn guest_key() -> &'static str {
     env!("RINGFENCE_GUEST_KEY")
 }
 
+/// Reads any bytes as what a guest leaves behind. For fuzzing.
+#[doc(hidden)]
+pub fn fuzz_end(data: &[u8]) {
+    mailbox::fuzz(data);
+}
+
 /// The bounds of a worker, as opposed to those of a job.
 #[derive(Clone, Debug)]
 pub struct CellSettings {
@@ -64,6 +70,9 @@ pub struct CellSettings {
     pub memory_bytes_max: u32,
     /// Compiled bodies kept for the next call.
     pub cache_bytes_max: usize,
+    /// Whether to ask the kernel which pages a call wrote to, where it can tell (6.7
+    /// and newer). Off only to measure what it costs to do without.
+    pub page_scan: bool,
 }
 
 impl Default for CellSettings {
@@ -72,6 +81,7 @@ impl Default for CellSettings {
             live_max: 64,
             memory_bytes_max: 256 << 20,
             cache_bytes_max: 16 << 20,
+            page_scan: true,
         }
     }
 }
@@ -190,10 +200,11 @@ fn guest_module(engine: &Engine) -> wasmtime::Result<Module> {
 }
 
 /// The engine: the settings shared with the builder, and a pool of slots. Where the
-/// kernel can say which pages of a slot are dirty (6.7 and newer), only those are
-/// reset; elsewhere a fixed range is, which has to cover the C stack and the heap.
+/// kernel can say which pages of a slot are dirty, those are copied back from the image.
+/// Elsewhere all are given back and mapped again: what could be copied without asking is
+/// a range from address zero on, where the C stack is, and that was measured slower.
 fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
-    let scan = PoolingAllocationConfig::is_pagemap_scan_available();
+    let scan = settings.page_scan && PoolingAllocationConfig::is_pagemap_scan_available();
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(settings.live_max)
         .total_memories(settings.live_max)
@@ -204,7 +215,7 @@ fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
         .max_memory_size(settings.memory_bytes_max as usize)
         .table_elements(4096)
         .table_keep_resident(64 << 10)
-        .linear_memory_keep_resident(if scan { 512 << 10 } else { 2 << 20 })
+        .linear_memory_keep_resident(if scan { 512 << 10 } else { 0 })
         .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No })
         .max_unused_warm_slots(100)
         .decommit_batch_size(1);

@@ -7,7 +7,7 @@ use wasmtime::Config;
 
 /// The stack of a guest: what native frames may use before the run ends with
 /// `Breach::Stack`.
-pub(crate) const STACK_BYTES_MAX: usize = 2 << 20;
+pub(crate) const STACK_BYTES_MAX: usize = 8 << 20;
 
 /// What builder and worker agree on. The worker adds its allocator.
 pub(crate) fn engine_config() -> Config {

@@ -40,6 +40,12 @@ pub use self::error::{PoolError, RunError, StartError, Violation};
 pub use self::json::RESULT_DEPTH_MAX;
 pub use self::warden::WorkerProgram;
 
+/// Hears any bytes as a worker's words about a call. For fuzzing.
+#[doc(hidden)]
+pub fn fuzz_words(data: &[u8]) {
+    ledger::fuzz(data);
+}
+
 /// How long a worker process is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::cell::{self, Cell, CellSettings, Cells, Step};
@@ -31,6 +32,10 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 
 /// While sandboxes are runnable the pipe is looked at this often.
 const READ_INTERVAL: Duration = Duration::from_micros(500);
+
+/// The longest that receiving waits by itself. Deadlines nearer than this are waited for
+/// with a poll, which can be given any time but is a system call more.
+const RECEIVE_MAX: Duration = Duration::from_secs(1);
 
 /// When a sandbox outlives its deadline it is stepped again after this.
 const OVERTIME: Duration = Duration::from_millis(2);
@@ -318,6 +323,10 @@ struct Loop<'a, G: Guests> {
     queue: VecDeque<CallId>,
     deadlines: BTreeSet<(Instant, CallId)>,
     incoming: FrameBuffer,
+    /// Whether waiting for words ends by itself after [`RECEIVE_MAX`].
+    receive_ends: bool,
+    /// Nothing has come for that long, or it does not end by itself.
+    quiet: bool,
     out: Vec<u8>,
     /// What one step said; kept to be used again.
     said: Vec<Up>,
@@ -328,6 +337,8 @@ struct Leave(WorkerEnd);
 
 impl<'a, G: Guests> Loop<'a, G> {
     fn new(guests: G, pipe: BorrowedFd<'a>) -> Self {
+        // Here and not later, because a sealed worker may not.
+        let receive_ends = set_socket_timeout(pipe, Timeout::Recv, Some(RECEIVE_MAX)).is_ok();
         Loop {
             guests,
             pipe,
@@ -335,6 +346,8 @@ impl<'a, G: Guests> Loop<'a, G> {
             queue: VecDeque::new(),
             deadlines: BTreeSet::new(),
             incoming: FrameBuffer::new(FRAME_BYTES_MAX),
+            receive_ends,
+            quiet: !receive_ends,
             out: Vec::new(),
             said: Vec::new(),
         }
@@ -380,13 +393,19 @@ impl<'a, G: Guests> Loop<'a, G> {
     }
 
     fn wait(&mut self) -> Result<(), Leave> {
-        let Some((nearest, _)) = self.deadlines.first() else {
+        let nearest = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let timeout = nearest.map(|nearest| nearest.saturating_duration_since(Instant::now()));
+        // One system call instead of two, as long as words keep coming.
+        if !self.quiet && timeout.is_none_or(|timeout| timeout > RECEIVE_MAX) {
+            self.quiet = true;
             return self.receive(RecvFlags::empty());
+        }
+        let timeout = match timeout.map(Timespec::try_from).transpose() {
+            Ok(timeout) => timeout,
+            Err(_) => return Err(Leave(WorkerEnd::Pipe)),
         };
-        let timeout = nearest.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(timeout).map_err(|_| Leave(WorkerEnd::Pipe))?;
         let mut polled = [PollFd::from_borrowed_fd(self.pipe, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
+        match rustix::event::poll(&mut polled, timeout.as_ref()) {
             Ok(0) | Err(Errno::INTR) => Ok(()),
             Ok(_) => self.receive(RecvFlags::DONTWAIT),
             Err(_) => Err(Leave(WorkerEnd::Pipe)),
@@ -396,7 +415,10 @@ impl<'a, G: Guests> Loop<'a, G> {
     fn receive(&mut self, flags: RecvFlags) -> Result<(), Leave> {
         match rustix::net::recv(self.pipe, self.incoming.room(), flags) {
             Ok((_, 0)) => return Err(Leave(WorkerEnd::Done)),
-            Ok((_, count)) => self.incoming.arrived(count),
+            Ok((_, count)) => {
+                self.incoming.arrived(count);
+                self.quiet = !self.receive_ends;
+            }
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
             Err(_) => return Err(Leave(WorkerEnd::Pipe)),
         }

@@ -9,19 +9,10 @@ use wasmtime::{Engine, Result, ensure};
 
 use crate::engine_config::engine_config;
 use crate::inputs::{self, Folders};
+use crate::patch;
 
 /// The engine's C files beside `quickjs.c`, which the shim includes.
 const C_FILES: [&str; 3] = ["libregexp.c", "libunicode.c", "dtoa.c"];
-
-/// What is changed in `quickjs.c`: it switches its stack check off under WASI, and
-/// then deep recursion would trap where it should throw. Text before, text after.
-const PATCHES: [(&str, &str); 2] = [
-    ("#ifdef __wasi__\n    rt->stack_size = 0;\n#endif\n", ""),
-    (
-        "#if defined(__wasi__)\n    rt->stack_limit = 0; /* no limit */\n#else\n",
-        "#if 0\n#else\n",
-    ),
-];
 
 const FLAGS: [&str; 12] = [
     "-target",
@@ -31,10 +22,10 @@ const FLAGS: [&str; 12] = [
     "-DNDEBUG",
     "-D_GNU_SOURCE",
     "-w",
-    // JavaScript may use three quarters of the C stack, native code the rest.
-    "-DSTACK_BYTES_MAX=(768*1024)",
+    // JavaScript may use so much of the C stack, native code half a megabyte more.
+    "-DSTACK_BYTES_MAX=(2944*1024)",
     "-DGC_THRESHOLD_BYTES=(8<<20)",
-    "-Wl,-z,stack-size=1048576",
+    "-Wl,-z,stack-size=3538944",
     "-s",
     // Paths of this machine must not end up in the result.
     "-ffile-prefix-map=.=guest",
@@ -49,11 +40,13 @@ pub(crate) fn to_wasm(folders: &Folders) -> Result<Vec<u8>> {
         fs::remove_dir_all(&work).context("could not empty target/guest/c")?;
     }
     copy_sources(&sources, &work)?;
-    for file in ["shim.c", "calls.h", "text.h", "writer.h"] {
+    for file in [
+        "shim.c", "calls.h", "heap.h", "seal.h", "text.h", "writer.h",
+    ] {
         fs::copy(folders.root.join("guest").join(file), work.join(file))
             .with_context(|| format!("could not copy guest/{file}"))?;
     }
-    patch(&work.join("quickjs.c"))?;
+    patch::apply(&work.join("quickjs.c"))?;
     // Relative names, from inside the folder: the text of a path reaches the code
     // through `__FILE__`.
     let status = Command::new(zig.join("ziglang/zig"))
@@ -83,18 +76,6 @@ fn copy_sources(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn patch(path: &Path) -> Result<()> {
-    let mut text = fs::read_to_string(path).context("could not read quickjs.c")?;
-    for (before, after) in PATCHES {
-        ensure!(
-            text.matches(before).count() == 1,
-            "quickjs.c is not the one the patch was made for; it lacks: {before}"
-        );
-        text = text.replace(before, after);
-    }
-    fs::write(path, text).context("could not write quickjs.c")
 }
 
 /// Compiles the snapshot for any processor of this architecture: with the target

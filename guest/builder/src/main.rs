@@ -7,6 +7,7 @@
 
 mod compile;
 mod inputs;
+mod patch;
 mod snapshot;
 
 use std::fs;

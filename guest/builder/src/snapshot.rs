@@ -11,7 +11,7 @@ use wasmtime::{
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
 
 /// Free heap left inside the image, so that small calls never grow their memory.
-const SPARE_BYTES: u32 = 1 << 20;
+const SPARE_BYTES: u32 = 256 << 10;
 
 /// Initialises the guest, evaluates the prelude and snapshots the instance.
 pub(crate) fn take(wasm: &[u8], prelude: &[(String, String)]) -> Result<Vec<u8>> {

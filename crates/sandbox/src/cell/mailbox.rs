@@ -176,3 +176,39 @@ fn position(body: &str, line: u32, column: u32) -> (u32, u32) {
     }
     (line, column)
 }
+
+/// Reads the end out of any bytes at all, as if a guest had left them. Panics on a broken
+/// promise: what is handed on is within its bounds. For fuzzing and its seeds.
+#[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
+pub(super) fn fuzz(data: &[u8]) {
+    const BYTES_MAX: u32 = 64;
+    const BODY: &str = "one\ntwo";
+    let Some(([low, high], memory)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let at = usize::from(u16::from_le_bytes([*low, *high]));
+    // A mailbox at the end of all addresses must not wrap around.
+    if End::read(memory, usize::MAX - at).is_some() {
+        panic!("an end was read outside of memory");
+    }
+    let Some(end) = End::read(memory, at) else {
+        return;
+    };
+    let _ = (end.input(), end.work());
+    if let Some(Ended::Value(text)) = end.value(BYTES_MAX)
+        && text.len() > BYTES_MAX as usize
+    {
+        panic!("a result of {} bytes was taken", text.len());
+    }
+    if let Some(Ended::Threw(thrown)) = end.thrown(BODY) {
+        let fits = thrown.name.len() <= NAME_BYTES_MAX
+            && thrown.message.len() <= MESSAGE_BYTES_MAX
+            && thrown.line <= 2;
+        if !fits {
+            panic!("an error out of bounds was taken: {thrown:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

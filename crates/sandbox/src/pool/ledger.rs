@@ -6,7 +6,8 @@
 
 use std::time::Instant;
 
-use crate::job::{ConsoleLine, Ended, HostRequest, Limits, Report, Thrown};
+use crate::frame::{self, FrameBuffer};
+use crate::job::{ConsoleLine, Ended, HostRequest, Limits, Report, Thrown, Up};
 
 use super::Run;
 use super::error::Violation;
@@ -147,5 +148,70 @@ impl Ledger {
             return Err(Violation::ResultNotJson);
         }
         Ok(())
+    }
+}
+
+/// Hears any bytes at all as a worker's words about one call. Panics on a broken promise:
+/// what is believed is within the job's limits. For fuzzing and its seeds.
+#[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
+pub(super) fn fuzz(data: &[u8]) {
+    let limits = Limits {
+        work_max: 1,
+        cpu_ms_max: 1,
+        wall_ms_max: 1,
+        memory_bytes_max: 1 << 20,
+        result_bytes_max: 40,
+        result_depth_max: 3,
+        console_lines_max: 3,
+        console_bytes_max: 20,
+        host_calls_max: 3,
+        host_outstanding_max: 2,
+        payload_bytes_max: 20,
+    };
+    let mut ledger = Ledger::new(limits.clone(), Instant::now());
+    let mut buffer = FrameBuffer::new(1 << 16);
+    buffer.push(data);
+    let mut asked = 0;
+    while let Ok(Some(body)) = buffer.next_body() {
+        let Ok(up) = frame::decode_up(body) else {
+            return;
+        };
+        let heard = match up {
+            Up::Console(_, line) => ledger.console(line),
+            Up::Host(_, request) => ledger.host(&request).map(|()| asked += 1),
+            Up::Ended(_, report) => match ledger.ended(*report) {
+                Ok(verdict) => return check_believed(&verdict, &limits, asked),
+                Err(_) => return,
+            },
+        };
+        if heard.is_err() {
+            return;
+        }
+    }
+    if asked > limits.host_calls_max {
+        panic!("{asked} host calls were believed");
+    }
+}
+
+#[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
+fn check_believed(verdict: &Verdict, limits: &Limits, asked: u32) {
+    let Verdict::Ended(run) = verdict else {
+        return;
+    };
+    let said: usize = run.console.iter().map(|line| line.text.len()).sum();
+    let usage = &run.report.usage;
+    let within = run.console.len() <= limits.console_lines_max as usize
+        && said <= limits.console_bytes_max as usize
+        && asked <= limits.host_calls_max
+        && usage.host_calls == asked
+        && usage.memory_bytes <= u64::from(limits.memory_bytes_max);
+    if !within {
+        panic!("a run out of bounds was believed: {run:?}");
+    }
+    if let Ended::Value(json) = &run.report.ended
+        && (json.len() > limits.result_bytes_max as usize
+            || serde_json::from_str::<serde_json::Value>(json).is_err())
+    {
+        panic!("a result was believed that nobody can read: {json}");
     }
 }

@@ -2,13 +2,17 @@
 
 use std::time::Instant;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::frame;
 use crate::job::{
-    ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits, Payload,
-    Report, Thrown, Usage,
+    CallId, ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits,
+    Payload, Report, Thrown, Up, Usage,
 };
 
 use super::error::Violation;
-use super::ledger::{Ledger, Verdict};
+use super::ledger::{self, Ledger, Verdict};
 
 fn ledger() -> Ledger {
     let limits = Limits {
@@ -139,5 +143,75 @@ fn a_cancelled_call_may_end_in_any_honest_way() {
         let mut cancelled = ledger();
         cancelled.cancel();
         assert!(end(&mut cancelled, ended).is_ok());
+    }
+}
+
+fn ended(ended: Ended) -> Up {
+    let usage = Usage {
+        memory_bytes: u64::MAX,
+        host_calls: 9,
+        ..Usage::default()
+    };
+    Up::Ended(CallId(1), Box::new(Report { ended, usage }))
+}
+
+fn words(said: &[Up]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for up in said {
+        frame::encode_up(up, &mut bytes).expect("it fits");
+    }
+    bytes
+}
+
+/// Words of every kind, inside the limits of the fuzz target and outside them.
+fn said() -> Vec<Up> {
+    let mut said: Vec<Up> = [
+        "1",
+        "[[[1]]]",
+        "[[[[1]]]]",
+        "{\"a\":\"\\u0041\"}",
+        "[1",
+        "\"\\ud800\"",
+    ]
+    .map(|json| ended(Ended::Value(json.to_owned())))
+    .into();
+    for length in [0, 20, 41] {
+        said.push(ended(Ended::Value(format!("\"{}\"", "x".repeat(length)))));
+        said.push(Up::Console(CallId(1), line(&"y".repeat(length))));
+        said.push(Up::Host(CallId(1), request(1, length)));
+    }
+    said.push(Up::Host(CallId(1), request(2, 0)));
+    said.push(ended(Ended::Undefined));
+    said.push(ended(Ended::Cancelled));
+    said
+}
+
+/// The seeds of the fuzz target, run as an ordinary test: each pair, whole and cut short.
+#[test]
+fn fuzz_seeds_pass() {
+    ledger::fuzz(&[]);
+    let said = said();
+    for first in &said {
+        for second in &said {
+            let bytes = words(&[first.clone(), second.clone()]);
+            ledger::fuzz(&bytes);
+            ledger::fuzz(&bytes[..bytes.len() / 2]);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn changed_words_are_believed_within_bounds(
+        order in vec(0_usize..16, 1..6),
+        changes in vec((any::<usize>(), any::<u8>()), 0..4),
+    ) {
+        let said = said();
+        let mut bytes = words(&order.iter().map(|at| said[at % said.len()].clone()).collect::<Vec<_>>());
+        for (place, byte) in changes {
+            let length = bytes.len();
+            bytes[place % length] = byte;
+        }
+        ledger::fuzz(&bytes);
     }
 }

@@ -271,3 +271,72 @@ fn usage_is_reported() {
     assert!(report.usage.wall_us >= report.usage.cpu_us / 2);
     assert!(limits().memory_bytes_max > 0);
 }
+
+#[test]
+fn ordinary_recursion_goes_thousands_deep_and_then_throws() {
+    for (form, least) in [
+        ("const f = () => { depth++; f() }", 7_000),
+        (
+            "function f(a, b, c) { depth++; return f(a, b, c) + 1 }",
+            7_000,
+        ),
+        (
+            "const o = { get a() { depth++; return this.a } }, f = () => o.a",
+            6_000,
+        ),
+        (
+            "class A { constructor() { depth++; new A() } } const f = () => new A()",
+            7_000,
+        ),
+        ("const f = () => { depth++; [1].map(f) }", 3_000),
+        (
+            "const f = () => { depth++; Reflect.apply(f, null, []) }",
+            3_000,
+        ),
+        ("const f = async () => { depth++; await f() }", 3_000),
+        (
+            "function* g() { depth++; yield* g() } const f = () => g().next()",
+            3_000,
+        ),
+        ("const f = () => { depth++; eval('f()') }", 2_500),
+        (
+            "const f = () => { depth++; return 'a'.replace(/a/g, f) }",
+            1_500,
+        ),
+        (
+            "const o = { toString() { depth++; return `${o}` } }, f = () => `${o}`",
+            1_500,
+        ),
+        (
+            "const f = () => { depth++; [1, 2].sort(f); return 0 }",
+            1_500,
+        ),
+    ] {
+        let body = format!(
+            "let depth = 0; {form}\ntry {{ await f() }} catch (error) {{ return [error.name, depth] }}"
+        );
+        let ended = run(job(&body)).report.ended;
+        let depth = match &ended {
+            Ended::Value(json) => json
+                .strip_prefix("[\"RangeError\",")
+                .and_then(|rest| rest.strip_suffix(']')?.parse::<u32>().ok()),
+            _ => None,
+        };
+        assert!(depth >= Some(least), "{form}: {ended:?}");
+    }
+}
+
+#[test]
+fn nesting_that_native_code_walks_ends_by_name() {
+    for body in [
+        "JSON.parse('['.repeat(1e6))",
+        "let p = {}; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); p.x",
+        "let o = []; for (let i = 0; i < 1e5; i++) o = [o]; JSON.stringify(o)",
+        "new Function('('.repeat(1e5) + '1' + ')'.repeat(1e5))",
+    ] {
+        check_breach(job(body), Breach::Stack);
+    }
+    // As deep as data is ever meant to be.
+    let body = "JSON.parse('['.repeat(5000) + ']'.repeat(5000)); return 1";
+    assert_eq!(run(job(body)).report.ended, Ended::Value("1".to_owned()));
+}

@@ -16,6 +16,7 @@ mod cell_isolation;
 mod cell_language;
 mod cell_limits;
 mod cell_run;
+mod cell_sealed;
 mod wall_cases;
 mod wall_hostile;
 mod wall_walls;
