@@ -11,9 +11,11 @@ fn main() -> io::Result<()> {
     let mut files = Vec::new();
     collect(&catalog, &mut files)?;
     files.sort();
-    let mut list = String::from("pub(super) const DOCUMENTS: &[&str] = &[\n");
+    let mut list = String::from("pub(super) const DOCUMENTS: &[(&str, &str)] = &[\n");
     for file in &files {
-        let _ = writeln!(list, "    include_str!({:?}),", file.display().to_string());
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let path = file.display().to_string();
+        let _ = writeln!(list, "    ({stem:?}, include_str!({path:?})),");
     }
     list.push_str("];\n");
     for (name, file) in [("PRESETS", "presets.toml"), ("DIGESTS", "DIGESTS")] {

@@ -1,11 +1,14 @@
 //! The tools that come with the binary. Their names are reserved and each must
 //! have the digest it was shipped with, or it is not there.
+//!
+//! A command that calls one tool reads one document: each is read and judged when
+//! it is first asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use model::assessment::{self, Sound};
-use model::document::{self, Item};
+use model::assessment;
+use model::document;
 use model::environment::Environment;
 use model::json::Lines;
 use model::nearest::nearest;
@@ -21,14 +24,21 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 }
 
-/// The bundled tools and their presets.
+/// The bundled documents and their presets.
 #[derive(Debug)]
 pub struct Catalog {
-    items: Vec<(&'static str, Item)>,
+    /// By name, which is also the name of the file.
+    documents: BTreeMap<&'static str, &'static str>,
     digests: BTreeMap<&'static str, &'static str>,
     presets: BTreeMap<String, Preset>,
-    /// Judged on this ground before; the ground hardly ever changes.
-    judged: Mutex<Option<(Baseline, Vec<Tool>)>>,
+}
+
+/// The bundled tools on one ground.
+#[derive(Debug)]
+pub(crate) struct Bundled {
+    catalog: Arc<Catalog>,
+    ground: Baseline,
+    judged: BTreeMap<&'static str, OnceLock<Option<Tool>>>,
 }
 
 /// A named choice of bundled tools.
@@ -48,58 +58,32 @@ impl Catalog {
     }
 
     fn read(
-        documents: &[&'static str],
+        documents: &[(&'static str, &'static str)],
         presets: &str,
         digests: &'static str,
     ) -> Result<Catalog, EngineError> {
         let broken = |why: String| EngineError::Catalog(why);
         let presets = toml::from_str(presets).map_err(|fault| broken(fault.to_string()))?;
         let line = |line: &'static str| line.split_once(' ');
-        let mut items = Vec::with_capacity(documents.len());
-        for text in documents {
-            for item in document::parse(text).items {
-                items.push((*text, item));
-            }
-        }
         Ok(Catalog {
-            items,
+            documents: documents.iter().copied().collect(),
             digests: digests.lines().filter_map(line).collect(),
             presets,
-            judged: Mutex::new(None),
         })
     }
 
-    /// The tools on this ground. One whose digest is not the shipped one is left
-    /// out: somebody changed it.
-    pub(crate) fn tools(&self, ground: &Baseline) -> Vec<Tool> {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, tools)) = judged.as_ref()
-            && known == ground
-        {
-            return tools.clone();
+    /// Nothing at all.
+    pub(crate) fn empty() -> Catalog {
+        Catalog {
+            documents: BTreeMap::new(),
+            digests: BTreeMap::new(),
+            presets: BTreeMap::new(),
         }
-        let tools: Vec<_> = self
-            .items
-            .iter()
-            .filter_map(|(text, item)| self.judge(text, item, ground))
-            .collect();
-        *judged = Some((ground.clone(), tools.clone()));
-        tools
     }
 
-    fn judge(&self, text: &str, item: &Item, ground: &Baseline) -> Option<Tool> {
-        let lines = Lines::new(text);
-        let none = Environment::empty();
-        let assessed = assessment::assess(item.clone(), &lines, ground, &none, Source::Builtin);
-        let sound: Sound = assessed.sound?;
-        let shipped = self.digests.get(sound.document.name.as_str())?;
-        (sound.judged.digest.to_string() == *shipped).then(|| Tool {
-            sound: Arc::new(sound),
-            source: Source::Builtin,
-            file: None,
-            findings: assessed.findings,
-            standing: Standing::Published,
-        })
+    /// The digest a name was shipped with.
+    pub(crate) fn digest(&self, name: &str) -> Option<&'static str> {
+        self.digests.get(name).copied()
     }
 
     /// The names a preset holds.
@@ -128,6 +112,54 @@ impl Catalog {
     pub fn names(&self) -> BTreeSet<&str> {
         self.digests.keys().copied().collect()
     }
+
+    /// A tool on some ground. One that is not what was shipped is not there:
+    /// somebody changed it.
+    fn judge(&self, name: &str, ground: &Baseline) -> Option<Tool> {
+        let text = self.documents.get(name)?;
+        let item = document::parse(text).items.pop()?;
+        let lines = Lines::new(text);
+        let none = Environment::empty();
+        let assessed = assessment::assess(item, &lines, ground, &none, Source::Builtin);
+        let sound = assessed.sound?;
+        let is_shipped = sound.document.name == name
+            && self.digest(name) == Some(sound.judged.digest.to_string().as_str());
+        is_shipped.then(|| Tool {
+            sound: Arc::new(sound),
+            source: Source::Builtin,
+            file: None,
+            findings: assessed.findings,
+            standing: Standing::Published,
+        })
+    }
+}
+
+impl Bundled {
+    /// The tools of a catalog on this ground.
+    pub(crate) fn new(catalog: &Arc<Catalog>, ground: &Baseline) -> Bundled {
+        let names = catalog.documents.keys();
+        Bundled {
+            judged: names.map(|name| (*name, OnceLock::new())).collect(),
+            catalog: Arc::clone(catalog),
+            ground: ground.clone(),
+        }
+    }
+
+    /// A tool by its name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+        let judge = || self.catalog.judge(name, &self.ground);
+        self.judged.get(name)?.get_or_init(judge).as_ref()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
+        self.judged.keys().filter_map(|name| self.get(name))
+    }
+
+    /// Their names, read or not.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.judged.keys().copied()
+    }
 }
 
 #[cfg(test)]
@@ -138,21 +170,25 @@ mod tests {
 
     fn catalog(digests: &'static str) -> Catalog {
         let presets = "[starter]\ndescription = \"a\"\ntools = [\"one\"]\n[everything]\ndescription = \"b\"\ntools = [\"*\"]\n";
-        Catalog::read(&[TEXT], presets, digests).expect("a catalog")
+        Catalog::read(&[("one", TEXT)], presets, digests).expect("a catalog")
+    }
+
+    fn there(digests: &'static str) -> usize {
+        let catalog = Arc::new(catalog(digests));
+        Bundled::new(&catalog, &Baseline::closed()).all().count()
     }
 
     #[test]
     fn a_tool_with_another_digest_is_not_there() {
-        let ground = Baseline::closed();
         let item = document::parse(TEXT).items.pop().expect("an item");
         let document = item.document.expect("a document");
         let digest = model::digest::of_document(&document).expect("a digest");
         let line: &'static str = Box::leak(format!("one {digest}\n").into_boxed_str());
-        assert_eq!(catalog(line).tools(&ground).len(), 1);
+        assert_eq!(there(line), 1);
         let flipped = line.replace(&digest.hex(), &"0".repeat(64));
         let flipped: &'static str = Box::leak(flipped.into_boxed_str());
-        assert_eq!(catalog(flipped).tools(&ground).len(), 0);
-        assert_eq!(catalog("").tools(&ground).len(), 0);
+        assert_eq!(there(flipped), 0);
+        assert_eq!(there(""), 0);
     }
 
     #[test]

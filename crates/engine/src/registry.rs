@@ -23,7 +23,7 @@ use model::policy::Baseline;
 use model::safety::Source;
 use store::{StandingTable, Store, ToolFile, ToolFolder};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Bundled, Catalog};
 use crate::{Alarm, EngineError, causes};
 
 pub use store::settings::CONFIG_FILE;
@@ -68,7 +68,8 @@ pub struct Snapshot {
     pub config_text: String,
     /// What every tool stands on.
     pub ground: Baseline,
-    tools: BTreeMap<String, Tool>,
+    own: BTreeMap<String, Tool>,
+    bundled: Bundled,
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     preset: Vec<String>,
@@ -141,12 +142,14 @@ impl Snapshot {
     /// A tool by its name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.get(name)
+        self.own.get(name).or_else(|| self.bundled.get(name))
     }
 
     /// Every tool, by name.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.tools.values()
+        let mut tools: Vec<_> = self.own.values().chain(self.bundled.all()).collect();
+        tools.sort_by(|a, b| a.sound.document.name.cmp(&b.sound.document.name));
+        tools.into_iter()
     }
 
     /// Why there is no tool of a name, for the operator.
@@ -166,7 +169,13 @@ impl Snapshot {
     /// The tool that may have been meant.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&str> {
-        nearest(name, self.tools.keys().map(String::as_str))
+        nearest(
+            name,
+            self.own
+                .keys()
+                .map(String::as_str)
+                .chain(self.bundled.names()),
+        )
     }
 
     /// Whether a tool is on offer, and why.
@@ -279,7 +288,8 @@ impl Snapshot {
             config: Config::closed(),
             config_text: String::new(),
             ground: Baseline::closed(),
-            tools: BTreeMap::new(),
+            own: BTreeMap::new(),
+            bundled: Bundled::new(&Arc::new(Catalog::empty()), &Baseline::closed()),
             set_aside: Vec::new(),
             preset: Vec::new(),
         }
@@ -316,7 +326,7 @@ fn shown(faults: &[ConfigFault]) -> String {
 fn take(
     folder: &ToolFolder,
     store: &Store,
-    catalog: &Catalog,
+    catalog: &Arc<Catalog>,
     (config, config_text): (Config, String),
     parsed: &mut BTreeMap<String, Parsed>,
 ) -> Result<Snapshot, EngineError> {
@@ -330,8 +340,9 @@ fn take(
     let mut snapshot = Snapshot {
         config,
         config_text,
+        bundled: Bundled::new(catalog, &ground),
         ground,
-        tools: BTreeMap::new(),
+        own: BTreeMap::new(),
         set_aside: Vec::new(),
         preset,
     };
@@ -356,13 +367,8 @@ fn take(
         }
     }
     *parsed = fresh;
-    for tool in catalog.tools(&snapshot.ground) {
-        snapshot
-            .tools
-            .insert(tool.sound.document.name.clone(), tool);
-    }
     for (name, tools) in claims {
-        settle(&mut snapshot, &name, tools);
+        settle(&mut snapshot, catalog, &name, tools);
     }
     snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(snapshot)
@@ -370,7 +376,7 @@ fn take(
 
 /// One name, one tool: who claims it together with others, or takes a bundled
 /// name for something else, is set aside.
-fn settle(snapshot: &mut Snapshot, name: &str, mut tools: Vec<Tool>) {
+fn settle(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools: Vec<Tool>) {
     let file = |tool: &Tool| format!("{}.json", tool.file.as_deref().unwrap_or(""));
     if tools.len() > 1 {
         let files: Vec<_> = tools.iter().map(file).collect();
@@ -381,12 +387,12 @@ fn settle(snapshot: &mut Snapshot, name: &str, mut tools: Vec<Tool>) {
         return;
     }
     let Some(tool) = tools.pop() else { return };
-    match snapshot.tools.get(name) {
+    match catalog.digest(name) {
         None => {
-            snapshot.tools.insert(name.to_owned(), tool);
+            snapshot.own.insert(name.to_owned(), tool);
         }
         // A copy of the bundled tool is the bundled tool.
-        Some(bundled) if bundled.sound.judged.digest == tool.sound.judged.digest => {}
+        Some(shipped) if tool.sound.judged.digest.to_string() == shipped => {}
         Some(_) => {
             let message = format!("`{name}` is the name of a bundled tool; choose another");
             let aside = set_aside(&file(&tool), Some(name), &message);

@@ -258,9 +258,12 @@ async fn each_caller_has_a_workspace() {
             "{caller}: {outcome:?}"
         );
     }
-    // A name that leads out of the workspace has none.
+    // A name that would lead out of the workspace is one folder inside it.
     let request = CallRequest::new(Caller::named("../up"), Origin::Mcp, "files", json!({}));
-    assert_eq!(error(&world.made(request).await).0, "power.unavailable");
+    assert_eq!(world.made(request).await.value, Some(json!(false)));
+    let workspace = world.home.path.join("workspace");
+    assert_eq!(std::fs::read_dir(workspace).unwrap().count(), 3);
+    assert!(!world.home.path.join("up").exists());
 }
 
 #[tokio::test]
