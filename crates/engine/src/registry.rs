@@ -245,9 +245,7 @@ impl Registry {
                 let why = causes(&fault);
                 self.alarm
                     .raise(&format!("tools could not be read again: {why}"));
-                // Closed until they can be read: an old list may offer what was
-                // taken away.
-                latest.snapshot = Arc::new(Snapshot::empty());
+                latest.snapshot = Arc::new(latest.snapshot.without_tools());
                 latest.standing_version = u64::MAX;
             }
         }
@@ -255,7 +253,11 @@ impl Registry {
     }
 
     fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
-        let config = match read_config(&self.home) {
+        let read = read_config(&self.home).and_then(|(config, text)| {
+            preset(&config, &self.catalog)?;
+            Ok((config, text))
+        });
+        let config = match read {
             Ok(config) => config,
             Err(fault) => {
                 let why = causes(&fault);
@@ -283,13 +285,16 @@ impl Registry {
 }
 
 impl Snapshot {
-    fn empty() -> Snapshot {
+    /// What is left when the tools cannot be read: none, for an old list may
+    /// offer what was taken away. The settings stay: without them, what they deny
+    /// would not be denied to what comes without the registry.
+    fn without_tools(&self) -> Snapshot {
         Snapshot {
-            config: Config::closed(),
-            config_text: String::new(),
-            ground: Baseline::closed(),
+            config: self.config.clone(),
+            config_text: self.config_text.clone(),
+            ground: self.ground.clone(),
             own: BTreeMap::new(),
-            bundled: Bundled::new(&Arc::new(Catalog::empty()), &Baseline::closed()),
+            bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
             set_aside: Vec::new(),
             preset: Vec::new(),
         }
@@ -323,6 +328,14 @@ fn shown(faults: &[ConfigFault]) -> String {
     faults.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// The bundled tools the settings offer.
+fn preset(config: &Config, catalog: &Catalog) -> Result<Vec<String>, EngineError> {
+    match &config.exposure.preset {
+        None => Ok(Vec::new()),
+        Some(name) => catalog.preset(name),
+    }
+}
+
 fn take(
     folder: &ToolFolder,
     store: &Store,
@@ -333,10 +346,7 @@ fn take(
     let ground = config
         .ground()
         .map_err(|conflict| EngineError::Ground(conflict.to_string()))?;
-    let preset = match &config.exposure.preset {
-        None => Vec::new(),
-        Some(name) => catalog.preset(name)?,
-    };
+    let preset = preset(&config, catalog)?;
     let mut snapshot = Snapshot {
         config,
         config_text,

@@ -311,6 +311,49 @@ async fn settings_are_read_again() {
     assert_eq!(world.own_call("tool", json!({})).await.status, Status::Done);
 }
 
+/// A slip in the name of a preset is a slip in the settings: the last good ones
+/// stay. When the tools cannot be read there are none, and what was denied stays
+/// denied, also while the settings are broken.
+#[tokio::test]
+async fn what_cannot_be_read_opens_nothing() {
+    let world = World::new();
+    world
+        .published(&document("tool", "return 1", json!({})))
+        .await;
+    let sound = world.engine.tool("tool").unwrap().sound;
+    world
+        .home
+        .file("ringfence.toml", "[exposure]\npreset = \"startr\"\n");
+    assert_eq!(world.call("tool", json!({})).await.status, Status::Done);
+    let alarms = world.alarms.lock().unwrap().join("\n");
+    assert!(alarms.contains("did you mean `starter`?"), "{alarms}");
+
+    world
+        .home
+        .file("ringfence.toml", "[access]\ndeny = [\"*\"]\n");
+    assert_eq!(
+        error(&world.own_call("tool", json!({})).await).0,
+        "access.denied"
+    );
+    let tools = world.home.path.join("tools");
+    let aside = world.home.path.join("moved");
+    std::fs::rename(&tools, &aside).unwrap();
+    assert_eq!(
+        error(&world.call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    world.home.file("ringfence.toml", "[acces]\n");
+    for _ in 0..2 {
+        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        assert_eq!(passed.error.unwrap().code, "access.denied");
+    }
+    std::fs::rename(&aside, &tools).unwrap();
+    assert_eq!(
+        error(&world.own_call("tool", json!({})).await).0,
+        "access.denied"
+    );
+}
+
 /// Old entries go when an engine is opened, and the chain stays whole.
 #[tokio::test]
 async fn old_entries_are_forgotten() {
