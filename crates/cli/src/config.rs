@@ -1,6 +1,6 @@
 //! `ringfence config`: every setting, its value and where it comes from.
 
-use engine::registry::CONFIG_FILE;
+use engine::registry::{CONFIG_FILE, read_config};
 use model::config::SettingSource;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::wiring;
 pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments)?;
     let from = settings::home_source(arguments.home.as_deref());
-    let (config, text) = settings::config_with_text(&home)?;
+    let (config, text) = read_config(&home)?;
     let settings = config.settings(&text);
     if printer.format() == Format::Json {
         let entry = |key: &str, value: &str, source: &str| json!({"key": key, "value": value, "source": source});

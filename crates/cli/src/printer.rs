@@ -98,7 +98,9 @@ impl Printer {
         let mut causes = error.chain();
         let mut text = String::new();
         if let Some(first) = causes.next() {
-            let _ = writeln!(text, "error: {first}");
+            for line in first.to_string().lines() {
+                let _ = writeln!(text, "error: {line}");
+            }
         }
         for cause in causes {
             let _ = writeln!(text, "cause: {cause}");

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use model::Environment;
-use model::config::{Config, ConfigFault};
+use model::config::Config;
 
 use engine::SECRETS_FILE;
-use engine::registry::CONFIG_FILE;
+use engine::registry::read_config;
 use host::secrets::Secrets;
 
 use crate::source;
@@ -80,43 +80,10 @@ pub(crate) fn home_source(argument: Option<&Path>) -> &'static str {
     }
 }
 
-/// The operator's settings. No file means nothing set; a file that cannot be
-/// read or understood is an error, never the defaults.
+/// The operator's settings; without a home nothing is set.
 pub(crate) fn config(home: Option<&Path>) -> anyhow::Result<Config> {
     match home {
-        Some(home) => Ok(config_with_text(home)?.0),
+        Some(home) => Ok(read_config(home)?.0),
         None => Ok(Config::closed()),
     }
-}
-
-/// The operator's settings and the text they were read from.
-pub(crate) fn config_with_text(home: &Path) -> anyhow::Result<(Config, String)> {
-    let path = home.join(CONFIG_FILE);
-    let exists = path
-        .try_exists()
-        .with_context(|| format!("could not look for `{}`", path.display()))?;
-    if !exists {
-        return Ok((Config::closed(), String::new()));
-    }
-    let text = source::small_text(&path).context("could not read the settings")?;
-    let config = Config::parse(&text).map_err(|faults| explain(&path, &faults))?;
-    Ok((config, text))
-}
-
-/// All faults of a settings file, a line each.
-fn explain(path: &Path, faults: &[ConfigFault]) -> anyhow::Error {
-    let line = |fault: &ConfigFault| {
-        let place = match fault.line {
-            0 => String::new(),
-            line => format!(":{line}:{}", fault.column),
-        };
-        let fix = fault
-            .fix
-            .as_ref()
-            .map(|fix| format!("; {fix}"))
-            .unwrap_or_default();
-        format!("{}{place}: {}{fix}", path.display(), fault.message)
-    };
-    let lines: Vec<_> = faults.iter().map(line).collect();
-    anyhow!("{}", lines.join("\nerror: "))
 }

@@ -154,13 +154,8 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The operator's file cannot be understood.
-    #[error("`{}` cannot be understood:\n{faults}", .path.display())]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, a line each.
-        faults: String,
-    },
+    #[error("{0}")]
+    Settings(String),
     /// The baseline and the profile contradict each other.
     #[error("the settings contradict each other: {0}")]
     Ground(String),

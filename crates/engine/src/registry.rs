@@ -301,29 +301,31 @@ impl Snapshot {
     }
 }
 
-/// The operator's settings and their text. No file means nothing set.
-pub(crate) fn read_config(home: &Path) -> Result<(Config, String), EngineError> {
+/// The operator's settings and their text. No file means nothing set; a file that
+/// cannot be read or understood is an error, never the defaults.
+pub fn read_config(home: &Path) -> Result<(Config, String), EngineError> {
     let Some(text) = store::settings::read(home)? else {
         return Ok((Config::closed(), String::new()));
     };
     match Config::parse(&text) {
         Ok(config) => Ok((config, text)),
-        Err(faults) => Err(EngineError::Settings {
-            path: home.join(CONFIG_FILE),
-            faults: shown(&faults),
-        }),
+        Err(faults) => {
+            let path = home.join(CONFIG_FILE);
+            Err(EngineError::Settings(shown(&path, &faults)))
+        }
     }
 }
 
 /// All faults of a settings file, a line each.
-fn shown(faults: &[ConfigFault]) -> String {
+fn shown(path: &Path, faults: &[ConfigFault]) -> String {
     let line = |fault: &ConfigFault| {
         let place = match fault.line {
             0 => String::new(),
-            line => format!("{line}:{}: ", fault.column),
+            line => format!(":{line}:{}", fault.column),
         };
         let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
-        format!("{place}{}{}", fault.message, fix.unwrap_or_default())
+        let fix = fix.unwrap_or_default();
+        format!("{}{place}: {}{fix}", path.display(), fault.message)
     };
     faults.iter().map(line).collect::<Vec<_>>().join("\n")
 }
