@@ -30,9 +30,9 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
         bail!("`--tool` names a document of a file; give the file");
     }
     let outcome = wiring::runtime()?.block_on(async {
-        request.cancel = wiring::interruptible();
-        engine.call(request).await
-    });
+        request.cancel = wiring::interruptible()?;
+        anyhow::Ok(engine.call(request).await)
+    })?;
     let outcome = outcome.get();
     match printer.format() {
         Format::Json => printer.json(&outcome.to_json()),

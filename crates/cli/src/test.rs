@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
     let total = candidates.len();
     let mut entries = Vec::with_capacity(total);
     let (mut failed, mut skipped) = (0, 0);
-    let interrupted = runtime.block_on(async { wiring::interruptible() });
+    let interrupted = runtime.block_on(async { wiring::interruptible() })?;
     for (index, candidate) in candidates.into_iter().enumerate() {
         let sound = match candidate {
             Candidate::Ready(sound) => sound,

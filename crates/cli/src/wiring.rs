@@ -11,6 +11,7 @@ use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
 use model::assessment::{Assessment, Sound};
 use model::finding::any_error;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Common, Home};
@@ -60,16 +61,17 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(builder.enable_all().build()?)
 }
 
-/// Cancelled when the person presses Ctrl-C; the second time the process ends.
-pub(crate) fn interruptible() -> CancellationToken {
+/// Cancelled when the person presses Ctrl-C. It counts from here on, not from when
+/// somebody first waits for it.
+pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let pressed = token.clone();
+    let mut interrupts = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            pressed.cancel();
-        }
+        interrupts.recv().await;
+        pressed.cancel();
     });
-    token
+    Ok(token)
 }
 
 /// What a command is about: a tool by name, or documents as they stand.

@@ -189,6 +189,38 @@ fn a_person_at_a_terminal_is_asked() {
     }
 }
 
+/// Ctrl-C ends the call, not only the command: the audit says cancelled.
+#[test]
+fn an_interrupted_call_is_cancelled() {
+    let folder = scratch("interrupted");
+    let document = json!({"name": "spin", "code": "while (true) {}", "codeType": "Javascript"});
+    fs::write(folder.join("spin.json"), document.to_string()).unwrap();
+    let home = folder.join("ring").display().to_string();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ringfence"))
+        .args(["run", "spin.json", "--home", &home])
+        .current_dir(&folder)
+        .env_clear()
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let entries = || {
+        let listed = ringfence(&["audit", "list", "--json", "--home", &home]).output();
+        let entries: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        entries.as_array().unwrap().clone()
+    };
+    while entries().is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+    }
+    let pid = child.id().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let closing = entries().first().unwrap().get("closing").unwrap().clone();
+    assert_eq!(closing.get("status").unwrap(), "cancelled");
+}
+
 #[test]
 fn the_doctor_finds_both_walls_up() {
     let home = scratch("doctor").display().to_string();
