@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use engine::approve::{Answer, Approver, Question};
+use engine::approve::{Answer, Approver, Question, Scope};
 use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
 use model::assessment::{Assessment, Sound};
@@ -168,7 +168,7 @@ impl Approver for Terminal {
                 read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
             });
             match answered.await {
-                Ok(true) => Answer::Approved,
+                Ok(true) => Answer::Approved(Scope::Once),
                 Ok(false) | Err(_) => Answer::Declined,
             }
         })

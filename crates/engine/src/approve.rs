@@ -43,17 +43,46 @@ pub struct Question {
     /// What the answer counts for: a digest of document, policy, arguments and
     /// caller.
     pub binding: String,
+    /// The name of the question in the inbox.
+    pub id: String,
+    /// When it can no longer be answered, in milliseconds since 1970.
+    pub expires_at_ms: i64,
+    /// What an approval may count for; the risk decides.
+    pub scopes: Vec<Scope>,
 }
 
-/// What a person said.
+/// What a person said, or what came instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Run it.
-    Approved,
+    /// Run it, and these calls after it.
+    Approved(Scope),
     /// Do not.
     Declined,
+    /// The question was put away without an answer.
+    Dismissed,
+    /// Nobody answered in time.
+    TimedOut,
     /// There was nobody to ask.
     Unavailable,
+    /// A yes that came faster than anybody reads: it was not shown to a person.
+    NotRendered,
+    /// An answer that does not fit the question.
+    Malformed,
+    /// The answer will come with another call.
+    Deferred,
+}
+
+/// What an approval counts for, besides the call it was given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Nothing else.
+    Once,
+    /// The same tool with the same arguments, for a while.
+    SameArguments,
+    /// The same tool, in the same session.
+    Session,
+    /// The same tool, until its document or its policy changes.
+    UntilChanged,
 }
 
 impl Answer {
@@ -61,9 +90,14 @@ impl Answer {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Answer::Approved => "approved",
+            Answer::Approved(_) => "approved",
             Answer::Declined => "declined",
+            Answer::Dismissed => "dismissed",
+            Answer::TimedOut => "timed out",
             Answer::Unavailable => "unavailable",
+            Answer::NotRendered => "not rendered",
+            Answer::Malformed => "malformed",
+            Answer::Deferred => "deferred",
         }
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use store::{OpenRow, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::{self, Answer, Question};
+use crate::approve::{self, Answer, Approver, Question, Scope};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
@@ -55,6 +55,33 @@ pub struct CallRequest {
     pub deadline: Option<Duration>,
     /// Stops the call wherever it is.
     pub cancel: CancellationToken,
+    /// The conversation it is part of, if the door knows one.
+    pub session: Option<String>,
+    /// How this door asks its own user.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Who is told how it goes on.
+    pub progress: Option<Progress>,
+}
+
+/// Is told how a call goes on, in words a person may see.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Progress {
+    /// Calls `tell` with each sentence.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Progress {
+        Progress(Arc::new(tell))
+    }
+
+    pub(crate) fn tell(&self, sentence: &str) {
+        (self.0)(sentence);
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Progress")
+    }
 }
 
 impl CallRequest {
@@ -70,6 +97,9 @@ impl CallRequest {
             parent_id: None,
             deadline: None,
             cancel: CancellationToken::new(),
+            session: None,
+            approver: None,
+            progress: None,
         }
     }
 }
@@ -160,7 +190,7 @@ async fn walk(
     let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
         let question = question(request, record, &found, &arguments, &risk, &masker);
-        record.gate(Gate::Approval, agreed(engine, question).await)?;
+        record.gate(Gate::Approval, agreed(engine, request, question).await)?;
     }
     if is_grave(&policy, &risk) {
         record.gate(Gate::Audit, secured(engine, row).await)?;
@@ -374,23 +404,36 @@ fn question(
         prompt: approve::prompt(document, arguments.values(), masker).into_inner(),
         arguments: approve::shown(arguments.values(), masker).into_inner(),
         binding: digest::of_value(&binding).unwrap_or_default(),
+        id: record.call_id().to_owned(),
+        expires_at_ms: now_ms(),
+        scopes: vec![Scope::Once],
     }
 }
 
 /// Step 8. Without a yes nothing runs, whatever stood in the way.
-async fn agreed(engine: &Engine, question: Question) -> Result<((), String), Stop> {
-    let answer = match engine.approver() {
-        Some(approver) if !question.binding.is_empty() => approver.ask(&question).await,
+async fn agreed(
+    engine: &Engine,
+    request: &CallRequest,
+    question: Question,
+) -> Result<((), String), Stop> {
+    let approver = request.approver.as_deref().or(engine.approver());
+    let answer = match approver {
+        Some(approver) if !question.binding.is_empty() => {
+            if let Some(progress) = &request.progress {
+                progress.tell("waiting for a person to approve the call");
+            }
+            approver.ask(&question).await
+        }
         _ => Answer::Unavailable,
     };
     let note = format!("{}, for {}", answer.word(), question.binding);
     let error = match answer {
-        Answer::Approved => return Ok(((), note)),
-        Answer::Declined => CallError::new(
+        Answer::Approved(_) => return Ok(((), note)),
+        Answer::Declined | Answer::Dismissed | Answer::Malformed => CallError::new(
             Reason::ApprovalDeclined,
             "the call was not approved and did not run; do not repeat it",
         ),
-        Answer::Unavailable => CallError::new(
+        _ => CallError::new(
             Reason::ApprovalUnavailable,
             "a person must approve this call and there is nobody to ask; it did not run",
         ),

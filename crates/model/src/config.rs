@@ -19,8 +19,12 @@ use crate::policy::{self, Baseline, PolicyConflict, Profile, Profiles};
 use crate::rules::Rules;
 use crate::text::elided;
 
+mod doors;
 mod shown;
 
+pub use doors::{
+    ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
+};
 pub use shown::{Setting, SettingSource};
 
 /// An enum with one word for each value, for settings.
@@ -70,6 +74,14 @@ pub struct Config {
     pub files: FilesConfig,
     /// Whom `fetch` believes.
     pub network: NetworkConfig,
+    /// Where the server listens, and how much it takes.
+    pub serve: ServeConfig,
+    /// How people are asked.
+    pub approvals: ApprovalsConfig,
+    /// Whose tokens the server takes.
+    pub oauth: Option<OauthConfig>,
+    /// Where traces go.
+    pub telemetry: TelemetryConfig,
 }
 
 /// What is written down, and how surely.
@@ -176,6 +188,10 @@ impl Config {
                 per_caller: false,
             },
             network: NetworkConfig::default(),
+            serve: ServeConfig::standard(),
+            approvals: ApprovalsConfig::standard(),
+            oauth: None,
+            telemetry: TelemetryConfig::default(),
         }
     }
 
@@ -227,11 +243,14 @@ struct ConfigFile {
     exposure: ExposureFile,
     access: ListsFile,
     callers: BTreeMap<String, ListsFile>,
-    approvals: ApprovalsFile,
+    approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
     files: FilesFile,
     network: NetworkFile,
+    serve: doors::ServeFile,
+    oauth: Option<doors::OauthFile>,
+    telemetry: doors::TelemetryFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -256,12 +275,6 @@ struct SelectionFile {
 struct ListsFile {
     allow: Option<Vec<toml::Spanned<String>>>,
     deny: Vec<toml::Spanned<String>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ApprovalsFile {
-    ask_from: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -335,11 +348,12 @@ impl ConfigFile {
             let lists = faults.lists(lists);
             config.access.callers.insert(name.to_lowercase(), lists);
         }
-        faults.word(
-            "ask_from",
-            self.approvals.ask_from,
-            &mut config.rules.ask_from,
-        );
+        let ask_from = self.approvals.ask_from.clone();
+        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
+        config.approvals = faults.approvals(self.approvals);
+        config.serve = faults.serve(self.serve);
+        config.oauth = self.oauth.map(|file| faults.oauth(file));
+        config.telemetry = self.telemetry.resolve();
         let audit = &mut config.audit;
         faults.word("durability", self.audit.durability, &mut audit.durability);
         faults.word("arguments", self.audit.arguments, &mut audit.arguments);

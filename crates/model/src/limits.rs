@@ -72,6 +72,37 @@ pub const WORKERS_DEFAULT: u64 = 2;
 /// Worker processes an operator may ask for.
 pub const WORKERS_MAX: u64 = 256;
 
+/// Connections at one time unless the operator says otherwise.
+pub const SERVE_CONNECTIONS_DEFAULT: u64 = 1_024;
+/// Sessions at one time unless the operator says otherwise.
+pub const SERVE_SESSIONS_DEFAULT: u64 = 1_024;
+/// Sessions of one caller at one time unless the operator says otherwise.
+pub const SERVE_SESSIONS_PER_CALLER_DEFAULT: u64 = 128;
+/// Streams that wait for news at one time unless the operator says otherwise.
+pub const SERVE_LISTENERS_DEFAULT: u64 = 256;
+/// Calls of one caller at one time unless the operator says otherwise.
+pub const SERVE_CALLS_PER_CALLER_DEFAULT: u64 = 64;
+/// Calls of one caller in a minute unless the operator says otherwise.
+pub const SERVE_CALLS_PER_MINUTE_DEFAULT: u64 = 6_000;
+/// The most of any of these an operator may ask for.
+pub const SERVE_COUNT_MAX: u64 = 10_000_000;
+/// Bytes of one request unless the operator says otherwise.
+pub const SERVE_BODY_BYTES_DEFAULT: u64 = 2 << 20;
+/// Bytes an operator must leave a request.
+pub const SERVE_BODY_BYTES_MIN: u64 = 1 << 10;
+/// Bytes an operator may give a request.
+pub const SERVE_BODY_BYTES_MAX: u64 = 64 << 20;
+/// Seconds one call may take at a door unless the operator says otherwise.
+pub const SERVE_CALL_SECONDS_DEFAULT: u64 = 300;
+/// Seconds an operator may give a call at a door.
+pub const SERVE_CALL_SECONDS_MAX: u64 = 86_400;
+/// Seconds a call waits for a person unless the operator says otherwise.
+pub const APPROVAL_WAIT_SECONDS_DEFAULT: u64 = 60;
+/// Seconds a question can be answered unless the operator says otherwise.
+pub const APPROVAL_EXPIRE_SECONDS_DEFAULT: u64 = 600;
+/// Seconds an operator may give a person.
+pub const APPROVAL_SECONDS_MAX: u64 = 86_400;
+
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
@@ -245,6 +276,81 @@ pub const ALL: &[Limit] = &[
         "WORKERS_MAX",
         WORKERS_MAX,
         "worker processes an operator may ask for",
+    ),
+    limit(
+        "SERVE_CONNECTIONS_DEFAULT",
+        SERVE_CONNECTIONS_DEFAULT,
+        "connections at one time, by default",
+    ),
+    limit(
+        "SERVE_SESSIONS_DEFAULT",
+        SERVE_SESSIONS_DEFAULT,
+        "sessions at one time, by default",
+    ),
+    limit(
+        "SERVE_SESSIONS_PER_CALLER_DEFAULT",
+        SERVE_SESSIONS_PER_CALLER_DEFAULT,
+        "sessions of one caller at one time, by default",
+    ),
+    limit(
+        "SERVE_LISTENERS_DEFAULT",
+        SERVE_LISTENERS_DEFAULT,
+        "streams that wait for news, by default",
+    ),
+    limit(
+        "SERVE_CALLS_PER_CALLER_DEFAULT",
+        SERVE_CALLS_PER_CALLER_DEFAULT,
+        "calls of one caller at one time, by default",
+    ),
+    limit(
+        "SERVE_CALLS_PER_MINUTE_DEFAULT",
+        SERVE_CALLS_PER_MINUTE_DEFAULT,
+        "calls of one caller in a minute, by default",
+    ),
+    limit(
+        "SERVE_COUNT_MAX",
+        SERVE_COUNT_MAX,
+        "the most of any of these an operator may ask for",
+    ),
+    limit(
+        "SERVE_BODY_BYTES_DEFAULT",
+        SERVE_BODY_BYTES_DEFAULT,
+        "bytes of one request, by default",
+    ),
+    limit(
+        "SERVE_BODY_BYTES_MIN",
+        SERVE_BODY_BYTES_MIN,
+        "bytes an operator must leave a request",
+    ),
+    limit(
+        "SERVE_BODY_BYTES_MAX",
+        SERVE_BODY_BYTES_MAX,
+        "bytes an operator may give a request",
+    ),
+    limit(
+        "SERVE_CALL_SECONDS_DEFAULT",
+        SERVE_CALL_SECONDS_DEFAULT,
+        "seconds of one call at a door, by default",
+    ),
+    limit(
+        "SERVE_CALL_SECONDS_MAX",
+        SERVE_CALL_SECONDS_MAX,
+        "seconds an operator may give a call at a door",
+    ),
+    limit(
+        "APPROVAL_WAIT_SECONDS_DEFAULT",
+        APPROVAL_WAIT_SECONDS_DEFAULT,
+        "seconds a call waits for a person, by default",
+    ),
+    limit(
+        "APPROVAL_EXPIRE_SECONDS_DEFAULT",
+        APPROVAL_EXPIRE_SECONDS_DEFAULT,
+        "seconds a question can be answered, by default",
+    ),
+    limit(
+        "APPROVAL_SECONDS_MAX",
+        APPROVAL_SECONDS_MAX,
+        "seconds an operator may give a person",
     ),
 ];
 

@@ -69,7 +69,7 @@ impl Bench {
         let mut settings = world::settings(&home.path, &Arc::default());
         settings.single = false;
         settings.environment = environment;
-        settings.approver = Some(Says::new(Answer::Approved));
+        settings.approver = Some(Says::new(Answer::Approved(engine::approve::Scope::Once)));
         settings.moment = Some(Moment {
             now_ms: NOW_MS,
             seed: SEED,

@@ -38,7 +38,7 @@ fn writer() -> serde_json::Value {
 
 #[tokio::test]
 async fn every_door_walks_every_gate() {
-    let approver = Says::new(Answer::Approved);
+    let approver = Says::new(Answer::Approved(engine::approve::Scope::Once));
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(approver.clone());
     });

@@ -79,6 +79,7 @@ impl Config {
             .collect();
         rows.extend(selection("exposure.include", &exposure.include));
         rows.extend(selection("exposure.exclude", &exposure.exclude));
+        rows.extend(self.door_rows());
         rows.extend(self.baseline_rows());
         rows.extend(lists("access", &self.access.everyone));
         for (name, own) in &self.access.callers {
@@ -88,6 +89,53 @@ impl Config {
             rows.push((format!("profiles.{name}"), "…".to_owned()));
         }
         rows
+    }
+
+    fn door_rows(&self) -> Vec<(String, String)> {
+        let serve = &self.serve;
+        let approvals = &self.approvals;
+        let list = |words: &[String]| toml_list(words.iter().map(String::as_str));
+        let or_nothing = |text: Option<&str>| text.map(toml_text).unwrap_or_default();
+        let count = |number: u64| number.to_string();
+        let mut rows = vec![
+            ("serve.listen", toml_text(&serve.listen)),
+            ("serve.public_url", or_nothing(serve.public_url.as_deref())),
+            ("serve.hosts", list(&serve.hosts)),
+            ("serve.origins", list(&serve.origins)),
+            ("serve.connections_max", count(serve.connections_max)),
+            ("serve.sessions_max", count(serve.sessions_max)),
+            (
+                "serve.sessions_per_caller_max",
+                count(serve.sessions_per_caller_max),
+            ),
+            ("serve.listeners_max", count(serve.listeners_max)),
+            (
+                "serve.calls_per_caller_max",
+                count(serve.calls_per_caller_max),
+            ),
+            ("serve.calls_per_minute", count(serve.calls_per_minute)),
+            ("serve.body_bytes_max", count(serve.body_bytes_max)),
+            ("serve.call_seconds_max", count(serve.call_seconds_max)),
+            ("approvals.wait_seconds", count(approvals.wait_seconds)),
+            ("approvals.expire_seconds", count(approvals.expire_seconds)),
+            ("approvals.separate", approvals.separate.to_string()),
+            (
+                "telemetry.otlp_endpoint",
+                or_nothing(self.telemetry.otlp_endpoint.as_deref()),
+            ),
+        ];
+        if let Some(oauth) = &self.oauth {
+            rows.extend([
+                ("oauth.issuer", toml_text(&oauth.issuer)),
+                ("oauth.jwks_url", or_nothing(oauth.jwks_url.as_deref())),
+                ("oauth.audience", or_nothing(oauth.audience.as_deref())),
+                ("oauth.algorithms", list(&oauth.algorithms)),
+                ("oauth.caller_claim", toml_text(&oauth.caller_claim)),
+                ("oauth.scopes", list(&oauth.scopes)),
+            ]);
+        }
+        let owned = |(key, value): (&str, String)| (key.to_owned(), value);
+        rows.into_iter().map(owned).collect()
     }
 
     fn baseline_rows(&self) -> Vec<(String, String)> {
