@@ -61,6 +61,8 @@ pub struct CallRequest {
     pub approver: Option<Arc<dyn Approver>>,
     /// Who is told how it goes on.
     pub progress: Option<Progress>,
+    /// The trace it is part of, as W3C's `traceparent`.
+    pub trace: Option<String>,
 }
 
 /// Is told how a call goes on, in words a person may see.
@@ -100,6 +102,7 @@ impl CallRequest {
             session: None,
             approver: None,
             progress: None,
+            trace: None,
         }
     }
 }
@@ -142,9 +145,11 @@ impl Engine {
         self.observe("ran");
         let outcome = record.outcome(walked);
         let closing = record.closing(&outcome);
+        let report = self.report_on(record.call_id(), &request, &closing);
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
                 self.observe("closed");
+                self.tell(report);
                 outcome
             }
             Err(fault) => self.unwritten(&record, &fault),
