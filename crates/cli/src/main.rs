@@ -16,6 +16,8 @@ mod printer;
 mod run;
 mod settings;
 mod source;
+#[cfg_attr(not(test), expect(dead_code, reason = "the server starts it"))]
+mod telemetry;
 mod test;
 mod tool;
 mod wiring;
