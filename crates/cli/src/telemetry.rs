@@ -235,12 +235,6 @@ impl HttpClient for Collector {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on should stop"
-)]
 mod tests {
     use super::*;
 
