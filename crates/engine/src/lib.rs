@@ -29,7 +29,7 @@ use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 use crate::approve::Approver;
 use crate::call::CallRequest;
@@ -153,6 +153,9 @@ pub struct Engine {
     secrets: Secrets,
     powers: PowerSettings,
     pool: OnceCell<Pool>,
+    /// Wakes calls that wait for a person, when one of this process's people
+    /// answered.
+    answers: Notify,
 }
 
 /// The engine could not do it.
@@ -258,6 +261,7 @@ impl Engine {
             registry,
             secrets,
             pool: OnceCell::new(),
+            answers: Notify::new(),
         })
     }
 
@@ -318,6 +322,10 @@ impl Engine {
 
     pub(crate) fn approver(&self) -> Option<&dyn Approver> {
         self.settings.approver.as_deref()
+    }
+
+    pub(crate) fn answers(&self) -> &Notify {
+        &self.answers
     }
 
     /// The moment a script starts at.
