@@ -51,6 +51,8 @@ reasons! {
         "A person must approve the call and has not answered yet. It did not run; once it is approved, the same call runs.";
     ApprovalStale, "approval.stale",
         "The tool, its policy or a rule changed while a person was asked. It did not run; repeat the call to ask again.";
+    ApprovalState, "approval.state",
+        "The answer of a person came with a state that is not ours, belongs to another call, is too old or was used before. Nothing ran; make the call again to be asked again.";
     ApprovalTimedOut, "approval.timed_out",
         "A person was asked in their client and did not answer in time. It did not run; it can still be approved in the inbox.";
     ApprovalTooMany, "approval.too_many",
@@ -73,6 +75,8 @@ reasons! {
         "The tool declares no argument of that name.";
     AuditUnavailable, "audit.unavailable",
         "The attempt could not be written down, so it does not count. If the code had not started, it did not run.";
+    CallBusy, "call.busy",
+        "The caller has as many calls under way as `serve.calls_per_caller_max` allows. Wait for one to end.";
     CallCancelled, "call.cancelled",
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",
