@@ -6,6 +6,7 @@ pub mod audit;
 mod database;
 mod desk;
 mod error;
+pub mod keys;
 mod ledger;
 pub mod limit;
 mod process;
@@ -27,6 +28,7 @@ use rusqlite::Connection;
 
 pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
 pub use error::StoreError;
+pub use keys::Keys;
 pub use queue::OpenRow;
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
