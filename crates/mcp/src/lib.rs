@@ -9,6 +9,7 @@ mod ask;
 pub mod gate;
 pub mod handler;
 pub mod http;
+pub mod inbox;
 pub mod limit;
 pub mod metrics;
 mod news;
