@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::connect::Connect;
 use crate::exit::Exit;
+use crate::keys::KeysArguments;
 use crate::printer::Format;
 
 /// Runs the tools of AI agents behind a fence.
@@ -49,6 +51,10 @@ pub(crate) enum Command {
     Expose(Expose),
     /// Read the audit and verify it
     Audit(Audit),
+    /// Make, list and revoke the keys of callers
+    Keys(KeysArguments),
+    /// Put the server into the settings of an MCP client
+    Connect(Connect),
     /// Show every setting and where it comes from
     Config(Home),
     /// Look whether everything that keeps tool code in is up
@@ -366,6 +372,8 @@ impl Arguments {
             }
             Command::Expose(expose) => &expose.home,
             Command::Audit(audit) => audit.home(),
+            Command::Keys(keys) => keys.home(),
+            Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Completions(_) | Command::Man => return Format::Human,
         };

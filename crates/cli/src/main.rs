@@ -7,10 +7,13 @@ mod audit;
 mod badge;
 mod check;
 mod config;
+mod connect;
 mod doctor;
 mod excerpt;
 mod exit;
 mod expose;
+mod gate;
+mod keys;
 mod list;
 mod printer;
 mod run;
@@ -58,6 +61,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Delete(many) => tool::delete(many, printer),
         Command::Expose(expose) => expose::run(expose, printer),
         Command::Audit(audit) => audit::run(audit, printer),
+        Command::Keys(keys) => keys::run(keys, printer),
+        Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
