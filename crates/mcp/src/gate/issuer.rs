@@ -83,23 +83,24 @@ impl Issuer {
         now: Duration,
     ) -> Known {
         let known = self.look(name, algorithm, now);
-        let is_fresh = self.age(now).is_some_and(|age| age < limit::ISSUER_FRESH);
-        let is_key = matches!(known, Known::Key(_));
-        if (is_key && is_fresh) || !self.may_ask(now) {
-            return known;
-        }
-        if is_key {
+        if matches!(known, Known::Key(_)) {
+            let is_fresh = self.age(now).is_some_and(|age| age < limit::ISSUER_FRESH);
             // Good enough to go on with while somebody asks.
-            if let Ok(asking) = Arc::clone(&self.asking).try_lock_owned() {
+            if !is_fresh
+                && self.may_ask(now)
+                && let Ok(asking) = Arc::clone(&self.asking).try_lock_owned()
+            {
                 self.ask_apart(now, asking);
             }
             return known;
         }
         let asking = Arc::clone(&self.asking).lock_owned().await;
         // Somebody may have asked while we waited.
-        if self.may_ask(now) {
-            let _ = self.ask_apart(now, asking).await;
+        let known = self.look(name, algorithm, now);
+        if matches!(known, Known::Key(_)) || !self.may_ask(now) {
+            return known;
         }
+        let _ = self.ask_apart(now, asking).await;
         self.look(name, algorithm, now)
     }
 
