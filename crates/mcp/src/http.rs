@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Handler;
 use crate::session::Sessions;
 use crate::translate::{self, Bounds};
-use crate::{Door, DoorError, Shutdown, gate, limit, news, probe};
+use crate::{Door, DoorError, Shutdown, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
@@ -66,7 +66,7 @@ impl HttpBounds {
 /// The transport of one server.
 #[derive(Debug)]
 pub struct Transport {
-    /// Its one route; requests must carry a [`gate::Principal`].
+    /// Its one route; requests must carry a [`crate::gate::Principal`].
     pub router: Router,
     /// Its legacy sessions.
     pub sessions: Arc<Sessions>,
@@ -109,15 +109,18 @@ pub fn router<H: ServerHandler>(
 }
 
 /// Serves a door until told to end, and ends it well: calls finish or are
-/// cancelled, their audit rows are closed.
-pub async fn serve(door: Door, listener: TcpListener, shutdown: Shutdown) -> Result<(), DoorError> {
+/// cancelled, their audit rows are closed. Whatever `guard` puts around the
+/// protocol's route must give each request its [`crate::gate::Principal`].
+pub async fn serve(
+    door: Door,
+    listener: TcpListener,
+    guard: impl FnOnce(Router) -> Router,
+    shutdown: Shutdown,
+) -> Result<(), DoorError> {
     let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
     let for_handler = door.clone();
     let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
-    let app = transport
-        .router
-        .clone()
-        .layer(middleware::from_fn(gate::everybody))
+    let app = guard(transport.router.clone())
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));
     let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
