@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::session::Sessions;
-use crate::translate::{self, Bounds};
+use crate::translate::{self, Answers, Bounds};
 use crate::{Door, DoorError, Shutdown, limit, news, probe};
 
 /// The address of the protocol.
@@ -71,7 +71,8 @@ pub struct Transport {
     /// Its legacy sessions.
     pub sessions: Arc<Sessions>,
     /// Ends every stream.
-    pub cut: CancellationToken,
+    cut: CancellationToken,
+    answers: Answers,
 }
 
 /// The transport for a handler, which is made anew for each session and each
@@ -94,7 +95,9 @@ pub fn router<H: ServerHandler>(
         // Host and Origin are the gate's.
         .with_cancellation_token(cut.clone());
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config);
+    let answers = Answers::default();
     let state = Bounds {
+        answers: answers.clone(),
         body_bytes_max: bounds.body_bytes_max,
         sessions: Arc::clone(&sessions),
     };
@@ -105,6 +108,7 @@ pub fn router<H: ServerHandler>(
         router,
         sessions,
         cut,
+        answers,
     }
 }
 
@@ -168,6 +172,8 @@ pub async fn listen(
     }
     drop(listener);
     drain.await;
+    let bound = Duration::from_secs(limit::SHUTDOWN_ANSWER_SECONDS);
+    let _ = timeout(bound, transport.answers.written()).await;
     transport.sessions.close_all().await;
     transport.cut.cancel();
     let bound = Duration::from_secs(limit::SHUTDOWN_CONNECTION_SECONDS);

@@ -31,6 +31,8 @@ pub const KEEP_ALIVE_SECONDS: u64 = 15;
 pub const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 /// Seconds cancelled calls may take to close their audit rows.
 pub const SHUTDOWN_CLOSE_SECONDS: u64 = 5;
+/// Seconds the last answers may take to be written.
+pub const SHUTDOWN_ANSWER_SECONDS: u64 = 2;
 /// Seconds connections may take to end after their streams did.
 pub const SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
 /// Milliseconds between two looks at whether the tools changed.

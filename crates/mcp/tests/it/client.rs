@@ -188,7 +188,6 @@ impl Answer {
         Events {
             stream: self.body.into_data_stream(),
             buffer: String::new(),
-            last_id: None,
         }
     }
 }
@@ -197,7 +196,6 @@ impl Answer {
 pub(crate) struct Events {
     stream: BodyDataStream,
     buffer: String,
-    pub(crate) last_id: Option<String>,
 }
 
 impl Events {
@@ -211,9 +209,6 @@ impl Events {
                     if let Some(line) = line.strip_prefix("data:") {
                         data.push_str(line.trim_start());
                     }
-                    if let Some(id) = line.strip_prefix("id:") {
-                        self.last_id = Some(id.trim().to_owned());
-                    }
                 }
                 if !data.is_empty() {
                     return Some(serde_json::from_str(&data).unwrap());
@@ -222,6 +217,21 @@ impl Events {
             let piece = self.stream.next().await?.ok()?;
             self.buffer.push_str(std::str::from_utf8(&piece).unwrap());
         }
+    }
+}
+
+impl Events {
+    /// The id of the first event, which has no message.
+    pub(crate) async fn first_id(&mut self) -> String {
+        while !self.buffer.contains("\n\n") {
+            let piece = self.stream.next().await.unwrap().unwrap();
+            self.buffer.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        let line = self
+            .buffer
+            .lines()
+            .find_map(|line| line.strip_prefix("id:"));
+        line.unwrap().trim().to_owned()
     }
 }
 
