@@ -1,12 +1,20 @@
-//! The MCP door from outside.
+//! The door from outside: raw messages over HTTP and over pipes, in both eras. Every
+//! packet stays on loopback.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::indexing_slicing,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test that cannot go on should stop"
 )]
 
+mod ask;
+mod both;
+mod bound;
+mod cancel;
+mod client;
+mod edge;
+mod end;
 mod gate_auth;
 mod gate_host;
 mod gate_issuer;
@@ -15,3 +23,7 @@ mod gate_local;
 mod gate_oauth;
 mod gate_session;
 mod gate_world;
+mod lab;
+mod news;
+mod progress;
+mod world;
