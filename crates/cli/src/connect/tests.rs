@@ -127,11 +127,11 @@ fn what_is_not_plain_json_is_left_alone() {
 #[test]
 fn each_client_has_its_file_and_its_spelling() {
     let folders = Folders {
-        home: Some("/home/ada".into()),
+        home: Some("/ada".into()),
         config: None,
     };
     let elsewhere = Folders {
-        home: Some("/home/ada".into()),
+        home: Some("/ada".into()),
         config: Some("/elsewhere".into()),
     };
     let mut shown = String::new();
