@@ -8,14 +8,14 @@ cat me/.cursor/mcp.json
 HOME=$PWD/me ringfence connect cursor --yes
 HOME=$PWD/me ringfence connect cursor --yes --http
 cat me/.cursor/mcp.json
-diff ring/token me/.cursor/mcp.json | grep -c rf_local_
+grep -c "$(cat ring/token)" me/.cursor/mcp.json; stat -c %a ring ring/token
 HOME=$PWD/me ringfence connect cursor --remove --yes
 cat me/.cursor/mcp.json
 cat me/.cursor/mcp.json.bak | grep -c ringfence
 ls -A me/.cursor
 HOME=$PWD/me ringfence connect cursor --remove --yes --json
 HOME=$PWD/me ringfence connect claude-code --yes --http
-stat -c %a me/.claude.json
+stat -c %a me/.claude.json; cat me/.claude.json
 mkdir -p me/.config/Code/User && printf '{\n  // mine\n  "servers": {}\n}\n' > me/.config/Code/User/mcp.json
 HOME=$PWD/me ringfence connect vscode --yes
 cat me/.config/Code/User/mcp.json

@@ -76,17 +76,17 @@ pub(crate) fn run(arguments: &Connect, printer: &mut Printer) -> anyhow::Result<
     };
     let path = client::file(client, Platform::here(), &folders)
         .context("there is no home folder; set HOME")?;
-    let (entry, secret) = entry(arguments, client, &home, &serve)?;
+    let entry = entry(arguments, client, &home, &serve)?;
     let path = resolved(&path, client)?;
     let old = read(&path)?;
     let new = splice::put(old.as_deref(), client.section(), NAME, entry.as_ref());
-    let new = new.with_context(|| by_hand(client, &path, entry.as_ref(), secret.as_deref()))?;
+    let new = new.with_context(|| by_hand(client, &path, entry.as_ref()))?;
     let Some(new) = new else {
         return Ok(told(printer, client, &path, false));
     };
     let shown = diff::lines(old.as_deref().unwrap_or_default(), &new);
-    let shown = hide(&shown, secret.as_deref());
-    printer.note(&format!("{}\n{shown}", path.display()));
+    let section = client.section();
+    printer.note(&format!("{}, in `{section}`:\n{shown}", path.display()));
     if !arguments.yes && !agreed(client)? {
         printer.note("nothing was changed");
         return Ok(Exit::No);
@@ -95,15 +95,15 @@ pub(crate) fn run(arguments: &Connect, printer: &mut Printer) -> anyhow::Result<
     Ok(told(printer, client, &path, true))
 }
 
-/// What to write, and the secret in it. Nothing to write when it goes.
+/// What to write; nothing when it goes.
 fn entry(
     arguments: &Connect,
     client: ClientWord,
     home: &Path,
     serve: &ServeConfig,
-) -> anyhow::Result<(Option<serde_json::Value>, Option<String>)> {
+) -> anyhow::Result<Option<serde_json::Value>> {
     if arguments.remove {
-        return Ok((None, None));
+        return Ok(None);
     }
     if !arguments.http {
         let program = std::env::current_exe().context("cannot tell where this program is")?;
@@ -112,7 +112,13 @@ fn entry(
             program: &program,
             home: (!is_usual).then_some(home),
         };
-        return Ok((Some(client::entry(client, &entry)?), None));
+        return Ok(Some(client::entry(client, &entry)?));
+    }
+    if !client.takes_addresses() {
+        bail!(
+            "{} starts servers itself; leave `--http` out",
+            client.shown()
+        );
     }
     let token = local::open(home)?.secret;
     let url = server_url(serve);
@@ -120,8 +126,7 @@ fn entry(
         url: &url,
         token: token.reveal(),
     };
-    let entry = client::entry(client, &entry)?;
-    Ok((Some(entry), Some(token.reveal().to_owned())))
+    Ok(Some(client::entry(client, &entry)?))
 }
 
 /// The address of the endpoint, as clients know it.
@@ -250,28 +255,15 @@ fn told(printer: &mut Printer, client: ClientWord, path: &Path, is_changed: bool
 }
 
 /// What to do where we will not touch the file.
-fn by_hand(
-    client: ClientWord,
-    path: &Path,
-    entry: Option<&serde_json::Value>,
-    secret: Option<&str>,
-) -> String {
+fn by_hand(client: ClientWord, path: &Path, entry: Option<&serde_json::Value>) -> String {
     let file = path.display();
     let section = client.section();
     match entry {
         None => format!("`{file}` stays as it is; take `{NAME}` out of `{section}` by hand"),
         Some(entry) => {
-            let entry = hide(&entry.to_string(), secret);
+            let entry = diff::hidden(&entry.to_string());
             format!("`{file}` stays as it is; add to `{section}` by hand: \"{NAME}\": {entry}")
         }
-    }
-}
-
-/// A token is for the file, not for the terminal.
-fn hide(text: &str, secret: Option<&str>) -> String {
-    match secret {
-        Some(secret) => text.replace(secret, "rf_local_…"),
-        None => text.to_owned(),
     }
 }
 

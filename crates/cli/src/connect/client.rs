@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::ClientWord;
@@ -52,6 +52,14 @@ impl ClientWord {
         }
     }
 
+    /// Whether its settings can name a running server.
+    pub(super) fn takes_addresses(self) -> bool {
+        match self {
+            ClientWord::ClaudeDesktop => false,
+            ClientWord::ClaudeCode | ClientWord::Cursor | ClientWord::VsCode => true,
+        }
+    }
+
     pub(super) fn shown(self) -> &'static str {
         match self {
             ClientWord::ClaudeDesktop => "Claude Desktop",
@@ -98,9 +106,6 @@ pub(super) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Val
                 arguments.extend(["--home".to_owned(), text(home)?]);
             }
             json!({ "command": text(program)?, "args": arguments })
-        }
-        Entry::Address { .. } if client == ClientWord::ClaudeDesktop => {
-            bail!("Claude Desktop starts servers itself; leave `--http` out")
         }
         Entry::Address { url, token } => json!({
             "url": url,

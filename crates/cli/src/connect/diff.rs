@@ -1,29 +1,51 @@
 //! What would change, line by line. An entry changes one place, so what is the same
 //! before and after it need not be looked for elsewhere.
+//!
+//! Other lines of the file are not shown, not even as context: they may hold the
+//! keys of other servers, and a terminal is not where those belong.
 
-/// Lines shown around what changes.
-const CONTEXT: usize = 2;
+/// A line that is shown, in bytes.
+const LINE_BYTES_MAX: usize = 400;
 
-/// The changed lines with `-` and `+` before them, and a few around.
+/// The changed lines with `-` and `+` before them. A line that only gets or loses
+/// its comma is not one of them.
 pub(super) fn lines(old: &str, new: &str) -> String {
     let old: Vec<&str> = old.lines().collect();
     let new: Vec<&str> = new.lines().collect();
-    let same = |pair: &(&&str, &&str)| pair.0 == pair.1;
+    let same = |pair: &(&&str, &&str)| bare(pair.0) == bare(pair.1);
     let before = old.iter().zip(&new).take_while(same).count();
     let rest = old.len().min(new.len()) - before;
     let ends = old.iter().rev().zip(new.iter().rev());
     let after = ends.take(rest).take_while(same).count();
     let (old_end, new_end) = (old.len() - after, new.len() - after);
-    let context = before.saturating_sub(CONTEXT);
-    let mut shown = Vec::new();
-    let mut push = |sign: char, lines: &mut dyn Iterator<Item = &&str>| {
-        shown.extend(lines.map(|line| format!("{sign} {}", model::text::one_line(line))));
+    let gone = old.iter().take(old_end).skip(before);
+    let come = new.iter().take(new_end).skip(before);
+    let shown = |sign: char, line: &&str| match line.len() {
+        // The whole file in one line.
+        bytes if bytes > LINE_BYTES_MAX => format!("{sign} (a line of {bytes} bytes)"),
+        _ => format!("{sign} {}", hidden(line)),
     };
-    push(' ', &mut new.iter().take(before).skip(context));
-    push('-', &mut old.iter().take(old_end).skip(before));
-    push('+', &mut new.iter().take(new_end).skip(before));
-    push(' ', &mut new.iter().skip(new_end).take(CONTEXT));
-    shown.join("\n")
+    let gone = gone.map(|line| shown('-', line));
+    let come = come.map(|line| shown('+', line));
+    gone.chain(come).collect::<Vec<_>>().join("\n")
+}
+
+/// The text without what stands after `Bearer`: that is for the file.
+pub(super) fn hidden(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("Bearer ") {
+        shown.push_str(before);
+        shown.push_str("Bearer …");
+        let end = after.find(['"', '\'']).unwrap_or(after.len());
+        rest = after.get(end..).unwrap_or_default();
+    }
+    shown.push_str(rest);
+    model::text::one_line(&shown)
+}
+
+fn bare(line: &str) -> &str {
+    line.trim_end().trim_end_matches(',')
 }
 
 #[cfg(test)]
@@ -32,14 +54,22 @@ mod tests {
 
     #[test]
     fn only_the_changed_place_is_shown() {
-        let old = "a\nb\nc\nd\ne\nf\n";
-        assert_eq!(
-            lines(old, "a\nb\nc\nX\ne\nf\n"),
-            "  b\n  c\n- d\n+ X\n  e\n  f"
-        );
+        assert_eq!(lines("a\nb\nc\nd\ne\n", "a\nb\nX\nd\ne\n"), "- c\n+ X");
+        assert_eq!(lines("a\nb\n", "a,\nX\nb\n"), "+ X");
+        assert_eq!(lines("a,\nX\nb\n", "a\nb\n"), "- X");
         assert_eq!(lines("", "a\n"), "+ a");
         assert_eq!(lines("a\n", ""), "- a");
-        assert_eq!(lines("a\na\n", "a\na\na\n"), "  a\n  a\n+ a");
+        assert_eq!(lines("a\na\n", "a\na\na\n"), "+ a");
+        let long = "x".repeat(401);
+        assert_eq!(lines("", &long), "+ (a line of 401 bytes)");
         assert_eq!(lines("a\u{1b}[2J\n", "b\n"), "- a\\u{1b}[2J\n+ b");
+    }
+
+    #[test]
+    fn a_token_is_not_for_the_terminal() {
+        assert_eq!(hidden("\"Bearer abc\","), "\"Bearer …\",");
+        assert_eq!(hidden("Bearer a\" 'Bearer b'"), "Bearer …\" 'Bearer …'");
+        assert_eq!(hidden("Bearer rf_local_x"), "Bearer …");
+        assert_eq!(hidden("plain"), "plain");
     }
 }

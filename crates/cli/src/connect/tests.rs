@@ -127,11 +127,11 @@ fn what_is_not_plain_json_is_left_alone() {
 #[test]
 fn each_client_has_its_file_and_its_spelling() {
     let folders = Folders {
-        home: Some("/home/ada".into()),
+        home: Some("/ada".into()),
         config: None,
     };
     let elsewhere = Folders {
-        home: Some("/home/ada".into()),
+        home: Some("/ada".into()),
         config: Some("/elsewhere".into()),
     };
     let mut shown = String::new();
@@ -161,11 +161,12 @@ fn each_client_has_its_file_and_its_spelling() {
                 token: "TOKEN",
             },
         ] {
-            let line = match client::entry(*client, &entry) {
-                Ok(value) => value.to_string(),
-                Err(error) => format!("error: {error}"),
-            };
-            shown.push_str(&format!("  {line}\n"));
+            let is_address = matches!(entry, Entry::Address { .. });
+            if is_address && !client.takes_addresses() {
+                continue;
+            }
+            let value = client::entry(*client, &entry).expect("an entry");
+            shown.push_str(&format!("  {value}\n"));
         }
     }
     assert_eq!(
@@ -179,10 +180,4 @@ fn each_client_has_its_file_and_its_spelling() {
 fn snippets_name_the_token_and_never_show_it() {
     let text = snippets("http://127.0.0.1:7464/mcp", Path::new("/ring/token"));
     insta::assert_snapshot!("snippets", text);
-}
-
-#[test]
-fn a_token_is_not_for_the_terminal() {
-    assert_eq!(hide("a rf_local_x b", Some("rf_local_x")), "a rf_local_… b");
-    assert_eq!(hide("a b", None), "a b");
 }

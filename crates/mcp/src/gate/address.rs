@@ -269,3 +269,45 @@ fn host_name(name: &str) -> Option<String> {
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
     (!is_number).then(|| name.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ours() -> Addresses {
+        let listen = "127.0.0.1:7464".parse().expect("an address");
+        Addresses::new(listen, None, &[], &[]).expect("addresses")
+    }
+
+    proptest! {
+        /// Whatever is put around a name of ours, it is ours only when nothing but a
+        /// port is.
+        #[test]
+        fn nothing_may_stand_around_a_name(
+            before in "[ -~]{0,4}",
+            name in prop::sample::select(vec!["localhost", "127.0.0.1", "[::1]"]),
+            after in "[ -~]{0,6}",
+        ) {
+            let text = format!("{before}{name}{after}");
+            let digits = after.strip_prefix(':').unwrap_or_default();
+            let is_port = digits.parse::<u16>().is_ok_and(|port| port.to_string() == digits && port > 0);
+            let expected = before.is_empty() && (after.is_empty() || is_port);
+            prop_assert_eq!(ours().host_is_ours(&[text.as_bytes()]), expected, "{}", text);
+            let origin = format!("http://{text}");
+            let expected = before.is_empty() && after == ":7464";
+            prop_assert_eq!(ours().origin_is_welcome(&[origin.as_bytes()]), expected, "{}", origin);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let text = String::from_utf8_lossy(&bytes);
+            let is_ours = ours().host_is_ours(&[&bytes]);
+            prop_assert!(!is_ours || text.to_lowercase().contains("localhost") || text.contains('1'));
+            prop_assert!(!ours().origin_is_welcome(&[&bytes]));
+            let _ = crate::gate::bearer::read(&[&bytes], Some(&text));
+            prop_assert!(crate::gate::jwt::RawToken::read(&text).is_none());
+            prop_assert_eq!(model::key::read(&text), None);
+        }
+    }
+}

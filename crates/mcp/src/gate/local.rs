@@ -2,9 +2,9 @@
 //! can read. Made at the first start, so that a server on loopback is not open to
 //! every web page and program there.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use model::key::{self, Secret};
@@ -80,6 +80,7 @@ pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
             is_new: false,
         });
     }
+    make_folder(home)?;
     let secret = key::local_token(random()?);
     if write(home, &path, &secret)? {
         return Ok(LocalToken {
@@ -92,6 +93,19 @@ pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
     Ok(LocalToken {
         secret,
         is_new: false,
+    })
+}
+
+/// A home that is not there yet, for its owner alone. One that is stays as it is.
+fn make_folder(home: &Path) -> Result<(), TokenError> {
+    if home.is_dir() {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
+    made.map_err(|source| TokenError::File {
+        doing: "create",
+        path: home.to_owned(),
+        source,
     })
 }
 

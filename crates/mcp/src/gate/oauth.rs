@@ -311,13 +311,12 @@ fn is_sound_url(url: &str) -> bool {
         return false;
     };
     let host = rest.split('/').next().unwrap_or_default();
-    let is_address = host.parse::<std::net::SocketAddr>().is_ok()
+    host.parse::<std::net::SocketAddr>().is_ok()
         || host
             .parse::<std::net::IpAddr>()
             .is_ok_and(|ip| ip.is_ipv4())
         || host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
-            .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok());
-    is_address
+            .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok())
 }

@@ -83,7 +83,7 @@ fn what_is_no_token_is_told_and_left_alone() {
     for text in [
         "",
         "secret",
-        &good.reveal()[1..],
+        good.reveal().split_at(1).1,
         &format!("{}x", good.reveal()),
         &format!(" {}", good.reveal()),
         &"rf_local_".repeat(100),
@@ -108,5 +108,10 @@ fn what_is_no_token_is_told_and_left_alone() {
         local::open(&home).unwrap_err(),
         TokenError::Foreign { .. }
     ));
-    assert!(local::open(&home.join("absent")).is_err());
+    // A home that is not there is made, for its owner alone.
+    let absent = home.join("not/there");
+    assert!(local::open(&absent).unwrap().is_new);
+    let mode = fs::metadata(&absent).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(local::open(&elsewhere).is_err());
 }
