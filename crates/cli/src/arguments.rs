@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Test(Test),
     /// Call one tool once, through every gate
     Run(Run),
+    /// Serve the tools on offer to MCP clients, over HTTP
+    Serve(Serve),
+    /// Serve the tools on offer to the MCP client that starts this command
+    Stdio(Stdio),
     /// Write a new tool that passes its own test, to start from
     New(New),
     /// List tools: state, badge, whether they are on offer
@@ -100,6 +104,32 @@ pub(crate) struct Run {
     pub(crate) tool: Option<String>,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// Prints where to connect, then stays until it is told to end.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 ended when asked to, 2 could not listen.")]
+pub(crate) struct Serve {
+    /// Address and port, instead of `serve.listen`; port 0 is any free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Let everybody on this machine in; loopback only
+    #[arg(long)]
+    pub(crate) no_auth: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Standard output carries nothing but the protocol.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 the client went away or the command was told to end.")]
+pub(crate) struct Stdio {
+    /// More variables, as NAME=value lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
+    /// Folder of ringfence.toml [env: RINGFENCE_HOME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -356,6 +386,7 @@ impl Arguments {
             Command::Check(check) => &check.common.home,
             Command::Test(test) => &test.common.home,
             Command::Run(run) => &run.common.home,
+            Command::Serve(serve) => &serve.common.home,
             Command::New(new) => &new.home,
             Command::List(list) => &list.common.home,
             Command::Show(named) => &named.common.home,
@@ -367,7 +398,7 @@ impl Arguments {
             Command::Expose(expose) => &expose.home,
             Command::Audit(audit) => audit.home(),
             Command::Config(home) | Command::Doctor(home) => home,
-            Command::Completions(_) | Command::Man => return Format::Human,
+            Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,
         };
         if home.json {
             Format::Json

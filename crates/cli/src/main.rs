@@ -14,8 +14,10 @@ mod expose;
 mod list;
 mod printer;
 mod run;
+mod serve;
 mod settings;
 mod source;
+mod stdio;
 mod test;
 mod tool;
 mod wiring;
@@ -48,6 +50,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Check(check) => check::run(check, printer),
         Command::Test(test) => test::run(test, printer),
         Command::Run(run) => run::run(run, printer),
+        Command::Serve(serve) => serve::run(serve, printer),
+        Command::Stdio(stdio) => stdio::run(stdio),
         Command::New(new) => tool::new(new, printer),
         Command::List(list) => list::run(list, printer),
         Command::Show(named) => list::show(named, printer),

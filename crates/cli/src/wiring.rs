@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use engine::approve::{Answer, Approver, Question, Scope};
 use engine::{Alarm, Engine, EngineSettings};
+use mcp::Shutdown;
 use model::Environment;
 use model::assessment::{Assessment, Sound};
 use model::finding::any_error;
@@ -30,6 +31,17 @@ pub(crate) fn engine_for_one_call(common: &Common) -> anyhow::Result<Engine> {
     open(&common.home, environment, true)
 }
 
+/// The engine of a command that serves others: nobody sits at its terminal.
+pub(crate) fn engine_that_serves(
+    home: Option<&Path>,
+    env_file: Option<&Path>,
+) -> anyhow::Result<Engine> {
+    let environment = settings::environment_with(env_file)?;
+    let home = settings::home(home).context("there is no home folder; set RINGFENCE_HOME")?;
+    let settings = EngineSettings::new(std::path::absolute(home)?, environment, alarm());
+    Ok(Engine::open(settings)?)
+}
+
 /// The engine of a command that looks at no variables.
 pub(crate) fn engine_at(home: &Home) -> anyhow::Result<Engine> {
     open(home, settings::environment(), false)
@@ -37,15 +49,18 @@ pub(crate) fn engine_at(home: &Home) -> anyhow::Result<Engine> {
 
 fn open(home: &Home, environment: Environment, single: bool) -> anyhow::Result<Engine> {
     let home = absolute_home(home)?;
-    let alarm = Alarm::new(|sentence| {
-        let _ = writeln!(io::stderr(), "warning: {sentence}");
-    });
-    let mut settings = EngineSettings::new(home, environment, alarm);
+    let mut settings = EngineSettings::new(home, environment, alarm());
     settings.single = single;
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         settings.approver = Some(Arc::new(Terminal));
     }
     Ok(Engine::open(settings)?)
+}
+
+fn alarm() -> Alarm {
+    Alarm::new(|sentence| {
+        let _ = writeln!(io::stderr(), "warning: {sentence}");
+    })
 }
 
 /// The home folder, absolute.
@@ -59,6 +74,30 @@ pub(crate) fn absolute_home(home: &Home) -> anyhow::Result<PathBuf> {
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     Ok(builder.enable_all().build()?)
+}
+
+/// What runs a server: a thread for each processor.
+pub(crate) fn server_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+/// Asked to end by the first SIGTERM or SIGINT, to end at once by the second.
+pub(crate) fn ending() -> anyhow::Result<Shutdown> {
+    let shutdown = Shutdown::default();
+    let asked = shutdown.clone();
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        for token in [asked.soft, asked.hard] {
+            tokio::select! {
+                _ = interrupts.recv() => {}
+                _ = terminations.recv() => {}
+            }
+            token.cancel();
+        }
+    });
+    Ok(shutdown)
 }
 
 /// Cancelled when the person presses Ctrl-C. It counts from here on, not from when

@@ -19,7 +19,7 @@ use model::reason::Reason;
 use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, digest, lifecycle, text};
+use model::{Environment, digest, exposure, lifecycle, text};
 use serde_json::{Value, json};
 use store::{OpenRow, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -205,10 +205,10 @@ async fn walk(
 }
 
 /// A tool that was found.
-struct Found {
-    sound: Arc<Sound>,
+pub(crate) struct Found {
+    pub(crate) sound: Arc<Sound>,
     /// Where it came from; a document brought by the owner has no registry entry.
-    source: Source,
+    pub(crate) source: Source,
     registered: bool,
 }
 
@@ -229,7 +229,7 @@ fn opening(request: &CallRequest) -> Opening {
 }
 
 /// Step 2. A tool that is not published does not exist, except for its owner.
-fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, String), Stop> {
+pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, String), Stop> {
     let name = match &request.target {
         Target::Document(sound) => {
             if request.caller.kind != CallerKind::Owner {
@@ -263,7 +263,11 @@ fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, String), Stop> 
 }
 
 /// Step 3. Whether the tool is on offer, and to this caller.
-fn access(now: &Snapshot, request: &CallRequest, found: &Found) -> Result<((), String), Stop> {
+pub(crate) fn access(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<((), String), Stop> {
     let name = &found.sound.document.name;
     let access = &now.config.access;
     let allowed = access.check(&request.caller, name).map_err(|denied| {
@@ -272,6 +276,12 @@ fn access(now: &Snapshot, request: &CallRequest, found: &Found) -> Result<((), S
     })?;
     if !found.registered {
         return Ok(((), allowed));
+    }
+    if request.origin == Origin::Mcp && !exposure::is_client_name(name) {
+        // Another name would have to be made up, and two tools could end up with it.
+        let message = format!("`{name}` is not a name MCP clients take");
+        let error = CallError::new(Reason::ToolNotExposed, message);
+        return Err(hidden(request, name, error));
     }
     let exposed = now.exposed(&found.sound.document, found.source);
     if exposed.is_yes() {
@@ -283,7 +293,7 @@ fn access(now: &Snapshot, request: &CallRequest, found: &Found) -> Result<((), S
 }
 
 /// What the call's variables are filled from, read anew for every call.
-fn environment(
+pub(crate) fn environment(
     engine: &Engine,
     request: &CallRequest,
     found: &Found,
@@ -320,7 +330,7 @@ fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
 }
 
 /// The variables a tool needs are there, or it does not exist but for its owner.
-fn required(
+pub(crate) fn required(
     request: &CallRequest,
     found: &Found,
     environment: &Environment,
@@ -351,7 +361,7 @@ fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String)
 }
 
 /// Step 5.
-fn effective(now: &Snapshot, found: &Found) -> Result<(EffectivePolicy, String), Stop> {
+pub(crate) fn effective(now: &Snapshot, found: &Found) -> Result<(EffectivePolicy, String), Stop> {
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
         Ok(policy) => Ok((policy, "resolved".to_owned())),

@@ -8,6 +8,7 @@ pub mod approve;
 pub mod call;
 pub mod catalog;
 pub mod life;
+pub mod offer;
 pub mod powers;
 pub mod publish;
 mod record;

@@ -1,2 +1,117 @@
 //! The MCP door: translates what clients say into calls of the engine and back.
 //! It never decides.
+//!
+//! A [`Door`] is one engine behind both transports: [`http`] and [`stdio`]. Both
+//! eras of the protocol run through the same [`handler::Handler`].
+
+mod answer;
+mod ask;
+pub mod gate;
+pub mod handler;
+pub mod http;
+pub mod limit;
+mod news;
+mod probe;
+mod progress;
+mod session;
+pub mod stdio;
+mod tool;
+mod translate;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Engine;
+use tokio_util::sync::CancellationToken;
+
+use crate::ask::Seal;
+use crate::limit::Calls;
+use crate::news::News;
+
+/// The door of one engine. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Door {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) calls: Calls,
+    pub(crate) news: News,
+    pub(crate) seal: Seal,
+    /// Cancels whatever still runs.
+    pub(crate) stop: CancellationToken,
+    /// Ends the streams that only wait for news.
+    pub(crate) closing: CancellationToken,
+}
+
+/// The door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// Without randomness nothing can be sealed.
+    #[error("the system gives no random bytes")]
+    Random,
+    /// The listening socket failed.
+    #[error("the server cannot listen")]
+    Listen(#[from] std::io::Error),
+}
+
+/// When to end. Asked once, calls may finish for a while; asked twice, they may
+/// not.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    /// Take nothing new.
+    pub soft: CancellationToken,
+    /// Do not wait for anybody.
+    pub hard: CancellationToken,
+}
+
+impl Door {
+    /// A door of an engine.
+    pub fn open(engine: Arc<Engine>) -> Result<Door, DoorError> {
+        let inner = Inner {
+            engine,
+            calls: Calls::default(),
+            news: News::default(),
+            seal: Seal::fresh()?,
+            stop: CancellationToken::new(),
+            closing: CancellationToken::new(),
+        };
+        Ok(Door {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The engine behind the door.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
+
+    /// How many calls are under way.
+    #[must_use]
+    pub fn calls_under_way(&self) -> usize {
+        self.inner.calls.under_way()
+    }
+
+    /// How many peers are told when tools change.
+    #[must_use]
+    pub fn listeners(&self) -> usize {
+        self.inner.news.listeners()
+    }
+
+    /// Lets calls finish for a while, then cancels the rest and waits until their
+    /// audit rows are closed.
+    pub(crate) async fn drain(&self, hard: &CancellationToken) {
+        self.inner.closing.cancel();
+        tokio::select! {
+            () = self.inner.calls.quiet() => {}
+            () = tokio::time::sleep(Duration::from_secs(limit::SHUTDOWN_GRACE_SECONDS)) => {}
+            () = hard.cancelled() => {}
+        }
+        self.inner.stop.cancel();
+        let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
+        let _ = tokio::time::timeout(bound, self.inner.calls.quiet()).await;
+    }
+}

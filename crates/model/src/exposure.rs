@@ -70,6 +70,16 @@ impl Exposed {
     }
 }
 
+/// Characters of a tool's name MCP clients take.
+const CLIENT_NAME_CHARS_MAX: usize = 128;
+
+/// Whether MCP clients take a name: 1 to 128 letters, digits, `_`, `-` or `.`.
+#[must_use]
+pub fn is_client_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=CLIENT_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(legal)
+}
+
 impl Exposure {
     /// What is offered when the operator says nothing.
     #[must_use]
@@ -158,6 +168,15 @@ mod tests {
 
     fn no(why: &str) -> Exposed {
         Exposed::No(why.to_owned())
+    }
+
+    #[test]
+    fn clients_take_plain_names_only() {
+        assert!(is_client_name("read_file-v1.2"));
+        assert!(is_client_name(&"a".repeat(128)));
+        for name in ["", "read file", "größe", "a/b", &"a".repeat(129)] {
+            assert!(!is_client_name(name), "{name}");
+        }
     }
 
     #[test]

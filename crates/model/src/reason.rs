@@ -43,6 +43,8 @@ reasons! {
         "A list of the operator denies the tool to the caller. Only the owner is told; to others the tool is unknown.";
     ApprovalDeclined, "approval.declined",
         "A person was asked and said no, or did not say yes.";
+    ApprovalState, "approval.state",
+        "The answer of a person came with a state that is not ours, belongs to another call, is too old or was used before. Nothing ran; make the call again to be asked again.";
     ApprovalUnavailable, "approval.unavailable",
         "A person must agree before this call runs, and there is nobody to ask. It did not run.";
     ArgumentMissing, "argument.missing",
@@ -59,6 +61,8 @@ reasons! {
         "The tool declares no argument of that name.";
     AuditUnavailable, "audit.unavailable",
         "The attempt could not be written down, so it does not count. If the code had not started, it did not run.";
+    CallBusy, "call.busy",
+        "The caller has as many calls under way as `serve.calls_per_caller_max` allows. Wait for one to end.";
     CallCancelled, "call.cancelled",
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",

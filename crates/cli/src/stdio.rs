@@ -1,0 +1,26 @@
+//! `ringfence stdio`: the MCP door on standard input and output. Nothing else is
+//! printed there; warnings go to standard error.
+
+use std::sync::Arc;
+
+use mcp::{Door, stdio};
+
+use crate::arguments::Stdio;
+use crate::exit::Exit;
+use crate::wiring;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
+    let engine =
+        wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
+    let door = Door::open(Arc::new(engine))?;
+    let runtime = wiring::server_runtime()?;
+    runtime.block_on(async {
+        let shutdown = wiring::ending()?;
+        stdio::serve(door, shutdown).await;
+        anyhow::Ok(())
+    })?;
+    // A reader of standard input may still wait in a thread of its own.
+    runtime.shutdown_background();
+    Ok(Exit::Done)
+}

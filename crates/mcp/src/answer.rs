@@ -1,0 +1,101 @@
+//! What came of a call, as clients read it.
+//!
+//! A result is text and, where the revision has room for it, the value itself. An
+//! error is a result the model can read: one sentence, and its stable code. Only a
+//! tool that does not exist for the caller is an error of the protocol.
+
+use model::outcome::{CallError, Outcome};
+use model::reason::Reason;
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, Implementation, MetaObject, ProtocolVersion};
+use serde_json::{Value, json};
+
+/// The key under which the newest revision wants to hear who answers.
+const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The two families of revisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Up to 2025-11-25: a handshake, then a session.
+    Legacy,
+    /// From 2026-07-28: every request stands for itself.
+    Modern,
+}
+
+impl Era {
+    /// The era of a revision; the older one if none was said.
+    pub(crate) fn of(version: Option<&ProtocolVersion>) -> Era {
+        // Revisions are dates, and dates compare as text.
+        match version {
+            Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => {
+                Era::Modern
+            }
+            Some(_) | None => Era::Legacy,
+        }
+    }
+}
+
+/// Who answers.
+pub(crate) fn server() -> Implementation {
+    let mut server = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
+    server.title = Some("Ringfence".to_owned());
+    server
+}
+
+/// What a result says about where it comes from.
+pub(crate) fn stamp(era: Era) -> MetaObject {
+    let mut meta = MetaObject::new();
+    if era == Era::Modern {
+        let server = json!({"name": "ringfence", "version": env!("CARGO_PKG_VERSION")});
+        meta.0.insert(SERVER_KEY.to_owned(), server);
+    }
+    meta
+}
+
+/// The answer to a call.
+pub(crate) fn of(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
+    match outcome.error {
+        None => Ok(done(outcome, era)),
+        Some(error) if error.reason == Reason::ToolUnknown => Err(unknown(error)),
+        Some(error) => Ok(failed(&error, Some(outcome.call_id), era)),
+    }
+}
+
+fn done(outcome: Outcome, era: Era) -> CallToolResult {
+    let text = outcome.text();
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = match (era, outcome.value) {
+        (Era::Modern, value) => value,
+        // Before 2026-07-28 it is an object or nothing.
+        (Era::Legacy, Some(Value::Object(members))) => Some(Value::Object(members)),
+        (Era::Legacy, _) => None,
+    };
+    let mut meta = stamp(era);
+    meta.0
+        .insert("ringfence/callId".to_owned(), outcome.call_id.into());
+    result.meta = Some(meta);
+    result
+}
+
+/// A call that did not get there. The model is told why, and what helps.
+pub(crate) fn failed(error: &CallError, call_id: Option<String>, era: Era) -> CallToolResult {
+    let code = error.reason.code();
+    let text = format!("{} [{code}]", error.message);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+    let details = json!({
+        "code": code, "message": error.message, "retryable": error.retryable,
+    });
+    let mut meta = stamp(era);
+    meta.0.insert("ringfence/error".to_owned(), details.clone());
+    if let Some(call_id) = call_id {
+        meta.0.insert("ringfence/callId".to_owned(), call_id.into());
+    }
+    result.structured_content = Some(details);
+    result.meta = Some(meta);
+    result
+}
+
+/// Denied and absent look the same, to the byte: no call id, no detail.
+fn unknown(error: CallError) -> ErrorData {
+    ErrorData::invalid_params(error.message, None)
+}

@@ -1,0 +1,330 @@
+//! Asking the person at the client, in both eras.
+//!
+//! Legacy: the question goes out while the call is open, from the call's own task;
+//! a spawned one would lose the stream it belongs to. Modern: the call ends with the
+//! question and a sealed state, and the client comes again with both. Whatever comes
+//! back is judged here by one function, and only the engine decides what it counts
+//! for.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use engine::approve::{Answer, Approver, Question, Scope};
+use model::caller::Caller;
+use model::{digest, text};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
+    RequestStateCodec, SealOptions,
+};
+use rmcp::service::{Peer, ServiceError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::{DoorError, limit};
+
+/// The one field of the form, and the one question of a modern answer.
+const FIELD: &str = "answer";
+const KEY: &str = "approval";
+
+/// Whether a client can show a form.
+pub(crate) fn can_ask(capabilities: Option<&ClientCapabilities>) -> bool {
+    let elicitation = capabilities.and_then(|all| all.elicitation.as_ref());
+    // A client that names no kind means forms.
+    elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
+}
+
+/// Asks a client of a session and waits.
+#[derive(Debug)]
+pub(crate) struct Elicit {
+    pub(crate) peer: Peer<RoleServer>,
+    pub(crate) version: Option<ProtocolVersion>,
+    pub(crate) wait: Duration,
+}
+
+impl Approver for Elicit {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async move {
+            let Some(form) = form(question, self.version.as_ref()) else {
+                return Answer::Unavailable;
+            };
+            let asked = Instant::now();
+            let asking = self
+                .peer
+                .create_elicitation_with_timeout(form, Some(self.wait));
+            match asking.await {
+                Ok(result) => judge(&result, asked.elapsed(), &question.scopes),
+                Err(ServiceError::Timeout { .. }) => Answer::TimedOut,
+                Err(ServiceError::Cancelled { .. }) => Answer::Dismissed,
+                Err(ServiceError::UnexpectedResponse) => Answer::Malformed,
+                // The client went away, or says that it cannot ask after all.
+                Err(_) => Answer::Unavailable,
+            }
+        })
+    }
+}
+
+/// Keeps the question until the call has ended, so that it can be its answer.
+#[derive(Debug, Default)]
+pub(crate) struct Deferred {
+    question: Mutex<Option<Question>>,
+}
+
+impl Deferred {
+    /// The question, if one came up.
+    pub(crate) fn take(&self) -> Option<Question> {
+        let mut question = self.question.lock().unwrap_or_else(PoisonError::into_inner);
+        question.take()
+    }
+}
+
+impl Approver for Deferred {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let mut kept = self.question.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(question.clone());
+        Box::pin(async { Answer::Deferred })
+    }
+}
+
+/// What a state is good for: this question, asked by this caller's call of this
+/// tool with these arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: &'a Value,
+}
+
+impl About<'_> {
+    fn bytes(&self) -> Option<Vec<u8>> {
+        let bound = json!({
+            "caller": self.caller.name,
+            "kind": format!("{:?}", self.caller.kind),
+            "tool": self.tool,
+            "arguments": digest::of_value(self.arguments).ok()?,
+        });
+        digest::of_value(&bound).ok().map(String::into_bytes)
+    }
+}
+
+/// What travels in a state. It is signed, not hidden: no secrets.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    question: String,
+    asked_at_ms: u64,
+    scopes: Vec<String>,
+}
+
+/// An answer that came back with its state.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The name of the question.
+    pub(crate) question: String,
+    pub(crate) answer: Answer,
+}
+
+/// Seals states with a key nobody else has. The key goes with the process, and so
+/// does every state: whoever comes after a restart is asked again.
+#[derive(Debug)]
+pub(crate) struct Seal {
+    codec: RequestStateCodec,
+}
+
+impl Seal {
+    pub(crate) fn fresh() -> Result<Seal, DoorError> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key).map_err(|_| DoorError::Random)?;
+        let codec = RequestStateCodec::try_new(key).map_err(|_| DoorError::Random)?;
+        Ok(Seal { codec })
+    }
+
+    /// The question as the end of a call.
+    pub(crate) fn ask(
+        &self,
+        question: &Question,
+        about: &About<'_>,
+    ) -> Option<InputRequiredResult> {
+        let now_ms = now_ms();
+        let expires_ms = u64::try_from(question.expires_at_ms).ok()?;
+        let left = Duration::from_millis(expires_ms.saturating_sub(now_ms));
+        let state = State {
+            question: question.id.clone(),
+            asked_at_ms: now_ms,
+            scopes: question
+                .scopes
+                .iter()
+                .map(|scope| word(*scope).to_owned())
+                .collect(),
+        };
+        let bound = about.bytes()?;
+        let options = SealOptions::new().associated_data(&bound).ttl(left);
+        let sealed = self.codec.seal_json_with(&state, &options).ok()?;
+        let form = form(question, Some(&ProtocolVersion::V_2026_07_28))?;
+        let request = InputRequest::Elicitation(ElicitRequest::new(form));
+        let requests = BTreeMap::from([(KEY.to_owned(), request)]);
+        Some(InputRequiredResult::new(Some(requests), Some(sealed)))
+    }
+
+    /// What came back. Nothing if the state is not ours, is about something else, or
+    /// is too old: which of them is nobody's business.
+    pub(crate) fn open(
+        &self,
+        sealed: &str,
+        responses: Option<&InputResponses>,
+        about: &About<'_>,
+    ) -> Option<Answered> {
+        let bound = about.bytes()?;
+        let state: State = self.codec.open_json_with(sealed, &bound).ok()?;
+        let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
+        let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();
+        let response = responses.and_then(|responses| responses.get(KEY));
+        let result = response.map(ElicitResult::deserialize);
+        let answer = match result {
+            None | Some(Err(_)) => Answer::Malformed,
+            Some(Ok(result)) => judge(&result, took, &scopes),
+        };
+        Some(Answered {
+            question: state.question,
+            answer,
+        })
+    }
+}
+
+/// The same for both eras. Only a yes that fits the form and took as long as a
+/// person needs counts as one.
+fn judge(result: &ElicitResult, took: Duration, scopes: &[Scope]) -> Answer {
+    match result.action {
+        ElicitationAction::Decline => return Answer::Declined,
+        ElicitationAction::Cancel => return Answer::Dismissed,
+        ElicitationAction::Accept => {}
+        _ => return Answer::Malformed,
+    }
+    let members = result.content.as_ref().and_then(Value::as_object);
+    let chosen = members
+        .filter(|members| members.len() == 1)
+        .and_then(|members| members.get(FIELD)?.as_str())
+        .and_then(scope)
+        .filter(|scope| scopes.contains(scope));
+    match chosen {
+        None => Answer::Malformed,
+        Some(_) if took.as_millis() < limit::ANSWER_READ_MS_MIN => Answer::NotRendered,
+        Some(scope) => Answer::Approved(scope),
+    }
+}
+
+/// The question as a form: what would run, for whom, how risky, and one choice.
+fn form(question: &Question, version: Option<&ProtocolVersion>) -> Option<ElicitRequestParams> {
+    let words: Vec<_> = question.scopes.iter().map(|scope| word(*scope)).collect();
+    let titles: Vec<_> = question.scopes.iter().map(|scope| title(*scope)).collect();
+    if words.is_empty() {
+        return None;
+    }
+    let titled =
+        version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2025_11_25.as_str());
+    let field = if titled {
+        let choice = |(word, title): (&&str, &&str)| json!({"const": word, "title": title});
+        let choices: Vec<_> = words.iter().zip(&titles).map(choice).collect();
+        json!({"type": "string", "title": "Approve", "oneOf": choices})
+    } else {
+        // Older revisions know no titles in the choices themselves.
+        json!({"type": "string", "title": "Approve", "enum": words, "enumNames": titles})
+    };
+    let schema = json!({"type": "object", "properties": {FIELD: field}, "required": [FIELD]});
+    let schema: Map<String, Value> = schema.as_object()?.clone();
+    Some(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message(question),
+        requested_schema: ElicitationSchema::from_json_schema(schema).ok()?,
+    })
+}
+
+/// Plain text, one thing a line. What came from somebody else was made visible by
+/// the engine.
+fn message(question: &Question) -> String {
+    let level = question.risk.level;
+    let mut lines = vec![
+        question.prompt.clone(),
+        format!("Tool: {}", question.tool),
+        format!("Arguments: {}", question.arguments),
+        format!("Caller: {}", question.caller),
+        format!("Risk: {} {}", level.badge(), level.label()),
+    ];
+    let signals = question.risk.signals.iter();
+    lines.extend(signals.map(|signal| format!("- {}", text::one_line(&signal.words))));
+    lines.join("\n")
+}
+
+fn word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::SameArguments => "same-arguments",
+        Scope::Session => "session",
+        Scope::UntilChanged => "until-changed",
+    }
+}
+
+fn title(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "This call only",
+        Scope::SameArguments => "This tool with these arguments, for a while",
+        Scope::Session => "This tool, for this session",
+        Scope::UntilChanged => "This tool, until it changes",
+    }
+}
+
+fn scope(word_given: &str) -> Option<Scope> {
+    let all = [
+        Scope::Once,
+        Scope::SameArguments,
+        Scope::Session,
+        Scope::UntilChanged,
+    ];
+    all.into_iter().find(|scope| word(*scope) == word_given)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Who asks for a call: nobody if the client has no way to.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// While the call is open.
+    Now(Arc<Elicit>),
+    /// By ending it.
+    Later(Arc<Deferred>),
+    /// Not through this client.
+    None,
+}
+
+impl Way {
+    /// The same for the engine.
+    pub(crate) fn approver(&self) -> Option<Arc<dyn Approver>> {
+        match self {
+            Way::Now(elicit) => Some(Arc::clone(elicit) as Arc<dyn Approver>),
+            Way::Later(deferred) => Some(Arc::clone(deferred) as Arc<dyn Approver>),
+            Way::None => None,
+        }
+    }
+
+    /// The question the call ended with.
+    pub(crate) fn question(&self) -> Option<Question> {
+        match self {
+            Way::Later(deferred) => deferred.take(),
+            Way::Now(_) | Way::None => None,
+        }
+    }
+}

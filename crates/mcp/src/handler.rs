@@ -1,0 +1,357 @@
+//! What clients ask for, in both eras and over both transports. Every branch of
+//! the door is here; what they do is next door.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use engine::call::CallRequest;
+use model::caller::{Caller, Origin};
+use model::outcome::CallError;
+use model::reason::Reason;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, Extensions, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{self, Era};
+use crate::ask::{About, Deferred, Elicit, Way, can_ask};
+use crate::gate::Principal;
+use crate::news::To;
+use crate::{Door, Inner, limit, progress, tool};
+
+/// How cursors begin.
+const CURSOR: &str = "after:";
+/// The header legacy sessions are known by.
+pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Answers one client. Made for each session and for each modern request.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    door: Door,
+    /// Who calls and in which session, where the transport itself knows.
+    fixed: Option<(Caller, String)>,
+}
+
+impl Handler {
+    /// For clients the gate has let in.
+    #[must_use]
+    pub fn behind_gate(door: Door) -> Handler {
+        Handler { door, fixed: None }
+    }
+
+    /// For the one client at the other end of a pipe.
+    #[must_use]
+    pub fn of_one(door: Door, caller: Caller, session: String) -> Handler {
+        let fixed = Some((caller, session));
+        Handler { door, fixed }
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.door.inner
+    }
+
+    /// Who calls. Nobody the gate did not let in gets further.
+    fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
+        if let Some((caller, _)) = &self.fixed {
+            return Ok(caller.clone());
+        }
+        let parts = extensions.get::<Parts>();
+        let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
+        match principal {
+            Some(principal) => Ok(principal.caller.clone()),
+            None => Err(ErrorData::invalid_request(
+                "nobody let this request in",
+                None,
+            )),
+        }
+    }
+
+    fn session(&self, extensions: &Extensions, era: Era) -> Option<String> {
+        match (&self.fixed, era) {
+            (Some((_, session)), _) => Some(session.clone()),
+            // There are no sessions any more; a header that says so is ignored.
+            (None, Era::Modern) => None,
+            (None, Era::Legacy) => {
+                let parts = extensions.get::<Parts>()?;
+                let id = parts.headers.get(SESSION_HEADER)?.to_str().ok()?;
+                Some(id.to_owned())
+            }
+        }
+    }
+
+    /// How this client's person can be asked.
+    fn way(&self, context: &RequestContext<RoleServer>, era: Era, wait: Duration) -> Way {
+        if !can_ask(context.client_capabilities().as_ref()) {
+            return Way::None;
+        }
+        match era {
+            Era::Legacy => Way::Now(Arc::new(Elicit {
+                peer: context.peer.clone(),
+                version: context.protocol_version(),
+                wait,
+            })),
+            Era::Modern => Way::Later(Arc::new(Deferred::default())),
+        }
+    }
+
+    /// One call through the engine, with progress and everything that can stop it.
+    async fn run(
+        &self,
+        mut request: CallRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> model::outcome::Outcome {
+        let engine = &self.inner().engine;
+        let cancel = context.ct.child_token();
+        request.cancel = cancel.clone();
+        let token = context.meta.get_progress_token();
+        let told = token.map(|token| {
+            let (progress, told) = progress::listener();
+            request.progress = Some(progress);
+            (token, told)
+        });
+        let call = async {
+            tokio::select! {
+                outcome = engine.call(request) => outcome.into_inner(),
+                never = forward(&self.inner().stop, &cancel) => match never {},
+            }
+        };
+        match told {
+            Some((token, told)) => progress::while_running(call, told, &context.peer, token).await,
+            None => call.await,
+        }
+    }
+
+    async fn called(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let inner = self.inner();
+        let era = Era::of(context.protocol_version().as_ref());
+        let caller = self.caller(&context.extensions)?;
+        let now = inner.engine.registry().current();
+        let Some(_entered) = inner
+            .calls
+            .enter(&caller.name, now.config.serve.calls_per_caller_max)
+        else {
+            return Ok(refusal(Reason::CallBusy, era).into());
+        };
+        let name = request.name.as_ref();
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let about = About {
+            caller: &caller,
+            tool: name,
+            arguments: &arguments,
+        };
+        let wait = Duration::from_secs(now.config.approvals.wait_seconds);
+        let way = self.way(&context, era, wait);
+        if let Some(state) = &request.request_state {
+            let responses = request.input_responses.as_ref();
+            let Some(answered) = inner.seal.open(state, responses, &about) else {
+                return Ok(refusal(Reason::ApprovalState, era).into());
+            };
+            if let Err(reason) = take(inner, &caller, &answered) {
+                return Ok(refusal(reason, era).into());
+            }
+        }
+        let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
+        call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
+        call.session = self.session(&context.extensions, era);
+        call.approver = way.approver();
+        drop(now);
+        let outcome = self.run(call, &context).await;
+        if let Some(question) = way.question() {
+            return Ok(match inner.seal.ask(&question, &about) {
+                Some(required) => required.with_meta(answer::stamp(era)).into(),
+                None => refusal(Reason::ApprovalUnavailable, era).into(),
+            });
+        }
+        answer::of(outcome, era).map(CallToolResponse::from)
+    }
+
+    fn listed(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let era = Era::of(context.protocol_version().as_ref());
+        let after = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
+            None => "",
+            Some(Some(after)) if after.len() <= limit::CURSOR_CHARS_MAX => after,
+            Some(_) => {
+                return Err(ErrorData::invalid_params(
+                    "the cursor is not one of ours",
+                    None,
+                ));
+            }
+        };
+        let offered = self.inner().engine.offered(&caller, Origin::Mcp);
+        let mut rest = offered.iter().skip_while(|offered| {
+            !after.is_empty() && offered.sound.document.name.as_str() <= after
+        });
+        let tools: Vec<_> = rest
+            .by_ref()
+            .take(limit::TOOLS_PAGE_MAX)
+            .map(tool::shown)
+            .collect();
+        let more = rest.next().is_some();
+        let last = tools.last().filter(|_| more);
+        let next_cursor = last.map(|tool| format!("{CURSOR}{}", tool.name));
+        let mut listed = ListToolsResult::with_all_items(tools);
+        listed.next_cursor = next_cursor;
+        if era == Era::Modern {
+            listed.meta = Some(answer::stamp(era));
+            // What a person can change is in force at once, for this caller alone.
+            listed.ttl_ms = Some(0);
+            listed.cache_scope = Some(CacheScope::Private);
+        }
+        Ok(listed)
+    }
+
+    /// Waits as a listener until the client or the server ends it.
+    async fn listens(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let inner = self.inner();
+        let caller = self.caller(&context.request_context().extensions)?;
+        let most = inner.engine.registry().current().config.serve.listeners_max;
+        let to = To::Sink(context.sink().clone());
+        let Some(id) = inner.news.add(&inner.engine, caller, to, most) else {
+            let message = "too many streams wait for news; try again later";
+            return Err(ErrorData::new(ErrorCode(-32000), message, None));
+        };
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = inner.closing.cancelled() => {}
+        }
+        inner.news.remove(id);
+        Ok(())
+    }
+}
+
+/// Hands a person's answer to the engine, which decides what it counts for.
+fn take(inner: &Inner, caller: &Caller, answered: &crate::ask::Answered) -> Result<(), Reason> {
+    // The engine keeps no questions yet, so that no answer can count.
+    let _ = (inner, caller, &answered.question, answered.answer);
+    Err(Reason::ApprovalState)
+}
+
+/// A refusal of the door itself.
+fn refusal(reason: Reason, era: Era) -> CallToolResult {
+    let error = match reason {
+        Reason::CallBusy => CallError::passing(
+            reason,
+            "you have as many calls under way as you may; wait for one to end",
+        ),
+        Reason::ApprovalState => CallError::new(
+            reason,
+            "the answer does not belong to this call, is too old or was used before; \
+             the call did not run, make it again to be asked again",
+        ),
+        _ => CallError::new(reason, "the call was not approved and did not run"),
+    };
+    answer::failed(&error, None, era)
+}
+
+/// Cancels a call when the server must end.
+async fn forward(stop: &CancellationToken, cancel: &CancellationToken) -> std::convert::Infallible {
+    stop.cancelled().await;
+    cancel.cancel();
+    std::future::pending().await
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_server_info(answer::server())
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        self.caller(&context.extensions)?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.listed(cursor.as_deref(), &context)
+    }
+
+    /// For the transport, which checks headers against the schema. It does not know
+    /// who asks, so it learns nothing but the names of the arguments.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let now = self.inner().engine.registry().current();
+        let found = now.tool(name)?;
+        let schema = tool::schema(&found.sound.document.params);
+        Some(Tool::new_with_raw(name.to_owned(), None, schema))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.called(request, context).await
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.listens(context).await
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Ok(caller) = self.caller(&context.extensions) else {
+            return;
+        };
+        let inner = self.inner();
+        let most = inner.engine.registry().current().config.serve.listeners_max;
+        // One listener too many hears nothing; its calls work all the same.
+        let _ = inner
+            .news
+            .add(&inner.engine, caller, To::Peer(context.peer), most);
+    }
+
+    /// Where a message does not fit the method it names.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        if matches!(method.as_str(), "tools/call" | "tools/list") {
+            let message = format!("the params of `{method}` are not what it takes");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+}

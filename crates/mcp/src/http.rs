@@ -1,0 +1,220 @@
+//! MCP over HTTP: one address, `/mcp`, for both eras, within bounds.
+//!
+//! [`router`] makes the transport for any handler, [`listen`] runs any router on a
+//! socket, and [`serve`] is both for a [`Door`]. From outside in: connections and
+//! heads (here), the gate, bodies and sessions (`translate`), rmcp.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ConnectInfo;
+use axum::routing::get;
+use axum::{Extension, Router, middleware};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use model::config::ServeConfig;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::Handler;
+use crate::session::Sessions;
+use crate::translate::{self, Bounds};
+use crate::{Door, DoorError, Shutdown, gate, limit, news, probe};
+
+/// The address of the protocol.
+pub const PATH: &str = "/mcp";
+
+/// What one connection too many is told.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
+    content-length: 0\r\nconnection: close\r\n\r\n";
+
+/// How much the transport takes.
+#[derive(Clone, Debug)]
+pub struct HttpBounds {
+    /// Connections at one time.
+    pub connections_max: usize,
+    /// Sessions at one time.
+    pub sessions_max: usize,
+    /// Sessions of one caller at one time.
+    pub sessions_per_caller_max: usize,
+    /// Bytes of one request.
+    pub body_bytes_max: usize,
+}
+
+impl HttpBounds {
+    /// What the operator set.
+    #[must_use]
+    pub fn of(config: &ServeConfig) -> HttpBounds {
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        HttpBounds {
+            connections_max: size(config.connections_max),
+            sessions_max: size(config.sessions_max),
+            sessions_per_caller_max: size(config.sessions_per_caller_max),
+            body_bytes_max: size(config.body_bytes_max),
+        }
+    }
+}
+
+/// The transport of one server.
+#[derive(Debug)]
+pub struct Transport {
+    /// Its one route; requests must carry a [`gate::Principal`].
+    pub router: Router,
+    /// Its legacy sessions.
+    pub sessions: Arc<Sessions>,
+    /// Ends every stream.
+    pub cut: CancellationToken,
+}
+
+/// The transport for a handler, which is made anew for each session and each
+/// modern request.
+#[must_use]
+pub fn router<H: ServerHandler>(
+    make: impl Fn() -> H + Send + Sync + 'static,
+    bounds: &HttpBounds,
+) -> Transport {
+    let cut = CancellationToken::new();
+    let sessions = Arc::new(Sessions::new(
+        bounds.sessions_max,
+        bounds.sessions_per_caller_max,
+    ));
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(true)
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(Duration::from_secs(limit::KEEP_ALIVE_SECONDS)))
+        .with_max_request_body_bytes(bounds.body_bytes_max)
+        // Host and Origin are the gate's.
+        .with_cancellation_token(cut.clone());
+    let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config);
+    let state = Bounds {
+        body_bytes_max: bounds.body_bytes_max,
+        sessions: Arc::clone(&sessions),
+    };
+    let router = Router::new()
+        .route_service(PATH, service)
+        .layer(middleware::from_fn_with_state(state, translate::layer));
+    Transport {
+        router,
+        sessions,
+        cut,
+    }
+}
+
+/// Serves a door until told to end, and ends it well: calls finish or are
+/// cancelled, their audit rows are closed.
+pub async fn serve(door: Door, listener: TcpListener, shutdown: Shutdown) -> Result<(), DoorError> {
+    let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
+    let for_handler = door.clone();
+    let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
+    let app = transport
+        .router
+        .clone()
+        .layer(middleware::from_fn(gate::everybody))
+        .route("/healthz", get(probe::alive))
+        .route("/readyz", get(probe::ready).with_state(door.clone()));
+    let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
+    let drain = door.drain(&shutdown.hard);
+    let served = listen(listener, app, &transport, &bounds, &shutdown.soft, drain).await;
+    let _ = watching.await;
+    served
+}
+
+/// Runs a router on a socket until `end`; then waits for `drain`, cuts the streams
+/// and lets the connections go.
+pub async fn listen(
+    listener: TcpListener,
+    app: Router,
+    transport: &Transport,
+    bounds: &HttpBounds,
+    end: &CancellationToken,
+    drain: impl Future<Output = ()>,
+) -> Result<(), DoorError> {
+    let room = Arc::new(Semaphore::new(
+        bounds.connections_max.min(Semaphore::MAX_PERMITS),
+    ));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = end.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, peer)) = accepted else {
+            // Out of descriptors: others must end before we can go on.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // Without this every streamed answer waits for the reader's kernel.
+        let _ = stream.set_nodelay(true);
+        match Arc::clone(&room).try_acquire_owned() {
+            Ok(place) => {
+                let app = app.clone().layer(Extension(ConnectInfo(peer)));
+                let end = (end.clone(), transport.cut.clone());
+                connections.spawn(connection(stream, app, end, place));
+            }
+            Err(_) => turn_away(stream).await,
+        }
+    }
+    drop(listener);
+    drain.await;
+    transport.sessions.close_all().await;
+    transport.cut.cancel();
+    let bound = Duration::from_secs(limit::SHUTDOWN_CONNECTION_SECONDS);
+    let _ = timeout(bound, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
+    Ok(())
+}
+
+/// One connection, for as long as it lives. Asked to end, it takes no further
+/// request; when the streams are cut, it goes.
+async fn connection(
+    stream: TcpStream,
+    app: Router,
+    (end, cut): (CancellationToken, CancellationToken),
+    _place: OwnedSemaphorePermit,
+) {
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Counts between requests too, so that it bounds idling as well.
+        .header_read_timeout(Duration::from_secs(limit::HEAD_SECONDS_MAX))
+        .max_headers(limit::HEADERS_MAX)
+        .max_buf_size(limit::HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = end.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        _ = serving.as_mut() => {}
+        () = cut.cancelled() => {
+            // What was cut may still want to say so.
+            let _ = timeout(Duration::from_millis(500), serving).await;
+        }
+    }
+}
+
+/// Says that there is no room, to whoever still reads it.
+async fn turn_away(mut stream: TcpStream) {
+    let said = async {
+        let _ = stream.write_all(FULL).await;
+        let _ = stream.shutdown().await;
+    };
+    let _ = timeout(Duration::from_millis(100), said).await;
+}
+
+/// The address clients connect to.
+#[must_use]
+pub fn url(address: SocketAddr) -> String {
+    format!("http://{address}{PATH}")
+}

@@ -1,0 +1,144 @@
+//! The bounds of the door that are no settings, and the count of calls under way.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+/// Tools of one page of the list.
+pub const TOOLS_PAGE_MAX: usize = 500;
+/// Characters of a cursor.
+pub const CURSOR_CHARS_MAX: usize = 160;
+/// Header lines of one request.
+pub const HEADERS_MAX: usize = 64;
+/// Bytes of the head of one request.
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Seconds a connection may take to send the head of its next request.
+pub const HEAD_SECONDS_MAX: u64 = 60;
+/// Seconds a request may take to send its body.
+pub const BODY_SECONDS_MAX: u64 = 30;
+/// Seconds a session may be idle.
+pub const SESSION_IDLE_SECONDS_MAX: u64 = 600;
+/// Seconds a session may wait for its first request.
+pub const SESSION_START_SECONDS_MAX: u64 = 30;
+/// Messages of one stream that wait to be read, and that can be read again.
+pub const STREAM_MESSAGES_MAX: usize = 32;
+/// Seconds the answer of a call can be fetched again.
+pub const RESUME_SECONDS_MAX: u64 = 60;
+/// Seconds between two signs of life on a quiet stream.
+pub const KEEP_ALIVE_SECONDS: u64 = 15;
+/// Seconds calls may finish after the server was asked to end.
+pub const SHUTDOWN_GRACE_SECONDS: u64 = 10;
+/// Seconds cancelled calls may take to close their audit rows.
+pub const SHUTDOWN_CLOSE_SECONDS: u64 = 5;
+/// Seconds connections may take to end after their streams did.
+pub const SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
+/// Milliseconds between two looks at whether the tools changed.
+pub const NEWS_EVERY_MS: u64 = 500;
+/// Seconds one peer may take to be told.
+pub const NEWS_SECONDS_MAX: u64 = 2;
+/// Milliseconds before the first sign of life of a call with a progress token.
+pub const PROGRESS_FIRST_MS: u64 = 1_000;
+/// Milliseconds between two signs of life of a call.
+pub const PROGRESS_EVERY_MS: u64 = 5_000;
+/// Milliseconds between two messages of progress, whatever there is to say.
+pub const PROGRESS_GAP_MS: u64 = 100;
+/// Milliseconds a last message of progress may take to leave before the answer.
+pub const PROGRESS_LAST_MS: u64 = 1_000;
+/// Milliseconds nobody can read a question and answer it in.
+pub const ANSWER_READ_MS_MIN: u128 = 150;
+/// Icons of one tool.
+pub const ICONS_MAX: usize = 4;
+/// Characters of the address of an icon, which may be the icon itself.
+pub const ICON_CHARS_MAX: usize = 16 << 10;
+/// Characters of a title.
+pub const TITLE_CHARS_MAX: usize = 120;
+
+/// How many calls are under way, together and of each caller.
+#[derive(Debug)]
+pub struct Calls {
+    of: Mutex<HashMap<String, u64>>,
+    together: Arc<watch::Sender<usize>>,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls {
+            of: Mutex::default(),
+            together: Arc::new(watch::Sender::new(0)),
+        }
+    }
+}
+
+/// A call under way.
+#[derive(Debug)]
+pub struct Entered<'a> {
+    calls: &'a Calls,
+    caller: String,
+}
+
+impl Calls {
+    /// Counts a call of a caller; nothing if that is one too many.
+    pub fn enter(&self, caller: &str, most: u64) -> Option<Entered<'_>> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = of.get(caller).copied().unwrap_or(0);
+        if count >= most {
+            return None;
+        }
+        of.insert(caller.to_owned(), count + 1);
+        drop(of);
+        self.together.send_modify(|together| *together += 1);
+        Some(Entered {
+            calls: self,
+            caller: caller.to_owned(),
+        })
+    }
+
+    /// How many are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        *self.together.borrow()
+    }
+
+    /// Waits until none is under way.
+    pub async fn quiet(&self) {
+        let mut together = self.together.subscribe();
+        let _ = together.wait_for(|together| *together == 0).await;
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut of = self.calls.of.lock().unwrap_or_else(PoisonError::into_inner);
+        match of.get_mut(&self.caller) {
+            Some(count) if *count > 1 => *count -= 1,
+            // Nobody's count is kept for ever.
+            _ => drop(of.remove(&self.caller)),
+        }
+        drop(of);
+        self.calls
+            .together
+            .send_modify(|together| *together = together.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_caller_has_its_own_count() {
+        let calls = Calls::default();
+        let first = calls.enter("ann", 2);
+        let second = calls.enter("ann", 2);
+        assert!(first.is_some() && second.is_some());
+        assert!(calls.enter("ann", 2).is_none());
+        assert!(calls.enter("bob", 2).is_some());
+        assert_eq!(calls.under_way(), 2);
+        drop(first);
+        assert!(calls.enter("ann", 2).is_some());
+        drop(second);
+        assert_eq!(calls.under_way(), 0);
+        assert!(calls.of.lock().expect("the counts").is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! What keeps a server in rotation: whether it is alive, and whether it can work.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::Door;
+
+/// Milliseconds the sandbox may take to say that it is up.
+const POOL_MS_MAX: u64 = 2_000;
+
+/// The process answers.
+pub(crate) async fn alive() -> Response {
+    Json(json!({"status": "alive"})).into_response()
+}
+
+/// A call could run now.
+pub(crate) async fn ready(State(door): State<Door>) -> Response {
+    match unready(&door).await {
+        None => Json(json!({"status": "ready"})).into_response(),
+        Some(why) => {
+            let body = Json(json!({"status": "not ready", "reason": why}));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    }
+}
+
+/// The first thing in the way of a call. Details are the operator's, who has them
+/// from the alarm; a probe may be anybody.
+async fn unready(door: &Door) -> Option<&'static str> {
+    if door.inner.closing.is_cancelled() {
+        return Some("the server is ending");
+    }
+    let store = door.engine().store();
+    if store.audit().head().is_err() || store.status().owed > 0 {
+        return Some("the audit cannot be written");
+    }
+    if door.engine().registry().current().tools().next().is_none() {
+        return Some("the tools cannot be read");
+    }
+    let bound = Duration::from_millis(POOL_MS_MAX);
+    match timeout(bound, door.engine().pool()).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(_)) => Some("the sandbox does not start"),
+        Err(_) => Some("the sandbox is starting"),
+    }
+}

@@ -1,0 +1,160 @@
+//! The sessions of legacy clients: how many there may be, and whose they are.
+//!
+//! rmcp keeps the sessions themselves and closes those that are idle. It does not
+//! know who asks, so the caller of the request at hand travels with its task.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::common::server_side_http::ServerSseMessage;
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::SessionId;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
+
+use crate::limit;
+
+/// What the answer says when there is no room for another session.
+pub(crate) const FULL: &str = "no room for another session";
+
+tokio::task_local! {
+    /// Whose request this task answers.
+    pub(crate) static CALLER: String;
+}
+
+/// The sessions of one server.
+#[derive(Debug)]
+pub struct Sessions {
+    kept: LocalSessionManager,
+    owners: Mutex<HashMap<SessionId, String>>,
+    together_max: usize,
+    per_caller_max: usize,
+}
+
+/// A session could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionFault {
+    /// There are too many.
+    #[error("{FULL}")]
+    Full,
+    /// What rmcp says.
+    #[error(transparent)]
+    Kept(#[from] LocalSessionManagerError),
+}
+
+impl Sessions {
+    /// Sessions with these bounds.
+    #[must_use]
+    pub fn new(together_max: usize, per_caller_max: usize) -> Sessions {
+        let mut kept = LocalSessionManager::default();
+        let config = &mut kept.session_config;
+        config.channel_capacity = limit::STREAM_MESSAGES_MAX;
+        config.keep_alive = Some(Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX));
+        config.init_timeout = Some(Duration::from_secs(limit::SESSION_START_SECONDS_MAX));
+        config.completed_cache_ttl = Duration::from_secs(limit::RESUME_SECONDS_MAX);
+        Sessions {
+            kept,
+            owners: Mutex::default(),
+            together_max,
+            per_caller_max,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether a session is there and belongs to a caller. Another's looks like one
+    /// that never was.
+    #[must_use]
+    pub fn is_of(&self, id: &str, caller: &str) -> bool {
+        self.lock().get(id).is_some_and(|owner| owner == caller)
+    }
+
+    /// Ends every session.
+    pub async fn close_all(&self) {
+        let ids: Vec<_> = self.lock().keys().cloned().collect();
+        for id in ids {
+            let _ = self.close_session(&id).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_room(&self, caller: &str) -> bool {
+        let owners = self.lock();
+        let own = owners.values().filter(|owner| *owner == caller).count();
+        owners.len() < self.together_max && own < self.per_caller_max
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = SessionFault;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionFault> {
+        let caller = CALLER.try_with(String::clone).unwrap_or_default();
+        if !self.has_room(&caller) {
+            return Err(SessionFault::Full);
+        }
+        let (id, transport) = self.kept.create_session().await?;
+        self.lock().insert(Arc::clone(&id), caller);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionFault> {
+        Ok(self.kept.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionFault> {
+        Ok(self.kept.has_session(id).await?)
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
+        self.lock().remove(id);
+        Ok(self.kept.close_session(id).await?)
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
+        Ok(self.kept.create_stream(id, message).await?)
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), SessionFault> {
+        Ok(self.kept.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
+        Ok(self.kept.create_standalone_stream(id).await?)
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
+        Ok(self.kept.resume(id, last_event_id).await?)
+    }
+}

@@ -1,0 +1,56 @@
+//! MCP over standard input and output, or any other pair of pipes: one client,
+//! which whoever started the process is.
+
+use std::time::Duration;
+
+use model::caller::Caller;
+use rmcp::RoleServer;
+use rmcp::service::serve_server_with_ct;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::handler::Handler;
+use crate::{Door, Shutdown, limit, news};
+
+/// The name the rules and the audit know the client by.
+pub const CALLER: &str = "stdio";
+
+/// Serves the process's own standard input and output until it ends.
+pub async fn serve(door: Door, shutdown: Shutdown) {
+    let (read, write) = rmcp::transport::io::stdio_pipes();
+    serve_pipes(door, read, write, shutdown).await;
+}
+
+/// Serves a pair of pipes until the reading one ends.
+pub async fn serve_pipes(
+    door: Door,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+    shutdown: Shutdown,
+) {
+    let config = door.engine().registry().current();
+    let line_bytes_max = config.config.serve.body_bytes_max;
+    let line_bytes_max = usize::try_from(line_bytes_max).unwrap_or(usize::MAX);
+    drop(config);
+    let transport =
+        AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
+    let session = format!("stdio-{}", std::process::id());
+    let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session);
+    let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
+    let end = shutdown.soft.child_token();
+    let served = serve_server_with_ct(handler, transport, end.clone()).await;
+    if let Ok(running) = served {
+        let waiting = running.waiting();
+        let mut waiting = std::pin::pin!(waiting);
+        tokio::select! {
+            _ = &mut waiting => {}
+            () = shutdown.hard.cancelled() => {}
+        }
+    }
+    // Nobody reads any more: what still runs is stopped, and its row closed.
+    door.inner.closing.cancel();
+    door.inner.stop.cancel();
+    let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
+    let _ = tokio::time::timeout(bound, door.inner.calls.quiet()).await;
+    let _ = watching.await;
+}

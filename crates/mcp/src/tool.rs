@@ -1,0 +1,141 @@
+//! A tool as clients see it: its schema, hints, badge and icons.
+//!
+//! Hints say what the policy allows, never what the author claims: a tool that
+//! could write is not read-only, whatever its code does today.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use engine::offer::Offered;
+use model::document::{Document, NetworkMode, Param, ParamType};
+use model::json::{Kind, Node};
+use model::policy::EffectivePolicy;
+use model::risk::Risk;
+use model::{params, text};
+use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::limit;
+
+/// The tool as it stands in the list.
+pub(crate) fn shown(offered: &Offered) -> Tool {
+    let document = &offered.sound.document;
+    let description = description(document);
+    let schema = schema(&document.params);
+    let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
+        .with_annotations(annotations(document, &offered.policy))
+        .with_meta(meta(offered));
+    tool.title = title(document);
+    tool.icons = icons(document);
+    tool
+}
+
+/// What the author says, with what nobody can see made visible.
+fn description(document: &Document) -> Option<Cow<'static, str>> {
+    let lines = document.description.trim().lines();
+    let lines: Vec<_> = lines.map(text::one_line).collect();
+    (!lines.is_empty()).then(|| Cow::Owned(lines.join("\n")))
+}
+
+/// The schema of a tool's arguments, as the engine checks them.
+pub(crate) fn schema(params: &[Param]) -> Arc<JsonObject> {
+    let Value::Object(mut schema) = params::input_schema(params) else {
+        return Arc::default();
+    };
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let arrays = params.iter().filter(|param| param.kind == ParamType::Array);
+        for param in arrays {
+            // Some clients refuse an array that does not say what is in it.
+            if let Some(Value::Object(property)) = properties.get_mut(&param.name) {
+                property.insert("items".to_owned(), json!({}));
+            }
+        }
+    }
+    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+    Arc::new(schema)
+}
+
+/// What the policy allows. A tool that reaches the network may change what is
+/// there, so it is neither read-only nor sure to do no harm.
+fn annotations(document: &Document, policy: &EffectivePolicy) -> ToolAnnotations {
+    let network = match policy.network {
+        NetworkMode::Blocked => false,
+        NetworkMode::Allowlist => !policy.hosts.is_empty(),
+        NetworkMode::Open | NetworkMode::Strict => true,
+    };
+    let changes = network || policy.file_write || policy.destructive;
+    // What changes nothing can be done twice; of the rest nobody knows.
+    let idempotent = (!changes).then_some(true);
+    ToolAnnotations::from_raw(
+        title(document),
+        Some(!changes),
+        Some(changes),
+        idempotent,
+        Some(network),
+    )
+}
+
+fn meta(offered: &Offered) -> MetaObject {
+    let judged = &offered.sound.judged;
+    let mut meta = MetaObject::new();
+    let mut set = |key: &str, value: Value| meta.0.insert(format!("ringfence/{key}"), value);
+    set("risk", risk(&offered.risk));
+    set("toolId", Value::from(judged.tool_id.as_str()));
+    set("digest", Value::from(judged.digest.to_string()));
+    if let Some(category) = &offered.sound.document.category {
+        set("category", Value::from(category.as_str()));
+    }
+    meta
+}
+
+fn risk(risk: &Risk) -> Value {
+    let reasons: Vec<_> = risk
+        .signals
+        .iter()
+        .map(|signal| signal.words.as_str())
+        .collect();
+    json!({
+        "level": risk.level.badge(),
+        "label": risk.level.label(),
+        "reasons": reasons,
+    })
+}
+
+/// The document's own `title`, if it has one.
+fn title(document: &Document) -> Option<String> {
+    let title = text_of(document.tree().get("title")?)?.trim();
+    let fits = !title.is_empty() && title.chars().count() <= limit::TITLE_CHARS_MAX;
+    fits.then(|| text::one_line(title))
+}
+
+/// The document's own `icons`, those that clients may show: pictures in the
+/// document itself, or behind TLS.
+fn icons(document: &Document) -> Option<Vec<Icon>> {
+    let Kind::Array(items) = &document.tree().get("icons")?.kind else {
+        return None;
+    };
+    let icons: Vec<_> = items
+        .iter()
+        .filter_map(icon)
+        .take(limit::ICONS_MAX)
+        .collect();
+    (!icons.is_empty()).then_some(icons)
+}
+
+fn icon(node: &Node) -> Option<Icon> {
+    let src = text_of(node.get("src")?)?;
+    let safe = src.starts_with("https://") || src.starts_with("data:image/");
+    if !safe || src.len() > limit::ICON_CHARS_MAX || src.chars().any(text::is_hidden) {
+        return None;
+    }
+    let mut icon = Icon::new(src);
+    icon.mime_type = node.get("mimeType").and_then(text_of).map(str::to_owned);
+    Some(icon)
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::String(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,184 @@
+//! Between HTTP and rmcp: bodies are read within bounds, and what rmcp answers in
+//! its own way is put as the specification has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::gate::Principal;
+use crate::handler::SESSION_HEADER;
+use crate::limit;
+use crate::session::{self, Sessions};
+
+/// Bytes of an answer of rmcp's that is not JSON; they are single sentences.
+const SENTENCE_BYTES_MAX: usize = 4 << 10;
+/// JSON-RPC: this is not JSON.
+const PARSE: i64 = -32700;
+/// JSON-RPC: this is no message.
+const INVALID: i64 = -32600;
+/// Ours: the transport says no.
+const TRANSPORT: i64 = -32000;
+/// What clients know an unknown session by.
+const NO_SESSION: i64 = -32001;
+
+/// What the layer needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) body_bytes_max: usize,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
+/// The layer itself.
+pub(crate) async fn layer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let principal = parts.extensions.get::<Principal>();
+    let Some(caller) = principal.map(|principal| principal.caller.name.clone()) else {
+        return refusal(
+            StatusCode::UNAUTHORIZED,
+            TRANSPORT,
+            "nobody let this request in",
+            Value::Null,
+        );
+    };
+    if let Some(id) = session_id(&parts)
+        && !bounds.sessions.is_of(id, &caller)
+    {
+        return no_session();
+    }
+    let bytes = match read(body, bounds.body_bytes_max).await {
+        Ok(bytes) => bytes,
+        Err(response) => return *response,
+    };
+    let is_delete = parts.method == Method::DELETE;
+    let request = Request::from_parts(parts, Body::from(bytes.clone()));
+    let response = session::CALLER.scope(caller, next.run(request)).await;
+    if is_delete && response.status() == StatusCode::ACCEPTED {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    if response.status().as_u16() < 400 || is_json(&response) {
+        return response;
+    }
+    in_words(response, &bytes).await
+}
+
+/// The session a legacy request names. Modern requests have none, whatever their
+/// headers say.
+fn session_id(parts: &Parts) -> Option<&str> {
+    let version = parts.headers.get("mcp-protocol-version");
+    if version.is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice()) {
+        return None;
+    }
+    parts.headers.get(SESSION_HEADER)?.to_str().ok()
+}
+
+async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Box<Response>> {
+    let no = |status, message: &str| {
+        let mut response = refusal(status, TRANSPORT, message, Value::Null);
+        // What was not read must not be taken for the next request.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+        Box::new(response)
+    };
+    let patience = Duration::from_secs(limit::BODY_SECONDS_MAX);
+    match timeout(patience, to_bytes(body, bytes_max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            let message = format!("the request is cut off or longer than {bytes_max} bytes");
+            Err(no(StatusCode::PAYLOAD_TOO_LARGE, &message))
+        }
+        Err(_) => Err(no(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request took too long to arrive",
+        )),
+    }
+}
+
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+/// A sentence of rmcp's, as an error of JSON-RPC.
+async fn in_words(response: Response, request: &Bytes) -> Response {
+    let (parts, body) = response.into_parts();
+    let sentence = to_bytes(body, SENTENCE_BYTES_MAX).await.unwrap_or_default();
+    let sentence = String::from_utf8_lossy(&sentence);
+    let mut answer = match parts.status {
+        StatusCode::NOT_FOUND => no_session(),
+        // rmcp takes what it cannot read for another media type.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if !sentence.starts_with("Unsupported") => {
+            unread(request)
+        }
+        StatusCode::INTERNAL_SERVER_ERROR if sentence.contains(session::FULL) => {
+            let message = "there are as many sessions as may be; end one or try again later";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let mut full = refusal(status, TRANSPORT, message, Value::Null);
+            full.headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            full
+        }
+        StatusCode::INTERNAL_SERVER_ERROR => {
+            // Its words are about the insides of the server.
+            let message = "the server could not answer";
+            refusal(parts.status, TRANSPORT, message, Value::Null)
+        }
+        status => {
+            let sentence = sentence
+                .split_once(": ")
+                .map_or(&*sentence, |(_, said)| said);
+            refusal(status, TRANSPORT, sentence, Value::Null)
+        }
+    };
+    for name in [header::ALLOW, header::WWW_AUTHENTICATE] {
+        if let Some(value) = parts.headers.get(&name) {
+            answer.headers_mut().insert(name, value.clone());
+        }
+    }
+    answer
+}
+
+/// A body that is no message: not JSON, a batch, or something else.
+fn unread(request: &Bytes) -> Response {
+    let status = StatusCode::BAD_REQUEST;
+    match serde_json::from_slice::<Value>(request) {
+        Err(_) => refusal(status, PARSE, "the request is not JSON", Value::Null),
+        Ok(Value::Array(_)) => refusal(
+            status,
+            INVALID,
+            "batches are not taken; send one message at a time",
+            Value::Null,
+        ),
+        Ok(value) => {
+            let id = value
+                .get("id")
+                .filter(|id| id.is_string() || id.is_number());
+            let id = id.cloned().unwrap_or_default();
+            refusal(
+                status,
+                INVALID,
+                "the request is not a JSON-RPC 2.0 message",
+                id,
+            )
+        }
+    }
+}
+
+fn no_session() -> Response {
+    let message = "there is no such session; begin a new one";
+    refusal(StatusCode::NOT_FOUND, NO_SESSION, message, Value::Null)
+}
+
+/// An error of JSON-RPC with a status of HTTP.
+pub(crate) fn refusal(status: StatusCode, code: i64, message: &str, id: Value) -> Response {
+    let error = json!({"code": code, "message": message});
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    (status, axum::Json(body)).into_response()
+}
