@@ -17,11 +17,11 @@ function transport() {
 }
 
 await walk(async () => {
-  const capabilities = plan.answer ? { elicitation: {} } : {};
+  const capabilities = plan.answers ? { elicitation: {} } : {};
   const client = new Client({ name: "plan", version: "1.0.0" }, { capabilities });
   // Its `callTool` takes a schema of the result before the options.
   client.options = [undefined];
-  if (plan.answer) {
+  if (plan.answers) {
     client.setRequestHandler(ElicitRequestSchema, answered);
   }
   let note;

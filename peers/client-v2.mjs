@@ -16,10 +16,10 @@ function transport() {
 
 await walk(async () => {
   const mode = ["legacy", "auto"].includes(plan.mode) ? plan.mode : { pin: plan.mode };
-  const capabilities = plan.answer ? { elicitation: { form: {} } } : {};
+  const capabilities = plan.answers ? { elicitation: { form: {} } } : {};
   const options = { capabilities, versionNegotiation: { mode } };
   const client = new Client({ name: "plan", version: "1.0.0" }, options);
-  if (plan.answer) {
+  if (plan.answers) {
     client.setRequestHandler("elicitation/create", answered);
   }
   let note;

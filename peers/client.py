@@ -43,13 +43,15 @@ def filled_in(schema, wanted):
 
 
 def person(plan, asked):
-    """Somebody at the client, who takes a while to read; nobody if the plan has none."""
-    answer = plan.get("answer")
-    if answer is None:
+    """Somebody at the client, who takes a while to read; nobody if the plan has no answers."""
+    answers = plan.get("answers")
+    if answers is None:
         return None
 
     async def elicitation(_context, params):
         schema = getattr(params, "requested_schema", None) or {}
+        # The last answer holds for every further question.
+        answer = answers[min(len(asked), len(answers) - 1)]
         asked.append({"message": params.message, "schema": schema})
         await asyncio.sleep(answer.get("afterMs", 0) / 1000)
         if answer["action"] != "accept":

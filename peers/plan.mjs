@@ -23,16 +23,16 @@ function filledIn(schema, wanted) {
   return content;
 }
 
-/** Somebody at the client, who takes a while to read. */
+/** Somebody at the client, who takes a while to read. The last answer holds for every further question. */
 export async function answered(request) {
   const { message, requestedSchema } = request.params;
+  const answer = plan.answers[Math.min(asked.length, plan.answers.length - 1)];
   asked.push({ message, schema: requestedSchema });
-  await new Promise((done) => setTimeout(done, plan.answer.afterMs ?? 0));
-  if (plan.answer.action !== "accept") {
-    return { action: plan.answer.action };
+  await new Promise((done) => setTimeout(done, answer.afterMs ?? 0));
+  if (answer.action !== "accept") {
+    return { action: answer.action };
   }
-  const content = plan.answer.content ?? filledIn(requestedSchema, plan.answer.choice);
-  return { action: "accept", content };
+  return { action: "accept", content: answer.content ?? filledIn(requestedSchema, answer.choice) };
 }
 
 /**

@@ -49,11 +49,11 @@ pub enum SessionFault {
 impl Sessions {
     /// Sessions with these bounds.
     #[must_use]
-    pub fn new(together_max: usize, per_caller_max: usize) -> Sessions {
+    pub fn new(together_max: usize, per_caller_max: usize, idle_max: Duration) -> Sessions {
         let mut kept = LocalSessionManager::default();
         let config = &mut kept.session_config;
         config.channel_capacity = limit::STREAM_MESSAGES_MAX;
-        config.keep_alive = Some(Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX));
+        config.keep_alive = Some(idle_max);
         config.init_timeout = Some(Duration::from_secs(limit::SESSION_START_SECONDS_MAX));
         config.completed_cache_ttl = Duration::from_secs(limit::RESUME_SECONDS_MAX);
         Sessions {

@@ -27,10 +27,11 @@ mod transport;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    match runtime.map(|runtime| runtime.block_on(transport::serve())) {
+    match runtime.map(|runtime| runtime.block_on(transport::serve(&arguments))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) | Err(error) => {
             println!("{}", serde_json::json!({"error": error.to_string()}));

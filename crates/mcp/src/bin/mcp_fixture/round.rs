@@ -1,12 +1,12 @@
 //! Questions of the era without sessions: a call ends with what it needs to know, and the
 //! client calls again with the answers and the state it was given.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorData, InputRequiredResult, InputResponses,
+    RequestStateCodec, SealOptions,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
@@ -15,28 +15,35 @@ use crate::ask::{declares, said};
 use crate::content::{failure, is_modern, text};
 use crate::server::typed;
 
-/// States handed out and not yet brought back.
-const STATES_MAX: usize = 1_000;
+/// How long a client may take for its answer.
+const LIFETIME: Duration = Duration::from_secs(60);
 
-/// What a client carries for us is a name nobody can guess; what it means stays here.
-#[derive(Default)]
-pub(crate) struct States(Mutex<BTreeMap<String, Value>>);
+/// Seals what a client carries for us, as the door seals its own questions: with a key
+/// nobody else has, for one tool and for a while.
+pub(crate) struct States(RequestStateCodec);
 
 impl States {
-    fn hand_out(&self, meaning: Value) -> String {
-        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if states.len() >= STATES_MAX {
-            states.pop_first();
-        }
-        let name = uuid::Uuid::new_v4().to_string();
-        states.insert(name.clone(), meaning);
-        name
+    /// With a key that goes with the process.
+    pub(crate) fn fresh() -> std::io::Result<States> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key).map_err(std::io::Error::other)?;
+        let codec = RequestStateCodec::try_new(key).map_err(std::io::Error::other)?;
+        Ok(States(codec))
     }
 
-    fn take_back(&self, name: &str) -> Result<Value, ErrorData> {
-        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = || ErrorData::invalid_params("the request state is not one of ours", None);
-        states.remove(name).ok_or_else(refused)
+    fn hand_out(&self, tool: &str, meaning: &Value) -> Result<String, ErrorData> {
+        let options = SealOptions::new()
+            .associated_data(tool.as_bytes())
+            .ttl(LIFETIME);
+        let sealed = self.0.seal_json_with(meaning, &options);
+        sealed.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    fn take_back(&self, tool: &str, sealed: &str) -> Result<Value, ErrorData> {
+        let refused = |_| ErrorData::invalid_params("the request state is not one of ours", None);
+        self.0
+            .open_json_with(sealed, tool.as_bytes())
+            .map_err(refused)
     }
 }
 
@@ -57,7 +64,7 @@ pub(crate) fn call(
         return Ok(failure("this tool asks in rounds, which this protocol version lacks")?.into());
     }
     let state = match &request.request_state {
-        Some(state) => states.take_back(state)?,
+        Some(state) => states.take_back(&request.name, state)?,
         None => Value::Null,
     };
     let responses = request.input_responses.unwrap_or_default();
@@ -83,7 +90,10 @@ pub(crate) fn call(
     match step {
         Step::Done(words) => Ok(text(&words)?.into()),
         Step::Ask(requests, meaning) => {
-            let state = meaning.map(|meaning| states.hand_out(meaning));
+            let state = match meaning {
+                Some(meaning) => Some(states.hand_out(&request.name, &meaning)?),
+                None => None,
+            };
             Ok(ask(context, requests, state)?.into())
         }
     }

@@ -22,11 +22,20 @@ use crate::round::States;
 use crate::{prompt, resource, tool};
 
 /// What all sessions see.
-#[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) news: News,
     pub(crate) states: States,
     pub(crate) tasks: TaskManager,
+}
+
+impl Shared {
+    pub(crate) fn fresh() -> std::io::Result<Shared> {
+        Ok(Shared {
+            news: News::default(),
+            states: States::fresh()?,
+            tasks: TaskManager::new(),
+        })
+    }
 }
 
 /// One session, or one request of the era without sessions.

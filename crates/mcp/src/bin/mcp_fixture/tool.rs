@@ -159,7 +159,13 @@ pub(crate) async fn call(
         | "test_tool_with_task" => {
             return task::call(fixture, request, &context).await;
         }
-        _ => return round::call(&fixture.shared.states, request, &context),
+        name if PLAIN.contains(&name) => {
+            return round::call(&fixture.shared.states, request, &context);
+        }
+        name => {
+            let sentence = format!("there is no tool `{name}`");
+            return Err(ErrorData::invalid_params(sentence, None));
+        }
     };
     Ok(result?.into())
 }

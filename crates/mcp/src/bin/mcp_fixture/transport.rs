@@ -1,42 +1,50 @@
-//! The one place that says which HTTP transport carries the fixtures.
+//! Our own HTTP transport, with the layers and limits every client meets, around the
+//! fixtures. The suite cannot send a token, so everybody on loopback is let in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use axum::middleware;
+use mcp::gate;
+use mcp::http::{self, HttpBounds};
+use model::config::Config;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::server::{Fixture, Shared};
 
-/// Serves until standard input ends.
-pub(crate) async fn serve() -> std::io::Result<()> {
+/// Serves until standard input ends. The bounds are those of a server without settings,
+/// but for what the arguments say: sessions at one time, and milliseconds one may be idle.
+pub(crate) async fn serve(arguments: &[String]) -> std::io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let port = listener.local_addr()?.port();
-    let shared = Arc::new(Shared::default());
-    let mut config = StreamableHttpServerConfig::default();
-    config.json_response = true;
-    config.allowed_origins = vec![
-        "http://localhost:*".to_owned(),
-        "http://127.0.0.1:*".to_owned(),
-    ];
-    let service = StreamableHttpService::new(
-        move || Ok(Fixture::new(Arc::clone(&shared))),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    );
-    let router = axum::Router::new().nest_service("/mcp", service);
-    let listener = listener.tap_io(|stream| {
-        // Without this every streamed answer waits for the client's acknowledgement.
-        let _ = stream.set_nodelay(true);
-    });
-    println!("{}", json!({"url": format!("http://localhost:{port}/mcp")}));
-    tokio::select! {
-        ended = async { axum::serve(listener, router).await } => ended,
-        () = input_ended() => Ok(()),
+    let mut bounds = HttpBounds::of(&Config::closed().serve);
+    if let [sessions_max, idle_ms] = arguments {
+        let number = |text: &String| text.parse().map_err(std::io::Error::other);
+        bounds.sessions_max = sessions_max.parse().map_err(std::io::Error::other)?;
+        bounds.sessions_per_caller_max = bounds.sessions_max;
+        bounds.session_idle_max = Duration::from_millis(number(idle_ms)?);
     }
+    let shared = Arc::new(Shared::fresh()?);
+    let transport = http::router(move || Fixture::new(Arc::clone(&shared)), &bounds);
+    let sessions = Arc::clone(&transport.sessions);
+    // How a test sees what is left of sessions nobody ended.
+    let count = axum::routing::get(async move || sessions.count().to_string());
+    let app = transport
+        .router
+        .clone()
+        .layer(middleware::from_fn(gate::everybody))
+        .route("/sessions", count);
+    println!("{}", json!({"url": format!("http://localhost:{port}/mcp")}));
+    let end = CancellationToken::new();
+    let serving = http::listen(listener, app, &transport, &bounds, &end, async {});
+    let (served, ()) = tokio::join!(serving, async {
+        input_ended().await;
+        end.cancel();
+    });
+    served.map_err(std::io::Error::other)
 }
 
 async fn input_ended() {
