@@ -18,6 +18,8 @@ mod serve;
 mod settings;
 mod source;
 mod stdio;
+#[cfg_attr(not(test), expect(dead_code, reason = "the server starts it"))]
+mod telemetry;
 mod test;
 mod tool;
 mod wiring;

@@ -1,28 +1,36 @@
 //! Asking a person. A question says what would run, with what, for whom and how
-//! risky it is; an answer counts for exactly that and only once.
+//! risky it is; an answer counts for exactly that, and for no more than its scope.
+//!
+//! [`agree`] is the step of a call, with all its branches; [`inbox`] is where the
+//! owner and operators answer. Every answer goes through the store before it
+//! counts, so that it survives this process and cannot be used twice.
 
-use std::fmt;
+pub(crate) mod agree;
+pub mod inbox;
+
+use std::fmt::{self, Write as _};
 use std::pin::Pin;
 
-use model::document::Document;
-use model::mask::{Masked, Masker};
+use model::approval::State;
+use model::document::Word as _;
 use model::risk::Risk;
-use model::text;
-use serde_json::{Map, Value};
 
-/// Characters of the arguments a question shows; the middle is left out with a
-/// count.
-const ARGUMENTS_SHOWN_CHARS_MAX: usize = 400;
-/// Characters of a filled-in prompt.
-const PROMPT_SHOWN_CHARS_MAX: usize = 2_000;
+pub use inbox::{AnswerFault, Decision, Inbox, Listed, Listing, Said};
+pub use model::approval::Scope;
 
 /// Someone who can be asked.
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer. Dropping the future takes the question
+    /// back: somebody else answered, or nobody waits any more.
     fn ask<'a>(
         &'a self,
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+    /// The word in the audit for how it asks.
+    fn channel(&self) -> &'static str {
+        "client"
+    }
 }
 
 /// What a person is asked. Secrets are masked and hidden characters shown.
@@ -36,7 +44,7 @@ pub struct Question {
     pub caller: String,
     /// The badge and why.
     pub risk: Risk,
-    /// The question in words.
+    /// The question in words, the document's or ours.
     pub prompt: String,
     /// The arguments, as one line of JSON.
     pub arguments: String,
@@ -49,6 +57,30 @@ pub struct Question {
     pub expires_at_ms: i64,
     /// What an approval may count for; the risk decides.
     pub scopes: Vec<Scope>,
+}
+
+impl Question {
+    /// All of it in a few lines. The document's words come after ours and cannot
+    /// stand in for them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let level = self.risk.level;
+        let mut text = format!(
+            "[risk {} {}] {} wants to run {}\n{}\narguments: {}",
+            level.badge(),
+            level.label(),
+            self.caller,
+            self.tool,
+            self.prompt,
+            self.arguments
+        );
+        let reasons = self.risk.signals.iter().map(|signal| signal.words.as_str());
+        let reasons: Vec<_> = reasons.take(model::limits::APPROVAL_REASONS_MAX).collect();
+        if !reasons.is_empty() {
+            let _ = write!(text, "\nrisk: {}", reasons.join("; "));
+        }
+        text
+    }
 }
 
 /// What a person said, or what came instead.
@@ -72,19 +104,6 @@ pub enum Answer {
     Deferred,
 }
 
-/// What an approval counts for, besides the call it was given for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// Nothing else.
-    Once,
-    /// The same tool with the same arguments, for a while.
-    SameArguments,
-    /// The same tool, in the same session.
-    Session,
-    /// The same tool, until its document or its policy changes.
-    UntilChanged,
-}
-
 impl Answer {
     /// The word in the audit.
     #[must_use]
@@ -100,125 +119,21 @@ impl Answer {
             Answer::Deferred => "deferred",
         }
     }
-}
 
-/// The question in the document's words, or in ours. Arguments are data: they
-/// are filled in as JSON on one line, and what was filled in is not looked at
-/// again.
-pub(crate) fn prompt(
-    document: &Document,
-    arguments: &Map<String, Value>,
-    masker: &Masker,
-) -> Masked<String> {
-    let template = document
-        .human_in_the_loop
-        .as_ref()
-        .and_then(|block| block.prompt_template.as_deref())
-        .filter(|template| !template.trim().is_empty())
-        .unwrap_or("Run `{toolName}` with {args}?");
-    let mut prompt = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        prompt.push_str(before);
-        match after
-            .split_once('}')
-            .and_then(|(field, tail)| Some((fill(field, document, arguments)?, tail)))
-        {
-            Some((filled, tail)) => {
-                prompt.push_str(&text::elided(&filled, ARGUMENTS_SHOWN_CHARS_MAX));
-                rest = tail;
-            }
-            None => {
-                prompt.push('{');
-                rest = after;
-            }
+    /// What it makes of a question; nothing if the question still waits.
+    fn settles(self) -> Option<(State, Option<Scope>)> {
+        match self {
+            Answer::Approved(scope) => Some((State::Approved, Some(scope))),
+            Answer::Declined => Some((State::Declined, None)),
+            Answer::Dismissed => Some((State::Dismissed, None)),
+            Answer::Malformed => Some((State::Malformed, None)),
+            Answer::TimedOut | Answer::Unavailable | Answer::NotRendered | Answer::Deferred => None,
         }
     }
-    prompt.push_str(rest);
-    masker.text(&text::elided(
-        &text::one_line(&prompt),
-        PROMPT_SHOWN_CHARS_MAX,
-    ))
 }
 
-/// `toolName`, `args`, or a path into the arguments; anything else stays as it is.
-fn fill(field: &str, document: &Document, arguments: &Map<String, Value>) -> Option<String> {
-    if field == "toolName" {
-        return Some(document.name.clone());
-    }
-    if field == "args" {
-        return Some(Value::Object(arguments.clone()).to_string());
-    }
-    let mut steps = field.strip_prefix("args.")?.split('.');
-    let mut value = arguments.get(steps.next()?);
-    for step in steps {
-        value = value.and_then(|value| match value {
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-            other => other.get(step),
-        });
-    }
-    Some(value.map_or_else(|| "nothing".to_owned(), Value::to_string))
-}
-
-/// The arguments as a question shows them.
-pub(crate) fn shown(arguments: &Map<String, Value>, masker: &Masker) -> Masked<String> {
-    let line = text::one_line(&Value::Object(arguments.clone()).to_string());
-    masker.text(&text::elided(&line, ARGUMENTS_SHOWN_CHARS_MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(template: &str, arguments: Value, expected: &str) {
-        let text = json!({
-            "name": "send", "code": "", "codeType": "Javascript",
-            "humanInTheLoop": {"mode": "REQUIRED", "promptTemplate": template},
-        });
-        let item = model::document::parse(&text.to_string()).items.pop();
-        let document = item
-            .and_then(|item| item.document)
-            .expect("a sound document");
-        let masker = Masker::new(["s3cret-value"]).expect("a masker");
-        let Value::Object(arguments) = arguments else {
-            panic!("arguments are an object");
-        };
-        assert_eq!(prompt(&document, &arguments, &masker).get(), expected);
-    }
-
-    #[test]
-    fn templates_are_filled_once() {
-        check("", json!({"a": 1}), r#"Run `send` with {"a":1}?"#);
-        check(
-            "{toolName}: {args.to.0}",
-            json!({"to": ["ann", "bob"]}),
-            r#"send: "ann""#,
-        );
-        check(
-            "{args.a.b}",
-            json!({"a": {"b": {"c": null}}}),
-            r#"{"c":null}"#,
-        );
-        check("{args.gone.deep}", json!({}), "nothing");
-        check("{unknown} {", json!({}), "{unknown} {");
-        // What an argument says is not a template.
-        check(
-            "{args.a}",
-            json!({"a": "{args.b}", "b": "x"}),
-            r#""{args.b}""#,
-        );
-    }
-
-    #[test]
-    fn arguments_cannot_hide_or_show_secrets() {
-        check(
-            "{args.a}",
-            json!({"a": "pay\u{202e}evil\n\u{1b}[2Jyes"}),
-            "\"pay\\u{202e}evil\\n\\u001b[2Jyes\"",
-        );
-        check("{args.a}", json!({"a": "s3cret-value"}), "\"***\"");
-    }
+/// `once, same-arguments`.
+pub(crate) fn words(scopes: &[Scope]) -> String {
+    let words: Vec<_> = scopes.iter().map(|scope| scope.word()).collect();
+    words.join(", ")
 }

@@ -19,12 +19,14 @@ use model::reason::Reason;
 use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, digest, exposure, lifecycle, text};
-use serde_json::{Value, json};
+use model::{Environment, approval, digest, exposure, lifecycle, limits, text};
+use serde_json::Value;
 use store::{OpenRow, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::{self, Answer, Approver, Question, Scope};
+use crate::approve::agree::{Asking, agreed};
+use crate::approve::inbox::{expiry, session_digest};
+use crate::approve::{Approver, Question, Scope};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
@@ -61,6 +63,8 @@ pub struct CallRequest {
     pub approver: Option<Arc<dyn Approver>>,
     /// Who is told how it goes on.
     pub progress: Option<Progress>,
+    /// The trace it is part of, as W3C's `traceparent`.
+    pub trace: Option<String>,
 }
 
 /// Is told how a call goes on, in words a person may see.
@@ -100,6 +104,7 @@ impl CallRequest {
             session: None,
             approver: None,
             progress: None,
+            trace: None,
         }
     }
 }
@@ -142,9 +147,11 @@ impl Engine {
         self.observe("ran");
         let outcome = record.outcome(walked);
         let closing = record.closing(&outcome);
+        let report = self.report_on(record.call_id(), &request, &closing);
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
                 self.observe("closed");
+                self.tell(report);
                 outcome
             }
             Err(fault) => self.unwritten(&record, &fault),
@@ -189,8 +196,15 @@ async fn walk(
     record.enforces(&found.sound, &policy, &risk, found.source);
     let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
-        let question = question(request, record, &found, &arguments, &risk, &masker);
-        record.gate(Gate::Approval, agreed(engine, request, question).await)?;
+        let judged = Judged {
+            found: &found,
+            arguments: &arguments,
+            policy: &policy,
+            risk: &risk,
+        };
+        let asking = asking(engine, &now, request, record, &judged, &masker);
+        let answer = agreed(engine, asking).await;
+        record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
     }
     if is_grave(&policy, &risk) {
         record.gate(Gate::Audit, secured(engine, row).await)?;
@@ -390,65 +404,104 @@ fn decide(
     })
 }
 
-/// What a person is to be asked.
-fn question(
-    request: &CallRequest,
+/// What the gates made of a call.
+struct Judged<'a> {
+    found: &'a Found,
+    arguments: &'a Arguments,
+    policy: &'a EffectivePolicy,
+    risk: &'a Risk,
+}
+
+/// What a person is to be asked, and what the answer binds to.
+fn asking<'a>(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &'a CallRequest,
     record: &Record,
-    found: &Found,
-    arguments: &Arguments,
-    risk: &Risk,
+    judged: &Judged<'_>,
     masker: &Masker,
-) -> Question {
+) -> Asking<'a> {
+    let Judged {
+        found,
+        arguments,
+        policy,
+        risk,
+    } = *judged;
     let document = &found.sound.document;
-    let binding = json!({
-        "document": found.sound.judged.digest.to_string(),
-        "safety": record.safety(),
-        "arguments": arguments.values(),
-        "caller": request.caller.name,
-    });
-    Question {
+    let files = engine.power_settings(&now.config, &request.caller);
+    let binding = approval::Bound {
+        document: &found.sound.judged.digest.to_string(),
+        safety: &record.safety(),
+        policy,
+        level: risk.level,
+        files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
+        caller: &request.caller,
+        arguments: arguments.values(),
+    };
+    let binding = binding.binding().ok();
+    let session = request.session.as_deref().and_then(session_digest);
+    let settings = now.config.approvals.clone();
+    let shown = |chars_max| approval::arguments(arguments.values(), masker, chars_max).into_inner();
+    let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
-        caller: text::one_line(&request.caller.name),
+        caller: text::elided(&request.caller.name, NAME_SHOWN_CHARS_MAX),
         risk: risk.clone(),
-        prompt: approve::prompt(document, arguments.values(), masker).into_inner(),
-        arguments: approve::shown(arguments.values(), masker).into_inner(),
-        binding: digest::of_value(&binding).unwrap_or_default(),
-        id: record.call_id().to_owned(),
-        expires_at_ms: now_ms(),
-        scopes: vec![Scope::Once],
+        prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
+        arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
+        // Nobody guesses it, whoever knows the ids of calls.
+        id: uuid::Uuid::new_v4().simple().to_string(),
+        expires_at_ms: expiry(Scope::Once, &settings, now_ms()),
+        scopes: approval::scopes_of_call(risk.level, session.is_some()),
+        binding: binding
+            .as_ref()
+            .map(|both| both.call.clone())
+            .unwrap_or_default(),
+    };
+    Asking {
+        request,
+        question,
+        tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
+        arguments: shown(limits::APPROVAL_KEPT_CHARS_MAX),
+        session,
+        settings,
+        started: record.started(),
     }
 }
 
-/// Step 8. Without a yes nothing runs, whatever stood in the way.
-async fn agreed(
+/// A person may take long to answer, and what they agreed to may be gone by then:
+/// every gate must still say what it said.
+fn unchanged(
     engine: &Engine,
     request: &CallRequest,
-    question: Question,
+    judged: &Judged<'_>,
+    answer: Result<((), String), Stop>,
 ) -> Result<((), String), Stop> {
-    let approver = request.approver.as_deref().or(engine.approver());
-    let answer = match approver {
-        Some(approver) if !question.binding.is_empty() => {
-            if let Some(progress) = &request.progress {
-                progress.tell("waiting for a person to approve the call");
-            }
-            approver.ask(&question).await
+    let (agreed, note) = answer?;
+    match is_same(&engine.registry().current(), request, judged) {
+        Ok(true) => Ok((agreed, note)),
+        Ok(false) => {
+            let message = "the tool or its policy changed while a person was asked; it did not run, repeat the call to ask again";
+            let error = CallError::passing(Reason::ApprovalStale, message);
+            Err(Stop::refused(error).note(format!("changed meanwhile; {note}")))
         }
-        _ => Answer::Unavailable,
-    };
-    let note = format!("{}, for {}", answer.word(), question.binding);
-    let error = match answer {
-        Answer::Approved(_) => return Ok(((), note)),
-        Answer::Declined | Answer::Dismissed | Answer::Malformed => CallError::new(
-            Reason::ApprovalDeclined,
-            "the call was not approved and did not run; do not repeat it",
-        ),
-        _ => CallError::new(
-            Reason::ApprovalUnavailable,
-            "a person must approve this call and there is nobody to ask; it did not run",
-        ),
-    };
-    Err(Stop::refused(error).note(note))
+        Err(stop) => Err(stop.after(&note)),
+    }
+}
+
+fn is_same(now: &Snapshot, request: &CallRequest, judged: &Judged<'_>) -> Result<bool, Stop> {
+    let (found, _) = find(now, request)?;
+    access(now, request, &found)?;
+    let (policy, _) = effective(now, &found)?;
+    let overrides = &found.sound.document.sandbox_overrides;
+    let risk = risk::rate(&now.ground, overrides, &policy);
+    let decision = decide(now, request, &found, judged.arguments, &risk);
+    Ok(
+        found.sound.judged.digest == judged.found.sound.judged.digest
+            && policy == *judged.policy
+            && risk.level == judged.risk.level
+            && decision.effect != Effect::Deny,
+    )
 }
 
 /// Calls whose opening record must be on the disk before they run.

@@ -13,6 +13,7 @@ pub mod powers;
 pub mod publish;
 mod record;
 pub mod registry;
+pub mod report;
 mod run;
 mod scratch;
 
@@ -23,17 +24,20 @@ use std::sync::Arc;
 
 use host::fetch::Trust;
 use host::secrets::{Secrets, SecretsFault};
+use model::audit::Closing;
 use model::caller::Caller;
 use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 use crate::approve::Approver;
+use crate::call::CallRequest;
 use crate::catalog::Catalog;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
+use crate::report::{Report, Reporter};
 use crate::run::now_ms;
 use crate::scratch::Scratch;
 
@@ -55,7 +59,8 @@ impl Alarm {
         Alarm(Arc::new(say))
     }
 
-    pub(crate) fn raise(&self, sentence: &str) {
+    /// Says it.
+    pub fn raise(&self, sentence: &str) {
         (self.0)(sentence);
     }
 }
@@ -89,6 +94,8 @@ pub struct EngineSettings {
     pub moment: Option<Moment>,
     /// Who is told of each step of each call as it happens.
     pub observer: Option<Observer>,
+    /// Who is told of each call after it was written down.
+    pub reporters: Vec<Arc<dyn Reporter>>,
 }
 
 /// A moment that can come again.
@@ -132,6 +139,7 @@ impl EngineSettings {
             powers: None,
             moment: None,
             observer: None,
+            reporters: Vec::new(),
         }
     }
 }
@@ -146,6 +154,9 @@ pub struct Engine {
     secrets: Secrets,
     powers: PowerSettings,
     pool: OnceCell<Pool>,
+    /// Wakes calls that wait for a person, when one of this process's people
+    /// answered.
+    answers: Notify,
 }
 
 /// The engine could not do it.
@@ -251,6 +262,7 @@ impl Engine {
             registry,
             secrets,
             pool: OnceCell::new(),
+            answers: Notify::new(),
         })
     }
 
@@ -313,6 +325,10 @@ impl Engine {
         self.settings.approver.as_deref()
     }
 
+    pub(crate) fn answers(&self) -> &Notify {
+        &self.answers
+    }
+
     /// The moment a script starts at.
     pub(crate) fn moment(&self) -> Moment {
         self.settings.moment.unwrap_or_else(|| Moment {
@@ -324,6 +340,25 @@ impl Engine {
     pub(crate) fn observe(&self, step: &str) {
         if let Some(Observer(see)) = &self.settings.observer {
             see(step);
+        }
+    }
+
+    /// What the reporters are to be told, if there are any.
+    pub(crate) fn report_on(
+        &self,
+        call_id: &str,
+        request: &CallRequest,
+        closing: &Closing,
+    ) -> Option<Report> {
+        let has_reporters = !self.settings.reporters.is_empty();
+        has_reporters.then(|| Report::new(call_id, request, closing))
+    }
+
+    pub(crate) fn tell(&self, report: Option<Report>) {
+        if let Some(report) = report {
+            for reporter in &self.settings.reporters {
+                reporter.report(&report);
+            }
         }
     }
 

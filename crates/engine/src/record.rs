@@ -121,6 +121,13 @@ impl Stop {
         }
     }
 
+    /// What the operator reads went before.
+    pub(crate) fn after(self, before: &str) -> Stop {
+        let note = self.note.as_deref().unwrap_or(&self.error.message);
+        let note = format!("{note}; {before}");
+        self.note(note)
+    }
+
     /// More words for the caller.
     pub(crate) fn says(&mut self, more: &str) {
         self.error.message.push_str(more);
@@ -175,6 +182,11 @@ impl Record {
 
     pub(crate) fn call_id(&self) -> &str {
         &self.call_id
+    }
+
+    /// When the call began.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     /// Notes what a gate said, and hands on what it let through.

@@ -10,6 +10,7 @@ pub mod gate;
 pub mod handler;
 pub mod http;
 pub mod limit;
+pub mod metrics;
 mod news;
 mod probe;
 mod progress;

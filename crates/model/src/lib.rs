@@ -6,6 +6,7 @@
 //! asked for again and comes out the same.
 
 pub mod access;
+pub mod approval;
 pub mod assessment;
 pub mod audit;
 pub mod caller;

@@ -103,6 +103,33 @@ pub const APPROVAL_EXPIRE_SECONDS_DEFAULT: u64 = 600;
 /// Seconds an operator may give a person.
 pub const APPROVAL_SECONDS_MAX: u64 = 86_400;
 
+/// Seconds an approval of the same arguments counts.
+pub const APPROVAL_SAME_ARGUMENTS_SECONDS: u64 = 3_600;
+/// Seconds an approval of a session counts at most.
+pub const APPROVAL_SESSION_SECONDS: u64 = 86_400;
+/// Seconds an approval until the tool changes counts at most.
+pub const APPROVAL_UNTIL_CHANGED_SECONDS: u64 = 30 * 86_400;
+/// Questions of one caller that may wait for an answer.
+pub const APPROVALS_PENDING_PER_CALLER_MAX: u64 = 64;
+/// Questions of all callers that may wait for an answer.
+pub const APPROVALS_PENDING_MAX: u64 = 1_024;
+/// Questions kept after they were answered or expired; the audit keeps the rest.
+pub const APPROVALS_KEPT_MAX: u64 = 10_000;
+/// Milliseconds until a waiting call looks again whether another process answered.
+pub const APPROVAL_LOOK_MS: u64 = 100;
+/// Milliseconds of a call's deadline kept for saying that nobody answered.
+pub const APPROVAL_REPLY_MS: u64 = 250;
+/// Characters of the arguments a question shows; the middle is left out.
+pub const APPROVAL_ARGUMENTS_CHARS_MAX: usize = 400;
+/// Characters of the arguments the inbox keeps; the middle is left out.
+pub const APPROVAL_KEPT_CHARS_MAX: usize = 8_000;
+/// Characters of a question in words.
+pub const APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
+/// Reasons of a badge a question keeps.
+pub const APPROVAL_REASONS_MAX: usize = 16;
+/// Characters of what a person adds to an answer.
+pub const APPROVAL_NOTE_CHARS_MAX: usize = 500;
+
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
@@ -351,6 +378,71 @@ pub const ALL: &[Limit] = &[
         "APPROVAL_SECONDS_MAX",
         APPROVAL_SECONDS_MAX,
         "seconds an operator may give a person",
+    ),
+    limit(
+        "APPROVAL_SAME_ARGUMENTS_SECONDS",
+        APPROVAL_SAME_ARGUMENTS_SECONDS,
+        "seconds an approval of the same arguments counts",
+    ),
+    limit(
+        "APPROVAL_SESSION_SECONDS",
+        APPROVAL_SESSION_SECONDS,
+        "seconds an approval of a session counts at most",
+    ),
+    limit(
+        "APPROVAL_UNTIL_CHANGED_SECONDS",
+        APPROVAL_UNTIL_CHANGED_SECONDS,
+        "seconds an approval until the tool changes counts at most",
+    ),
+    limit(
+        "APPROVALS_PENDING_PER_CALLER_MAX",
+        APPROVALS_PENDING_PER_CALLER_MAX,
+        "questions of one caller that may wait for an answer",
+    ),
+    limit(
+        "APPROVALS_PENDING_MAX",
+        APPROVALS_PENDING_MAX,
+        "questions of all callers that may wait for an answer",
+    ),
+    limit(
+        "APPROVALS_KEPT_MAX",
+        APPROVALS_KEPT_MAX,
+        "questions kept after they were answered or expired",
+    ),
+    limit(
+        "APPROVAL_LOOK_MS",
+        APPROVAL_LOOK_MS,
+        "milliseconds until a waiting call looks for an answer again",
+    ),
+    limit(
+        "APPROVAL_REPLY_MS",
+        APPROVAL_REPLY_MS,
+        "milliseconds of a deadline kept for saying that nobody answered",
+    ),
+    limit(
+        "APPROVAL_ARGUMENTS_CHARS_MAX",
+        APPROVAL_ARGUMENTS_CHARS_MAX as u64,
+        "characters of the arguments a question shows",
+    ),
+    limit(
+        "APPROVAL_KEPT_CHARS_MAX",
+        APPROVAL_KEPT_CHARS_MAX as u64,
+        "characters of the arguments the inbox keeps",
+    ),
+    limit(
+        "APPROVAL_PROMPT_CHARS_MAX",
+        APPROVAL_PROMPT_CHARS_MAX as u64,
+        "characters of a question in words",
+    ),
+    limit(
+        "APPROVAL_REASONS_MAX",
+        APPROVAL_REASONS_MAX as u64,
+        "reasons of a badge a question keeps",
+    ),
+    limit(
+        "APPROVAL_NOTE_CHARS_MAX",
+        APPROVAL_NOTE_CHARS_MAX as u64,
+        "characters of what a person adds to an answer",
     ),
 ];
 

@@ -42,11 +42,25 @@ reasons! {
     AccessDenied, "access.denied",
         "A list of the operator denies the tool to the caller. Only the owner is told; to others the tool is unknown.";
     ApprovalDeclined, "approval.declined",
-        "A person was asked and said no, or did not say yes.";
+        "A person was asked and said no. It did not run; do not repeat the call.";
+    ApprovalDismissed, "approval.dismissed",
+        "The question was put away without an answer. It did not run.";
+    ApprovalMalformed, "approval.malformed",
+        "The answer does not fit the question, so it counts as none. It did not run.";
+    ApprovalPending, "approval.pending",
+        "A person must approve the call and has not answered yet. It did not run; once it is approved, the same call runs.";
+    ApprovalStale, "approval.stale",
+        "The tool, its policy or a rule changed while a person was asked. It did not run; repeat the call to ask again.";
     ApprovalState, "approval.state",
         "The answer of a person came with a state that is not ours, belongs to another call, is too old or was used before. Nothing ran; make the call again to be asked again.";
+    ApprovalTimedOut, "approval.timed_out",
+        "A person was asked in their client and did not answer in time. It did not run; it can still be approved in the inbox.";
+    ApprovalTooMany, "approval.too_many",
+        "More questions wait for an answer than may, of this caller or in all. It did not run; have some answered first.";
     ApprovalUnavailable, "approval.unavailable",
-        "A person must agree before this call runs, and there is nobody to ask. It did not run.";
+        "A person must agree before this call runs, and the question could not be written down. It did not run.";
+    ApprovalUsed, "approval.used",
+        "An approval counts once, and another call with the same arguments used it. It did not run; repeat the call to ask again.";
     ArgumentMissing, "argument.missing",
         "A required argument is absent or null. Give it.";
     ArgumentsNotAnObject, "argument.not_an_object",

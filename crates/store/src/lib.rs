@@ -2,6 +2,7 @@
 //! files of the tools. All SQL is here, and no decision: the engine asks, the
 //! store writes down.
 
+pub mod approvals;
 pub mod audit;
 mod database;
 mod desk;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
+pub use approvals::{Approval, Approvals};
 pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
 pub use error::StoreError;
 pub use queue::OpenRow;
@@ -95,6 +97,7 @@ pub struct StoreStatus {
 struct Inner {
     audit: Audit,
     standing: Standing,
+    approvals: Approvals,
     desk: Arc<Desk>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -129,11 +132,13 @@ impl Store {
             shift: Mutex::new(Shift::new(ledger, settings, page_bytes)),
         });
         let standing = Standing::open(&home, database::connect(&home, Access::Write)?)?;
+        let approvals = Approvals::open(database::connect(&home, Access::Write)?)?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let log = database::wal_path(&home);
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
             standing,
+            approvals,
             desk,
             crashed,
             threads: Vec::new(),
@@ -164,6 +169,12 @@ impl Store {
     #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.inner.standing
+    }
+
+    /// Questions to people and their answers.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.inner.approvals
     }
 
     /// What was done so far.

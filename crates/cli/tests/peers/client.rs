@@ -78,7 +78,9 @@ impl Client {
         let how = match way {
             Way::Http(server) => {
                 plan["url"] = json!(server.url);
-                plan["token"] = json!(server.token);
+                if !server.token.is_empty() {
+                    plan["token"] = json!(server.token);
+                }
                 "HTTP"
             }
             Way::Pipes(home) => {
@@ -89,6 +91,12 @@ impl Client {
         };
         let client = Client::with_plan(kind, &plan, format!("{kind:?} {} over {how}", mode.0));
         let connected = client.next();
+        assert_eq!(
+            connected["connected"],
+            json!(true),
+            "{}: {connected}",
+            client.what
+        );
         let version = connected["version"].as_str();
         // The older TypeScript client does not tell what it agreed on over pipes.
         let is_modern = version.is_some_and(|version| version >= "2026-07-28");

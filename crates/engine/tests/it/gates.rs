@@ -122,14 +122,10 @@ async fn each_gate_can_say_no() {
         "argument.unknown",
     )
     .await;
-    stops(
-        &world,
-        "outside",
-        json!({}),
-        "approval",
-        "approval.unavailable",
-    )
-    .await;
+    world
+        .home
+        .file("ringfence.toml", "[approvals]\nwait_seconds = 1\n");
+    stops(&world, "outside", json!({}), "approval", "approval.pending").await;
 
     world.home.file(
         "ringfence.toml",

@@ -8,6 +8,9 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod approvals;
+mod approvals_crash;
+mod approvals_scope;
 mod bench_call;
 mod call;
 mod catalog;

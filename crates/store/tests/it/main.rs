@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod approvals;
 mod audit;
 mod crash;
 mod full;

@@ -1,0 +1,354 @@
+//! Traces for an operator's collector: one span for each call, sent in batches by
+//! the same guarded client that tools use. What cannot be sent is dropped and
+//! said once; no call ever waits for it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, anyhow};
+use engine::Alarm;
+use engine::report::{Report, Reporter};
+use host::ask::Ask;
+use host::fetch::{Fetch, FetchSettings, Trust};
+use model::audit::Status;
+use model::grant::NetworkGrant;
+use model::host_pattern::HostPattern;
+use model::mask::Masker;
+use opentelemetry::trace::{
+    SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _, TraceFlags, TraceId,
+    TraceState, Tracer as _, TracerProvider as _,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use serde_json::json;
+
+/// How long the last spans may take when the server ends.
+const FLUSH_MAX: Duration = Duration::from_secs(3);
+
+/// Sends a span for each call.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+impl Traces {
+    /// Sends to a collector. `endpoint` is its address without `/v1/traces`.
+    pub(crate) fn to(endpoint: &str, trust: &Trust, alarm: Alarm) -> anyhow::Result<Traces> {
+        let collector = Collector::new(endpoint, trust, alarm)?;
+        let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(collector)
+            .with_endpoint(address)
+            .build()
+            .context("the exporter of traces cannot be built")?;
+        let resource = Resource::builder_empty()
+            .with_service_name("ringfence")
+            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .build();
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource)
+            .with_batch_exporter(exporter)
+            .build();
+        let tracer = provider.tracer("ringfence");
+        Ok(Traces { provider, tracer })
+    }
+
+    /// Sends what is left, for a bounded time.
+    pub(crate) fn end(&self) {
+        let _ = self.provider.shutdown_with_timeout(FLUSH_MAX);
+    }
+}
+
+impl Reporter for Traces {
+    fn report(&self, report: &Report) {
+        let ended_at_ms = u64::try_from(report.ended_at_ms).unwrap_or(0);
+        let ended = UNIX_EPOCH + Duration::from_millis(ended_at_ms);
+        let took = Duration::from_micros(report.total_us);
+        let started = ended.checked_sub(took).unwrap_or(SystemTime::UNIX_EPOCH);
+        let tool = report.tool.as_deref().unwrap_or("unknown");
+        let mut attributes = vec![
+            KeyValue::new("gen_ai.operation.name", "execute_tool"),
+            KeyValue::new("gen_ai.tool.name", tool.to_owned()),
+            KeyValue::new("gen_ai.tool.call.id", report.call_id.clone()),
+            KeyValue::new("ringfence.caller", report.caller.clone()),
+            KeyValue::new("ringfence.origin", report.origin.word()),
+            KeyValue::new("ringfence.status", report.status.word()),
+            KeyValue::new("ringfence.run_us", whole(report.run_us)),
+            KeyValue::new("ringfence.cpu_us", whole(report.cpu_us)),
+        ];
+        attributes.extend(
+            report
+                .risk
+                .clone()
+                .map(|risk| KeyValue::new("ringfence.risk", risk)),
+        );
+        attributes.extend(
+            report
+                .code
+                .clone()
+                .map(|code| KeyValue::new("error.type", code)),
+        );
+        let stopped = report.gates.iter().find(|(_, verdict)| verdict == "stop");
+        attributes
+            .extend(stopped.map(|(gate, _)| KeyValue::new("ringfence.stopped_by", gate.clone())));
+        let status = match report.status {
+            Status::Done => SpanStatus::Ok,
+            _ => SpanStatus::error(report.code.clone().unwrap_or_default()),
+        };
+        let parent = report.trace.as_deref().and_then(parent);
+        let context = match parent {
+            Some(parent) => Context::new().with_remote_span_context(parent),
+            None => Context::new(),
+        };
+        let span = self
+            .tracer
+            .span_builder(format!("execute_tool {tool}"))
+            .with_kind(SpanKind::Server)
+            .with_start_time(started)
+            .with_attributes(attributes);
+        let mut span = self.tracer.build_with_context(span, &context);
+        opentelemetry::trace::Span::set_status(&mut span, status);
+        opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
+    }
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// W3C's `traceparent`: `00-<trace>-<span>-<flags>`. Anything else is no parent.
+fn parent(header: &str) -> Option<SpanContext> {
+    let mut parts = header.split('-');
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let lengths = [version, trace, span, flags].map(str::len);
+    let is_hex = |part: &str| {
+        part.bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let is_last = parts.next().is_none();
+    if version != "00" || lengths != [2, 32, 16, 2] || !is_last {
+        return None;
+    }
+    if ![trace, span, flags].into_iter().all(is_hex) {
+        return None;
+    }
+    let context = SpanContext::new(
+        TraceId::from_hex(trace).ok()?,
+        SpanId::from_hex(span).ok()?,
+        TraceFlags::new(u8::from_str_radix(flags, 16).ok()?),
+        true,
+        TraceState::NONE,
+    );
+    context.is_valid().then_some(context)
+}
+
+/// The operator's collector, reached through the guard: this host and no other.
+struct Collector {
+    fetch: Arc<Fetch>,
+    runtime: tokio::runtime::Handle,
+    alarm: Alarm,
+    has_failed: AtomicBool,
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collector")
+    }
+}
+
+impl Collector {
+    fn new(endpoint: &str, trust: &Trust, alarm: Alarm) -> anyhow::Result<Collector> {
+        let address = Request::get(endpoint).body(());
+        let address =
+            address.with_context(|| format!("`telemetry.otlp_endpoint` is `{endpoint}`"))?;
+        let host = address.uri().host();
+        let host =
+            host.context("`telemetry.otlp_endpoint` names no host; write `http://HOST:PORT`")?;
+        let host = HostPattern::parse(host.trim_matches(['[', ']']))
+            .map_err(|fault| anyhow!("`telemetry.otlp_endpoint`: {fault}"))?;
+        let none = Arc::new(Masker::none());
+        let settings = FetchSettings::new(trust.tls()?, none);
+        let fetch = Fetch::from_grant(&NetworkGrant::Allowlist(vec![host]), settings)
+            .context("nothing may be reached")?;
+        Ok(Collector {
+            fetch: Arc::new(fetch),
+            runtime: tokio::runtime::Handle::current(),
+            alarm,
+            has_failed: AtomicBool::new(false),
+        })
+    }
+
+    fn failed(&self, why: &str) -> HttpError {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
+            self.alarm.raise(&format!("traces cannot be sent: {why}"));
+        }
+        why.into()
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let headers: serde_json::Map<_, _> = request
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_string(), json!(value.to_str().ok()?))))
+            .collect();
+        let ask = Ask {
+            arguments: json!({
+                "url": request.uri().to_string(),
+                "method": request.method().as_str(),
+                "headers": headers,
+            }),
+            bytes: request.into_body().to_vec(),
+        };
+        // The exporter's thread is none of the runtime's.
+        let fetch = Arc::clone(&self.fetch);
+        let fetched = self.runtime.spawn(async move { fetch.run(ask).await });
+        let answer = match fetched.await {
+            Ok(fetched) => fetched
+                .outcome
+                .map_err(|fault| self.failed(&fault.message))?,
+            Err(fault) => return Err(self.failed(&fault.to_string())),
+        };
+        let status = answer
+            .value
+            .get("status")
+            .and_then(serde_json::Value::as_u64);
+        let status = status.and_then(|status| u16::try_from(status).ok());
+        let response = Response::builder().status(status.unwrap_or(502));
+        if status.is_none_or(|status| status >= 400) {
+            self.failed(&format!("the collector answers {}", status.unwrap_or(502)));
+        } else {
+            self.has_failed.store(false, Ordering::Relaxed);
+        }
+        Ok(response.body(Bytes::from(answer.bytes))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    /// A collector that takes one request and keeps it.
+    async fn collector() -> (String, tokio::task::JoinHandle<Vec<u8>>) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let taken = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            let is_whole = |request: &[u8]| {
+                let text = String::from_utf8_lossy(request);
+                let (head, _) = text.split_once("\r\n\r\n")?;
+                let length = head.to_lowercase();
+                let length = length.split_once("content-length: ")?.1.lines().next()?;
+                let length: usize = length.parse().ok()?;
+                Some(request.len() >= head.len() + 4 + length)
+            };
+            while is_whole(&request) != Some(true) {
+                assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0);
+            }
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+            request
+        });
+        (endpoint, taken)
+    }
+
+    fn report() -> Report {
+        Report {
+            call_id: "call-1".to_owned(),
+            tool: Some("convertUnits".to_owned()),
+            caller: "local".to_owned(),
+            origin: model::caller::Origin::Mcp,
+            status: Status::Refused,
+            code: Some("rule.denied".to_owned()),
+            risk: Some("L0".to_owned()),
+            gates: vec![("rules".to_owned(), "stop".to_owned())],
+            ended_at_ms: 1_700_000_000_000,
+            total_us: 900,
+            run_us: 0,
+            cpu_us: 0,
+            trace: Some(format!("00-{TRACE}-00f067aa0ba902b7-01")),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_reaches_the_collector() {
+        let (endpoint, taken) = collector().await;
+        let alarm = Alarm::new(|sentence| panic!("{sentence}"));
+        let traces = Traces::to(&endpoint, &Trust::system(None), alarm).unwrap();
+        traces.report(&report());
+        tokio::task::spawn_blocking(move || traces.end())
+            .await
+            .unwrap();
+        let request = taken.await.unwrap();
+        let holds = |part: &[u8]| request.windows(part.len()).any(|window| window == part);
+        assert!(request.starts_with(b"POST /v1/traces HTTP/1.1\r\n"));
+        for part in [
+            "application/x-protobuf",
+            "execute_tool convertUnits",
+            "rule.denied",
+            "call-1",
+        ] {
+            assert!(holds(part.as_bytes()), "{part}");
+        }
+        assert!(
+            holds(&TraceId::from_hex(TRACE).unwrap().to_bytes()),
+            "the caller's trace"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_silent_collector_is_said_once() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let said = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let heard = Arc::clone(&said);
+        let alarm = Alarm::new(move |sentence| heard.lock().unwrap().push(sentence.to_owned()));
+        let traces = Traces::to(&endpoint, &Trust::system(None), alarm).unwrap();
+        for _ in 0..3 {
+            traces.report(&report());
+            let _ = traces.provider.force_flush();
+        }
+        tokio::task::spawn_blocking(move || traces.end())
+            .await
+            .unwrap();
+        let said = said.lock().unwrap();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("traces cannot be sent: "), "{said:?}");
+    }
+
+    #[test]
+    fn only_a_whole_traceparent_is_a_parent() {
+        let sound = format!("00-{TRACE}-00f067aa0ba902b7-01");
+        let context = parent(&sound).map(|context| context.trace_id().to_string());
+        assert_eq!(context.as_deref(), Some(TRACE));
+        for broken in [
+            "",
+            "00",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b77-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-é",
+        ] {
+            assert_eq!(parent(broken), None, "{broken}");
+        }
+    }
+}

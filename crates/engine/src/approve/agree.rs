@@ -1,0 +1,486 @@
+//! Step 8 of a call: has a person agreed? Every branch of that is here. The way
+//! out is a yes from the store that this call alone has taken, or a refusal.
+
+use std::time::{Duration, Instant};
+
+use model::approval::{Scope, State};
+use model::caller::{Caller, CallerKind};
+use model::config::ApprovalsConfig;
+use model::document::Word as _;
+use model::limits;
+use model::outcome::CallError;
+use model::reason::Reason;
+use model::text;
+use store::approvals::{Asked, Claim, GivenAnswer, Place};
+use store::{Approval, Store, StoreError};
+
+use crate::approve::inbox::expiry;
+use crate::approve::{Answer, Approver, Question};
+use crate::call::CallRequest;
+use crate::record::Stop;
+use crate::run::now_ms;
+use crate::{Engine, causes};
+
+/// What a call wants agreed to.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    pub(crate) request: &'a CallRequest,
+    pub(crate) question: Question,
+    /// What an approval of the tool binds to, whatever the arguments.
+    pub(crate) tool_binding: String,
+    /// The arguments, longer than a question shows them.
+    pub(crate) arguments: String,
+    /// A digest of the session.
+    pub(crate) session: Option<String>,
+    pub(crate) settings: ApprovalsConfig,
+    /// When the call began.
+    pub(crate) started: Instant,
+}
+
+/// Without a yes nothing runs, whatever stood in the way.
+pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((), String), Stop> {
+    let began = Instant::now();
+    if asking.question.binding.is_empty() {
+        return Err(unavailable(
+            "the call has no digest an answer could bind to",
+        ));
+    }
+    if let Some(given) = claimed(engine, &asking, None).await? {
+        engine.observe("agreed");
+        return verdict(&given, &Trail::new(&asking, began));
+    }
+    let whom = Whom::of(engine, &asking);
+    asking.question.id = written(engine, &asking, whom.as_ref()).await?;
+    engine.observe("asked");
+    let mut trail = Trail::new(&asking, began);
+    let until = asking.until(began);
+    tell(&asking, whom.as_ref());
+    if let Some(whom) = &whom {
+        let answer = asked(engine, &asking, whom, until).await;
+        trail.said(whom, answer);
+        match answer {
+            // Somebody answered elsewhere.
+            None => {}
+            Some(answer) => match noted(engine, &asking, whom, answer).await? {
+                Next::Settled => {}
+                Next::Inbox(id) => {
+                    asking.question.id.clone_from(&id);
+                    trail.id = id;
+                    tell(&asking, None);
+                }
+                Next::Left => return Err(left(&asking, answer, &trail)),
+            },
+        }
+    }
+    let waited = tokio::time::timeout_at(until.into(), answered(engine, &asking.question.id));
+    if waited.await.is_err() {
+        return Err(pending(&asking, &trail));
+    }
+    engine.observe("answered");
+    let own = asking.question.id.clone();
+    match claimed(engine, &asking, Some(own)).await? {
+        Some(given) => {
+            engine.observe("agreed");
+            verdict(&given, &trail)
+        }
+        None => Err(gone(engine, &asking, &trail).await),
+    }
+}
+
+/// Who is asked first.
+struct Whom<'a> {
+    approver: &'a dyn Approver,
+    by: String,
+    own_client: bool,
+}
+
+impl<'a> Whom<'a> {
+    /// The caller's own client, unless somebody else must approve; else the owner
+    /// at this process's terminal.
+    fn of(engine: &'a Engine, asking: &Asking<'a>) -> Option<Whom<'a>> {
+        let separate = asking.settings.separate;
+        let caller = &asking.request.caller;
+        if let Some(approver) = asking.request.approver.as_deref()
+            && !separate
+        {
+            return Some(Whom {
+                approver,
+                by: caller.name.clone(),
+                own_client: true,
+            });
+        }
+        let is_owner = caller.kind == CallerKind::Owner;
+        let approver = engine.approver()?;
+        (!(separate && is_owner)).then(|| Whom {
+            approver,
+            by: Caller::owner().name,
+            own_client: is_owner,
+        })
+    }
+}
+
+/// What an answer of the first one asked leads to.
+enum Next {
+    /// There is an answer in the store.
+    Settled,
+    /// The inbox is waited for, under this id.
+    Inbox(String),
+    /// The call ends here; the question stays.
+    Left,
+}
+
+impl Asking<'_> {
+    fn claim(&self) -> Claim {
+        Claim {
+            call_id: self.question.call_id.clone(),
+            binding: self.question.binding.clone(),
+            tool_binding: self.tool_binding.clone(),
+            session: self.session.clone(),
+            separate: self.settings.separate,
+        }
+    }
+
+    /// How long the call waits. A deadline keeps a moment for saying that nobody
+    /// answered.
+    fn until(&self, began: Instant) -> Instant {
+        let wait = began + Duration::from_secs(self.settings.wait_seconds);
+        let Some(deadline) = self.request.deadline else {
+            return wait;
+        };
+        let reply = Duration::from_millis(limits::APPROVAL_REPLY_MS);
+        wait.min(self.started + deadline.saturating_sub(reply))
+    }
+
+    /// The question as the store keeps it.
+    fn row(&self, place: Place) -> Approval {
+        let question = &self.question;
+        let signals = question.risk.signals.iter();
+        let reasons = signals.map(|signal| text::elided(&signal.words, 200));
+        Approval {
+            id: question.id.clone(),
+            state: State::Pending,
+            place,
+            asked_at_ms: now_ms(),
+            expires_at_ms: question.expires_at_ms,
+            binding: question.binding.clone(),
+            tool_binding: self.tool_binding.clone(),
+            session: self.session.clone(),
+            call_id: question.call_id.clone(),
+            tool: question.tool.clone(),
+            caller: self.request.caller.name.clone(),
+            caller_is_owner: self.request.caller.kind == CallerKind::Owner,
+            level: question.risk.level,
+            reasons: reasons.take(limits::APPROVAL_REASONS_MAX).collect(),
+            prompt: question.prompt.clone(),
+            arguments: self.arguments.clone(),
+            answer: None,
+            used_by_call: None,
+            used_at_ms: None,
+            uses: 0,
+        }
+    }
+}
+
+/// Takes an answer from the store: of one question, or any that covers the call.
+async fn claimed(
+    engine: &Engine,
+    asking: &Asking<'_>,
+    id: Option<String>,
+) -> Result<Option<Approval>, Stop> {
+    let claim = asking.claim();
+    on_disk(engine, move |store| match &id {
+        Some(id) => store.approvals().claim_one(id, &claim, now_ms()),
+        None => store.approvals().claim(&claim, now_ms()),
+    })
+    .await
+}
+
+/// Writes the question down; the answer is the id it waits under.
+async fn written(
+    engine: &Engine,
+    asking: &Asking<'_>,
+    whom: Option<&Whom<'_>>,
+) -> Result<String, Stop> {
+    let place = if whom.is_some() {
+        Place::Client
+    } else {
+        Place::Inbox
+    };
+    let row = asking.row(place);
+    let id = row.id.clone();
+    let asked = on_disk(engine, move |store| store.approvals().ask(&row, now_ms())).await?;
+    let whose = match asked {
+        Asked::Written => return Ok(id),
+        Asked::Joined(same) => return Ok(same.id),
+        Asked::TooManyOfCaller => "of this caller",
+        Asked::TooMany => "of all callers",
+    };
+    let message = format!(
+        "a person must approve this call, and too many questions {whose} wait for an answer; it did not run"
+    );
+    let error = CallError::passing(Reason::ApprovalTooMany, message);
+    Err(Stop::refused(error))
+}
+
+/// Asks, until there is an answer from there or from anywhere else.
+async fn asked(
+    engine: &Engine,
+    asking: &Asking<'_>,
+    whom: &Whom<'_>,
+    until: Instant,
+) -> Option<Answer> {
+    tokio::select! {
+        biased;
+        answer = whom.approver.ask(&asking.question) => Some(answer),
+        () = answered(engine, &asking.question.id) => None,
+        () = tokio::time::sleep_until(until.into()) => Some(Answer::TimedOut),
+    }
+}
+
+/// Writes down what was answered, before it counts.
+async fn noted(
+    engine: &Engine,
+    asking: &Asking<'_>,
+    whom: &Whom<'_>,
+    answer: Answer,
+) -> Result<Next, Stop> {
+    let id = asking.question.id.clone();
+    let answer = match answer {
+        // A door that offers more than the risk allows did not ask this question.
+        Answer::Approved(scope) if !asking.question.scopes.contains(&scope) => Answer::Malformed,
+        other => other,
+    };
+    let Some((state, scope)) = answer.settles() else {
+        let place = match answer {
+            Answer::Deferred => Place::Deferred,
+            _ => Place::Inbox,
+        };
+        let waits = move |store: &Store| store.approvals().wait_at(&id, place, now_ms());
+        let id = on_disk(engine, waits).await?;
+        return Ok(match answer {
+            Answer::Unavailable | Answer::NotRendered => Next::Inbox(id),
+            _ => Next::Left,
+        });
+    };
+    let given = GivenAnswer {
+        scope,
+        at_ms: now_ms(),
+        by: whom.by.clone(),
+        channel: whom.approver.channel().to_owned(),
+        own_client: whom.own_client,
+        note: None,
+    };
+    let expires = scope.map(|scope| expiry(scope, &asking.settings, given.at_ms));
+    // Whether it was the first to answer or not: what counts is in the store.
+    on_disk(engine, move |store| {
+        store.approvals().answer(&id, state, &given, expires)
+    })
+    .await?;
+    Ok(Next::Settled)
+}
+
+/// Returns when the question waits no more: answered, expired or gone.
+pub(crate) async fn answered(engine: &Engine, id: &str) {
+    loop {
+        let mut news = std::pin::pin!(engine.answers().notified());
+        news.as_mut().enable();
+        let wanted = id.to_owned();
+        let found = on_disk(engine, move |store| store.approvals().get(&wanted)).await;
+        let waits = match &found {
+            Ok(Some(row)) => row.state.at(row.expires_at_ms, now_ms()) == State::Pending,
+            Ok(None) | Err(_) => false,
+        };
+        if !waits {
+            return;
+        }
+        let look = Duration::from_millis(limits::APPROVAL_LOOK_MS);
+        let _ = tokio::time::timeout(look, news).await;
+    }
+}
+
+/// What an answer in the store means for the call that took it.
+fn verdict(given: &Approval, trail: &Trail) -> Result<((), String), Stop> {
+    let note = trail.note(given);
+    let error = match given.state {
+        State::Approved | State::Used => return Ok(((), note)),
+        State::Declined => {
+            let mut message =
+                "a person declined this call and it did not run; do not repeat it".to_owned();
+            let said = given
+                .answer
+                .as_ref()
+                .and_then(|answer| answer.note.as_deref());
+            if let Some(said) = said {
+                message.push_str(": ");
+                message.push_str(said);
+            }
+            CallError::new(Reason::ApprovalDeclined, message)
+        }
+        State::Dismissed => CallError::new(
+            Reason::ApprovalDismissed,
+            "the question whether to run this call was put away without an answer; it did not run",
+        ),
+        State::Malformed => CallError::new(
+            Reason::ApprovalMalformed,
+            "the client's answer does not fit the question whether to run this call; it did not run",
+        ),
+        State::Pending | State::Revoked | State::Expired => return Err(unavailable(&note)),
+    };
+    Err(Stop::refused(error).note(note))
+}
+
+/// The question was answered, but there is nothing for this call to take.
+async fn gone(engine: &Engine, asking: &Asking<'_>, trail: &Trail) -> Stop {
+    let id = asking.question.id.clone();
+    let found = match on_disk(engine, move |store| store.approvals().get(&id)).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return unavailable("the question is gone"),
+        Err(stop) => return stop,
+    };
+    let note = trail.note(&found);
+    let error = match found.state.at(found.expires_at_ms, now_ms()) {
+        State::Used | State::Declined | State::Dismissed | State::Malformed => CallError::passing(
+            Reason::ApprovalUsed,
+            "the answer went to another call with the same arguments; this one did not run, repeat it to ask again",
+        ),
+        State::Expired => CallError::passing(
+            Reason::ApprovalTimedOut,
+            "nobody answered in time whether to run this call; it did not run, repeat it to ask again",
+        ),
+        State::Revoked => CallError::new(
+            Reason::ApprovalDeclined,
+            "the approval of this call was taken back; it did not run, do not repeat it",
+        ),
+        State::Pending | State::Approved => CallError::passing(
+            Reason::ApprovalUnavailable,
+            "somebody else than the caller must approve this call; it did not run",
+        ),
+    };
+    Stop::refused(error).note(note)
+}
+
+/// Nobody answered yet, and the call waits no longer. The question stays.
+fn pending(asking: &Asking<'_>, trail: &Trail) -> Stop {
+    let id = &asking.question.id;
+    let message = format!(
+        "a person must approve this call and has not answered yet; it did not run: approve it with \
+         `ringfence approvals approve {id}`, then repeat the same call"
+    );
+    let error = CallError::passing(Reason::ApprovalPending, message);
+    Stop::refused(error).note(trail.waits("pending"))
+}
+
+/// The one asked first did not settle it, and the call ends with that.
+fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Stop {
+    if answer != Answer::TimedOut {
+        return pending(asking, trail);
+    }
+    let id = &asking.question.id;
+    let message = format!(
+        "nobody answered in time whether to run this call; it did not run: approve it with \
+         `ringfence approvals approve {id}`, then repeat the same call"
+    );
+    let error = CallError::passing(Reason::ApprovalTimedOut, message);
+    Stop::refused(error).note(trail.waits("timed out"))
+}
+
+/// The store could not do its part. Fails closed.
+fn unavailable(note: &str) -> Stop {
+    let message = "a person must approve this call and could not be asked; it did not run";
+    let error = CallError::passing(Reason::ApprovalUnavailable, message);
+    Stop::refused(error).note(note.to_owned())
+}
+
+fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
+    let Some(progress) = &asking.request.progress else {
+        return;
+    };
+    match whom {
+        Some(_) => progress.tell("waiting for a person to approve the call"),
+        None => {
+            let id = &asking.question.id;
+            progress.tell(&format!(
+                "waiting for a person to approve the call: `ringfence approvals approve {id}`"
+            ));
+        }
+    }
+}
+
+/// Work on the database waits for the disk, and so on a thread that may.
+async fn on_disk<T: Send + 'static>(
+    engine: &Engine,
+    work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Stop> {
+    let store = engine.store().clone();
+    match tokio::task::spawn_blocking(move || work(&store)).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(fault)) => {
+            let why = causes(&fault);
+            engine.alarm(&format!("the approvals cannot be used: {why}"));
+            Err(unavailable(&why))
+        }
+        Err(_) => Err(unavailable("the thread that reads the approvals died")),
+    }
+}
+
+/// What the audit will say about how it went.
+struct Trail {
+    id: String,
+    binding: String,
+    began: Instant,
+    /// What the one asked first said, if that was not the end of it.
+    first: String,
+}
+
+impl Trail {
+    fn new(asking: &Asking<'_>, began: Instant) -> Trail {
+        Trail {
+            id: asking.question.id.clone(),
+            binding: asking.question.binding.clone(),
+            began,
+            first: String::new(),
+        }
+    }
+
+    fn said(&mut self, whom: &Whom<'_>, answer: Option<Answer>) {
+        let word = answer.map_or("answered elsewhere", Answer::word);
+        self.first = format!("; {} said {word}", whom.approver.channel());
+    }
+
+    /// An answer: what, by whom, through what, for what, how long it took.
+    fn note(&self, given: &Approval) -> String {
+        let Some(answer) = &given.answer else {
+            return self.waits(given.state.word());
+        };
+        let scope = answer.scope.map(Scope::word);
+        let scope = scope.map(|word| format!(" ({word})")).unwrap_or_default();
+        let word = match given.state {
+            State::Used => State::Approved.word(),
+            other => other.word(),
+        };
+        let note = match &answer.note {
+            Some(note) => format!("; they say: {note}"),
+            None => String::new(),
+        };
+        format!(
+            "{word}{scope} by {} via {}; approval {}; for {}; after {} ms{}{note}",
+            text::one_line(&answer.by),
+            answer.channel,
+            given.id,
+            self.binding,
+            self.began.elapsed().as_millis(),
+            self.first,
+        )
+    }
+
+    /// No answer.
+    fn waits(&self, word: &str) -> String {
+        format!(
+            "{word}; approval {}; for {}; after {} ms{}",
+            self.id,
+            self.binding,
+            self.began.elapsed().as_millis(),
+            self.first,
+        )
+    }
+}

@@ -1,0 +1,76 @@
+//! What an operator's instruments learn of each call, after its row is closed:
+//! names, verdicts and times, never arguments, results or secrets.
+
+use std::fmt;
+
+use model::audit::{Closing, Status};
+use model::caller::Origin;
+
+use crate::call::CallRequest;
+
+/// Someone who is told of every call that was written down.
+pub trait Reporter: fmt::Debug + Send + Sync {
+    /// Must not wait: the answer leaves after it.
+    fn report(&self, report: &Report);
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The call, as the audit knows it.
+    pub call_id: String,
+    /// The tool that was found. A name nobody gave a tool is not repeated here:
+    /// callers choose it, and instruments keep every name they see.
+    pub tool: Option<String>,
+    /// Who called.
+    pub caller: String,
+    /// Through which door.
+    pub origin: Origin,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not get there, for the operator.
+    pub code: Option<String>,
+    /// The badge, once it is known.
+    pub risk: Option<String>,
+    /// Each gate that was asked, with its verdict.
+    pub gates: Vec<(String, String)>,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_at_ms: i64,
+    /// From asking to answering, in microseconds.
+    pub total_us: u64,
+    /// In the sandbox, in microseconds.
+    pub run_us: u64,
+    /// Processor time of the script, in microseconds.
+    pub cpu_us: u64,
+    /// The trace it is part of, as W3C's `traceparent`, unchecked.
+    pub trace: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn new(call_id: &str, request: &CallRequest, closing: &Closing) -> Report {
+        let tool = closing.tool.as_ref();
+        // The gate that stopped the call knows the true reason.
+        let stopped = closing.gates.iter().find_map(|gate| gate.reason.clone());
+        let told = closing.error.as_ref().map(|error| error.code.clone());
+        let timing = closing.timing;
+        Report {
+            call_id: call_id.to_owned(),
+            tool: tool.map(|tool| tool.name.clone()),
+            caller: request.caller.name.clone(),
+            origin: request.origin,
+            status: closing.status,
+            code: stopped.or(told),
+            risk: tool.map(|tool| tool.risk.clone()),
+            gates: closing
+                .gates
+                .iter()
+                .map(|gate| (gate.gate.clone(), gate.verdict.clone()))
+                .collect(),
+            ended_at_ms: closing.at_ms,
+            total_us: timing.map_or(0, |timing| timing.total_us),
+            run_us: timing.map_or(0, |timing| timing.run_us),
+            cpu_us: timing.map_or(0, |timing| timing.cpu_us),
+            trace: request.trace.clone(),
+        }
+    }
+}

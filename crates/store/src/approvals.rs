@@ -1,0 +1,596 @@
+//! Questions to people and their answers, for all processes of a home.
+//!
+//! Every change is one transaction that names the state it starts from, so of two
+//! processes that want the same approval one gets it. A change is on the disk
+//! before anybody acts on it: what was used up stays so, whatever dies.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::approval::{Scope, State};
+use model::document::Word;
+use model::limits;
+use model::risk::Level;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::limit;
+
+const READING: &str = "read the approvals";
+const CHANGING: &str = "change the approvals";
+
+/// A question, and what was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Its name; nobody guesses it.
+    pub id: String,
+    /// Where it stands, as kept: [`State::at`] says whether it expired.
+    pub state: State,
+    /// Where it waits.
+    pub place: Place,
+    /// Milliseconds since 1970.
+    pub asked_at_ms: i64,
+    /// When it can no longer be answered or, once approved, no longer counts.
+    pub expires_at_ms: i64,
+    /// A digest of all it is about.
+    pub binding: String,
+    /// A digest of all but the arguments.
+    pub tool_binding: String,
+    /// A digest of the session.
+    pub session: Option<String>,
+    /// The call that asked first.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Who called.
+    pub caller: String,
+    /// Whether that was the owner.
+    pub caller_is_owner: bool,
+    /// The badge.
+    pub level: Level,
+    /// Why the badge.
+    pub reasons: Vec<String>,
+    /// The question in words.
+    pub prompt: String,
+    /// The arguments as one line of JSON.
+    pub arguments: String,
+    /// The answer, if there is one.
+    pub answer: Option<GivenAnswer>,
+    /// The call that used it last, or that was told.
+    pub used_by_call: Option<String>,
+    /// When.
+    pub used_at_ms: Option<i64>,
+    /// Calls that ran by it.
+    pub uses: u64,
+}
+
+/// Where a question waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A call is asking its own client.
+    Client,
+    /// The client will come back with the answer.
+    Deferred,
+    /// In the inbox.
+    Inbox,
+}
+
+/// An answer, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// What an approval counts for.
+    pub scope: Option<Scope>,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Who gave it.
+    pub by: String,
+    /// Through what.
+    pub channel: String,
+    /// Whether that was the caller's own client.
+    pub own_client: bool,
+    /// What they added.
+    pub note: Option<String>,
+}
+
+/// What came of writing a question down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It waits.
+    Written,
+    /// The same is asked already; this is that one.
+    Joined(Box<Approval>),
+    /// This caller has as many waiting as one may.
+    TooManyOfCaller,
+    /// As many wait as may.
+    TooMany,
+}
+
+/// Which approvals a call may run by.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The call.
+    pub call_id: String,
+    /// The digest of all it is about.
+    pub binding: String,
+    /// The digest of all but the arguments.
+    pub tool_binding: String,
+    /// The digest of its session.
+    pub session: Option<String>,
+    /// Whether only somebody else than the caller may approve.
+    pub separate: bool,
+}
+
+/// What a look by id or its beginning found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundApproval {
+    /// Nothing.
+    None,
+    /// This one.
+    One(Box<Approval>),
+    /// Several begin so; some of their ids.
+    Several(Vec<String>),
+}
+
+/// Which ones to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// Those that wait for an answer.
+    Pending,
+    /// Those that wait, and approvals that count for calls to come.
+    Live,
+    /// All that are kept.
+    All,
+}
+
+/// Questions to people and their answers.
+#[derive(Debug)]
+pub struct Approvals {
+    connection: Mutex<Connection>,
+}
+
+impl Approvals {
+    pub(crate) fn open(connection: Connection) -> Result<Approvals, StoreError> {
+        let fail = StoreError::database("set up the approvals");
+        // A used approval must stay used if the power fails. The log is moved by
+        // the audit's writer, never by a caller.
+        connection
+            .pragma_update(None, "synchronous", "FULL")
+            .map_err(&fail)?;
+        connection
+            .pragma_update(None, "wal_autocheckpoint", 0)
+            .map_err(&fail)?;
+        Ok(Approvals {
+            connection: Mutex::new(connection),
+        })
+    }
+
+    /// Writes a question down, or finds the one that waits for the same. One that
+    /// another call is showing to its client right now is not joined: each of the
+    /// two gets an answer of its own.
+    pub fn ask(&self, question: &Approval, now_ms: i64) -> Result<Asked, StoreError> {
+        self.change(|change| {
+            if let Some(same) = waiting_for(change, &question.binding, now_ms)? {
+                return Ok(Asked::Joined(Box::new(same)));
+            }
+            prune(change, now_ms)?;
+            if let Some(full) = is_full(change, question, now_ms)? {
+                return Ok(full);
+            }
+            insert(change, question)?;
+            Ok(Asked::Written)
+        })
+    }
+
+    /// A question that was at a client waits in the inbox now, or for the client
+    /// to come back. The answer is the id it waits under: that of another one, if
+    /// the same is asked there already.
+    pub fn wait_at(&self, id: &str, place: Place, now_ms: i64) -> Result<String, StoreError> {
+        self.change(|change| {
+            let binding: Option<String> = change
+                .query_row(
+                    "SELECT binding FROM approvals WHERE id = ?1 AND state = 'pending'",
+                    [id],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            let Some(binding) = binding else {
+                return Ok(id.to_owned());
+            };
+            match waiting_for(change, &binding, now_ms)? {
+                Some(same) if same.id != id => {
+                    change.execute("DELETE FROM approvals WHERE id = ?1", [id])?;
+                    Ok(same.id)
+                }
+                Some(_) | None => {
+                    change.execute(
+                        "UPDATE approvals SET place = ?2 WHERE id = ?1",
+                        params![id, place.word()],
+                    )?;
+                    Ok(id.to_owned())
+                }
+            }
+        })
+    }
+
+    /// Writes an answer down, if the question waits for one. An approval counts
+    /// until `expires_at_ms`. The answer is whether it did.
+    pub fn answer(
+        &self,
+        id: &str,
+        state: State,
+        answer: &GivenAnswer,
+        expires_at_ms: Option<i64>,
+    ) -> Result<bool, StoreError> {
+        self.change(|change| {
+            let changed = change.execute(
+                "UPDATE approvals SET state = ?2, scope = ?3, answered_ms = ?4, answered_by = ?5,
+                 channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms)
+                 WHERE id = ?1 AND state = 'pending' AND expires_ms > ?4",
+                params![
+                    id,
+                    state.word(),
+                    answer.scope.map(Word::word),
+                    answer.at_ms,
+                    answer.by,
+                    answer.channel,
+                    answer.own_client,
+                    answer.note,
+                    expires_at_ms,
+                ],
+            )?;
+            Ok(changed == 1)
+        })
+    }
+
+    /// Takes what a call may run by, or must be told: an approval that covers it,
+    /// else a no that nobody was told. An approval that counts once is used up; a
+    /// no is told once.
+    pub fn claim(&self, claim: &Claim, now_ms: i64) -> Result<Option<Approval>, StoreError> {
+        self.change(|change| {
+            let found = change
+                .query_row(
+                    "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
+                       (state = 'approved'
+                        AND ((scope IN ('once', 'same-arguments') AND binding = ?2)
+                          OR (scope = 'session' AND tool_binding = ?3 AND session = ?4)
+                          OR (scope = 'until-changed' AND tool_binding = ?3))
+                        AND (NOT ?5 OR (own_client = 0 AND lower(answered_by) <> lower(caller))))
+                       OR (state IN ('declined', 'dismissed', 'malformed')
+                        AND used_by_call IS NULL AND binding = ?2))
+                     ORDER BY state = 'approved' DESC, scope <> 'once' DESC, answered_ms
+                     LIMIT 1",
+                    params![
+                        now_ms,
+                        claim.binding,
+                        claim.tool_binding,
+                        claim.session,
+                        claim.separate
+                    ],
+                    approval_of,
+                )
+                .optional()?;
+            match found {
+                Some(found) => take(change, &found, claim, now_ms),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Takes the answer to one question, if there is one and the call may have it.
+    pub fn claim_one(
+        &self,
+        id: &str,
+        claim: &Claim,
+        now_ms: i64,
+    ) -> Result<Option<Approval>, StoreError> {
+        self.change(|change| match read(change, id)? {
+            Some(found) => take(change, &found, claim, now_ms),
+            None => Ok(None),
+        })
+    }
+
+    /// Takes an approval back. The answer is whether it still counted.
+    pub fn revoke(&self, id: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.change(|change| {
+            let changed = change.execute(
+                "UPDATE approvals SET state = 'revoked'
+                 WHERE id = ?1 AND state = 'approved' AND expires_ms > ?2",
+                params![id, now_ms],
+            )?;
+            Ok(changed == 1)
+        })
+    }
+
+    /// A session is over: what counted for it counts no more.
+    pub fn end_session(&self, session: &str) -> Result<usize, StoreError> {
+        self.change(|change| {
+            change.execute(
+                "UPDATE approvals SET state = 'revoked'
+                 WHERE session = ?1 AND scope = 'session' AND state = 'approved'",
+                [session],
+            )
+        })
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        read(&self.connection(), id).map_err(StoreError::database(READING))
+    }
+
+    /// One by its id or how it begins.
+    pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection();
+        let mut statement = connection
+            .prepare_cached(
+                "SELECT * FROM approvals WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2",
+            )
+            .map_err(&fail)?;
+        let matches_max = i64::try_from(limit::PREFIX_MATCHES_MAX).unwrap_or(i64::MAX);
+        let found = statement
+            .query_map(params![beginning, matches_max], approval_of)
+            .map_err(&fail)?
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(&fail)?;
+        let mut found = found;
+        Ok(match (found.pop(), found.is_empty()) {
+            (None, _) => FoundApproval::None,
+            (Some(_), _) if beginning.is_empty() => FoundApproval::None,
+            (Some(one), true) => FoundApproval::One(Box::new(one)),
+            (Some(last), false) => FoundApproval::Several(
+                found
+                    .into_iter()
+                    .chain([last])
+                    .map(|approval| approval.id)
+                    .collect(),
+            ),
+        })
+    }
+
+    /// Several, the oldest first.
+    pub fn list(&self, listing: Listing, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
+        let fail = StoreError::database(READING);
+        let which = match listing {
+            Listing::Pending => "state = 'pending' AND expires_ms > ?1",
+            Listing::Live => "state IN ('pending', 'approved') AND expires_ms > ?1",
+            Listing::All => "?1 = ?1",
+        };
+        // The newest are listed, if there are too many.
+        let sql =
+            format!("SELECT * FROM approvals WHERE {which} ORDER BY asked_ms DESC, id LIMIT ?2");
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
+        let list_max = i64::try_from(limit::LIST_MAX).unwrap_or(i64::MAX);
+        let mut listed = statement
+            .query_map(params![now_ms, list_max], approval_of)
+            .map_err(&fail)?
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(&fail)?;
+        listed.reverse();
+        Ok(listed)
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let fail = StoreError::database(CHANGING);
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let changed = change(&transaction).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(changed)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn word(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::Deferred => "deferred",
+            Place::Inbox => "inbox",
+        }
+    }
+}
+
+/// The question that waits for the same and can be joined.
+fn waiting_for(
+    connection: &Connection,
+    binding: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Option<Approval>> {
+    connection
+        .query_row(
+            "SELECT * FROM approvals WHERE binding = ?1 AND state = 'pending'
+             AND place <> 'client' AND expires_ms > ?2 ORDER BY asked_ms LIMIT 1",
+            params![binding, now_ms],
+            approval_of,
+        )
+        .optional()
+}
+
+/// Nobody's question makes room for another's: what waits stays, and what is new
+/// is refused.
+fn is_full(
+    connection: &Connection,
+    question: &Approval,
+    now_ms: i64,
+) -> rusqlite::Result<Option<Asked>> {
+    let (all, own): (u64, u64) = connection.query_row(
+        "SELECT count(*), count(*) FILTER (WHERE caller = ?2 AND caller_owner = ?3)
+         FROM approvals WHERE state = 'pending' AND expires_ms > ?1",
+        params![now_ms, question.caller, question.caller_is_owner],
+        |row| Ok((count_of(row, 0)?, count_of(row, 1)?)),
+    )?;
+    if own >= limits::APPROVALS_PENDING_PER_CALLER_MAX {
+        return Ok(Some(Asked::TooManyOfCaller));
+    }
+    let kept: u64 =
+        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let kept_max = limits::APPROVALS_KEPT_MAX + limits::APPROVALS_PENDING_MAX;
+    let is_full = all >= limits::APPROVALS_PENDING_MAX || kept >= kept_max;
+    Ok(is_full.then_some(Asked::TooMany))
+}
+
+/// Removes the oldest of those that wait for nothing and count for nothing.
+fn prune(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
+    let kept: u64 =
+        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let over = kept.saturating_sub(limits::APPROVALS_KEPT_MAX);
+    if over == 0 {
+        return Ok(());
+    }
+    connection.execute(
+        "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals
+         WHERE expires_ms <= ?1 OR state NOT IN ('pending', 'approved')
+         ORDER BY asked_ms LIMIT ?2)",
+        params![now_ms, i64::try_from(over).unwrap_or(i64::MAX)],
+    )?;
+    Ok(())
+}
+
+/// Uses an approval, or notes that a no was told. Nothing if it has none to give.
+fn take(
+    connection: &Connection,
+    found: &Approval,
+    claim: &Claim,
+    now_ms: i64,
+) -> rusqlite::Result<Option<Approval>> {
+    let Some(answer) = &found.answer else {
+        return Ok(None);
+    };
+    let is_own = answer.own_client || answer.by.to_lowercase() == found.caller.to_lowercase();
+    let may_count = !(claim.separate && is_own);
+    let next = match found.state.at(found.expires_at_ms, now_ms) {
+        State::Approved if may_count && answer.scope == Some(Scope::Once) => State::Used,
+        State::Approved if may_count => State::Approved,
+        no @ (State::Declined | State::Dismissed | State::Malformed)
+            if found.used_by_call.is_none() =>
+        {
+            no
+        }
+        State::Pending
+        | State::Approved
+        | State::Used
+        | State::Declined
+        | State::Dismissed
+        | State::Malformed
+        | State::Revoked
+        | State::Expired => return Ok(None),
+    };
+    let runs = matches!(next, State::Used | State::Approved);
+    let changed = connection.execute(
+        "UPDATE approvals SET state = ?3, uses = uses + ?4, used_ms = ?5, used_by_call = ?6
+         WHERE id = ?1 AND state = ?2",
+        params![
+            found.id,
+            found.state.word(),
+            next.word(),
+            runs,
+            now_ms,
+            claim.call_id
+        ],
+    )?;
+    if changed != 1 {
+        return Ok(None);
+    }
+    read(connection, &found.id)
+}
+
+fn read(connection: &Connection, id: &str) -> rusqlite::Result<Option<Approval>> {
+    connection
+        .query_row("SELECT * FROM approvals WHERE id = ?1", [id], approval_of)
+        .optional()
+}
+
+fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> {
+    let reasons = serde_json::to_string(&question.reasons).unwrap_or_default();
+    connection.execute(
+        "INSERT INTO approvals (id, state, place, asked_ms, expires_ms, binding, tool_binding,
+         session, call_id, tool, caller, caller_owner, risk, reasons, prompt, arguments)
+         VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        params![
+            question.id,
+            question.place.word(),
+            question.asked_at_ms,
+            question.expires_at_ms,
+            question.binding,
+            question.tool_binding,
+            question.session,
+            question.call_id,
+            question.tool,
+            question.caller,
+            question.caller_is_owner,
+            question.level.badge(),
+            reasons,
+            question.prompt,
+            question.arguments,
+        ],
+    )?;
+    Ok(())
+}
+
+fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    let reasons: String = row.get("reasons")?;
+    let answered_ms: Option<i64> = row.get("answered_ms")?;
+    let scope: Option<String> = row.get("scope")?;
+    let scope = scope.map(|word| known(&word)).transpose()?;
+    let answer = match answered_ms {
+        None => None,
+        Some(at_ms) => Some(GivenAnswer {
+            scope,
+            at_ms,
+            by: row.get("answered_by")?,
+            channel: row.get("channel")?,
+            own_client: row.get("own_client")?,
+            note: row.get("note")?,
+        }),
+    };
+    Ok(Approval {
+        id: row.get("id")?,
+        state: known(&row.get::<_, String>("state")?)?,
+        place: match row.get::<_, String>("place")?.as_str() {
+            "client" => Place::Client,
+            "deferred" => Place::Deferred,
+            _ => Place::Inbox,
+        },
+        asked_at_ms: row.get("asked_ms")?,
+        expires_at_ms: row.get("expires_ms")?,
+        binding: row.get("binding")?,
+        tool_binding: row.get("tool_binding")?,
+        session: row.get("session")?,
+        call_id: row.get("call_id")?,
+        tool: row.get("tool")?,
+        caller: row.get("caller")?,
+        caller_is_owner: row.get("caller_owner")?,
+        level: known(&row.get::<_, String>("risk")?)?,
+        reasons: serde_json::from_str(&reasons).unwrap_or_default(),
+        prompt: row.get("prompt")?,
+        arguments: row.get("arguments")?,
+        answer,
+        used_by_call: row.get("used_by_call")?,
+        used_at_ms: row.get("used_ms")?,
+        uses: count_of(row, "uses")?,
+    })
+}
+
+/// A word of a closed set; a row with another is not read at all.
+fn known<T: Word>(word: &str) -> rusqlite::Result<T> {
+    let mut all = T::ALL.iter().copied();
+    all.find(|known| known.word() == word).ok_or_else(|| {
+        let what = format!("`{word}` is no word of ours");
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
+    })
+}
+
+fn count_of(row: &Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
