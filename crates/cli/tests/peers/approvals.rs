@@ -146,7 +146,7 @@ impl Home {
     /// How often `careful` has run, by the audit.
     fn runs(&self) -> usize {
         let arguments = [
-            "audit", "list", "--tool", "careful", "--status", "ok", "--json",
+            "audit", "list", "--tool", "careful", "--status", "done", "--json",
         ];
         let listed: Value = serde_json::from_str(&self.must(&arguments)).unwrap();
         listed.as_array().unwrap().len()
