@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use mcp::{Door, http};
+use mcp::{Door, gate, http};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> 
             .with_context(|| format!("`{listen}` cannot be listened on"))?;
         door.engine().pool().await?;
         greet(listener.local_addr()?, serve.no_auth, printer);
-        http::serve(door, listener, shutdown).await?;
+        http::serve(door, listener, gate::guard, shutdown).await?;
         Ok(Exit::Done)
     })
 }

@@ -28,7 +28,7 @@ use model::audit::Closing;
 use model::caller::Caller;
 use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
-use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
+use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
 use tokio::sync::{Notify, OnceCell};
 
@@ -42,6 +42,12 @@ use crate::run::now_ms;
 use crate::scratch::Scratch;
 
 pub use record::Gate;
+pub use sandbox::pool::WorkerProgram;
+pub use store::{Entry, Filter};
+
+/// For the worker programs of other crates' tests.
+#[cfg(feature = "testing")]
+pub use sandbox::worker_main;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";

@@ -1,8 +1,9 @@
 //! Who is at the door. Until the gate is there, everybody on this machine is the
 //! same caller.
 
+use axum::Router;
 use axum::extract::Request;
-use axum::middleware::Next;
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use model::caller::Caller;
 
@@ -13,8 +14,13 @@ pub struct Principal {
     pub caller: Caller,
 }
 
+/// Puts the gate around a route.
+pub fn guard(router: Router) -> Router {
+    router.layer(middleware::from_fn(everybody))
+}
+
 /// Lets everybody in under one name.
-pub async fn everybody(mut request: Request, next: Next) -> Response {
+async fn everybody(mut request: Request, next: Next) -> Response {
     let caller = Caller::named("local");
     request.extensions_mut().insert(Principal { caller });
     next.run(request).await

@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::session::Sessions;
-use crate::translate::{self, Bounds};
-use crate::{Door, DoorError, Shutdown, gate, limit, news, probe};
+use crate::translate::{self, Answers, Bounds};
+use crate::{Door, DoorError, Shutdown, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
@@ -69,12 +69,13 @@ impl HttpBounds {
 /// The transport of one server.
 #[derive(Debug)]
 pub struct Transport {
-    /// Its one route; requests must carry a [`gate::Principal`].
+    /// Its one route; requests must carry a [`crate::gate::Principal`].
     pub router: Router,
     /// Its legacy sessions.
     pub sessions: Arc<Sessions>,
     /// Ends every stream.
-    pub cut: CancellationToken,
+    cut: CancellationToken,
+    answers: Answers,
 }
 
 /// The transport for a handler, which is made anew for each session and each
@@ -98,7 +99,9 @@ pub fn router<H: ServerHandler>(
         // Host and Origin are the gate's.
         .with_cancellation_token(cut.clone());
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config);
+    let answers = Answers::default();
     let state = Bounds {
+        answers: answers.clone(),
         body_bytes_max: bounds.body_bytes_max,
         sessions: Arc::clone(&sessions),
     };
@@ -109,19 +112,23 @@ pub fn router<H: ServerHandler>(
         router,
         sessions,
         cut,
+        answers,
     }
 }
 
 /// Serves a door until told to end, and ends it well: calls finish or are
-/// cancelled, their audit rows are closed.
-pub async fn serve(door: Door, listener: TcpListener, shutdown: Shutdown) -> Result<(), DoorError> {
+/// cancelled, their audit rows are closed. Whatever `guard` puts around the
+/// protocol's route must give each request its [`crate::gate::Principal`].
+pub async fn serve(
+    door: Door,
+    listener: TcpListener,
+    guard: impl FnOnce(Router) -> Router,
+    shutdown: Shutdown,
+) -> Result<(), DoorError> {
     let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
     let for_handler = door.clone();
     let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
-    let app = transport
-        .router
-        .clone()
-        .layer(middleware::from_fn(gate::everybody))
+    let app = guard(transport.router.clone())
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));
     let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
@@ -169,6 +176,8 @@ pub async fn listen(
     }
     drop(listener);
     drain.await;
+    let bound = Duration::from_secs(limit::SHUTDOWN_ANSWER_SECONDS);
+    let _ = timeout(bound, transport.answers.written()).await;
     transport.sessions.close_all().await;
     transport.cut.cancel();
     let bound = Duration::from_secs(limit::SHUTDOWN_CONNECTION_SECONDS);

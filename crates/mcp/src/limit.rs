@@ -31,10 +31,14 @@ pub const KEEP_ALIVE_SECONDS: u64 = 15;
 pub const SHUTDOWN_GRACE_SECONDS: u64 = 10;
 /// Seconds cancelled calls may take to close their audit rows.
 pub const SHUTDOWN_CLOSE_SECONDS: u64 = 5;
+/// Seconds the last answers may take to be written.
+pub const SHUTDOWN_ANSWER_SECONDS: u64 = 2;
 /// Seconds connections may take to end after their streams did.
 pub const SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
 /// Milliseconds between two looks at whether the tools changed.
 pub const NEWS_EVERY_MS: u64 = 500;
+/// Looks after which lists are compared even if no file changed.
+pub const NEWS_LOOKS_MAX: u32 = 4;
 /// Seconds one peer may take to be told.
 pub const NEWS_SECONDS_MAX: u64 = 2;
 /// Milliseconds before the first sign of life of a call with a progress token.

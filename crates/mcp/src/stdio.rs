@@ -8,6 +8,8 @@ use rmcp::RoleServer;
 use rmcp::service::serve_server_with_ct;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::{Door, Shutdown, limit, news};
@@ -36,21 +38,19 @@ pub async fn serve_pipes(
         AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
     let session = format!("stdio-{}", std::process::id());
     let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session);
-    let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
-    let end = shutdown.soft.child_token();
-    let served = serve_server_with_ct(handler, transport, end.clone()).await;
+    let ended = CancellationToken::new();
+    let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
+    let served = serve_server_with_ct(handler, transport, shutdown.soft.child_token()).await;
     if let Ok(running) = served {
-        let waiting = running.waiting();
-        let mut waiting = std::pin::pin!(waiting);
+        // At the end of input, what runs may answer for a while and is then
+        // cancelled.
         tokio::select! {
-            _ = &mut waiting => {}
-            () = shutdown.hard.cancelled() => {}
+            _ = running.waiting() => {}
+            () = shutdown.hard.cancelled() => door.inner.stop.cancel(),
         }
     }
-    // Nobody reads any more: what still runs is stopped, and its row closed.
-    door.inner.closing.cancel();
-    door.inner.stop.cancel();
+    ended.cancel();
     let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
-    let _ = tokio::time::timeout(bound, door.inner.calls.quiet()).await;
+    let _ = timeout(bound, door.inner.calls.quiet()).await;
     let _ = watching.await;
 }

@@ -1,7 +1,9 @@
 //! Between HTTP and rmcp: bodies are read within bounds, and what rmcp answers in
 //! its own way is put as the specification has it.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -10,7 +12,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use hyper::body::{Frame, SizeHint};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::gate::Principal;
@@ -34,10 +38,95 @@ const NO_SESSION: i64 = -32001;
 pub(crate) struct Bounds {
     pub(crate) body_bytes_max: usize,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) answers: Answers,
+}
+
+/// The answers to POST that are not written yet. When the server ends, nothing is
+/// cut before they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers {
+    under_way: Arc<watch::Sender<usize>>,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers {
+            under_way: Arc::new(watch::Sender::new(0)),
+        }
+    }
+}
+
+impl Answers {
+    /// Waits until all are written.
+    pub(crate) async fn written(&self) {
+        let mut under_way = self.under_way.subscribe();
+        let _ = under_way.wait_for(|under_way| *under_way == 0).await;
+    }
+
+    fn begin(&self) -> UnderWay {
+        self.under_way.send_modify(|under_way| *under_way += 1);
+        UnderWay {
+            answers: self.clone(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    answers: Answers,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.answers
+            .under_way
+            .send_modify(|under_way| *under_way = under_way.saturating_sub(1));
+    }
+}
+
+/// A body that is under way until it is dropped.
+#[derive(Debug)]
+struct Counted {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The layer itself.
 pub(crate) async fn layer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return answer(bounds, request, next).await;
+    }
+    let under_way = bounds.answers.begin();
+    let response = answer(bounds, request, next).await;
+    response.map(|body| {
+        Body::new(Counted {
+            body,
+            _under_way: under_way,
+        })
+    })
+}
+
+async fn answer(bounds: Bounds, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let principal = parts.extensions.get::<Principal>();
     let Some(caller) = principal.map(|principal| principal.caller.name.clone()) else {
