@@ -8,6 +8,12 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::exit::Exit;
 use crate::printer::Format;
 
+mod approvals;
+
+pub(crate) use approvals::{
+    Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+};
+
 /// Runs the tools of AI agents behind a fence.
 #[derive(Debug, Parser)]
 #[command(
@@ -51,6 +57,8 @@ pub(crate) enum Command {
     Delete(Many),
     /// Say which tools are on offer
     Expose(Expose),
+    /// Answer questions of calls that a person must approve
+    Approvals(Approvals),
     /// Read the audit and verify it
     Audit(Audit),
     /// Show every setting and where it comes from
@@ -396,6 +404,7 @@ impl Arguments {
                 &many.common.home
             }
             Command::Expose(expose) => &expose.home,
+            Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+mod approvals;
 mod arguments;
 mod audit;
 mod badge;
@@ -63,6 +64,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Unpublish(many) => tool::unpublish(many, printer),
         Command::Delete(many) => tool::delete(many, printer),
         Command::Expose(expose) => expose::run(expose, printer),
+        Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),
         Command::Config(home) => config::run(home, printer),
         Command::Doctor(home) => doctor::run(home, printer),

@@ -45,8 +45,10 @@ fn the_first_output_shown_is_what_comes_out() {
 
 #[test]
 fn settings_shown_load() {
-    for block in blocks("docs/guide/settings.md", "toml") {
-        Config::parse(&block).expect("settings");
+    for page in ["docs/guide/settings.md", "docs/guide/approvals.md"] {
+        for block in blocks(page, "toml") {
+            Config::parse(&block).expect("settings");
+        }
     }
 }
 
