@@ -6,6 +6,8 @@
 
 mod answer;
 mod ask;
+#[cfg(feature = "testing")]
+pub mod fuzz;
 pub mod gate;
 pub mod handler;
 pub mod http;

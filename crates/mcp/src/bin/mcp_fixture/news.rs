@@ -55,6 +55,14 @@ impl News {
             .retain(|(other, _)| *other != number);
     }
 
+    /// How many listen in the era without sessions.
+    pub(crate) fn listeners(&self) -> usize {
+        self.sinks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
     /// Makes a list longer or shorter by one and says so.
     pub(crate) async fn change(&self, change: Change) {
         let flag = match change {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::middleware;
 use mcp::gate;
 use mcp::http::{self, HttpBounds};
 use model::config::Config;
@@ -28,15 +27,14 @@ pub(crate) async fn serve(arguments: &[String]) -> std::io::Result<()> {
         bounds.session_idle_max = Duration::from_millis(number(idle_ms)?);
     }
     let shared = Arc::new(Shared::fresh()?);
+    let counted = Arc::clone(&shared);
     let transport = http::router(move || Fixture::new(Arc::clone(&shared)), &bounds);
     let sessions = Arc::clone(&transport.sessions);
-    // How a test sees what is left of sessions nobody ended.
-    let count = axum::routing::get(async move || sessions.count().to_string());
-    let app = transport
-        .router
-        .clone()
-        .layer(middleware::from_fn(gate::everybody))
-        .route("/sessions", count);
+    // How a test sees what is left of clients that have gone.
+    let left = axum::routing::get(async move || {
+        json!({"sessions": sessions.count(), "listeners": counted.news.listeners()}).to_string()
+    });
+    let app = gate::guard(transport.router.clone()).route("/left", left);
     println!("{}", json!({"url": format!("http://localhost:{port}/mcp")}));
     let end = CancellationToken::new();
     let serving = http::listen(listener, app, &transport, &bounds, &end, async {});
