@@ -16,14 +16,16 @@ use model::caller::Caller;
 use model::{digest, text};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
-    RequestStateCodec, SealOptions,
+    CancelledNotificationParam, ClientCapabilities, ClientResult, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequiredResult, InputResponses, ProtocolVersion, RequestId, RequestStateCodec,
+    SealOptions, ServerRequest,
 };
-use rmcp::service::{Peer, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
 
 use crate::{DoorError, limit};
 
@@ -56,10 +58,7 @@ impl Approver for Elicit {
                 return Answer::Unavailable;
             };
             let asked = Instant::now();
-            let asking = self
-                .peer
-                .create_elicitation_with_timeout(form, Some(self.wait));
-            match asking.await {
+            match self.asked(form).await {
                 Ok(result) => judge(&result, asked.elapsed(), &question.scopes),
                 Err(ServiceError::Timeout { .. }) => Answer::TimedOut,
                 Err(ServiceError::Cancelled { .. }) => Answer::Dismissed,
@@ -68,6 +67,46 @@ impl Approver for Elicit {
                 Err(_) => Answer::Unavailable,
             }
         })
+    }
+}
+
+impl Elicit {
+    async fn asked(&self, form: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
+        let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+        let options = PeerRequestOptions::with_timeout(self.wait);
+        let asking = self.peer.send_cancellable_request(request, options).await?;
+        let mut open = Open {
+            peer: self.peer.clone(),
+            question: Some(asking.id.clone()),
+        };
+        let result = asking.await_response().await;
+        open.question = None;
+        match result? {
+            ClientResult::ElicitResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
+    }
+}
+
+/// A question a client still shows. Dropped with the call, it is taken back.
+#[derive(Debug)]
+struct Open {
+    peer: Peer<RoleServer>,
+    question: Option<RequestId>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let (Some(question), Ok(runtime)) = (self.question.take(), Handle::try_current()) else {
+            return;
+        };
+        let peer = self.peer.clone();
+        let reason = Some("the call no longer waits for an answer".to_owned());
+        let taken_back = CancelledNotificationParam::new(Some(question), reason);
+        runtime.spawn(async move {
+            let bound = Duration::from_secs(limit::NEWS_SECONDS_MAX);
+            let _ = timeout(bound, peer.notify_cancelled(taken_back)).await;
+        });
     }
 }
 
@@ -122,6 +161,8 @@ impl About<'_> {
 struct State {
     question: String,
     asked_at_ms: u64,
+    /// The seal's own time limit counts whole seconds only.
+    expires_at_ms: u64,
     scopes: Vec<String>,
 }
 
@@ -155,11 +196,12 @@ impl Seal {
         about: &About<'_>,
     ) -> Option<InputRequiredResult> {
         let now_ms = now_ms();
-        let expires_ms = u64::try_from(question.expires_at_ms).ok()?;
-        let left = Duration::from_millis(expires_ms.saturating_sub(now_ms));
+        let expires_at_ms = u64::try_from(question.expires_at_ms).ok()?;
+        let left = Duration::from_millis(expires_at_ms.saturating_sub(now_ms));
         let state = State {
             question: question.id.clone(),
             asked_at_ms: now_ms,
+            expires_at_ms,
             scopes: question
                 .scopes
                 .iter()
@@ -185,7 +227,11 @@ impl Seal {
     ) -> Option<Answered> {
         let bound = about.bytes()?;
         let state: State = self.codec.open_json_with(sealed, &bound).ok()?;
-        let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
+        let now_ms = now_ms();
+        if now_ms >= state.expires_at_ms {
+            return None;
+        }
+        let took = Duration::from_millis(now_ms.saturating_sub(state.asked_at_ms));
         let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();
         let response = responses.and_then(|responses| responses.get(KEY));
         let result = response.map(ElicitResult::deserialize);
@@ -328,3 +374,6 @@ impl Way {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

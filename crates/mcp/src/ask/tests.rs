@@ -1,0 +1,193 @@
+//! What an answer counts for, and what a state is good for.
+
+use model::risk::{Level, Risk};
+
+use super::*;
+
+const READ: Duration = Duration::from_millis(150);
+
+fn question() -> Question {
+    Question {
+        call_id: "call".to_owned(),
+        tool: "send".to_owned(),
+        caller: "ann".to_owned(),
+        risk: Risk {
+            level: Level::L3,
+            signals: Vec::new(),
+        },
+        prompt: "Send it?".to_owned(),
+        arguments: "{}".to_owned(),
+        binding: "digest".to_owned(),
+        id: "question-1".to_owned(),
+        expires_at_ms: i64::try_from(now_ms()).expect("a date") + 60_000,
+        scopes: vec![Scope::Once, Scope::Session],
+    }
+}
+
+#[track_caller]
+fn judged(response: Value, took: Duration, expected: Answer) {
+    let result = ElicitResult::deserialize(&response).expect("a result");
+    assert_eq!(
+        judge(&result, took, &question().scopes),
+        expected,
+        "{response}"
+    );
+}
+
+#[test]
+fn only_a_whole_yes_is_a_yes() {
+    let yes = |answer: Value| json!({"action": "accept", "content": answer});
+    let once = || yes(json!({"answer": "once"}));
+    judged(once(), READ, Answer::Approved(Scope::Once));
+    let session = yes(json!({"answer": "session"}));
+    judged(session, READ, Answer::Approved(Scope::Session));
+    judged(once(), Duration::from_millis(149), Answer::NotRendered);
+    judged(json!({"action": "decline"}), READ, Answer::Declined);
+    judged(json!({"action": "cancel"}), READ, Answer::Dismissed);
+    // A no needs no reading.
+    judged(
+        json!({"action": "decline"}),
+        Duration::ZERO,
+        Answer::Declined,
+    );
+    for wrong in [
+        json!({"action": "accept"}),
+        yes(json!(null)),
+        yes(json!({})),
+        yes(json!("once")),
+        yes(json!({"answer": true})),
+        yes(json!({"answer": "ONCE"})),
+        yes(json!({"answer": "until-changed"})),
+        yes(json!({"answer": "once", "more": 1})),
+        yes(json!([{"answer": "once"}])),
+    ] {
+        judged(wrong, READ, Answer::Malformed);
+    }
+}
+
+fn sealed(seal: &Seal, question: &Question, about: &About<'_>) -> String {
+    let required = seal.ask(question, about).expect("a question");
+    required.request_state.expect("a state")
+}
+
+fn accepted() -> InputResponses {
+    let answer = json!({"action": "accept", "content": {"answer": "once"}});
+    BTreeMap::from([(KEY.to_owned(), answer)])
+}
+
+#[test]
+fn a_state_is_good_for_one_thing_only() {
+    let seal = Seal::fresh().expect("a key");
+    let (ann, bob) = (Caller::named("ann"), Caller::named("bob"));
+    let owner = Caller {
+        name: "ann".to_owned(),
+        ..Caller::owner()
+    };
+    let (arguments, others) = (json!({"to": "carol"}), json!({"to": "dave"}));
+    let about = About {
+        caller: &ann,
+        tool: "send",
+        arguments: &arguments,
+    };
+    let state = sealed(&seal, &question(), &about);
+    let responses = accepted();
+    let open = |state: &str, about: &About<'_>| seal.open(state, Some(&responses), about);
+    let answered = open(&state, &about).expect("it is ours");
+    assert_eq!(answered.question, "question-1");
+    // Nobody reads that fast.
+    assert_eq!(answered.answer, Answer::NotRendered);
+    for wrong in [
+        About {
+            caller: &bob,
+            ..about.clone()
+        },
+        About {
+            caller: &owner,
+            ..about.clone()
+        },
+        About {
+            tool: "delete",
+            ..about.clone()
+        },
+        About {
+            arguments: &others,
+            ..about.clone()
+        },
+    ] {
+        assert!(open(&state, &wrong).is_none(), "{wrong:?}");
+    }
+    let other_seal = Seal::fresh().expect("a key");
+    assert!(other_seal.open(&state, Some(&responses), &about).is_none());
+    // Any character that is changed, cut off or added.
+    for place in 0..state.len() {
+        let mut bytes = state.clone().into_bytes();
+        bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(bytes).expect("text");
+        assert!(open(&changed, &about).is_none(), "{place}");
+    }
+    for wrong in [
+        "",
+        "rs1.",
+        &state[1..],
+        &format!("{state}A"),
+        &"A".repeat(1 << 16),
+    ] {
+        assert!(open(wrong, &about).is_none());
+    }
+}
+
+#[test]
+fn an_old_state_is_good_for_nothing() {
+    let seal = Seal::fresh().expect("a key");
+    let caller = Caller::named("ann");
+    let arguments = json!({});
+    let about = About {
+        caller: &caller,
+        tool: "send",
+        arguments: &arguments,
+    };
+    let old = Question {
+        expires_at_ms: 0,
+        ..question()
+    };
+    let state = sealed(&seal, &old, &about);
+    assert!(seal.open(&state, Some(&accepted()), &about).is_none());
+}
+
+#[test]
+fn a_state_without_its_answer_is_malformed() {
+    let seal = Seal::fresh().expect("a key");
+    let caller = Caller::named("ann");
+    let arguments = json!({});
+    let about = About {
+        caller: &caller,
+        tool: "send",
+        arguments: &arguments,
+    };
+    let state = sealed(&seal, &question(), &about);
+    let other = BTreeMap::from([("other".to_owned(), json!({"action": "accept"}))]);
+    let wrong = BTreeMap::from([(KEY.to_owned(), json!({"action": "sure"}))]);
+    for responses in [None, Some(&other), Some(&wrong)] {
+        let answered = seal.open(&state, responses, &about).expect("it is ours");
+        assert_eq!(answered.answer, Answer::Malformed);
+    }
+}
+
+/// Titles stand where each revision has them.
+#[test]
+fn the_form_is_what_the_revision_knows() {
+    let shape = |version: ProtocolVersion| {
+        let form = form(&question(), Some(&version)).expect("a form");
+        let form = serde_json::to_value(form).expect("JSON");
+        form["requestedSchema"]["properties"]["answer"].clone()
+    };
+    let new = shape(ProtocolVersion::V_2025_11_25);
+    assert_eq!(new["oneOf"][1]["const"], "session");
+    let old = shape(ProtocolVersion::V_2025_06_18);
+    assert_eq!(old["enum"], json!(["once", "session"]));
+    let closed = Question {
+        scopes: Vec::new(),
+        ..question()
+    };
+    assert!(form(&closed, None).is_none());
+}
