@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::connect::Connect;
 use crate::exit::Exit;
+use crate::keys::KeysArguments;
 use crate::printer::Format;
 
 mod approvals;
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     Approvals(Approvals),
     /// Read the audit and verify it
     Audit(Audit),
+    /// Make, list and revoke the keys of callers
+    Keys(KeysArguments),
+    /// Put the server into the settings of an MCP client
+    Connect(Connect),
     /// Show every setting and where it comes from
     Config(Home),
     /// Look whether everything that keeps tool code in is up
@@ -406,6 +412,8 @@ impl Arguments {
             Command::Expose(expose) => &expose.home,
             Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
+            Command::Keys(keys) => keys.home(),
+            Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,
         };

@@ -8,10 +8,13 @@ mod audit;
 mod badge;
 mod check;
 mod config;
+mod connect;
 mod doctor;
 mod excerpt;
 mod exit;
 mod expose;
+mod gate;
+mod keys;
 mod list;
 mod printer;
 mod run;
@@ -19,7 +22,6 @@ mod serve;
 mod settings;
 mod source;
 mod stdio;
-#[cfg_attr(not(test), expect(dead_code, reason = "the server starts it"))]
 mod telemetry;
 mod test;
 mod tool;
@@ -66,6 +68,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Expose(expose) => expose::run(expose, printer),
         Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),
+        Command::Keys(keys) => keys::run(keys, printer),
+        Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {

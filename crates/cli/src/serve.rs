@@ -1,40 +1,78 @@
-//! `ringfence serve`: the MCP door over HTTP.
+//! `ringfence serve`: the MCP door over HTTP, behind the gate.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use mcp::{Door, gate, http};
+use anyhow::Context as _;
+use engine::Engine;
+use engine::report::Reporter;
+use host::fetch::Trust;
+use mcp::gate::Auth;
+use mcp::gate::local::{LocalToken, TOKEN_FILE};
+use mcp::metrics::Metrics;
+use mcp::{Door, http};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 
 use crate::arguments::Serve;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
-use crate::wiring;
+use crate::telemetry::Traces;
+use crate::{connect, gate, wiring};
 
 /// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let common = &serve.common;
-    let engine =
-        wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
-    let config = engine.registry().current().config.serve.clone();
-    let listen = serve.listen.as_ref().unwrap_or(&config.listen);
+    let runtime = wiring::server_runtime()?;
+    runtime.block_on(serving(serve, printer))
+}
+
+async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let shutdown = wiring::ending()?;
+    let metrics = Metrics::new();
+    let (engine, traces) = engine(serve, &metrics)?;
+    let config = engine.registry().current().config.clone();
+    let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
+    let auth = if serve.no_auth { Auth::Off } else { Auth::On };
+    let address = address(listen).await?;
+    mcp::gate::may_listen(address, auth).map_err(|problem| anyhow::anyhow!(problem))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("`{listen}` cannot be listened on"))?;
+    let address = listener.local_addr()?;
+    let (gate, token) = gate::open(engine.home(), &config, address, auth)?;
     let door = Door::open(Arc::new(engine))?;
-    wiring::server_runtime()?.block_on(async {
-        let shutdown = wiring::ending()?;
-        let address = address(listen).await?;
-        if !address.ip().is_loopback() {
-            bail!("`{listen}` can be reached from outside; only loopback is served");
-        }
-        let listener = TcpListener::bind(address)
-            .await
-            .with_context(|| format!("`{listen}` cannot be listened on"))?;
-        door.engine().pool().await?;
-        greet(listener.local_addr()?, serve.no_auth, printer);
-        http::serve(door, listener, gate::guard, shutdown).await?;
-        Ok(Exit::Done)
-    })
+    door.engine().pool().await?;
+    let url = format!("{}{}", gate.base_url(), http::PATH);
+    greet(&url, door.engine().home(), auth, &token, printer);
+    let behind = http::behind(Arc::new(gate), &door, metrics);
+    let served = http::serve(door, listener, behind, shutdown).await;
+    if let Some(traces) = traces {
+        // The last spans are sent by a thread that needs the runtime meanwhile.
+        let _ = tokio::task::spawn_blocking(move || traces.end()).await;
+    }
+    served?;
+    Ok(Exit::Done)
+}
+
+/// The engine, with everybody who is told of its calls.
+fn engine(serve: &Serve, metrics: &Metrics) -> anyhow::Result<(Engine, Option<Arc<Traces>>)> {
+    let common = &serve.common;
+    let mut settings =
+        wiring::serving_settings(common.home.home.as_deref(), common.env_file.as_deref())?;
+    let config = engine::registry::read_config(&settings.home)?.0;
+    settings.reporters.push(Arc::new(metrics.clone()));
+    let mut traces = None;
+    if let Some(endpoint) = &config.telemetry.otlp_endpoint {
+        let ca_file = config.network.ca_file.as_ref();
+        let trust = Trust::system(ca_file.map(|path| settings.home.join(path)));
+        let made = Arc::new(Traces::to(endpoint, &trust, settings.alarm.clone())?);
+        settings
+            .reporters
+            .push(Arc::clone(&made) as Arc<dyn Reporter>);
+        traces = Some(made);
+    }
+    Ok((Engine::open(settings)?, traces))
 }
 
 async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
@@ -47,13 +85,33 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Says where to connect, on the first line.
-fn greet(address: SocketAddr, no_auth: bool, printer: &mut Printer) {
-    let url = http::url(address);
+fn greet(url: &str, home: &Path, auth: Auth, token: &LocalToken, printer: &mut Printer) {
+    let token_path = home.join(TOKEN_FILE);
     match printer.format() {
-        Format::Json => printer.line(&json!({"url": url, "auth": !no_auth}).to_string()),
+        Format::Json => {
+            let ready = json!({
+                "url": url,
+                "auth": auth == Auth::On,
+                "tokenFile": token_path.display().to_string(),
+            });
+            printer.line(&ready.to_string());
+        }
         Format::Human => {
-            let shown = printer.styled(Style::Bold, &url);
+            let shown = printer.styled(Style::Bold, url);
             printer.line(&shown);
+            printer.line("");
+            match auth {
+                Auth::Off => printer.line(
+                    "WARNING: no key is asked for; every program on this machine can call your tools",
+                ),
+                Auth::On if token.is_new => {
+                    printer.line(&format!("Token, shown this once: {}", token.secret.reveal()));
+                    printer.line(&format!("It is kept in {}.", token_path.display()));
+                }
+                Auth::On => printer.line(&format!("Token: in {}", token_path.display())),
+            }
+            printer.line("");
+            printer.line(&connect::snippets(url, &token_path));
             printer.line("press Ctrl-C to end");
         }
     }

@@ -35,10 +35,18 @@ pub(crate) fn engine_that_serves(
     home: Option<&Path>,
     env_file: Option<&Path>,
 ) -> anyhow::Result<Engine> {
+    Ok(Engine::open(serving_settings(home, env_file)?)?)
+}
+
+/// What such an engine is opened with.
+pub(crate) fn serving_settings(
+    home: Option<&Path>,
+    env_file: Option<&Path>,
+) -> anyhow::Result<EngineSettings> {
     let environment = settings::environment_with(env_file)?;
     let home = settings::home(home).context("there is no home folder; set RINGFENCE_HOME")?;
-    let settings = EngineSettings::new(std::path::absolute(home)?, environment, alarm());
-    Ok(Engine::open(settings)?)
+    let home = std::path::absolute(home)?;
+    Ok(EngineSettings::new(home, environment, alarm()))
 }
 
 /// The engine of a command that looks at no variables.

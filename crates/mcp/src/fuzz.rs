@@ -1,11 +1,13 @@
 //! What the fuzz target and its seeds call: any bytes, at the edge where HTTP becomes
 //! JSON-RPC. A handler that can do nothing stands behind it, so that only the edge answers.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, header};
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper::service::Service as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,10 +19,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use crate::http::{self, HttpBounds, PATH};
-use crate::{gate, limit};
+use crate::{gate, limit, testing};
 
 /// An answer that is not there by then hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Both ends of a connection that is none.
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7464);
 
 /// Bytes of an answer; those of the edge are short.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -42,9 +47,14 @@ pub fn jsonrpc(data: &[u8]) {
         return;
     };
     runtime.block_on(async {
-        let bounds = HttpBounds::of(&Config::closed().serve);
+        let config = Config::closed().serve;
+        let bounds = HttpBounds::of(&config);
         let transport = http::router(|| Nothing, &bounds);
-        let app = gate::guard(transport.router.clone());
+        let Ok(gate) = testing::unlocked(CLIENT, config.clone()) else {
+            return;
+        };
+        let app = gate::agents(transport.router.clone(), &gate);
+        let app = app.layer(Extension(ConnectInfo(CLIENT)));
         for version in ["2025-11-25", "2026-07-28"] {
             let message = body(&app, version, data);
             assert!(timeout(PATIENCE, message).await.is_ok(), "no answer came");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use engine::approve::{Answer, AnswerFault};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::outcome::CallError;
@@ -26,8 +27,12 @@ use crate::gate::Principal;
 use crate::news::To;
 use crate::{Door, Inner, limit, progress, tool};
 
+/// How the audit calls an answer that came with another call.
+const CHANNEL: &str = "input_required";
 /// How cursors begin.
 const CURSOR: &str = "after:";
+/// Where W3C's trace context stands, in a header or in `_meta`.
+const TRACE_HEADER: &str = "traceparent";
 /// The header legacy sessions are known by.
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -151,7 +156,7 @@ impl Handler {
             arguments: &arguments,
         };
         let wait = Duration::from_secs(now.config.approvals.wait_seconds);
-        let way = self.way(&context, era, wait);
+        let mut way = self.way(&context, era, wait);
         if let Some(state) = &request.request_state {
             let responses = request.input_responses.as_ref();
             let Some(answered) = inner.seal.open(state, responses, &about) else {
@@ -160,11 +165,16 @@ impl Handler {
             if let Err(reason) = take(inner, &caller, &answered) {
                 return Ok(refusal(reason, era).into());
             }
+            if answered.answer == Answer::NotRendered {
+                // A client that answers by itself would do so for ever.
+                way = Way::None;
+            }
         }
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
         call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
         call.session = self.session(&context.extensions, era);
         call.approver = way.approver();
+        call.trace = trace(&context);
         drop(now);
         let outcome = self.run(call, &context).await;
         if let Some(question) = way.question() {
@@ -237,9 +247,22 @@ impl Handler {
 
 /// Hands a person's answer to the engine, which decides what it counts for.
 fn take(inner: &Inner, caller: &Caller, answered: &crate::ask::Answered) -> Result<(), Reason> {
-    // The engine keeps no questions yet, so that no answer can count.
-    let _ = (inner, caller, &answered.question, answered.answer);
-    Err(Reason::ApprovalState)
+    let question = &answered.question;
+    let given = inner
+        .engine
+        .answer(question, caller, CHANNEL, answered.answer);
+    given.map_err(|fault| match fault {
+        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
+        _ => Reason::ApprovalState,
+    })
+}
+
+/// The trace a call is part of: in the request's own words, or in its header.
+fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
+    let told = context.meta.get(TRACE_HEADER).and_then(Value::as_str);
+    let parts = context.extensions.get::<Parts>();
+    let header = || parts?.headers.get(TRACE_HEADER)?.to_str().ok();
+    told.or_else(header).map(str::to_owned)
 }
 
 /// A refusal of the door itself.

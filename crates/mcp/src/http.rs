@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, DefaultBodyLimit};
 use axum::routing::get;
 use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
@@ -24,10 +24,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::gate::Gate;
 use crate::handler::Handler;
+use crate::metrics::Metrics;
 use crate::session::Sessions;
 use crate::translate::{self, Answers, Bounds};
-use crate::{Door, DoorError, Shutdown, limit, news, probe};
+use crate::{Door, DoorError, Shutdown, gate, inbox, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
@@ -136,6 +138,24 @@ pub async fn serve(
     let served = listen(listener, app, &transport, &bounds, &shutdown.soft, drain).await;
     let _ = watching.await;
     served
+}
+
+/// The gate around the protocol's route, for [`serve`], with the inbox and the
+/// counts of operators beside it.
+pub fn behind(
+    gate: Arc<Gate>,
+    door: &Door,
+    metrics: Metrics,
+) -> impl FnOnce(Router) -> Router + use<> {
+    let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
+    let operators = inbox::routes(door.clone())
+        .route("/metrics", get(probe::metrics).with_state(metrics))
+        .layer(DefaultBodyLimit::max(bounds.body_bytes_max));
+    move |agents| {
+        gate::agents(agents, &gate)
+            .merge(gate::operators(operators, &gate))
+            .merge(gate::open(gate::documents(&gate), &gate))
+    }
 }
 
 /// Runs a router on a socket until `end`; then waits for `drain`, cuts the streams

@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod gate;
 pub mod handler;
 pub mod http;
+pub mod inbox;
 pub mod limit;
 pub mod metrics;
 mod news;
@@ -18,6 +19,8 @@ mod probe;
 mod progress;
 mod session;
 pub mod stdio;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 mod translate;
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Door;
+use crate::metrics::{self, Metrics};
 
 /// Milliseconds the sandbox may take to say that it is up.
 const POOL_MS_MAX: u64 = 2_000;
@@ -28,6 +30,11 @@ pub(crate) async fn ready(State(door): State<Door>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }
+}
+
+/// What was counted.
+pub(crate) async fn metrics(State(metrics): State<Metrics>) -> Response {
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.text()).into_response()
 }
 
 /// The first thing in the way of a call. Details are the operator's, who has them

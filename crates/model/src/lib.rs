@@ -20,6 +20,7 @@ pub mod finding;
 pub mod grant;
 pub mod host_pattern;
 pub mod json;
+pub mod key;
 pub mod lifecycle;
 pub mod limits;
 pub mod mask;

@@ -81,6 +81,30 @@ reasons! {
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",
         "The call's own deadline passed, waiting for approval included. It was stopped.";
+    GateAddressLimit, "gate.address_limit",
+        "Too many requests, or too many wrong keys, from one network address. Wait as long as `Retry-After` says.";
+    GateBusy, "gate.busy",
+        "The caller has as many calls under way as one may have. Wait for one to end.";
+    GateCallerLimit, "gate.caller_limit",
+        "The caller made more requests than `serve.calls_per_minute`. Wait as long as `Retry-After` says.";
+    GateHost, "gate.host",
+        "The request was sent to a host name this server does not go by. List it in `serve.hosts`.";
+    GateOrigin, "gate.origin",
+        "A web page of another origin made the request. List the origin in `serve.origins` if it may.";
+    GateRequest, "gate.request",
+        "The request shows its token in a way that is not taken: twice, in the address, or in another scheme than `Bearer`.";
+    GateRole, "gate.role",
+        "The key is for the other door: agents' keys call tools, operators' keys answer questions.";
+    GateScope, "gate.scope",
+        "The token lacks a scope of `oauth.scopes`. Ask the issuer for it.";
+    GateSession, "gate.session",
+        "There is no such session for this caller. Begin a new one.";
+    GateSessionLimit, "gate.session_limit",
+        "The caller, or all together, have as many sessions as may be. End one.";
+    GateToken, "gate.token",
+        "The request shows no key or token, or one that does not count: wrong, revoked, expired, or for somebody else.";
+    GateUnavailable, "gate.unavailable",
+        "The server cannot look a key up just now, so it lets nobody in. The operator sees why.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
     MaskUnavailable, "mask.unavailable",

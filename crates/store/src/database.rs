@@ -18,7 +18,11 @@ use crate::limit;
 const APPLICATION_ID: i64 = 0x5246_4e43;
 
 /// Each step from one schema to the next; `user_version` counts them.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("approvals.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("approvals.sql"),
+    include_str!("keys.sql"),
+];
 
 /// The database's file.
 pub(crate) fn path(home: &Path) -> PathBuf {

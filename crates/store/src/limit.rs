@@ -38,3 +38,5 @@ pub const INDEX_IDLE_MS_MAX: u64 = 250;
 pub const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Entries that may be open beside a call that writes its own records.
 pub const AT_ONCE_OPEN_MAX: u64 = 1;
+/// Keys of callers in one home.
+pub const KEYS_MAX: i64 = 10_000;

@@ -24,13 +24,17 @@ static FLEETING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b[0-9a-f]{64}\b", "<hash>"),
         (r"\b[0-9a-f]{32}\b", "<question>"),
         (r"(?m)^[0-9a-f]{8}  ", "<question>  "),
+        (r"\brf_[0-9a-z]{8}_[0-9a-z]{60}\b", "<key>"),
+        (r"\brf_local_[0-9a-z]{60}\b", "<token>"),
+        (r"\brf_[0-9a-z]{8}\b", "<key id>"),
+        (r"\b\d{4}-\d\d-\d\d\b", "<day>"),
         (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
         (r"\b\d+ µs", "<n> µs"),
         (r"\b\d+\.\d+ ms", "<n> ms"),
         (r"in \d+ ms", "in <n> ms"),
         (r#"("elapsedMs"): [0-9.]+"#, "$1: <n>"),
         (
-            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
+            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
             "$1: <n>",
         ),
         (r"\.\d{13}\.json", ".<time>.json"),
@@ -57,6 +61,8 @@ fn transcript(folder: &Path) -> String {
         transcript.push_str(&format!("$ {step}\n{}", typed(step, &place)));
     }
     let place = place.display().to_string();
+    let program = Path::new(env!("CARGO_BIN_EXE_ringfence"));
+    let transcript = transcript.replace(&program.display().to_string(), "<program>");
     let transcript = transcript.replace(&place, "<folder>");
     FLEETING.iter().fold(transcript, |text, (pattern, word)| {
         pattern.replace_all(&text, *word).into_owned()

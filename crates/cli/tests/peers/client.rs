@@ -78,9 +78,7 @@ impl Client {
         let how = match way {
             Way::Http(server) => {
                 plan["url"] = json!(server.url);
-                if !server.token.is_empty() {
-                    plan["token"] = json!(server.token);
-                }
+                plan["token"] = json!(server.token);
                 "HTTP"
             }
             Way::Pipes(home) => {

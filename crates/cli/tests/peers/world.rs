@@ -85,7 +85,7 @@ impl Home {
         // Whatever else it says must find a reader.
         std::thread::spawn(move || output.lines().count());
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("said `{line}`"));
-        let token = fs::read_to_string(self.0.join("token")).unwrap_or_default();
+        let token = fs::read_to_string(self.0.join("token")).unwrap();
         Server {
             child,
             url: ready["url"].as_str().unwrap().to_owned(),

@@ -40,6 +40,7 @@ fn abandoned_sessions_leave_nothing_behind() {
         }
         assert!(server.left("sessions") > 0, "in round {round}");
         server.until_none("sessions");
+        server.until_none("sessions of the gate");
         if round < WARMING {
             warm = server.memory_kib();
         }
@@ -54,9 +55,9 @@ fn abandoned_sessions_keep_others_out_only_while_they_last() {
     for _ in 0..8 {
         server.greet("200");
     }
-    let refused = server.greet("503");
+    let refused = server.greet("429");
     assert!(refused.contains("retry-after"), "{refused}");
-    server.until_none("sessions");
+    server.until_none("sessions of the gate");
     server.greet("200");
 }
 

@@ -10,11 +10,12 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use engine::{Alarm, Engine, EngineSettings, Entry, Filter, WorkerProgram};
-use mcp::gate::Principal;
+use mcp::gate::{Principal, PrincipalId};
 use mcp::{Door, Shutdown, http, stdio};
 use model::Environment;
 use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::key::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -205,6 +206,11 @@ async fn named(mut request: Request, next: Next) -> Response {
     let name = request.headers().get(CALLER);
     let name = name.map_or("ann", |name| name.to_str().unwrap()).to_owned();
     let caller = Caller::named(name);
-    request.extensions_mut().insert(Principal { caller });
+    request.extensions_mut().insert(Principal {
+        id: PrincipalId::key(&caller.name),
+        caller,
+        role: Role::Agent,
+        scopes: Arc::default(),
+    });
     next.run(request).await
 }

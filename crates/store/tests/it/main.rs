@@ -12,6 +12,7 @@ mod crash;
 mod full;
 mod home;
 mod hostile;
+mod keys;
 mod retention;
 mod standing;
 mod sync;

@@ -1,0 +1,124 @@
+//! The clients: where their settings are, and how an entry is spelt in each.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::ClientWord;
+
+/// What the system's folders are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Platform {
+    Linux,
+    Mac,
+}
+
+impl Platform {
+    pub(super) fn here() -> Platform {
+        if cfg!(target_os = "macos") {
+            Platform::Mac
+        } else {
+            Platform::Linux
+        }
+    }
+}
+
+/// Where a person's things are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folders {
+    pub(super) home: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
+}
+
+/// How a client gets to the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Entry<'a> {
+    /// It starts the program and speaks to it over standard input and output.
+    Program {
+        program: &'a Path,
+        home: Option<&'a Path>,
+    },
+    /// It speaks to a running server.
+    Address { url: &'a str, token: &'a str },
+}
+
+impl ClientWord {
+    /// The part of its settings that names servers.
+    pub(super) fn section(self) -> &'static str {
+        match self {
+            ClientWord::ClaudeDesktop | ClientWord::ClaudeCode | ClientWord::Cursor => "mcpServers",
+            ClientWord::VsCode => "servers",
+        }
+    }
+
+    pub(super) fn shown(self) -> &'static str {
+        match self {
+            ClientWord::ClaudeDesktop => "Claude Desktop",
+            ClientWord::ClaudeCode => "Claude Code",
+            ClientWord::Cursor => "Cursor",
+            ClientWord::VsCode => "VS Code",
+        }
+    }
+
+    pub(super) fn shown_file(self) -> &'static str {
+        match self {
+            ClientWord::ClaudeDesktop => "claude_desktop_config.json",
+            ClientWord::ClaudeCode => "~/.claude.json",
+            ClientWord::Cursor => "~/.cursor/mcp.json",
+            ClientWord::VsCode => "mcp.json of your profile (`MCP: Open User Configuration`)",
+        }
+    }
+}
+
+/// The file of a client's settings.
+pub(super) fn file(client: ClientWord, platform: Platform, folders: &Folders) -> Option<PathBuf> {
+    let home = folders.home.as_ref().filter(|home| home.is_absolute())?;
+    let config = match platform {
+        Platform::Mac => home.join("Library/Application Support"),
+        Platform::Linux => {
+            let config = folders.config.clone().filter(|config| config.is_absolute());
+            config.unwrap_or_else(|| home.join(".config"))
+        }
+    };
+    Some(match client {
+        ClientWord::ClaudeDesktop => config.join("Claude/claude_desktop_config.json"),
+        ClientWord::ClaudeCode => home.join(".claude.json"),
+        ClientWord::Cursor => home.join(".cursor/mcp.json"),
+        ClientWord::VsCode => config.join("Code/User/mcp.json"),
+    })
+}
+
+/// The entry as this client spells it.
+pub(super) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Value> {
+    let mut value = match entry {
+        Entry::Program { program, home } => {
+            let mut arguments = vec!["stdio".to_owned()];
+            if let Some(home) = home {
+                arguments.extend(["--home".to_owned(), text(home)?]);
+            }
+            json!({ "command": text(program)?, "args": arguments })
+        }
+        Entry::Address { .. } if client == ClientWord::ClaudeDesktop => {
+            bail!("Claude Desktop starts servers itself; leave `--http` out")
+        }
+        Entry::Address { url, token } => json!({
+            "url": url,
+            "headers": { "Authorization": format!("Bearer {token}") },
+        }),
+    };
+    let kind = match entry {
+        Entry::Program { .. } => "stdio",
+        Entry::Address { .. } => "http",
+    };
+    let says_kind = matches!(client, ClientWord::ClaudeCode | ClientWord::VsCode);
+    if let (true, Some(members)) = (says_kind, value.as_object_mut()) {
+        members.shift_insert(0, "type".to_owned(), kind.into());
+    }
+    Ok(value)
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.with_context(|| format!("`{}` cannot be written in JSON", path.display()))
+}

@@ -1,0 +1,154 @@
+//! The gate of a server, wired: keys from the store, the token of this home, and
+//! issuers' documents through the same guard that tools' requests pass.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use host::ask::Ask;
+use host::fetch::connect::Connect;
+use host::fetch::{Fetch, FetchLimits, FetchSettings, Trust};
+use mcp::gate::issuer::Fetching;
+use mcp::gate::local::{self, LocalToken};
+use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
+use model::config::Config;
+use model::grant::NetworkGrant;
+use model::host_pattern::HostPattern;
+use model::key::KeyRecord;
+use model::mask::Masker;
+use serde_json::json;
+use store::Keys;
+
+/// Opens the gate of a home for a server that listens at `listen`.
+pub(crate) fn open(
+    home: &Path,
+    config: &Config,
+    listen: SocketAddr,
+    auth: Auth,
+) -> anyhow::Result<(Gate, LocalToken)> {
+    // Said before anything is made or opened.
+    mcp::gate::may_listen(listen, auth).map_err(|problem| anyhow!(problem))?;
+    let token = local::open(home)?;
+    let ca_file = config.network.ca_file.as_ref();
+    let trust = Trust::system(ca_file.map(|path| home.join(path)));
+    let named = config.oauth.as_ref().map(|oauth| {
+        let urls = [Some(&oauth.issuer), oauth.jwks_url.as_ref()];
+        urls.into_iter().flatten().cloned().collect()
+    });
+    let settings = GateSettings {
+        listen,
+        serve: config.serve.clone(),
+        oauth: config.oauth.clone(),
+        auth,
+    };
+    let parts = GateParts {
+        local: Some(token.secret.digest()),
+        keys: Arc::new(Book(Keys::open(home)?)),
+        fetch: Arc::new(Courier::new(trust, named.unwrap_or_default())),
+        clock: Clock::system(),
+    };
+    let gate = Gate::new(&settings, parts).map_err(|problems| anyhow!(problems.join("\n")))?;
+    Ok((gate, token))
+}
+
+/// The keys in the store.
+#[derive(Debug)]
+struct Book(Keys);
+
+impl KeyBook for Book {
+    fn find(&self, id: &str) -> Result<Option<KeyRecord>, String> {
+        self.0.find(id).map_err(|error| error.to_string())
+    }
+}
+
+/// Gets documents of issuers: from any public host, and from a private address only
+/// if the operator wrote that very address into the settings.
+#[derive(Debug)]
+struct Courier {
+    trust: Trust,
+    /// Addresses of the settings.
+    named: Vec<String>,
+    connector: Option<Arc<dyn Connect>>,
+}
+
+impl Courier {
+    fn new(trust: Trust, named: Vec<String>) -> Courier {
+        Courier {
+            trust,
+            named,
+            connector: None,
+        }
+    }
+
+    async fn get(&self, url: &str, bytes_max: usize) -> Result<Vec<u8>, String> {
+        let tls = self.trust.tls().map_err(|error| error.to_string())?;
+        let mut settings = FetchSettings::new(tls, Arc::new(Masker::none()));
+        settings.limits = FetchLimits {
+            whole: limit::ISSUER_WAIT_MAX,
+            body_bytes_max: bytes_max,
+            // Keys are where their address says, or nowhere.
+            redirect_count_max: 0,
+            ..FetchLimits::default()
+        };
+        if let Some(connector) = &self.connector {
+            settings.connector = Arc::clone(connector);
+        }
+        let fetch = Fetch::from_grant(&self.grant(url), settings).ok_or("no network")?;
+        let arguments = json!({
+            "url": url,
+            "headers": { "accept": "application/json" },
+        });
+        let ask = Ask {
+            arguments,
+            bytes: Vec::new(),
+        };
+        let answer = fetch
+            .run(ask)
+            .await
+            .outcome
+            .map_err(|fault| fault.message)?;
+        match answer.value.get("ok").and_then(serde_json::Value::as_bool) {
+            Some(true) => Ok(answer.bytes),
+            Some(false) | None => {
+                let status = answer
+                    .value
+                    .get("status")
+                    .and_then(serde_json::Value::as_u64);
+                Err(format!("the issuer answered {}", status.unwrap_or(0)))
+            }
+        }
+    }
+
+    /// A host that the operator wrote in digits may be private; what an issuer's
+    /// metadata name may not, unless it is that same host.
+    fn grant(&self, url: &str) -> NetworkGrant {
+        let is_named = |host: &str| self.named.iter().any(|named| host_of(named) == Some(host));
+        let host = host_of(url).filter(|host| is_address(host) && is_named(host));
+        match host.map(HostPattern::parse) {
+            Some(Ok(pattern)) => NetworkGrant::Allowlist(vec![pattern]),
+            Some(Err(_)) | None => NetworkGrant::Strict,
+        }
+    }
+}
+
+impl FetchKeys for Courier {
+    fn fetch<'a>(&'a self, url: &'a str, bytes_max: usize) -> Fetching<'a> {
+        Box::pin(self.get(url, bytes_max))
+    }
+}
+
+/// Host and port as they stand in an address.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '?', '#']).next()
+}
+
+fn is_address(host: &str) -> bool {
+    let without_port = host.parse::<SocketAddr>().map(|address| address.ip());
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    without_port.is_ok() || bare.parse::<std::net::IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests;

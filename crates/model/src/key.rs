@@ -1,0 +1,320 @@
+//! Keys that callers show at a door: how they are spelt, and who may be called
+//! what.
+//!
+//! `rf_<id>_<secret><checksum>`, and `rf_local_<secret><checksum>` for the owner's
+//! own machine. The prefix lets scanners find a key that leaked; the checksum tells
+//! a slip of the pen from a wrong key without looking anything up. Only the digest
+//! of a key is ever kept.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// What every key begins with.
+pub const PREFIX: &str = "rf_";
+/// What the token of the owner's own machine begins with.
+pub const LOCAL_PREFIX: &str = "rf_local_";
+/// Random bytes of a key's secret.
+pub const SECRET_BYTES: usize = 32;
+/// Random bytes of a key's id.
+pub const ID_BYTES: usize = 5;
+/// A caller's name, in characters.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Names that mean somebody already.
+pub const NAMES_RESERVED: [&str; 3] = ["owner", "local", "stdio"];
+
+const ID_CHARS: usize = 8;
+const SECRET_CHARS: usize = 52;
+const CHECKSUM_CHARS: usize = 8;
+/// Digits and small letters without `i`, `l`, `o` and `u`, which people misread.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// The digest of a key or token, which is all that is kept of it.
+pub type KeyDigest = [u8; 32];
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Calls tools. Cannot answer questions.
+    Agent,
+    /// Answers questions. Cannot call tools.
+    Operator,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 2] = [Role::Agent, Role::Operator];
+
+    /// The word in files and on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Agent => "agent",
+            Role::Operator => "operator",
+        }
+    }
+
+    /// The role a word means.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.word() == word)
+    }
+}
+
+/// What is kept of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Stays the same when the key is replaced.
+    pub id: String,
+    /// The caller's name.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The digest of the whole key.
+    pub digest: KeyDigest,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it stops counting, in milliseconds since 1970.
+    pub expires_ms: Option<i64>,
+}
+
+impl KeyRecord {
+    /// Whether its time is over.
+    #[must_use]
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|expires| expires <= now_ms)
+    }
+}
+
+/// A key or token in full. It is shown once and never printed by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// All that is kept of it.
+    #[must_use]
+    pub fn digest(&self) -> KeyDigest {
+        digest(&self.0)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(***)")
+    }
+}
+
+/// A new id, from random bytes.
+#[must_use]
+pub fn id(random: [u8; ID_BYTES]) -> String {
+    spell(&random)
+}
+
+/// The key with this id, from random bytes.
+#[must_use]
+pub fn key(id: &str, random: [u8; SECRET_BYTES]) -> Secret {
+    Secret(with_checksum(format!("{PREFIX}{id}_{}", spell(&random))))
+}
+
+/// The token of the owner's own machine, from random bytes.
+#[must_use]
+pub fn local_token(random: [u8; SECRET_BYTES]) -> Secret {
+    Secret(with_checksum(format!("{LOCAL_PREFIX}{}", spell(&random))))
+}
+
+/// A token read from its file. A file somebody spoilt holds none.
+#[must_use]
+pub fn read_local_token(text: &str) -> Option<Secret> {
+    let text = text.trim_end_matches('\n');
+    (read(text) == Some(Presented::Local)).then(|| Secret(text.to_owned()))
+}
+
+/// What somebody shows, as far as its spelling tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presented<'a> {
+    /// The token of the owner's own machine.
+    Local,
+    /// The key with this id.
+    Key(&'a str),
+}
+
+/// Reads the spelling of a key or token. Nothing if it is neither, or has a slip.
+#[must_use]
+pub fn read(text: &str) -> Option<Presented<'_>> {
+    let end = text.len().checked_sub(CHECKSUM_CHARS)?;
+    let (body, given) = text.split_at_checked(end)?;
+    if checksum(body) != given {
+        return None;
+    }
+    let is_secret =
+        |secret: &str| secret.len() == SECRET_CHARS && secret.bytes().all(is_of_alphabet);
+    if let Some(secret) = body.strip_prefix(LOCAL_PREFIX) {
+        return is_secret(secret).then_some(Presented::Local);
+    }
+    let (id, secret) = body.strip_prefix(PREFIX)?.split_once('_')?;
+    let is_id = id.len() == ID_CHARS && id.bytes().all(is_of_alphabet);
+    (is_id && is_secret(secret)).then_some(Presented::Key(id))
+}
+
+/// The digest of a key or token.
+#[must_use]
+pub fn digest(text: &str) -> KeyDigest {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Why a caller cannot have a name, in one sentence.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let shown = crate::text::elided(name, NAME_CHARS_MAX);
+    if name.is_empty() || name.len() > NAME_CHARS_MAX {
+        return Err(format!(
+            "`{shown}` cannot be a caller's name; it must have 1 to {NAME_CHARS_MAX} characters"
+        ));
+    }
+    let starts_well = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !starts_well || !name.bytes().all(legal) {
+        return Err(format!(
+            "`{shown}` cannot be a caller's name; use letters, digits, `.`, `_` and `-`, and begin with a letter or digit"
+        ));
+    }
+    if NAMES_RESERVED
+        .iter()
+        .any(|reserved| reserved.eq_ignore_ascii_case(name))
+    {
+        return Err(format!("`{shown}` is taken; choose another name"));
+    }
+    Ok(())
+}
+
+fn with_checksum(mut body: String) -> String {
+    let checksum = checksum(&body);
+    body.push_str(&checksum);
+    body
+}
+
+fn checksum(body: &str) -> String {
+    let digest = digest(body);
+    spell(digest.first_chunk::<5>().unwrap_or(&[0; 5]))
+}
+
+fn is_of_alphabet(byte: u8) -> bool {
+    ALPHABET.contains(&byte)
+}
+
+/// Five bits to a character, the last one filled up with zeros.
+fn spell(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().saturating_mul(8).div_ceil(5));
+    let (mut bits, mut count) = (0_u32, 0_u32);
+    let mut push = |bits: u32| {
+        let place = usize::try_from(bits & 31).unwrap_or(0);
+        text.push(char::from(ALPHABET.get(place).copied().unwrap_or(b'0')));
+    };
+    for byte in bytes {
+        bits = (bits << 8 | u32::from(*byte)) & 0xfff;
+        count += 8;
+        while count >= 5 {
+            count -= 5;
+            push(bits >> count);
+        }
+    }
+    if count > 0 {
+        push(bits << (5 - count));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Secret {
+        key(&id([1, 2, 3, 4, 5]), [7; SECRET_BYTES])
+    }
+
+    #[test]
+    fn a_key_reads_as_itself() {
+        let key = sample();
+        assert_eq!(read(key.reveal()), Some(Presented::Key("04106105")));
+        assert_eq!(key.reveal().len(), 3 + 8 + 1 + 52 + 8);
+        let token = local_token([9; SECRET_BYTES]);
+        assert_eq!(read(token.reveal()), Some(Presented::Local));
+        assert_eq!(
+            read_local_token(&format!("{}\n", token.reveal())),
+            Some(token)
+        );
+    }
+
+    #[test]
+    fn spelling_is_base_32() {
+        assert_eq!(spell(&[]), "");
+        assert_eq!(spell(&[0xff]), "zw");
+        assert_eq!(spell(&[0xff; 5]), "zzzzzzzz");
+        assert_eq!(spell(&[0x08, 0x42, 0x10, 0x84, 0x21]), "11111111");
+        assert_eq!(spell(&[0; 32]).len(), SECRET_CHARS);
+    }
+
+    #[test]
+    fn every_slip_is_seen() {
+        let key = sample();
+        let text = key.reveal();
+        for place in 0..text.len() {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes[place] = if bytes[place] == b'a' { b'b' } else { b'a' };
+            let slipped = String::from_utf8(bytes).expect("ASCII");
+            assert_eq!(read(&slipped), None, "{place}");
+            assert_eq!(read(&text[..place]), None, "{place}");
+        }
+        for odd in ["", "rf_", "rf_local_", "é".repeat(40).as_str(), "aaaaaaaa"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
+        // Spelt right by their checksum, and still no keys.
+        for body in [
+            "rf_short_x".to_owned(),
+            format!("rf_04106105_{}", "u".repeat(52)),
+            format!("rf_LOCAL000_{}", "0".repeat(52)),
+            format!("rf_local_{}", "0".repeat(51)),
+        ] {
+            assert_eq!(read(&with_checksum(body.clone())), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_never_shown_by_accident() {
+        let key = sample();
+        assert_eq!(format!("{key:?}"), "Secret(***)");
+    }
+
+    #[test]
+    fn names_are_plain_and_nobody_else() {
+        for good in ["researcher", "a", "build-7", "Team.B_2", "9to5"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        let long = "a".repeat(NAME_CHARS_MAX + 1);
+        for bad in [
+            "",
+            "owner",
+            "Owner",
+            "LOCAL",
+            "stdio",
+            "oauth:me",
+            "-x",
+            ".x",
+            "a b",
+            "é",
+            "a\n",
+            "a\u{200b}",
+            &long,
+        ] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}
