@@ -7,21 +7,35 @@ use anyhow::{Result, bail};
 use crate::root::Root;
 use crate::run::{self, Answer};
 
-/// Crates with a `benches/` folder.
-const CRATES: &[&str] = &["model", "host", "sandbox", "store", "engine"];
+/// What is measured, and the crate whose `benches/` folder does it: a server is
+/// measured as the program people start.
+const CRATES: &[(&str, &str)] = &[
+    ("model", "ringfence-model"),
+    ("host", "ringfence-host"),
+    ("sandbox", "ringfence-sandbox"),
+    ("store", "ringfence-store"),
+    ("engine", "ringfence-engine"),
+    ("mcp", "ringfence-cli"),
+];
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
 pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<Answer> {
-    if let Some(name) = name.filter(|name| !CRATES.contains(name)) {
-        bail!("`{name}` has no benches; {} have", CRATES.join(", "));
-    }
-    let chosen = CRATES
+    let is_chosen = |known: &str| name.is_none_or(|name| name == known);
+    let chosen: Vec<_> = CRATES
         .iter()
-        .filter(|known| name.is_none_or(|name| name == **known));
-    for chosen in chosen {
-        let package = format!("ringfence-{chosen}");
-        let mut command = run::cargo(root, &["bench", "--package", &package, "--benches", "--"]);
+        .filter(|(known, _)| is_chosen(known))
+        .collect();
+    if chosen.is_empty() {
+        let known: Vec<_> = CRATES.iter().map(|(known, _)| *known).collect();
+        bail!(
+            "`{}` has no benches; {} have",
+            name.unwrap_or_default(),
+            known.join(", ")
+        );
+    }
+    for (_, package) in chosen {
+        let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
         match run::run(command.args(arguments))? {
             Answer::Yes => {}
             Answer::No => return Ok(Answer::No),

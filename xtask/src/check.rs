@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::root::Root;
 use crate::run::{self, Answer};
-use crate::{generate, printer, tidy};
+use crate::{generate, printer, test, tidy};
 
 struct Step {
     name: &'static str,
@@ -73,6 +73,8 @@ fn lints(root: &Root) -> Result<Answer> {
         "--locked",
         "--workspace",
         "--all-targets",
+        "--features",
+        test::PEERS,
         "--",
         "-D",
         "warnings",

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod generate;
 mod guest;
+mod peers;
 mod printer;
 mod root;
 mod run;
@@ -61,6 +62,8 @@ enum Task {
     },
     /// Build what runs inside the sandbox
     Guest,
+    /// Install the clients and suites that tests use
+    Peers,
     /// What `.ci/run` runs: setup, guest, check, test
     Ci,
     /// Say what is missing on this machine
@@ -89,6 +92,7 @@ fn perform(task: Task) -> Result<Answer> {
         Task::Test { fast: true } => test::test(&root, test::Lanes::Fast),
         Task::Bench { name, arguments } => bench::bench(&root, name.as_deref(), &arguments),
         Task::Guest => guest::guest(&root),
+        Task::Peers => peers::peers(&root),
         Task::Ci => ci(&root),
         Task::Setup => setup::setup(&root),
     }

@@ -8,12 +8,16 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use crate::peers;
 use crate::printer;
 use crate::root::Root;
 use crate::run::{self, Answer};
 
 /// Tests that need more than a moment look for this variable.
 const SLOW_TESTS: &str = "SLOW_TESTS";
+
+/// Tests against programs of other people are targets that need this.
+pub(crate) const PEERS: &str = "ringfence-cli/peers,ringfence-mcp/peers";
 
 /// Which tests to run.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,16 @@ pub(crate) enum Lanes {
 /// Runs the lanes and prints the totals alone on the last line.
 pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
     let mut totals = Totals::default();
+    match lanes {
+        Lanes::All => match peers::peers(root)? {
+            Answer::Yes => {}
+            Answer::No => {
+                printer::note("the clients that tests use could not be installed");
+                return Ok(Answer::No);
+            }
+        },
+        Lanes::Fast => {}
+    }
     // Lanes in other languages are added here, each adding to the same totals.
     let answer = lane(&mut workspace(root, lanes), &mut totals)?;
     if answer == Answer::No && totals.failed == 0 {
@@ -45,7 +59,7 @@ fn workspace(root: &Root, lanes: Lanes) -> Command {
     // A test run never rewrites the snapshots it is compared with.
     command.env("INSTA_UPDATE", "no").stdin(Stdio::null());
     match lanes {
-        Lanes::All => command.env(SLOW_TESTS, "1"),
+        Lanes::All => command.args(["--features", PEERS]).env(SLOW_TESTS, "1"),
         Lanes::Fast => command.env_remove(SLOW_TESTS),
     };
     command

@@ -10,6 +10,12 @@ use crate::exit::Exit;
 use crate::keys::KeysArguments;
 use crate::printer::Format;
 
+mod approvals;
+
+pub(crate) use approvals::{
+    Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+};
+
 /// Runs the tools of AI agents behind a fence.
 #[derive(Debug, Parser)]
 #[command(
@@ -53,6 +59,8 @@ pub(crate) enum Command {
     Delete(Many),
     /// Say which tools are on offer
     Expose(Expose),
+    /// Answer questions of calls that a person must approve
+    Approvals(Approvals),
     /// Read the audit and verify it
     Audit(Audit),
     /// Make, list and revoke the keys of callers
@@ -402,6 +410,7 @@ impl Arguments {
                 &many.common.home
             }
             Command::Expose(expose) => &expose.home,
+            Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
             Command::Keys(keys) => keys.home(),
             Command::Connect(connect) => &connect.home,

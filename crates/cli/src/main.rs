@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+mod approvals;
 mod arguments;
 mod audit;
 mod badge;
@@ -65,6 +66,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Unpublish(many) => tool::unpublish(many, printer),
         Command::Delete(many) => tool::delete(many, printer),
         Command::Expose(expose) => expose::run(expose, printer),
+        Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),
         Command::Keys(keys) => keys::run(keys, printer),
         Command::Connect(connect) => connect::run(connect, printer),

@@ -1,7 +1,9 @@
 //! `ringfence run`: one call through the engine's path.
 
+use std::io::{self, Write as _};
+
 use anyhow::{anyhow, bail};
-use engine::call::{CallRequest, Target};
+use engine::call::{CallRequest, Progress, Target};
 use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::outcome::{CallError, Outcome};
@@ -29,10 +31,17 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");
     }
-    let outcome = wiring::runtime()?.block_on(async {
+    request.progress = Some(Progress::new(|words| {
+        let _ = writeln!(io::stderr(), "{}", text::one_line(words));
+    }));
+    let runtime = wiring::runtime()?;
+    let outcome = runtime.block_on(async {
         request.cancel = wiring::interruptible()?;
         anyhow::Ok(engine.call(request).await)
-    })?;
+    });
+    // A question that somebody answered elsewhere may still wait for a key here.
+    runtime.shutdown_background();
+    let outcome = outcome?;
     let outcome = outcome.get();
     match printer.format() {
         Format::Json => printer.json(&outcome.to_json()),

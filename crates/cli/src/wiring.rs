@@ -1,12 +1,10 @@
 //! From arguments and variables to an engine, and to what a command is about.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use engine::approve::{Answer, Approver, Question, Scope};
 use engine::{Alarm, Engine, EngineSettings};
 use mcp::Shutdown;
 use model::Environment;
@@ -15,6 +13,7 @@ use model::finding::any_error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::approvals::{self, Terminal};
 use crate::arguments::{Common, Home};
 use crate::settings;
 use crate::source::{self, Source};
@@ -59,7 +58,7 @@ fn open(home: &Home, environment: Environment, single: bool) -> anyhow::Result<E
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.single = single;
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+    if approvals::is_terminal() {
         settings.approver = Some(Arc::new(Terminal));
     }
     Ok(Engine::open(settings)?)
@@ -189,35 +188,4 @@ pub(crate) fn unusable(document: &Assessment) -> String {
     let first = errors.next().map(|finding| finding.message.as_str());
     let first = first.unwrap_or("it is not sound");
     format!("the document cannot be used: {first}; `ringfence check` says more")
-}
-
-/// The person at the terminal.
-#[derive(Debug)]
-struct Terminal;
-
-impl Approver for Terminal {
-    fn ask<'a>(
-        &'a self,
-        question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        let level = question.risk.level;
-        let asked = format!(
-            "[risk {} {}] {} [y/N] ",
-            level.badge(),
-            level.label(),
-            question.prompt
-        );
-        Box::pin(async move {
-            let answered = tokio::task::spawn_blocking(move || {
-                let _ = io::stderr().write_all(asked.as_bytes());
-                let mut answer = String::new();
-                let read = io::stdin().lock().read_line(&mut answer);
-                read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
-            });
-            match answered.await {
-                Ok(true) => Answer::Approved(Scope::Once),
-                Ok(false) | Err(_) => Answer::Declined,
-            }
-        })
-    }
 }

@@ -49,6 +49,8 @@ pub struct HttpBounds {
     pub sessions_per_caller_max: usize,
     /// Bytes of one request.
     pub body_bytes_max: usize,
+    /// How long a session may be idle.
+    pub session_idle_max: Duration,
 }
 
 impl HttpBounds {
@@ -61,6 +63,7 @@ impl HttpBounds {
             sessions_max: size(config.sessions_max),
             sessions_per_caller_max: size(config.sessions_per_caller_max),
             body_bytes_max: size(config.body_bytes_max),
+            session_idle_max: Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX),
         }
     }
 }
@@ -88,6 +91,7 @@ pub fn router<H: ServerHandler>(
     let sessions = Arc::new(Sessions::new(
         bounds.sessions_max,
         bounds.sessions_per_caller_max,
+        bounds.session_idle_max,
     ));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(true)

@@ -6,6 +6,8 @@
 
 mod answer;
 mod ask;
+#[cfg(feature = "testing")]
+pub mod fuzz;
 pub mod gate;
 pub mod handler;
 pub mod http;
@@ -17,6 +19,8 @@ mod probe;
 mod progress;
 mod session;
 pub mod stdio;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 mod translate;
 

@@ -16,21 +16,29 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 
-use crate::limit;
+use crate::{gate, limit};
 
 /// What the answer says when there is no room for another session.
 pub(crate) const FULL: &str = "no room for another session";
 
 tokio::task_local! {
     /// Whose request this task answers.
-    pub(crate) static CALLER: String;
+    pub(crate) static OWNER: Owner;
+}
+
+/// Whose a session is, and the gate that must hear when it is over: an idle one
+/// ends without a request the gate could see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owner {
+    pub(crate) caller: String,
+    pub(crate) gate: Option<gate::Sessions>,
 }
 
 /// The sessions of one server.
 #[derive(Debug)]
 pub struct Sessions {
     kept: LocalSessionManager,
-    owners: Mutex<HashMap<SessionId, String>>,
+    owners: Mutex<HashMap<SessionId, Owner>>,
     together_max: usize,
     per_caller_max: usize,
 }
@@ -49,11 +57,11 @@ pub enum SessionFault {
 impl Sessions {
     /// Sessions with these bounds.
     #[must_use]
-    pub fn new(together_max: usize, per_caller_max: usize) -> Sessions {
+    pub fn new(together_max: usize, per_caller_max: usize, idle_max: Duration) -> Sessions {
         let mut kept = LocalSessionManager::default();
         let config = &mut kept.session_config;
         config.channel_capacity = limit::STREAM_MESSAGES_MAX;
-        config.keep_alive = Some(Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX));
+        config.keep_alive = Some(idle_max);
         config.init_timeout = Some(Duration::from_secs(limit::SESSION_START_SECONDS_MAX));
         config.completed_cache_ttl = Duration::from_secs(limit::RESUME_SECONDS_MAX);
         Sessions {
@@ -74,7 +82,8 @@ impl Sessions {
     /// that never was.
     #[must_use]
     pub fn is_of(&self, id: &str, caller: &str) -> bool {
-        self.lock().get(id).is_some_and(|owner| owner == caller)
+        let owners = self.lock();
+        owners.get(id).is_some_and(|owner| owner.caller == caller)
     }
 
     /// Ends every session.
@@ -85,13 +94,14 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Owner>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_room(&self, caller: &str) -> bool {
         let owners = self.lock();
-        let own = owners.values().filter(|owner| *owner == caller).count();
+        let own = owners.values().filter(|owner| owner.caller == caller);
+        let own = own.count();
         owners.len() < self.together_max && own < self.per_caller_max
     }
 }
@@ -101,12 +111,12 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionFault> {
-        let caller = CALLER.try_with(String::clone).unwrap_or_default();
-        if !self.has_room(&caller) {
+        let owner = OWNER.try_with(Owner::clone).unwrap_or_default();
+        if !self.has_room(&owner.caller) {
             return Err(SessionFault::Full);
         }
         let (id, transport) = self.kept.create_session().await?;
-        self.lock().insert(Arc::clone(&id), caller);
+        self.lock().insert(Arc::clone(&id), owner);
         Ok((id, transport))
     }
 
@@ -123,7 +133,10 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
-        self.lock().remove(id);
+        let owner = self.lock().remove(id);
+        if let Some(gate) = owner.and_then(|owner| owner.gate) {
+            gate.forget(id);
+        }
         Ok(self.kept.close_session(id).await?)
     }
 

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::gate::Principal;
+use crate::gate::{self, Principal};
 use crate::handler::SESSION_HEADER;
 use crate::limit;
-use crate::session::{self, Sessions};
+use crate::session::{self, Owner, Sessions};
 
 /// Bytes of an answer of rmcp's that is not JSON; they are single sentences.
 const SENTENCE_BYTES_MAX: usize = 4 << 10;
@@ -147,8 +147,10 @@ async fn answer(bounds: Bounds, request: Request, next: Next) -> Response {
         Err(response) => return *response,
     };
     let is_delete = parts.method == Method::DELETE;
+    let gate = parts.extensions.get::<gate::Sessions>().cloned();
+    let owner = Owner { caller, gate };
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
-    let response = session::CALLER.scope(caller, next.run(request)).await;
+    let response = session::OWNER.scope(owner, next.run(request)).await;
     if is_delete && response.status() == StatusCode::ACCEPTED {
         return StatusCode::NO_CONTENT.into_response();
     }

@@ -45,7 +45,11 @@ fn the_first_output_shown_is_what_comes_out() {
 
 #[test]
 fn settings_shown_load() {
-    for page in ["docs/guide/settings.md", "docs/guide/access.md"] {
+    for page in [
+        "docs/guide/settings.md",
+        "docs/guide/access.md",
+        "docs/guide/approvals.md",
+    ] {
         for block in blocks(page, "toml") {
             Config::parse(&block).expect("settings");
         }

@@ -142,13 +142,17 @@ fn approval_without_a_terminal_is_a_refusal() {
     let document = json!({"name": "a", "code": "return 1", "codeType": "Javascript",
         "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    let settings = "[approvals]\nwait_seconds = 1\n";
+    fs::write(folder.join("ringfence.toml"), settings).unwrap();
     let run = ringfence(&["run", "tool.json", "--home", "."])
         .within(&folder)
         .input(b"y\n");
-    insta::assert_snapshot!(run.shown(), @r"
+    let id = regex::Regex::new("[0-9a-f]{32}").unwrap();
+    insta::assert_snapshot!(id.replace_all(&run.shown(), "<id>"), @r"
     exit 1
     --- stderr
-    refused[approval.unavailable]: a person must approve this call and there is nobody to ask; it did not run
+    waiting for a person to approve the call: `ringfence approvals approve <id>`
+    refused[approval.pending]: a person must approve this call and has not answered yet; it did not run: approve it with `ringfence approvals approve <id>`, then repeat the same call
     ");
 }
 
@@ -161,11 +165,12 @@ fn a_person_at_a_terminal_is_asked() {
         "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
     let program = env!("CARGO_BIN_EXE_ringfence");
-    let line = format!(r#"{program} run tool.json --home ring --args '{{"text":"hi\\u202e"}}'"#);
+    let line = format!(r#"{program} run tool.json --home ring --args '{{"text":"hi\u202e"}}'"#);
     for (answer, expected) in [
         ("y\n", "sent hi"),
         ("n\n", "refused[approval.declined]"),
         ("\n", "refused[approval.declined]"),
+        ("a\n", "sent hi"),
     ] {
         // `script` gives the command a terminal of its own.
         let mut child = std::process::Command::new("script")
@@ -182,8 +187,13 @@ fn a_person_at_a_terminal_is_asked() {
         let output = child.wait_with_output().unwrap();
         drop(input);
         let shown = String::from_utf8(output.stdout).unwrap();
-        let question = r#"[risk L4 High] Run `send` with {"text":"hi"#;
-        assert!(shown.contains(question), "{shown}");
+        for part in [
+            "[risk L4 High] owner wants to run send",
+            r#"Run `send` with {"text":"hi\u{202e}"}?"#,
+            "[y = yes, for this call; a = yes, for this tool with these arguments, for an hour; anything else = no]",
+        ] {
+            assert!(shown.contains(part), "{shown}");
+        }
         assert!(!shown.contains('\u{202e}'), "{shown}");
         assert!(shown.contains(expected), "{shown}");
     }
@@ -232,4 +242,60 @@ fn the_doctor_finds_both_walls_up() {
     assert_eq!(value.get("ok").unwrap(), true);
     let layers = value.get("layers").unwrap().as_array().unwrap();
     assert_eq!(layers.len(), 13);
+}
+
+/// Whoever watches the inbox at a terminal is asked there what another process
+/// wants to run; what was typed before the question is no answer to it.
+#[test]
+fn questions_of_another_process_are_answered_while_watching() {
+    let folder = scratch("watch");
+    let document = json!({"name": "send", "code": "return `sent ${text}`", "codeType": "Javascript",
+        "params": [{"name": "text", "type": "STRING", "required": true, "testValue": "t"}],
+        "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
+    fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    for (answer, expected) in [("y\n", "sent hi"), ("n\n", "refused[approval.declined]")] {
+        let line = format!("{program} approvals watch --count 1 --home ring");
+        let mut watch = std::process::Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(&folder)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = watch.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, b"y\n").unwrap();
+        let mut output = watch.stdout.take().unwrap();
+        let call = std::process::Command::new(program)
+            .args(["run", "tool.json", "--home", "ring"])
+            .args(["--args", r#"{"text":"hi"}"#])
+            .current_dir(&folder)
+            .env_clear()
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut shown = String::new();
+        let mut until = |shown: &mut String, wanted: &str| {
+            let mut byte = [0];
+            while !shown.ends_with(wanted) {
+                std::io::Read::read_exact(&mut output, &mut byte).expect(shown);
+                shown.push(char::from(byte[0]));
+            }
+        };
+        until(&mut shown, "[risk L4 High] owner wants to run send");
+        until(&mut shown, "typed before the question; once more:");
+        until(&mut shown, "anything else = no] ");
+        // Sleeps: a faster answer counts as typed before the question.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
+        let called = call.wait_with_output().unwrap();
+        let said = [called.stdout, called.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains(expected), "{said}");
+        assert!(watch.wait().unwrap().success());
+    }
 }

@@ -22,6 +22,8 @@ static FLEETING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "<call>",
         ),
         (r"\b[0-9a-f]{64}\b", "<hash>"),
+        (r"\b[0-9a-f]{32}\b", "<question>"),
+        (r"(?m)^[0-9a-f]{8}  ", "<question>  "),
         (r"\brf_[0-9a-z]{8}_[0-9a-z]{60}\b", "<key>"),
         (r"\brf_local_[0-9a-z]{60}\b", "<token>"),
         (r"\brf_[0-9a-z]{8}\b", "<key id>"),
@@ -33,7 +35,7 @@ static FLEETING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"in \d+ ms", "in <n> ms"),
         (r#"("elapsedMs"): [0-9.]+"#, "$1: <n>"),
         (
-            r#"("(?:atMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
+            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
             "$1: <n>",
         ),
         (r"\.\d{13}\.json", ".<time>.json"),

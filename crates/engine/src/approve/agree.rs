@@ -50,7 +50,10 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
         return verdict(&given, &Trail::new(&asking, began));
     }
     let whom = Whom::of(engine, &asking);
-    asking.question.id = written(engine, &asking, whom.as_ref()).await?;
+    if let Some(same) = written(engine, &asking, whom.as_ref()).await? {
+        asking.question.id = same.id;
+        asking.question.expires_at_ms = same.expires_at_ms;
+    }
     engine.observe("asked");
     let mut trail = Trail::new(&asking, began);
     let until = asking.until(began);
@@ -195,23 +198,23 @@ async fn claimed(
     .await
 }
 
-/// Writes the question down; the answer is the id it waits under.
+/// Writes the question down; the answer is the one that waits already, if the same
+/// was asked before.
 async fn written(
     engine: &Engine,
     asking: &Asking<'_>,
     whom: Option<&Whom<'_>>,
-) -> Result<String, Stop> {
+) -> Result<Option<Approval>, Stop> {
     let place = if whom.is_some() {
         Place::Client
     } else {
         Place::Inbox
     };
     let row = asking.row(place);
-    let id = row.id.clone();
     let asked = on_disk(engine, move |store| store.approvals().ask(&row, now_ms())).await?;
     let whose = match asked {
-        Asked::Written => return Ok(id),
-        Asked::Joined(same) => return Ok(same.id),
+        Asked::Written => return Ok(None),
+        Asked::Joined(same) => return Ok(Some(*same)),
         Asked::TooManyOfCaller => "of this caller",
         Asked::TooMany => "of all callers",
     };
@@ -396,6 +399,8 @@ fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
         return;
     };
     match whom {
+        // Whoever is asked at this process's terminal sees it there.
+        Some(_) if asking.request.approver.is_none() => {}
         Some(_) => progress.tell("waiting for a person to approve the call"),
         None => {
             let id = &asking.question.id;

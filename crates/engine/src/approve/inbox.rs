@@ -160,8 +160,10 @@ impl Engine {
         Inbox { engine: self }
     }
 
-    /// An answer that a caller's own client brought after the call had ended. One
-    /// that was not shown to a person leaves the question to the inbox.
+    /// An answer that a caller's own client brought after the call had ended. The
+    /// same call, made again, runs by it or is told of it. One that was not shown
+    /// to a person leaves the question to the inbox: that call is then to be made
+    /// without a way to ask, or the client would be asked the same again.
     pub fn answer(
         &self,
         id: &str,

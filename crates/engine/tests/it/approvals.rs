@@ -258,7 +258,12 @@ async fn a_later_call_uses_the_approval_once() {
     let inbox = world.engine.approvals();
     // The beginning of the id will do.
     let given = inbox
-        .approve(&asked.id[..6], &Caller::owner(), Scope::Once, None)
+        .approve(
+            asked.id.get(..6).unwrap(),
+            &Caller::owner(),
+            Scope::Once,
+            None,
+        )
         .unwrap();
     assert_eq!(given.state, State::Approved);
     assert_eq!(runs(&world), 0);
@@ -322,7 +327,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     let yes = Answer::Approved(Scope::Once);
     let unknown = engine.answer("0", &ann, "mrtr", yes);
     assert!(matches!(unknown, Err(AnswerFault::Unknown)));
-    let beginning = engine.answer(&id[..8], &ann, "mrtr", yes);
+    let beginning = engine.answer(id.get(..8).unwrap(), &ann, "mrtr", yes);
     assert!(matches!(beginning, Err(AnswerFault::Unknown)));
     for other in [Caller::named("bob"), Caller::owner(), Caller::named("Ann")] {
         let others = engine.answer(&id, &other, "mrtr", yes).unwrap_err();

@@ -200,7 +200,7 @@ async fn in_session(
 async fn begin_session(
     gate: &Gate,
     principal: &Principal,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
     if *request.method() != Method::POST {
@@ -213,6 +213,8 @@ async fn begin_session(
         )
         .after(limit::WINDOW));
     };
+    // Whoever keeps the session tells when it is over.
+    request.extensions_mut().insert(gate.sessions.clone());
     let response = next.run(request).await;
     let id = response.headers().get(SESSION);
     if let Some(id) = id.and_then(|id| id.to_str().ok()) {

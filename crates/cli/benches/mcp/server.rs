@@ -1,0 +1,228 @@
+//! The servers that are compared, each in a process of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+use std::{env, fs};
+
+use axum::serve::ListenerExt as _;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ServerCapabilities,
+    ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// Says in a child of this program which server it is.
+const ROLE: &str = "BENCH_SERVER";
+
+/// The tool that is called, as its author wrote it.
+const TOOL: &str = r#"{
+  "name": "echo",
+  "description": "Gives back a text. Needs the text. Returns it.",
+  "category": "TEXT",
+  "params": [{"name": "text", "description": "What to give back", "required": true, "type": "STRING", "testValue": "word"}],
+  "code": "return text;",
+  "codeType": "Javascript"
+}"#;
+
+/// Bounds are not what is measured here.
+const SETTINGS: &str = "[serve]\ncalls_per_minute = 10000000\nsessions_per_caller_max = 1024\n\
+    calls_per_caller_max = 1024\n";
+
+/// A running server; it ends when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) token: Option<String>,
+    home: Option<PathBuf>,
+}
+
+impl Server {
+    /// The same JSON from a bare handler.
+    pub(crate) fn floor() -> Server {
+        Server::start(Command::new(env::current_exe().unwrap()).env(ROLE, "floor"))
+    }
+
+    /// The same tool without us.
+    pub(crate) fn echo() -> Server {
+        Server::start(Command::new(env::current_exe().unwrap()).env(ROLE, "echo"))
+    }
+
+    /// `ringfence serve`, as a user starts it.
+    pub(crate) fn governed() -> Server {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-mcp");
+        if home.exists() {
+            fs::remove_dir_all(&home).unwrap();
+        }
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join("ringfence.toml"), SETTINGS).unwrap();
+        fs::write(home.join("echo.json"), TOOL).unwrap();
+        let ringfence = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+            command.env("RINGFENCE_HOME", &home);
+            command
+        };
+        let file = home.join("echo.json");
+        for arguments in [
+            vec!["import".as_ref(), file.as_os_str()],
+            vec!["publish".as_ref(), "echo".as_ref()],
+        ] {
+            let output = ringfence().args(arguments).output().unwrap();
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        let mut serve = ringfence();
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--json"]);
+        let mut server = Server::start(&mut serve);
+        let token = fs::read_to_string(home.join("token")).ok();
+        server.token = token.map(|token| token.trim().to_owned());
+        server.home = Some(home);
+        server
+    }
+
+    fn start(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let url = ready["url"].as_str().unwrap();
+        let port = url.trim_end_matches("/mcp").rsplit(':').next().unwrap();
+        // Whatever else it says must find a reader.
+        std::thread::spawn(move || output.lines().count());
+        Server {
+            child,
+            port: port.parse().unwrap(),
+            token: None,
+            home: None,
+        }
+    }
+
+    /// Processor time of the server and of all processes it has started.
+    pub(crate) fn cpu(&self) -> Duration {
+        let tick = f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap());
+        let mut family = vec![self.child.id()];
+        let mut ticks = 0_u32;
+        let processes: Vec<_> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(Process::read)
+            .collect();
+        while let Some(id) = family.pop() {
+            for process in &processes {
+                if process.id == id {
+                    ticks += process.ticks;
+                }
+                if process.parent == id {
+                    family.push(process.id);
+                }
+            }
+        }
+        Duration::from_secs_f64(f64::from(ticks) / tick)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(home) = &self.home {
+            let _ = fs::remove_dir_all(home);
+        }
+    }
+}
+
+/// One line of the kernel's books.
+struct Process {
+    id: u32,
+    parent: u32,
+    ticks: u32,
+}
+
+impl Process {
+    fn read(entry: std::io::Result<fs::DirEntry>) -> Option<Process> {
+        let entry = entry.ok()?;
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name in parentheses may hold anything; what follows does not.
+        let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<u32>().ok();
+        // Own time and that of children that have ended.
+        let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
+        Some(Process {
+            id,
+            parent: number(1)?,
+            ticks,
+        })
+    }
+}
+
+/// The other end of [`Server::start`] for servers of our own; nothing in the bench itself.
+pub(crate) fn child_main() -> Option<ExitCode> {
+    let role = env::var(ROLE).ok()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(serve(&role));
+    Some(ExitCode::SUCCESS)
+}
+
+async fn serve(role: &str) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    println!(
+        "{}",
+        json!({"url": format!("http://{}/mcp", listener.local_addr().unwrap())})
+    );
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    let router = match role {
+        "floor" => axum::Router::new().route("/mcp", axum::routing::post(floor)),
+        _ => {
+            let config = StreamableHttpServerConfig::default().with_json_response(true);
+            let sessions = std::sync::Arc::new(LocalSessionManager::default());
+            let service = StreamableHttpService::new(|| Ok(Echo), sessions, config);
+            axum::Router::new().nest_service("/mcp", service)
+        }
+    };
+    axum::serve(listener, router).await.unwrap();
+}
+
+/// Reads a call and writes the answer, and knows nothing else of the protocol.
+async fn floor(axum::Json(call): axum::Json<Value>) -> axum::Json<Value> {
+    let text = &call["params"]["arguments"]["text"];
+    axum::Json(json!({
+        "jsonrpc": "2.0",
+        "id": call["id"],
+        "result": {"resultType": "complete", "content": [{"type": "text", "text": text}]},
+    }))
+}
+
+struct Echo;
+
+impl ServerHandler for Echo {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let text = arguments.get("text").cloned().unwrap_or_default();
+        let content = serde_json::from_value(json!([{"type": "text", "text": text}])).unwrap();
+        Ok(CallToolResult::success(content).into())
+    }
+}

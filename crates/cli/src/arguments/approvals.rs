@@ -1,0 +1,119 @@
+//! The command line of `ringfence approvals`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use engine::approve::Scope;
+
+use super::Home;
+
+/// Questions are answered here whoever asks them, in whichever process.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 done, 1 it cannot be answered so, 2 could not be tried.")]
+pub(crate) struct Approvals {
+    #[command(subcommand)]
+    pub(crate) command: ApprovalsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// List what waits for an answer, and approvals that still count
+    List(ApprovalsList),
+    /// Show one question whole
+    Show(ApprovalsShow),
+    /// Say yes
+    Approve(ApprovalsApprove),
+    /// Say no
+    Deny(ApprovalsDeny),
+    /// Take an approval back that still counts
+    Revoke(ApprovalsShow),
+    /// Show questions as they come, and answer them at a terminal
+    Watch(ApprovalsWatch),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsList {
+    /// Also what is over: used, declined, revoked, expired
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsShow {
+    /// The id of a question, or how it begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsApprove {
+    /// The id of a question, or how it begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// What it counts for besides; the risk bounds it
+    #[arg(long, value_name = "SCOPE", default_value = "once")]
+    pub(crate) scope: ScopeWord,
+    /// A word for the audit
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsDeny {
+    /// The id of a question, or how it begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// What the caller is told
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsWatch {
+    /// End after so many questions
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) count: Option<usize>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeWord {
+    /// Nothing else
+    Once,
+    /// The same tool with the same arguments, for an hour
+    SameArguments,
+    /// The same tool in the same session
+    Session,
+    /// The same tool until it or its policy changes
+    UntilChanged,
+}
+
+impl ScopeWord {
+    pub(crate) fn scope(self) -> Scope {
+        match self {
+            ScopeWord::Once => Scope::Once,
+            ScopeWord::SameArguments => Scope::SameArguments,
+            ScopeWord::Session => Scope::Session,
+            ScopeWord::UntilChanged => Scope::UntilChanged,
+        }
+    }
+}
+
+impl Approvals {
+    pub(crate) fn home(&self) -> &Home {
+        match &self.command {
+            ApprovalsCommand::List(list) => &list.home,
+            ApprovalsCommand::Show(show) | ApprovalsCommand::Revoke(show) => &show.home,
+            ApprovalsCommand::Approve(approve) => &approve.home,
+            ApprovalsCommand::Deny(deny) => &deny.home,
+            ApprovalsCommand::Watch(watch) => &watch.home,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The seeds of the fuzz target, run as an ordinary test.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_seeds_of_jsonrpc() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/jsonrpc");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // Whoever looks for the seed that fails finds it in the output.
+        println!("{}", path.display());
+        mcp::fuzz::jsonrpc(&fs::read(path).unwrap());
+        count += 1;
+    }
+    assert!(count >= 80, "only {count} seeds");
+}
