@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .PHONY: help serve test cargo
 
 help:
-	@echo "make serve    build, check the example documents, call a bundled tool"
+	@echo "make serve    build, then serve the bundled tools to MCP clients; prints where"
 	@echo "make test     everything CI runs: formatting, lints, docs, tidiness, tests"
 	@echo
 	@echo "cargo xtask   the single tasks behind them"
@@ -14,9 +14,8 @@ help:
 serve: cargo
 	@cargo xtask setup
 	@cargo xtask guest
-	@cargo run --release --quiet --bin ringfence -- check examples/hello.json examples/weather.json
-	@echo
-	@target/release/ringfence run convertUnits --args '{"value": 26.2, "from": "mi", "to": "km"}'
+	@cargo build --release --quiet --bin ringfence
+	@exec target/release/ringfence serve
 
 test: cargo
 	@cargo xtask ci

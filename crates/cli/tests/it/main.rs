@@ -12,6 +12,7 @@ mod cases;
 mod check;
 mod guide;
 mod run;
+mod serve;
 mod session;
 
 /// The workspace's folder.

@@ -74,11 +74,6 @@ fn answers() -> Vec<(Value, bool, bool)> {
             false,
         ),
         (
-            json!({"action": "accept", "content": {"answer": "until-changed"}}),
-            true,
-            false,
-        ),
-        (
             json!({"action": "sure", "content": {"answer": "once"}}),
             true,
             false,
