@@ -42,7 +42,9 @@ impl ChainHash {
         String::from_utf8_lossy(&self.hex_bytes()).into_owned()
     }
 
-    fn hex_bytes(&self) -> [u8; 64] {
+    /// The same as bytes.
+    #[must_use]
+    pub fn hex_bytes(&self) -> [u8; 64] {
         let mut hex = [0; 64];
         for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
             for (place, nibble) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
