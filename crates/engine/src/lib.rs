@@ -7,6 +7,7 @@
 pub mod approve;
 pub mod call;
 pub mod catalog;
+mod entropy;
 pub mod life;
 pub mod powers;
 pub mod publish;
@@ -31,6 +32,7 @@ use tokio::sync::OnceCell;
 
 use crate::approve::Approver;
 use crate::catalog::Catalog;
+use crate::entropy::Entropy;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
 use crate::run::now_ms;
@@ -145,6 +147,7 @@ pub struct Engine {
     secrets: Secrets,
     powers: PowerSettings,
     pool: OnceCell<Pool>,
+    entropy: Entropy,
 }
 
 /// The engine could not do it.
@@ -250,6 +253,7 @@ impl Engine {
             registry,
             secrets,
             pool: OnceCell::new(),
+            entropy: Entropy::default(),
         })
     }
 
@@ -316,8 +320,12 @@ impl Engine {
     pub(crate) fn moment(&self) -> Moment {
         self.settings.moment.unwrap_or_else(|| Moment {
             now_ms: now_ms(),
-            seed: uuid::Uuid::new_v4().as_u64_pair().1,
+            seed: self.entropy.seed(),
         })
+    }
+
+    pub(crate) fn entropy(&self) -> &Entropy {
+        &self.entropy
     }
 
     pub(crate) fn observe(&self, step: &str) {

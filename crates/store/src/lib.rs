@@ -19,6 +19,7 @@ pub mod standing;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod together;
 pub mod tools;
 
 use std::fs::File;

@@ -25,6 +25,12 @@ pub fn fail_syncs(home: &Path) {
     failed.push(crate::log::folder(home));
 }
 
+/// The disk of a home confirms again.
+pub fn mend(home: &Path) {
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.retain(|folder| *folder != crate::log::folder(home));
+}
+
 fn key(metadata: &Metadata) -> Key {
     let born = metadata.created().unwrap_or(SystemTime::UNIX_EPOCH);
     (metadata.dev(), metadata.ino(), born)
@@ -55,7 +61,8 @@ pub(crate) fn confirmed(file: &File) -> io::Result<()> {
 }
 
 /// Copies a home as a power cut would leave its log: of each segment what the
-/// disk confirmed, and of the last one `beyond` bytes more if they were written.
+/// disk confirmed, and `beyond` bytes more if they were written. The index, which
+/// somebody may be writing, is left out.
 pub fn cut_power(home: &Path, to: &Path, beyond: u64) -> Result<(), StoreError> {
     let fail = |error| StoreError::file("copy", home, error);
     let (from, into) = (crate::log::folder(home), crate::log::folder(to));
@@ -63,6 +70,9 @@ pub fn cut_power(home: &Path, to: &Path, beyond: u64) -> Result<(), StoreError> 
     for entry in fs::read_dir(&from).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
         let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(b"index") {
+            continue;
+        }
         let copy = into.join(name);
         fs::copy(&path, &copy).map_err(fail)?;
         if path.extension().is_none_or(|ending| ending != "log") {

@@ -13,7 +13,7 @@ use model::audit::chain::{ChainHash, Checkpoint};
 use crate::error::StoreError;
 use crate::log::line::{self, Line};
 use crate::log::moment::Moment;
-use crate::log::segment;
+use crate::log::{disk, segment};
 use crate::sync_folder;
 
 /// Open records that stay although their segment goes.
@@ -127,15 +127,16 @@ fn replace(
 ) -> Result<(), StoreError> {
     let unfinished: PathBuf = folder.join(UNFINISHED);
     let _ = fs::remove_file(&unfinished);
-    let replaced = || -> io::Result<()> {
+    let written = || -> io::Result<File> {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&unfinished)?;
         fill(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)
+        Ok(file)
     };
-    replaced().map_err(|error| segment::failed("write", path, error))
+    let fail = |error| segment::failed("write", path, error);
+    disk::sync(&written().map_err(fail)?)?;
+    fs::rename(&unfinished, path).map_err(fail)
 }

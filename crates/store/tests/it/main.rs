@@ -15,3 +15,4 @@ mod retention;
 mod standing;
 mod sync;
 mod tools;
+mod torn;
