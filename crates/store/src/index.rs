@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::audit::chain::{Body, ChainHash, Ending, Head};
 use model::audit::{Opening, Status};
@@ -15,6 +16,7 @@ use rusqlite::{Connection, ErrorCode, Params, Transaction, TransactionBehavior, 
 
 use crate::database::{self, Access};
 use crate::error::StoreError;
+use crate::limit;
 use crate::log::moment::Moment;
 
 const DOING: &str = "index the audit";
@@ -41,15 +43,15 @@ pub(crate) struct Reach {
 /// What records add to the index.
 #[derive(Debug, Default)]
 pub(crate) struct Additions {
-    entries: Vec<(Place, Option<String>, Opening)>,
+    entries: Vec<(Place, Option<Arc<str>>, Arc<Opening>)>,
     /// By the place of the beginning. Most find theirs above, and both are one row.
     ends: HashMap<u64, (Place, Status)>,
 }
 
 impl Additions {
-    pub(crate) fn open(&mut self, place: Place, process: &str, opening: Opening) {
-        self.entries
-            .push((place, Some(process.to_owned()), opening));
+    pub(crate) fn open(&mut self, place: Place, process: &Arc<str>, opening: &Arc<Opening>) {
+        let process = Some(Arc::clone(process));
+        self.entries.push((place, process, Arc::clone(opening)));
     }
 
     pub(crate) fn close(&mut self, opened: u64, place: Place, status: Status) {
@@ -145,8 +147,9 @@ impl Index {
         if from.position > 0 && from.position == moment.end() {
             return Ok(from);
         }
-        let (additions, to) = read(moment, from)?;
-        add(&transaction, additions, &to).map_err(StoreError::database(DOING))?;
+        let to = read(moment, from, &mut |additions, to| {
+            add(&transaction, additions, to).map_err(StoreError::database(DOING))
+        })?;
         transaction.commit().map_err(StoreError::database(DOING))?;
         Ok(to)
     }
@@ -251,9 +254,13 @@ fn forget(connection: &Connection) -> Result<Reach, StoreError> {
     })
 }
 
-/// What the log adds from a place on, and how far that is. A record that cannot be
-/// read adds nothing; `verify` names it.
-fn read(moment: &Moment, from: Reach) -> Result<(Additions, Reach), StoreError> {
+/// Hands over what the log adds from a place on, piece by piece; the answer is how
+/// far that is. A record that cannot be read adds nothing; `verify` names it.
+fn read(
+    moment: &Moment,
+    from: Reach,
+    each: &mut dyn FnMut(Additions, &Reach) -> Result<(), StoreError>,
+) -> Result<Reach, StoreError> {
     let mut additions = Additions::default();
     let mut to = from;
     let kept = match from.position {
@@ -271,9 +278,9 @@ fn read(moment: &Moment, from: Reach) -> Result<(Additions, Reach), StoreError> 
         };
         match line.record.read::<Ending>() {
             Ok(Body::Open(opening)) => {
-                additions
-                    .entries
-                    .push((place, line.process.clone(), opening));
+                let process = line.process.as_deref().map(Arc::from);
+                let opening = Arc::new(opening);
+                additions.entries.push((place, process, opening));
             }
             Ok(Body::Close(close)) => {
                 let status = close.closing.status;
@@ -282,9 +289,13 @@ fn read(moment: &Moment, from: Reach) -> Result<(Additions, Reach), StoreError> 
             Ok(Body::Checkpoint(_)) | Err(_) => {}
         }
         to.head = line.head();
+        if additions.entries.len() >= limit::INDEX_PIECE_ENTRIES_MAX {
+            each(std::mem::take(&mut additions), &to)?;
+        }
     }
     to.position = moment.end();
-    Ok((additions, to))
+    each(additions, &to)?;
+    Ok(to)
 }
 
 fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
@@ -305,7 +316,7 @@ fn add(connection: &Connection, additions: Additions, to: &Reach) -> rusqlite::R
             number(opened.position),
             end.map(|(closed, _)| number(closed.sequence)),
             end.map(|(closed, _)| number(closed.position)),
-            process,
+            process.as_deref(),
             opening.at_ms,
             opening.call_id,
             opening.origin.word(),

@@ -22,7 +22,7 @@ use crate::process::Pulse;
 /// The beginning of an entry.
 #[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub(crate) opening: Opening,
+    pub(crate) opening: Arc<Opening>,
     /// The canonical opening.
     pub(crate) part: String,
 }
@@ -30,6 +30,7 @@ pub(crate) struct NewEntry {
 impl NewEntry {
     pub(crate) fn new(opening: Opening) -> Result<NewEntry, StoreError> {
         let part = spell::opening(&opening)?;
+        let opening = Arc::new(opening);
         Ok(NewEntry { opening, part })
     }
 }
@@ -82,7 +83,7 @@ impl Ledger {
     }
 
     /// The process whose entries are written.
-    pub(crate) fn process(&self) -> &str {
+    pub(crate) fn process(&self) -> &Arc<str> {
         self.pulse.id()
     }
 
@@ -136,12 +137,13 @@ impl Ledger {
     /// Adds an open record.
     pub(crate) fn open(&mut self, new: &NewEntry) -> Head {
         let body = chain::open_body(self.log.head().sequence + 1, &new.part);
-        let (head, position) = self.log.add(Kind::Open, Some(self.pulse.id()), &body);
+        let process = self.pulse.id();
+        let (head, position) = self.log.add(Kind::Open, Some(process), &body);
         let place = Place {
             sequence: head.sequence,
             position,
         };
-        self.group.open(place, self.pulse.id(), new.opening.clone());
+        self.group.open(place, process, &new.opening);
         head
     }
 

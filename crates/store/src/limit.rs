@@ -32,6 +32,8 @@ pub const TRASH_ATTEMPTS_MAX: u32 = 100;
 pub const EVENTS_MAX: usize = 4_096;
 /// Records that may wait to be indexed. Readers look at each of them.
 pub const UNINDEXED_RECORDS_MAX: u64 = 1_024;
+/// Entries held in memory while the index is made again.
+pub const INDEX_PIECE_ENTRIES_MAX: usize = 4_096;
 /// How long they may wait when nothing else is written, in milliseconds.
 pub const INDEX_IDLE_MS_MAX: u64 = 250;
 /// Bytes of a segment of the log after which another is begun.

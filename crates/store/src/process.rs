@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::audit::{Closing, Failure, Status, spell};
 use rusqlite::Connection;
@@ -44,13 +45,13 @@ impl Drop for Life {
 /// Who a process is, and how it finds out that others take it for dead.
 #[derive(Clone, Debug)]
 pub(crate) struct Pulse {
-    id: String,
+    id: Arc<str>,
     path: PathBuf,
     inode: u64,
 }
 
 impl Pulse {
-    pub(crate) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
     }
 
@@ -71,7 +72,7 @@ pub(crate) fn begin(home: &Path) -> Result<Life, StoreError> {
     let inode = held.map_err(|error| StoreError::file("lock", &path, error))?;
     Ok(Life {
         pulse: Pulse {
-            id,
+            id: Arc::from(id),
             path,
             inode: inode.ino(),
         },
@@ -98,6 +99,8 @@ fn take_lock(path: &Path) -> Result<File, StoreError> {
 /// Closes what the dead left open. The answer is how many entries.
 pub(crate) fn bury(home: &Path, ledger: &mut Ledger) -> Result<u64, StoreError> {
     let folder = home.join("locks");
+    // What takes long, such as an index made anew, keeps nobody from writing.
+    ledger.index()?;
     ledger.begin(Patience::Bounded)?;
     let buried = bury_within(&folder, ledger);
     if buried.is_err() {
@@ -123,7 +126,7 @@ fn bury_within(folder: &Path, ledger: &mut Ledger) -> Result<(u64, Locks), Store
         let is_dead = match open.process {
             // Nobody says it is theirs, so nobody will end it.
             None => true,
-            Some(process) if process == ledger.process() => false,
+            Some(process) if process == **ledger.process() => false,
             Some(process) => match fates.entry(process) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(unknown) => {

@@ -44,6 +44,8 @@ pub(crate) struct Shift {
     /// still written down as soon as there is room.
     owed: Vec<NewEnd>,
     removals: VecDeque<Removal>,
+    /// The record from which on indexing is tried again after it failed.
+    index_from: u64,
 }
 
 /// Beginnings with those who wait for them.
@@ -59,6 +61,7 @@ impl Shift {
             open: 0,
             owed: Vec::new(),
             removals: VecDeque::new(),
+            index_from: 0,
         }
     }
 
@@ -72,9 +75,12 @@ impl Shift {
 
     /// Whether there is work beside calls that only the writer does.
     pub(crate) fn has_chores(&self) -> bool {
-        !self.removals.is_empty()
-            || self.ledger.unindexed() >= limit::UNINDEXED_RECORDS_MAX
-            || self.ledger.is_long()
+        !self.removals.is_empty() || self.is_index_due() || self.ledger.is_long()
+    }
+
+    fn is_index_due(&self) -> bool {
+        self.ledger.unindexed() >= limit::UNINDEXED_RECORDS_MAX
+            && self.ledger.head().sequence >= self.index_from
     }
 
     /// Whether the index covers everything.
@@ -123,7 +129,7 @@ impl Shift {
     /// Does what is due beside calls.
     pub(crate) fn do_chores(&mut self, shared: &Shared, is_idle: bool) {
         self.remove(shared);
-        if is_idle || self.ledger.unindexed() >= limit::UNINDEXED_RECORDS_MAX {
+        if is_idle || self.is_index_due() {
             self.index();
         }
         if self.ledger.is_long()
@@ -198,7 +204,7 @@ impl Shift {
             let row = place.map(|sequence| {
                 self.open += 1;
                 let queue = Arc::clone(&shared.queue);
-                OpenRow::new(queue, new.opening.call_id, sequence, commit)
+                OpenRow::new(queue, new.opening.call_id.clone(), sequence, commit)
             });
             // A row nobody waits for any more comes back and ends as cancelled.
             let _ = reply.send(row);
@@ -256,8 +262,9 @@ impl Shift {
     /// Lets filters know what was written. If that fails they find it in the log,
     /// and it is tried again.
     fn index(&mut self) {
-        if self.ledger.unindexed() > 0 {
-            let _ = self.ledger.index();
+        if self.ledger.unindexed() > 0 && self.ledger.index().is_err() {
+            let head = self.ledger.head().sequence;
+            self.index_from = head + limit::UNINDEXED_RECORDS_MAX;
         }
     }
 
