@@ -1,17 +1,26 @@
 //! Who is alive. Each process that has the store open holds a lock on a file of
 //! its own; the kernel lets go of it however the process ends. What a dead one
 //! left open is closed as crashed by whoever comes next.
+//!
+//! The lock is one of the process (`fcntl`), not of the open file (`flock`): a
+//! worker that was being started when its parent died holds copies of all
+//! descriptors for a moment, and would keep the dead alive. The price is that the
+//! kernel never tells a process about its own locks, so it remembers them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use model::audit::{Closing, Failure, Status, spell};
 use rusqlite::Connection;
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
 use uuid::Uuid;
 
 use crate::database::make_folder;
@@ -23,11 +32,19 @@ use crate::log::Patience;
 
 const DOING: &str = "look after other processes";
 
+/// The locks this process holds, by their ids: one home can have several paths. It
+/// must not open one of these files again: closing it would let go of the lock.
+static OWN: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
+
+fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// This process's sign of life. Dropped, it is gone.
 #[derive(Debug)]
 pub(crate) struct Life {
     pulse: Pulse,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Life {
@@ -36,9 +53,19 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+/// A lock file that is held.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.pulse.path);
+        let _ = fs::remove_file(&self.path);
+        if let Some(id) = self.path.file_name() {
+            own().remove(id);
+        }
     }
 }
 
@@ -66,29 +93,40 @@ pub(crate) fn begin(home: &Path) -> Result<Life, StoreError> {
     let folder = home.join("locks");
     make_folder(&folder)?;
     let id = Uuid::new_v4().to_string();
-    let path = folder.join(&id);
-    let lock = take_lock(&path)?;
-    let held = lock.metadata();
-    let inode = held.map_err(|error| StoreError::file("lock", &path, error))?;
+    let lock = take_lock(folder.join(&id))?;
+    let held = lock.file.metadata();
+    let held = held.map_err(|error| StoreError::file("lock", &lock.path, error))?;
     Ok(Life {
         pulse: Pulse {
             id: Arc::from(id),
-            path,
-            inode: inode.ino(),
+            path: lock.path.clone(),
+            inode: held.ino(),
         },
         _lock: lock,
     })
 }
 
-fn take_lock(path: &Path) -> Result<File, StoreError> {
-    let fail = |error| StoreError::file("lock", path, error);
+fn take_lock(path: PathBuf) -> Result<Lock, StoreError> {
+    let fail = |error| StoreError::file("lock", &path, error);
+    own().extend(path.file_name().map(OsString::from));
+    let start = Instant::now();
     loop {
-        let file = File::create(path).map_err(fail)?;
-        file.try_lock().map_err(|error| fail(error.into()))?;
+        let file = File::create(&path).map_err(fail)?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // Somebody who cleans up was faster, and is about to remove it.
+            Err(Errno::AGAIN | Errno::ACCESS)
+                if start.elapsed() < Duration::from_millis(limit::BUSY_MS_MAX) =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            Err(error) => return Err(fail(error.into())),
+        }
         // Somebody who cleans up may have removed it before it was locked.
         let held = file.metadata().map_err(fail)?;
-        match fs::metadata(path) {
-            Ok(found) if found.ino() == held.ino() => return Ok(file),
+        match fs::metadata(&path) {
+            Ok(found) if found.ino() == held.ino() => return Ok(Lock { path, file }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(fail(error)),
@@ -182,15 +220,25 @@ enum Fate {
 }
 
 fn fate(path: &Path) -> Result<Fate, StoreError> {
-    let file = match File::open(path) {
+    let fail = |error| StoreError::file("look at", path, error);
+    match fs::symlink_metadata(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
+        Err(error) => return Err(fail(error)),
+    }
+    if path.file_name().is_some_and(|id| own().contains(id)) {
+        return Ok(Fate::Alive);
+    }
+    // A lock needs a file that may be written.
+    let file = match File::options().write(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
-        Err(error) => return Err(StoreError::file("look at", path, error)),
+        Err(error) => return Err(fail(error)),
     };
-    match file.try_lock() {
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Fate::Dead(Some(file))),
-        Err(fs::TryLockError::WouldBlock) => Ok(Fate::Alive),
-        Err(fs::TryLockError::Error(error)) => Err(StoreError::file("lock", path, error)),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(Fate::Alive),
+        Err(error) => Err(StoreError::file("lock", path, error.into())),
     }
 }
 

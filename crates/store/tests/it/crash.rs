@@ -202,6 +202,37 @@ fn the_open_rows_of_the_living_are_left_alone() {
     assert_eq!(locks, 1, "only our own is left");
 }
 
+/// A worker that is being started has copies of its parent's descriptors for a
+/// moment. They must not keep a dead parent alive.
+#[test]
+fn a_copy_of_the_lock_keeps_nobody_alive() {
+    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+    let home = Home::new("copy");
+    let path = home.path.to_str().unwrap().to_owned();
+    let mut dead = child(&["hold", &path, "dead"]).spawn().unwrap();
+    let mut lines = BufReader::new(dead.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    let pidfd = pidfd_open(Pid::from_child(&dead), PidfdFlags::empty()).unwrap();
+    let mut copies = Vec::new();
+    for entry in std::fs::read_dir(format!("/proc/{}/fd", dead.id())).unwrap() {
+        let entry = entry.unwrap();
+        let target = std::fs::read_link(entry.path()).unwrap();
+        if target.parent() == Some(home.path.join("locks").as_path()) {
+            let number = entry.file_name().to_str().unwrap().parse().unwrap();
+            copies.push(pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).unwrap());
+        }
+    }
+    assert_eq!(copies.len(), 1, "one lock");
+    dead.kill().unwrap();
+    dead.wait().unwrap();
+
+    let store = home.store();
+    assert_eq!(store.status().crashed, 1);
+    drop(copies);
+    assert_in_order(&store);
+}
+
 #[test]
 fn two_processes_write_one_chain() {
     let home = Home::new("two");
