@@ -44,7 +44,7 @@ pub(crate) struct Log {
     length: u64,
     /// The place of the first byte there is.
     oldest: u64,
-    head: Head,
+    written_head: Head,
     /// Lines to be written together, and the last of them.
     group: Vec<u8>,
     group_head: Head,
@@ -87,7 +87,7 @@ impl Log {
             start,
             length: 0,
             oldest: 0,
-            head: Head::START,
+            written_head: Head::START,
             group: Vec::new(),
             group_head: Head::START,
             broken: None,
@@ -173,7 +173,7 @@ impl Log {
             return Err(segment::failed("write", &self.folder, error));
         }
         self.length += segment::count(self.group.len());
-        self.head = self.group_head;
+        self.written_head = self.group_head;
         self.roll_back();
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Log {
         self.group.clear();
         // One long record should not hold its room for ever.
         self.group.shrink_to(limit::GROUP_BYTES_KEPT_MAX);
-        self.group_head = self.head;
+        self.group_head = self.written_head;
         self.unlock();
     }
 
@@ -232,7 +232,7 @@ impl Log {
         let (start, file) = last_segment(&self.folder)?;
         let end = segment::end(&file).map_err(fail)?;
         self.put_aside(&file, start, end.whole)?;
-        self.head = match end.last {
+        self.written_head = match end.last {
             Some(line) => line.head(),
             None => head_before(&self.folder, start)?,
         };
@@ -240,7 +240,7 @@ impl Log {
         self.start = start;
         self.length = end.whole;
         self.oldest = oldest(&self.folder)?;
-        self.group_head = self.head;
+        self.group_head = self.written_head;
         Ok(())
     }
 
