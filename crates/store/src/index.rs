@@ -316,7 +316,8 @@ fn add(connection: &Connection, additions: Additions, to: &Reach) -> rusqlite::R
             number(opened.position),
             end.map(|(closed, _)| number(closed.sequence)),
             end.map(|(closed, _)| number(closed.position)),
-            process.as_deref(),
+            // Only who has not ended can be left behind.
+            process.as_deref().filter(|_| end.is_none()),
             opening.at_ms,
             opening.call_id,
             opening.origin.word(),

@@ -15,7 +15,8 @@ CREATE TABLE entries (
     tool      TEXT NOT NULL,
     status    TEXT
 ) STRICT;
-CREATE INDEX entries_closed ON entries (closed);
+-- Whose process may have died.
+CREATE INDEX entries_open ON entries (opened) WHERE closed IS NULL;
 CREATE INDEX entries_call ON entries (call_id);
 CREATE INDEX entries_tool ON entries (tool);
 CREATE INDEX entries_caller ON entries (caller);

@@ -135,33 +135,43 @@ impl Ledger {
     }
 
     /// Adds an open record.
-    pub(crate) fn open(&mut self, new: &NewEntry) -> Head {
-        let body = chain::open_body(self.log.head().sequence + 1, &new.part);
+    pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Head, StoreError> {
         let process = self.pulse.id();
-        let (head, position) = self.log.add(Kind::Open, Some(process), &body);
+        let (head, position) = self.log.add(Kind::Open, Some(process), |out, sequence| {
+            chain::write_open_body(out, sequence, &new.part);
+            Ok(())
+        })?;
         let place = Place {
             sequence: head.sequence,
             position,
         };
         self.group.open(place, process, &new.opening);
-        head
+        Ok(head)
     }
 
     /// Adds a close record.
-    pub(crate) fn close(&mut self, end: &NewEnd) -> Head {
-        let sequence = self.log.head().sequence + 1;
-        let body = chain::close_body(sequence, end.opened, &end.call_id, &end.part);
-        let (head, position) = self.log.add(Kind::Close, None, &body);
-        let place = Place { sequence, position };
+    pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Head, StoreError> {
+        let (head, position) = self.log.add(Kind::Close, None, |out, sequence| {
+            chain::write_close_body(out, sequence, end.opened, &end.call_id, &end.part)?;
+            Ok(())
+        })?;
+        let place = Place {
+            sequence: head.sequence,
+            position,
+        };
         self.group.close(end.opened, place, end.status);
-        head
+        Ok(head)
     }
 
     /// Adds a checkpoint, as the first record of a new segment.
     pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Head, StoreError> {
         self.log.roll()?;
-        let body = chain::checkpoint_body(self.log.head().sequence + 1, checkpoint)?;
-        Ok(self.log.add(Kind::Checkpoint, None, &body).0)
+        let added = self.log.add(Kind::Checkpoint, None, |out, sequence| {
+            let body = chain::checkpoint_body(sequence, checkpoint)?;
+            out.extend_from_slice(body.as_bytes());
+            Ok(())
+        })?;
+        Ok(added.0)
     }
 
     /// Writes the group. On failure nothing was written.

@@ -147,18 +147,28 @@ impl Log {
         Ok(Seen::Others)
     }
 
-    /// Adds a record to the group. The answer is its place in the chain and that
-    /// of its line.
-    pub(crate) fn add(&mut self, kind: Kind, process: Option<&str>, body: &str) -> (Head, u64) {
+    /// Adds a record to the group; `body` is given its place and appends its body.
+    /// The answer is its place in the chain and that of its line.
+    pub(crate) fn add(
+        &mut self,
+        kind: Kind,
+        process: Option<&str>,
+        body: impl FnOnce(&mut Vec<u8>, u64) -> Result<(), StoreError>,
+    ) -> Result<(Head, u64), StoreError> {
         let position = self.end();
+        let before = self.group.len();
         let previous = self.group_head.hash;
-        let head = Head {
-            sequence: self.group_head.sequence + 1,
-            hash: link(&previous, body),
-        };
-        line::write(&mut self.group, &head, kind, process, &previous, body);
-        self.group_head = head;
-        (head, position)
+        let sequence = self.group_head.sequence + 1;
+        let hash_at = line::begin(&mut self.group, sequence, kind, process, &previous);
+        let body_at = self.group.len();
+        if let Err(error) = body(&mut self.group, sequence) {
+            self.group.truncate(before);
+            return Err(error);
+        }
+        let hash = link(&previous, self.group.get(body_at..).unwrap_or_default());
+        line::end(&mut self.group, hash_at, &hash);
+        self.group_head = Head { sequence, hash };
+        Ok((self.group_head, position))
     }
 
     /// Writes the group. On failure nothing was written.

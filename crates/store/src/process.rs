@@ -187,7 +187,7 @@ fn bury_within(folder: &Path, ledger: &mut Ledger) -> Result<(u64, Locks), Store
             call_id: open.call_id,
             status: Status::Crashed,
             part: spell::closing(&closing)?,
-        });
+        })?;
         count += 1;
     }
     ledger.commit()?;

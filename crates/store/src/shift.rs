@@ -220,7 +220,7 @@ impl Shift {
     fn try_commit(&mut self, opens: &Opens, closes: &Closes) -> Result<Written, StoreError> {
         let mut links = Vec::with_capacity(closes.len());
         for (end, _) in closes {
-            let head = self.ledger.close(end);
+            let head = self.ledger.close(end)?;
             links.push(Link {
                 sequence: head.sequence,
                 hash: head.hash.hex(),
@@ -232,7 +232,7 @@ impl Shift {
         let mut places = Vec::with_capacity(opens.len());
         for (new, _) in opens {
             places.push(match self.has_room(new) {
-                Ok(()) => Ok(self.ledger.open(new).sequence),
+                Ok(()) => Ok(self.ledger.open(new)?.sequence),
                 Err(error) => Err(error),
             });
         }

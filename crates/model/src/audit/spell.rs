@@ -6,7 +6,7 @@
 //! apart by name, so that a new field does not compile until it is spelled, and a
 //! property holds the result against the general way.
 
-use crate::audit::{Closing, Failure, GateRecord, Opening, Timing, ToolFacts};
+use crate::audit::{Closing, Failure, GateRecord, Opening, SharedFacts, Timing, ToolFacts};
 use crate::canonical::{self, CanonicalError, Object};
 
 /// The canonical text of an opening.
@@ -45,7 +45,9 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
         events_dropped,
         timing,
     } = closing;
-    let mut object = Object::new(2048);
+    let facts = tool.as_ref().map(SharedFacts::text).transpose()?;
+    // Room for all of it at once: growing costs more than the rest.
+    let mut object = Object::new(1536 + facts.map_or(0, str::len));
     if let Some(arguments) = arguments {
         object.value("arguments", arguments)?;
     }
@@ -75,8 +77,8 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
             object.count("totalUs", *total_us)
         })?;
     }
-    if let Some(tool) = tool {
-        object.spelled("tool", tool.text()?);
+    if let Some(facts) = facts {
+        object.spelled("tool", facts);
     }
     Ok(object.end())
 }

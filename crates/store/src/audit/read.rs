@@ -1,13 +1,14 @@
 //! Reading entries back. The index says which; the log says what.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::audit::chain::{Body, Kind, Record};
+use model::audit::chain::{Body, Ending, Kind, Record};
 use model::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
-use rusqlite::{Connection, Row, Transaction, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
 use crate::audit::tail::Tail;
 use crate::audit::{Entry, Filter, Found};
@@ -152,14 +153,63 @@ pub(crate) fn after(
     limit: usize,
 ) -> Result<Vec<Entry>, StoreError> {
     let limit = limit.min(limit::LIST_MAX);
-    let sql = format!(
-        "SELECT {PLACES} FROM entries e WHERE e.closed > ? ORDER BY e.closed LIMIT {limit}"
-    );
-    let mut places = indexed(&reader.index, &sql, vec![Column::Integer(number(sequence))])?;
-    places.extend(Tail::read(reader)?.ended_after(sequence));
-    places.sort_by_key(|places| places.closed);
-    places.truncate(limit);
+    // Not every line before the record need be looked at: one that begins an entry
+    // no later will do.
+    let sql = "SELECT opened_at FROM entries WHERE opened <= ?1 ORDER BY opened DESC LIMIT 1";
+    let from = position(reader, sql, sequence)?.unwrap_or(0);
+    let mut seen = HashMap::new();
+    let mut places = Vec::new();
+    for placed in reader.log.lines(from) {
+        if places.len() >= limit {
+            break;
+        }
+        let (position, Some(line)) = placed? else {
+            continue;
+        };
+        let here = Place {
+            sequence: line.record.sequence,
+            position,
+        };
+        if line.record.kind == Kind::Open {
+            seen.insert(here.sequence, here);
+        }
+        if line.record.kind != Kind::Close || here.sequence <= sequence {
+            continue;
+        }
+        let Ok(Body::Close(close)) = line.record.read::<Ending>() else {
+            return Err(damaged(here.sequence, "its body is no end of an attempt"));
+        };
+        let opened = match seen.get(&close.opened) {
+            Some(opened) => Some(*opened),
+            None => indexed_opening(reader, close.opened)?,
+        };
+        places.extend(opened.map(|opened| Places {
+            opened,
+            closed: Some(here),
+        }));
+    }
     entries(&reader.log, &places)
+}
+
+fn indexed_opening(reader: &Reader<'_>, opened: u64) -> Result<Option<Place>, StoreError> {
+    let sql = "SELECT opened_at FROM entries WHERE opened = ?1";
+    let position = position(reader, sql, opened)?;
+    Ok(position.map(|position| Place {
+        sequence: opened,
+        position,
+    }))
+}
+
+fn position(reader: &Reader<'_>, sql: &str, sequence: u64) -> Result<Option<u64>, StoreError> {
+    let found = reader
+        .index
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            let row = statement.query_row([number(sequence)], |row| row.get(0));
+            row.optional()
+        })
+        .map_err(StoreError::database(DOING))?;
+    Ok(found.map(place))
 }
 
 pub(crate) fn export(

@@ -135,14 +135,6 @@ impl Tail {
         let entries = self.entries.values().filter(|entry| entry.fits(filter));
         entries.map(TailEntry::places).collect()
     }
-
-    /// Entries that ended here, after a record.
-    pub(crate) fn ended_after(&self, sequence: u64) -> Vec<Places> {
-        let places = self.entries.values().map(TailEntry::places);
-        places
-            .filter(|places| places.closed.is_some_and(|it| it.sequence > sequence))
-            .collect()
-    }
 }
 
 impl TailEntry {

@@ -24,41 +24,46 @@ impl Line {
     }
 }
 
-/// Appends the line of a record.
-pub(crate) fn write(
+/// Begins the line of a record, up to its body. The answer is where its hash, which
+/// follows from the body, is to be put by [`end`].
+pub(crate) fn begin(
     out: &mut Vec<u8>,
-    head: &Head,
+    sequence: u64,
     kind: Kind,
     process: Option<&str>,
     previous: &ChainHash,
-    body: &str,
-) {
+) -> usize {
     use std::io::Write as _;
     // Writing to memory does not fail.
-    let _ = write!(out, "{} ", head.sequence);
+    let _ = write!(out, "{sequence} ");
     out.extend_from_slice(kind.word().as_bytes());
     out.push(b' ');
     out.extend_from_slice(process.unwrap_or(NOBODY).as_bytes());
     out.push(b' ');
     out.extend_from_slice(&previous.hex_bytes());
     out.push(b' ');
-    out.extend_from_slice(&head.hash.hex_bytes());
+    let hash_at = out.len();
+    out.extend_from_slice(&ChainHash::ZERO.hex_bytes());
     out.push(b' ');
-    out.extend_from_slice(body.as_bytes());
+    hash_at
+}
+
+/// Ends a line that was begun and given its body.
+pub(crate) fn end(out: &mut Vec<u8>, hash_at: usize, hash: &ChainHash) {
+    let hex = hash.hex_bytes();
+    if let Some(place) = out.get_mut(hash_at..hash_at + hex.len()) {
+        place.copy_from_slice(&hex);
+    }
     out.push(b'\n');
 }
 
 /// Appends a line as it was read.
 pub(crate) fn write_again(out: &mut Vec<u8>, line: &Line) {
     let Line { record, process } = line;
-    write(
-        out,
-        &line.head(),
-        record.kind,
-        process.as_deref(),
-        &record.previous,
-        &record.body,
-    );
+    let (sequence, process) = (record.sequence, process.as_deref());
+    let hash_at = begin(out, sequence, record.kind, process, &record.previous);
+    out.extend_from_slice(record.body.as_bytes());
+    end(out, hash_at, &record.hash);
 }
 
 /// A line without its line feed; nothing if it is none of ours.

@@ -68,8 +68,9 @@ pub(crate) fn open_to_read(folder: &Path, start: u64) -> Result<File, StoreError
 
 /// Whether a segment is still the one to write to, and has so many bytes.
 pub(crate) fn is_same(file: &File, length: u64) -> io::Result<bool> {
-    let metadata = file.metadata()?;
-    Ok(metadata.len() == length && metadata.nlink() > 0 && metadata.mode() & WRITABLE != 0)
+    let found = rustix::fs::fstat(file)?;
+    let is_as_long = u64::try_from(found.st_size).is_ok_and(|found| found == length);
+    Ok(is_as_long && found.st_nlink > 0 && found.st_mode & WRITABLE != 0)
 }
 
 /// Whether nothing is to be written to a segment any more.
