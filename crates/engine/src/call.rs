@@ -5,6 +5,7 @@
 //! closed before the answer leaves. If it cannot be closed, what came of the
 //! call is not handed out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -131,7 +132,7 @@ impl Engine {
     /// One call, from any door.
     pub async fn call(&self, request: CallRequest) -> Masked<Outcome> {
         let started = Instant::now();
-        let opening = opening(&request);
+        let opening = opening(self, &request);
         let mut record = Record::new(opening.call_id.clone(), started, self.observer());
         let row = match self.store().audit().open(opening).await {
             Ok(row) => row,
@@ -188,11 +189,7 @@ async fn walk(
     let arguments = record.gate(Gate::Arguments, arguments(request, &found))?;
     record.keeps(&arguments);
     let policy = record.gate(Gate::Policy, effective(&now, &found))?;
-    let risk = risk::rate(
-        &now.ground,
-        &found.sound.document.sandbox_overrides,
-        &policy,
-    );
+    let risk = rated(&now, &found, &policy);
     record.enforces(&found.sound, &policy, &risk, found.source);
     let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
@@ -226,15 +223,16 @@ pub(crate) struct Found {
     registered: bool,
 }
 
-fn opening(request: &CallRequest) -> Opening {
+fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     let tool = match &request.target {
         Target::Name(name) => name,
         Target::Document(sound) => &sound.document.name,
     };
+    let at_ms = now_ms();
     Opening {
-        call_id: uuid::Uuid::now_v7().to_string(),
+        call_id: engine.entropy().call_id(at_ms),
         parent_id: request.parent_id.clone(),
-        at_ms: now_ms(),
+        at_ms,
         origin: request.origin,
         caller: text::elided(&request.caller.name, NAME_SHOWN_CHARS_MAX),
         tool: text::elided(tool, NAME_SHOWN_CHARS_MAX),
@@ -374,16 +372,34 @@ fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String)
     }
 }
 
-/// Step 5.
-pub(crate) fn effective(now: &Snapshot, found: &Found) -> Result<(EffectivePolicy, String), Stop> {
+/// Step 5. What is registered was resolved on this very ground: a snapshot holds
+/// the settings and what follows from them together, and is taken anew when either
+/// changed.
+pub(crate) fn effective<'a>(
+    now: &Snapshot,
+    found: &'a Found,
+) -> Result<(Cow<'a, EffectivePolicy>, String), Stop> {
+    if found.registered {
+        let policy = Cow::Borrowed(&found.sound.judged.policy);
+        return Ok((policy, "resolved".to_owned()));
+    }
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((policy, "resolved".to_owned())),
+        Ok(policy) => Ok((Cow::Owned(policy), "resolved".to_owned())),
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
         }
     }
+}
+
+/// Step 6.
+fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<'a, Risk> {
+    if found.registered {
+        return Cow::Borrowed(&found.sound.judged.risk);
+    }
+    let overrides = &found.sound.document.sandbox_overrides;
+    Cow::Owned(risk::rate(&now.ground, overrides, policy))
 }
 
 /// Step 7.
@@ -498,7 +514,7 @@ fn is_same(now: &Snapshot, request: &CallRequest, judged: &Judged<'_>) -> Result
     let decision = decide(now, request, &found, judged.arguments, &risk);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
-            && policy == *judged.policy
+            && *policy == *judged.policy
             && risk.level == judged.risk.level
             && decision.effect != Effect::Deny,
     )

@@ -15,6 +15,7 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
 use serde::Deserialize;
+use store::together;
 
 use crate::EngineError;
 use crate::registry::{Standing, Tool};
@@ -153,6 +154,12 @@ impl Bundled {
 
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
+        let unread = self.judged.iter().filter(|(_, tool)| tool.get().is_none());
+        let unread: Vec<_> = unread.map(|(name, _)| *name).collect();
+        // Whatever a thread leaves undone is done below.
+        let _ = together::on_all_processors(&unread, |name| {
+            self.get(name);
+        });
         self.judged.keys().filter_map(|name| self.get(name))
     }
 

@@ -7,6 +7,7 @@
 pub mod approve;
 pub mod call;
 pub mod catalog;
+mod entropy;
 pub mod life;
 pub mod offer;
 pub mod powers;
@@ -35,6 +36,7 @@ use tokio::sync::{Notify, OnceCell};
 use crate::approve::Approver;
 use crate::call::CallRequest;
 use crate::catalog::Catalog;
+use crate::entropy::Entropy;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
 use crate::report::{Report, Reporter};
@@ -163,6 +165,7 @@ pub struct Engine {
     /// Wakes calls that wait for a person, when one of this process's people
     /// answered.
     answers: Notify,
+    entropy: Entropy,
 }
 
 /// The engine could not do it.
@@ -269,6 +272,7 @@ impl Engine {
             secrets,
             pool: OnceCell::new(),
             answers: Notify::new(),
+            entropy: Entropy::default(),
         })
     }
 
@@ -339,8 +343,12 @@ impl Engine {
     pub(crate) fn moment(&self) -> Moment {
         self.settings.moment.unwrap_or_else(|| Moment {
             now_ms: now_ms(),
-            seed: uuid::Uuid::new_v4().as_u64_pair().1,
+            seed: self.entropy.seed(),
         })
+    }
+
+    pub(crate) fn entropy(&self) -> &Entropy {
+        &self.entropy
     }
 
     pub(crate) fn observe(&self, step: &str) {

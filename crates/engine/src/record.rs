@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::assessment::Sound;
-use model::audit::{Closing, Failure, GateRecord, Status, Timing, ToolFacts};
+use model::audit::{Closing, Failure, GateRecord, SharedFacts, Status, Timing};
 use model::config::{AuditArguments, Config};
 use model::digest;
 use model::mask::{Masked, Masker};
@@ -15,7 +15,7 @@ use model::policy::EffectivePolicy;
 use model::reason::Reason;
 use model::risk::Risk;
 use model::rules::{Decision, Effect};
-use model::safety::{self, Safety, Source};
+use model::safety::{self, Source};
 use sandbox::job::Usage;
 use serde_json::Value;
 
@@ -154,7 +154,7 @@ pub(crate) struct Record {
     masker: Option<Arc<Masker>>,
     keeps_arguments: bool,
     arguments: Option<Value>,
-    facts: Option<ToolFacts>,
+    facts: Option<SharedFacts>,
     powers: Option<Arc<Powers>>,
     run_started: Option<Instant>,
     usage: Option<Usage>,
@@ -227,14 +227,20 @@ impl Record {
         Ok(decision)
     }
 
-    fn note(&mut self, gate: Gate, verdict: &str, reason: Option<Reason>, note: Option<String>) {
+    fn note(
+        &mut self,
+        gate: Gate,
+        verdict: &'static str,
+        reason: Option<Reason>,
+        note: Option<String>,
+    ) {
         if let Some(Observer(see)) = &self.observer {
             see(gate.word());
         }
         self.gates.push(GateRecord {
-            gate: gate.word().to_owned(),
-            verdict: verdict.to_owned(),
-            reason: reason.map(|reason| reason.code().to_owned()),
+            gate: gate.word().into(),
+            verdict: verdict.into(),
+            reason: reason.map(|reason| reason.code().into()),
             note: note.filter(|note| !note.is_empty()),
         });
     }
@@ -256,7 +262,7 @@ impl Record {
 
     /// What the document declares; what is enforced is noted when it is known.
     pub(crate) fn found(&mut self, sound: &Sound) {
-        self.facts = Some(facts(sound, &sound.judged.risk, &sound.judged.safety));
+        self.facts = Some(sound.facts());
     }
 
     /// What is in force for this call.
@@ -267,9 +273,10 @@ impl Record {
         risk: &Risk,
         source: Source,
     ) {
-        if *policy != sound.judged.policy {
+        let judged = &sound.judged.policy;
+        if !std::ptr::eq(policy, judged) && policy != judged {
             let safety = safety::record(&sound.document, policy, source);
-            self.facts = Some(facts(sound, risk, &safety));
+            self.facts = Some(sound.facts_under(risk, &safety));
         }
     }
 
@@ -332,7 +339,10 @@ impl Record {
         let outcome = outcome.get();
         let mut gates = std::mem::take(&mut self.gates);
         for gate in &mut gates {
-            gate.note = gate.note.take().map(|note| masker.text(&note).into_inner());
+            gate.note = gate
+                .note
+                .take()
+                .map(|note| masker.own_text(note).into_inner());
         }
         Closing {
             at_ms: now_ms(),
@@ -378,22 +388,6 @@ impl Record {
             console: Vec::new(),
             elapsed_us: micros(self.started),
         })
-    }
-}
-
-fn facts(sound: &Sound, risk: &Risk, safety: &Safety) -> ToolFacts {
-    ToolFacts {
-        tool_id: sound.judged.tool_id.clone(),
-        name: sound.document.name.clone(),
-        category: sound.document.category.clone(),
-        digest: sound.judged.digest.to_string(),
-        risk: risk.level.badge().to_owned(),
-        risk_reasons: risk
-            .signals
-            .iter()
-            .map(|signal| signal.words.clone())
-            .collect(),
-        tool_safety: serde_json::to_value(safety).unwrap_or_default(),
     }
 }
 

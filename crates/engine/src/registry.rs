@@ -21,17 +21,12 @@ use model::lifecycle::{self, State};
 use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
-use store::{StandingTable, Store, ToolFile, ToolFolder};
+use store::{StandingTable, Store, ToolFile, ToolFolder, together};
 
 use crate::catalog::{Bundled, Catalog};
 use crate::{Alarm, EngineError, causes};
 
 pub use store::settings::CONFIG_FILE;
-
-/// Threads that read files at once.
-const READERS_MAX: usize = 8;
-/// Files that are worth a thread.
-const READER_FILES_MIN: usize = 32;
 
 /// Which tools there are.
 #[derive(Debug)]
@@ -230,9 +225,14 @@ impl Registry {
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = self.folder.news();
+        let is_readable = latest.standing_version != u64::MAX;
+        if !news.changed && news.covers_publications && is_readable {
+            return Arc::clone(&latest.snapshot);
+        }
         let version = self.store.standing().version();
         let same = matches!(&version, Ok(version) if *version == latest.standing_version);
-        if !self.folder.changed() && same {
+        if !news.changed && same {
             return Arc::clone(&latest.snapshot);
         }
         match self.again(&mut latest) {
@@ -362,7 +362,9 @@ fn take(
     let mut fresh = BTreeMap::new();
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
     let files = folder.scan()?;
-    let reads = read_files(&files, parsed, &snapshot.ground, &standing)?;
+    // A folder of a thousand is read when a command starts, and somebody waits.
+    let read = |file: &ToolFile| read_file(file, parsed, &snapshot.ground, &standing);
+    let reads = together::on_all_processors(&files, read).ok_or(EngineError::Reader)?;
     for (file, read) in files.iter().zip(reads) {
         match read {
             Ok((read, tool)) => {
@@ -419,31 +421,6 @@ fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
         name: name.map(str::to_owned),
         findings: vec![Finding::error(Code::SpecInvariant, "", message.to_owned())],
     }
-}
-
-/// Reads many files on all processors: a folder of a thousand is read when a
-/// command starts, and somebody waits for it.
-fn read_files(
-    files: &[ToolFile],
-    known: &BTreeMap<String, Parsed>,
-    ground: &Baseline,
-    standing: &StandingTable,
-) -> Result<Vec<Read>, EngineError> {
-    let read = |file| read_file(file, known, ground, standing);
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = files.len().div_ceil(processors.min(READERS_MAX));
-    if share < READER_FILES_MIN {
-        return Ok(files.iter().map(read).collect());
-    }
-    std::thread::scope(|scope| {
-        let start = |files| scope.spawn(move || Vec::from_iter(<[_]>::iter(files).map(read)));
-        let readers: Vec<_> = files.chunks(share).map(start).collect();
-        let mut reads = Vec::with_capacity(files.len());
-        for reader in readers {
-            reads.extend(reader.join().map_err(|_| EngineError::Reader)?);
-        }
-        Ok(reads)
-    })
 }
 
 type Read = Result<(Parsed, Tool), (Option<Parsed>, SetAside)>;

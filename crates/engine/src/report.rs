@@ -50,7 +50,8 @@ impl Report {
     pub(crate) fn new(call_id: &str, request: &CallRequest, closing: &Closing) -> Report {
         let tool = closing.tool.as_ref();
         // The gate that stopped the call knows the true reason.
-        let stopped = closing.gates.iter().find_map(|gate| gate.reason.clone());
+        let reasons = closing.gates.iter().filter_map(|gate| gate.reason.as_ref());
+        let stopped = reasons.map(ToString::to_string).next();
         let told = closing.error.as_ref().map(|error| error.code.clone());
         let timing = closing.timing;
         Report {
@@ -64,7 +65,7 @@ impl Report {
             gates: closing
                 .gates
                 .iter()
-                .map(|gate| (gate.gate.clone(), gate.verdict.clone()))
+                .map(|gate| (gate.gate.to_string(), gate.verdict.to_string()))
                 .collect(),
             ended_at_ms: closing.at_ms,
             total_us: timing.map_or(0, |timing| timing.total_us),

@@ -1,6 +1,9 @@
 //! Everything there is to say about a document before it runs: state, policy,
 //! badge, record and findings. What `check` prints and the Studio shows.
 
+use std::sync::OnceLock;
+
+use crate::audit::{SharedFacts, ToolFacts};
 use crate::digest::{self, ToolDigest};
 use crate::document::{Document, Item};
 use crate::environment::Environment;
@@ -48,6 +51,33 @@ pub struct Judged {
     pub risk: Risk,
     /// The record of the policy.
     pub safety: Safety,
+    /// What the audit says about it, made when first asked for.
+    facts: OnceLock<SharedFacts>,
+}
+
+impl Sound {
+    /// What the audit says about a call that is held to what was judged here.
+    #[must_use]
+    pub fn facts(&self) -> SharedFacts {
+        let Judged { risk, safety, .. } = &self.judged;
+        let make = || self.facts_under(risk, safety);
+        self.judged.facts.get_or_init(make).clone()
+    }
+
+    /// What the audit says about a call that is held to something else.
+    #[must_use]
+    pub fn facts_under(&self, risk: &Risk, safety: &Safety) -> SharedFacts {
+        let reasons = risk.signals.iter().map(|signal| signal.words.clone());
+        SharedFacts::from(ToolFacts {
+            tool_id: self.judged.tool_id.clone(),
+            name: self.document.name.clone(),
+            category: self.document.category.clone(),
+            digest: self.judged.digest.to_string(),
+            risk: risk.level.badge().to_owned(),
+            risk_reasons: reasons.collect(),
+            tool_safety: serde_json::to_value(safety).unwrap_or_default(),
+        })
+    }
 }
 
 /// Assesses one document of a file. `lines` are the file's, for places.
@@ -107,5 +137,6 @@ fn judge(
         risk: risk::rate(ground, &document.sandbox_overrides, &policy),
         safety: safety::record(document, &policy, source),
         policy,
+        facts: OnceLock::new(),
     })
 }

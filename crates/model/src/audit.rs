@@ -6,13 +6,18 @@
 //! dropped or moved unseen. What a person reads as one entry is the two together.
 
 pub mod chain;
+mod facts;
 pub mod spell;
 pub mod walk;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::caller::Origin;
+
+pub use facts::SharedFacts;
 
 /// The opening record: what was asked, by whom, before any gate looked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +54,7 @@ pub struct Closing {
     pub error: Option<Failure>,
     /// The tool that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<ToolFacts>,
+    pub tool: Option<SharedFacts>,
     /// Every gate that was asked, in order, with its answer.
     #[serde(default)]
     pub gates: Vec<GateRecord>,
@@ -168,12 +173,12 @@ pub struct ToolFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRecord {
     /// The gate.
-    pub gate: String,
+    pub gate: Cow<'static, str>,
     /// What it said: `pass`, `ask`, `stop`.
-    pub verdict: String,
+    pub verdict: Cow<'static, str>,
     /// The reason code, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'static, str>>,
     /// What a person reads: the rule, the list, the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -1,9 +1,13 @@
 //! RFC 8785 canonical JSON: one spelling for one meaning, so that digests and
 //! the audit chain do not depend on who wrote the text.
 
+mod object;
+
 use std::cmp::Ordering;
 
 use serde_json::Value;
+
+pub(crate) use object::Object;
 
 /// The value has no canonical form.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +61,17 @@ pub fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     Ok(())
 }
 
-/// Appends a string.
+/// Appends a string. Most need no escaping.
 pub fn write_text(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    serde_json::to_writer(out, text).map_err(CanonicalError)
+    let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if !text.bytes().all(is_plain) {
+        return serde_json::to_writer(out, text).map_err(CanonicalError);
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+    Ok(())
 }
 
 /// Appends a whole number.

@@ -3,13 +3,12 @@
 //! accident, and a tool's own id when its author gave none.
 
 use std::fmt;
-use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::canonical::{self, CanonicalError};
+use crate::canonical::{self, CanonicalError, Object};
 use crate::document::{Document, Overrides, Word};
 
 /// How a digest was made. A change of what goes in is a new scheme.
@@ -33,25 +32,31 @@ impl ToolDigest {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let write = |mut hex: String, byte: &u8| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
+    let digit = |nibble: u8| match nibble {
+        0..=9 => char::from(b'0' + nibble),
+        _ => char::from(b'a' + nibble - 10),
     };
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), write)
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        hex.push(digit(byte >> 4));
+        hex.push(digit(byte & 15));
+    }
+    hex
 }
 
 /// SHA-256 over the canonical form of any value, in hexadecimal.
 pub fn of_value(value: &Value) -> Result<String, CanonicalError> {
-    let bytes = canonical::to_bytes(value)?;
+    let mut bytes = Vec::with_capacity(128);
+    canonical::write(value, &mut bytes)?;
     Ok(hex(&Sha256::digest(&bytes)))
 }
 
 /// Scheme and hash: `ringfence-tool-1:sha256:rfc8785:9f86d0…`.
 impl fmt::Display for ToolDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SCHEME}:{}", self.hex())
+        f.write_str(SCHEME)?;
+        f.write_str(":")?;
+        f.write_str(&self.hex())
     }
 }
 
@@ -59,62 +64,84 @@ impl fmt::Display for ToolDigest {
 /// labels, code, static variables, overrides and approval. Test values, the draft
 /// flag, timestamps, the stored `toolSafety` and fields we do not know stay out.
 pub fn of_document(document: &Document) -> Result<ToolDigest, CanonicalError> {
-    let bytes = canonical::to_bytes(&meaning(document))?;
+    let bytes = meaning(document)?;
     Ok(ToolDigest {
         bytes: Sha256::digest(&bytes).into(),
     })
 }
 
-fn meaning(document: &Document) -> Value {
-    let params: Vec<_> = document
-        .params
-        .iter()
-        .map(|param| {
-            json!({
-                "name": param.name,
-                "description": param.description,
-                "required": param.required,
-                "type": param.kind.word(),
-            })
-        })
-        .collect();
-    let variables: Vec<_> = document
-        .static_variables
-        .iter()
-        .map(|variable| json!([variable.name, variable.template]))
-        .collect();
+/// The canonical text of what counts. A home of a thousand tools has it made a
+/// thousand times before the first answer, so there is no tree in between; a test
+/// holds it against the general way.
+fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
     let prompt = document
         .human_in_the_loop
         .as_ref()
-        .and_then(|block| block.prompt_template.clone());
-    json!({
-        "name": document.name,
-        "description": document.description,
-        "category": document.category,
-        "tags": sorted(&document.tags),
-        "params": params,
-        "staticVariables": variables,
-        "code": document.code,
-        "codeType": document.code_type.word(),
-        "sandboxOverrides": overrides(&document.sandbox_overrides),
-        "approval": { "mode": document.approval().word(), "prompt": prompt },
-    })
+        .and_then(|block| block.prompt_template.as_deref());
+    let mut object = Object::new(1024 + document.code.len());
+    object.object("approval", |object| {
+        object.text("mode", document.approval().word())?;
+        object.text_or_null("prompt", prompt)
+    })?;
+    object.text_or_null("category", document.category.as_deref())?;
+    object.text("code", &document.code)?;
+    object.text("codeType", document.code_type.word())?;
+    object.text("description", &document.description)?;
+    object.text("name", &document.name)?;
+    object.list("params", &document.params, |param, out| {
+        let mut object = Object::within(out);
+        object.text("description", &param.description)?;
+        object.text("name", &param.name)?;
+        object.flag_or_null("required", Some(param.required));
+        object.text("type", param.kind.word())?;
+        *out = object.end_bytes();
+        Ok(())
+    })?;
+    object.object("sandboxOverrides", |object| {
+        overrides(&document.sandbox_overrides, object)
+    })?;
+    let variables = &document.static_variables;
+    object.list("staticVariables", variables, |variable, out| {
+        out.push(b'[');
+        canonical::write_text(&variable.name, out)?;
+        out.push(b',');
+        canonical::write_text(&variable.template, out)?;
+        out.push(b']');
+        Ok(())
+    })?;
+    set("tags", &document.tags, &mut object)?;
+    Ok(object.end_bytes())
+}
+
+fn overrides(overrides: &Overrides, object: &mut Object) -> Result<(), CanonicalError> {
+    let Overrides {
+        add_allow_classes,
+        remove_allow_classes,
+        add_deny_classes,
+        remove_deny_classes,
+        network_mode,
+        hosts_allow,
+        file_read,
+        file_write,
+        fs_base_path,
+        destructive,
+    } = overrides;
+    set("addAllowClasses", add_allow_classes, object)?;
+    set("addDenyClasses", add_deny_classes, object)?;
+    object.flag_or_null("destructive", *destructive);
+    object.flag_or_null("fileRead", *file_read);
+    object.flag_or_null("fileWrite", *file_write);
+    object.text_or_null("fsBasePath", fs_base_path.as_deref())?;
+    set("hostsAllow", hosts_allow, object)?;
+    object.text_or_null("networkMode", network_mode.map(Word::word))?;
+    set("removeAllowClasses", remove_allow_classes, object)?;
+    set("removeDenyClasses", remove_deny_classes, object)
 }
 
 /// Lists are sets here: their order means nothing and must not count.
-fn overrides(overrides: &Overrides) -> Value {
-    json!({
-        "addAllowClasses": sorted(&overrides.add_allow_classes),
-        "removeAllowClasses": sorted(&overrides.remove_allow_classes),
-        "addDenyClasses": sorted(&overrides.add_deny_classes),
-        "removeDenyClasses": sorted(&overrides.remove_deny_classes),
-        "networkMode": overrides.network_mode.map(Word::word),
-        "hostsAllow": sorted(&overrides.hosts_allow),
-        "fileRead": overrides.file_read,
-        "fileWrite": overrides.file_write,
-        "fsBasePath": overrides.fs_base_path,
-        "destructive": overrides.destructive,
-    })
+fn set(key: &str, items: &[String], object: &mut Object) -> Result<(), CanonicalError> {
+    let items = sorted(items);
+    object.list(key, &items, |item, out| canonical::write_text(item, out))
 }
 
 fn sorted(items: &[String]) -> Vec<&String> {

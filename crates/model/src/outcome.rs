@@ -113,7 +113,7 @@ impl Masker {
     /// Masks everything an outcome shows.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> Masked<Outcome> {
-        let text = |text: String| self.text(&text).into_inner();
+        let text = |text: String| self.own_text(text).into_inner();
         Masked::of(Outcome {
             value: outcome.value.map(|value| self.value(value).into_inner()),
             error: outcome.error.map(|error| CallError {

@@ -1,8 +1,9 @@
 //! From the operator's baseline, a profile and a document's overrides to the
 //! policy of one call.
 //!
-//! Resolution is a pure function and is done anew for every call, so whatever a
-//! person changes is in force at the next one.
+//! Resolution is a pure function of the settings and the document. It is done anew
+//! whenever either changed, so whatever a person changes is in force at the next
+//! call.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -348,7 +348,7 @@ fn closing(number: usize) -> Closing {
         message: "the answer had no field `rate`".to_owned(),
     });
     let mut closing = Closing::bare(1_700_000_000_500, status, error);
-    closing.tool = Some(ToolFacts {
+    let facts = ToolFacts {
         tool_id: "7d1e6f0a-3b52-4b8e-9a68-2d5b1e1f6c33".to_owned(),
         name: format!("tool-{}", number % 50),
         category: Some("web".to_owned()),
@@ -361,11 +361,12 @@ fn closing(number: usize) -> Closing {
             "destructive": false, "timeoutMs": 30_000, "statementsMax": 500_000,
             "memoryBytesMax": 67_108_864, "approval": "off", "riskLevel": "L2",
         }),
-    });
+    };
+    closing.tool = Some(facts.into());
     closing.gates = ["access", "params", "policy", "risk", "rules"]
         .map(|gate| GateRecord {
-            gate: gate.to_owned(),
-            verdict: "pass".to_owned(),
+            gate: gate.into(),
+            verdict: "pass".into(),
             reason: None,
             note: None,
         })

@@ -1,7 +1,7 @@
 //! The audit: opening and closing entries, and reading them back.
 //!
-//! Writing goes through the one writer; reading has a connection of its own and
-//! never waits for it.
+//! Writing goes through the desk; reading has the log as it was at one moment and a
+//! connection to the index of its own, and keeps nobody waiting.
 
 pub(crate) mod read;
 mod tail;
@@ -22,7 +22,9 @@ use crate::desk::Desk;
 use crate::error::StoreError;
 use crate::ledger::NewEntry;
 use crate::limit;
+use crate::log::moment::Moment;
 use crate::queue::{OpenRow, Request};
+use read::Reader;
 
 /// The audit of one home.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub struct Audit {
     home: PathBuf,
     desk: Arc<Desk>,
     /// Opened by the first who reads; most processes only write.
-    reader: Mutex<Option<Connection>>,
+    index: Mutex<Option<Connection>>,
 }
 
 /// One attempt: how it began and, unless it is still under way, how it ended.
@@ -115,7 +117,7 @@ impl Audit {
         Audit {
             home,
             desk,
-            reader: Mutex::default(),
+            index: Mutex::default(),
         }
     }
 
@@ -130,7 +132,7 @@ impl Audit {
             });
         }
         let (reply, answer) = oneshot::channel();
-        self.desk.submit(Request::Open(new, reply))?;
+        self.desk.submit(Request::Open(new, reply)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -146,7 +148,7 @@ impl Audit {
         let part = bounded_part(closing)?;
         let end = row.end(status, part);
         let (reply, answer) = oneshot::channel();
-        self.desk.submit(Request::Close(end, Some(reply)))?;
+        self.desk.submit(Request::Close(end, Some(reply))).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -168,12 +170,13 @@ impl Audit {
 
     /// The last record.
     pub fn head(&self) -> Result<Head, StoreError> {
-        self.read(read::head)
+        Moment::take(&crate::log::folder(&self.home))?.head()
     }
 
     /// Walks the whole chain and names the first record that is wrong.
     pub fn verify(&self, expected_head: Option<&Head>) -> Result<Verified, StoreError> {
-        verify::verify(&self.own_reader()?, expected_head)
+        let index = self.own_index()?;
+        verify::verify(&Reader::new(&index, &self.home)?, expected_head)
     }
 
     /// Hands over the records of the entries a filter names, oldest first, and
@@ -184,31 +187,33 @@ impl Audit {
         filter: &Filter,
         each: &mut dyn FnMut(&Record) -> std::io::Result<()>,
     ) -> Result<u64, StoreError> {
-        read::export(&self.own_reader()?, filter, each)
+        let index = self.own_index()?;
+        read::export(&Reader::new(&index, &self.home)?, filter, each)
     }
 
     /// Removes old entries and writes a checkpoint about it. Open entries stay.
     /// Blocks until it is done.
     pub fn retain(&self, rule: &Retention) -> Result<Removed, StoreError> {
         let (reply, answer) = mpsc::channel();
-        self.desk.submit(Request::Retain(*rule, reply))?;
+        self.desk.submit_to_thread(Request::Retain(*rule, reply))?;
         answer.recv().map_err(|_| StoreError::Closed)?
     }
 
     fn read<T>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        read: impl FnOnce(&Reader<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *reader {
-            Some(reader) => read(reader),
-            none => read(none.insert(self.own_reader()?)),
-        }
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &mut *index {
+            Some(index) => index,
+            none => none.insert(self.own_index()?),
+        };
+        read(&Reader::new(index, &self.home)?)
     }
 
     /// For what takes long, so that lists do not wait for it.
-    fn own_reader(&self) -> Result<Connection, StoreError> {
-        crate::database::connect(&self.home, crate::database::Access::Read)
+    fn own_index(&self) -> Result<Connection, StoreError> {
+        crate::index::connect_to_read(&self.home)
     }
 }
 

@@ -29,11 +29,6 @@ pub(crate) fn path(home: &Path) -> PathBuf {
     home.join("ringfence.db")
 }
 
-/// The file that holds what was committed last.
-pub(crate) fn wal_path(home: &Path) -> PathBuf {
-    home.join("ringfence.db-wal")
-}
-
 /// Makes a folder that only its owner can enter. One that exists stays as it is:
 /// it may be a folder others need, named by mistake.
 pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
@@ -52,15 +47,36 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
 pub(crate) fn prepare(home: &Path) -> Result<Connection, StoreError> {
     make_folder(home)?;
     let path = path(home);
-    let mut options = fs::OpenOptions::new();
-    match options.write(true).create_new(true).mode(0o600).open(&path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => narrow(&path)?,
-        Err(error) => return Err(StoreError::file("create", path, error)),
-    }
+    make_file(&path)?;
     let mut connection = connect(home, Access::Write)?;
     migrate(&mut connection, &path)?;
+    refuse_older(&connection, &path)?;
     Ok(connection)
+}
+
+/// Makes the file of a database if it is absent, for nobody but its owner.
+pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
+    let mut options = fs::OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => narrow(path),
+        Err(error) => Err(StoreError::file("create", path, error)),
+    }
+}
+
+/// Before the log, the audit was a table here. Going on without it would begin a
+/// second chain and say nothing about the first.
+fn refuse_older(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'records')";
+    let has_records: bool = connection
+        .query_row(sql, [], |row| row.get(0))
+        .map_err(StoreError::database("prepare the database"))?;
+    match has_records {
+        true => Err(StoreError::Older {
+            path: path.to_owned(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Takes away what others may do; the owner's own bits stay as they are.
@@ -126,18 +142,24 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A connection, bounded in how long it waits for others.
+/// A connection to the database of a home.
 pub(crate) fn connect(home: &Path, access: Access) -> Result<Connection, StoreError> {
+    let home = home
+        .canonicalize()
+        .map_err(|error| StoreError::file("find", home, error))?;
+    connect_to(&path(&home), access)
+}
+
+/// A connection to a file without links in its path, bounded in how long it waits
+/// for others.
+pub(crate) fn connect_to(path: &Path, access: Access) -> Result<Connection, StoreError> {
     let fail = StoreError::database("open the database");
     let flags = match access {
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let home = home
-        .canonicalize()
-        .map_err(|error| StoreError::file("find", home, error))?;
-    let connection = Connection::open_with_flags(path(&home), flags).map_err(&fail)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
     connection
         .busy_timeout(Duration::from_millis(limit::BUSY_MS_MAX))
         .map_err(&fail)?;

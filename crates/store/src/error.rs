@@ -1,6 +1,7 @@
 //! What can go wrong between us and the disk, for an operator. Nothing here goes
 //! to whoever called a tool: the engine says only that the audit is unavailable.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,8 +51,20 @@ pub enum StoreError {
     /// The disk, or the size the operator allows, is full.
     #[error("there is no room for the audit; remove old entries or allow more bytes")]
     Full {
-        /// What the database said, if it was asked.
-        source: Option<Arc<rusqlite::Error>>,
+        /// What the system said, if it was asked.
+        source: Option<Arc<dyn Error + Send + Sync>>,
+    },
+    /// Another process holds the lock of the audit.
+    #[error("another process has kept the audit locked for too long; is one stopped?")]
+    Busy,
+    /// The database holds an audit, which is kept elsewhere now.
+    #[error(
+        "`{}` holds the audit of a version before the first release; move it away to begin anew",
+        .path.display()
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
     },
     /// More requests wait than may.
     #[error("more than {queue_max} audit records are waiting to be written")]

@@ -1,26 +1,28 @@
-//! The chain on a connection: adding records inside a transaction, with the
-//! statements kept. Who calls it decides when to begin and to commit.
+//! The chain and its index together, for whoever writes. Who calls it decides when
+//! a group begins and when it is written.
 //!
-//! A call waits for two records and nothing else. What filters look at is made
-//! from the records afterwards, many at a time; readers look at the few records
-//! that are not indexed yet themselves.
+//! A call waits for two lines of the log and nothing else. What filters look at is
+//! made from them afterwards, many at a time; readers look at the few records that
+//! are not indexed yet themselves.
 
-use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::audit::chain::{self, Body, ChainHash, Checkpoint, Ending, Head, Kind, link};
+use model::audit::chain::{self, Checkpoint, Head, Kind};
 use model::audit::{Opening, Status, spell};
-use rusqlite::{Connection, Params, params};
+use rusqlite::Connection;
 
-use crate::audit::read::{self, RECORD, record_of};
 use crate::error::StoreError;
-
-const DOING: &str = "write the audit";
+use crate::index::{self, Additions, Index, Place, Reach, Source};
+use crate::log::moment::Moment;
+use crate::log::{Log, Patience, Seen};
+use crate::process::Pulse;
 
 /// The beginning of an entry.
 #[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub(crate) opening: Opening,
+    pub(crate) opening: Arc<Opening>,
     /// The canonical opening.
     pub(crate) part: String,
 }
@@ -28,6 +30,7 @@ pub(crate) struct NewEntry {
 impl NewEntry {
     pub(crate) fn new(opening: Opening) -> Result<NewEntry, StoreError> {
         let part = spell::opening(&opening)?;
+        let opening = Arc::new(opening);
         Ok(NewEntry { opening, part })
     }
 }
@@ -42,288 +45,218 @@ pub(crate) struct NewEnd {
     pub(crate) part: String,
 }
 
-/// What records add to the index.
-#[derive(Debug, Default)]
-struct Additions {
-    entries: Vec<(u64, Option<i64>, Opening)>,
-    /// By the place of the beginning. Most find theirs above, and both are one row.
-    ends: HashMap<u64, (u64, Status)>,
-}
-
-/// The chain, and the connection that extends it.
+/// The chain, and what extends it.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    connection: Connection,
-    process: i64,
-    head: Head,
+    log: Log,
+    index: Index,
+    pulse: Pulse,
+    /// What our own records add to the index from a place on, so that they need
+    /// not be read back; nothing once others wrote in between.
+    known: Option<(Reach, Additions)>,
+    /// The same for the group that is being written.
+    group: Additions,
+    /// The last record that filters know.
     indexed: u64,
-    /// What the records after `pending_after` add to the index, so that it need
-    /// not be read back.
-    pending: Additions,
-    pending_after: u64,
-    /// The head to go back to if the transaction fails.
-    committed: Head,
-    data_version: Option<i64>,
+    /// Another process closed what we had open.
+    is_taken_for_dead: bool,
 }
 
 impl Ledger {
     /// A ledger for entries of one process.
-    pub(crate) fn new(connection: Connection, process: i64) -> Ledger {
-        connection.set_prepared_statement_cache_capacity(32);
-        Ledger {
-            connection,
-            process,
-            head: Head::START,
-            indexed: 0,
-            pending: Additions::default(),
-            pending_after: 0,
-            committed: Head::START,
-            data_version: None,
-        }
+    pub(crate) fn new(log: Log, index: Index, pulse: Pulse) -> Result<Ledger, StoreError> {
+        let indexed = index::reach(index.connection())?.head.sequence;
+        Ok(Ledger {
+            log,
+            index,
+            pulse,
+            known: None,
+            group: Additions::default(),
+            indexed,
+            is_taken_for_dead: false,
+        })
     }
 
-    /// The connection, for what is no record.
+    /// The index, for questions.
     pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
+        self.index.connection()
     }
 
     /// The process whose entries are written.
-    pub(crate) fn process(&self) -> i64 {
-        self.process
+    pub(crate) fn process(&self) -> &Arc<str> {
+        self.pulse.id()
     }
 
-    /// Writes for another process, which must be listed.
-    pub(crate) fn act_for(&mut self, process: i64) {
-        self.process = process;
-        self.data_version = None;
-    }
-
-    fn run(&self, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(sql)?.execute(values)
-    }
-
-    /// Where the chain ends, as this transaction sees it.
+    /// Where the chain ends.
     pub(crate) fn head(&self) -> Head {
-        self.head
+        self.log.head()
+    }
+
+    /// Bytes of the log.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    /// The file that has to reach the disk.
+    pub(crate) fn file(&self) -> &Arc<File> {
+        self.log.file()
+    }
+
+    /// The log as it is, within a group.
+    pub(crate) fn moment(&self) -> Result<Moment, StoreError> {
+        self.log.moment()
     }
 
     /// Records that filters do not know yet, as far as we know.
     pub(crate) fn unindexed(&self) -> u64 {
-        self.head.sequence.saturating_sub(self.indexed)
+        self.log.head().sequence.saturating_sub(self.indexed)
     }
 
-    /// Begins to write. Another process may have written since.
-    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
-        let fail = StoreError::database(DOING);
-        self.run("BEGIN IMMEDIATE", []).map_err(&fail)?;
-        let version: i64 = self
-            .connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(&fail)?;
-        if self.data_version != Some(version) {
-            self.catch_up()?;
-            self.data_version = Some(version);
-        }
-        self.committed = self.head;
-        Ok(())
+    /// Whether it is time for a new segment.
+    pub(crate) fn is_long(&self) -> bool {
+        self.log.is_long()
     }
 
-    fn catch_up(&mut self) -> Result<(), StoreError> {
-        let fail = StoreError::database(DOING);
-        let is_listed: bool = self
-            .connection
-            .query_row(
-                "SELECT EXISTS (SELECT 1 FROM processes WHERE number = ?1)",
-                [self.process],
-                |row| row.get(0),
-            )
-            .map_err(&fail)?;
-        if !is_listed {
+    /// Begins a group. Another process may have written since, and may have taken
+    /// us for dead.
+    pub(crate) fn begin(&mut self, patience: Patience) -> Result<(), StoreError> {
+        if self.is_taken_for_dead {
             return Err(StoreError::TakenForDead);
         }
-        self.head = read::head(&self.connection)?;
-        self.indexed = indexed(&self.connection)?;
-        self.pending = Additions::default();
-        self.pending_after = self.head.sequence;
-        Ok(())
-    }
-
-    /// Commits. On failure nothing was written.
-    pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
-        self.run("COMMIT", [])
-            .map_err(StoreError::database(DOING))?;
-        self.committed = self.head;
-        Ok(())
-    }
-
-    /// Forgets what was not committed.
-    pub(crate) fn roll_back(&mut self) {
-        self.head = self.committed;
-        // Which failures end a transaction by themselves is SQLite's to say.
-        self.data_version = None;
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+        if self.log.begin(patience)? == Seen::Others {
+            self.known = None;
+            self.is_taken_for_dead = !self.pulse.beats();
         }
+        if self.is_taken_for_dead {
+            self.roll_back();
+            return Err(StoreError::TakenForDead);
+        }
+        Ok(())
     }
 
     /// Adds an open record.
     pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Head, StoreError> {
-        let body = chain::open_body(self.head.sequence + 1, &new.part);
-        let head = self.add(Kind::Open, Some(self.process), &body)?;
-        let entry = (head.sequence, Some(self.process), new.opening.clone());
-        self.pending.entries.push(entry);
+        let process = self.pulse.id();
+        let (head, position) = self.log.add(Kind::Open, Some(process), |out, sequence| {
+            chain::write_open_body(out, sequence, &new.part);
+            Ok(())
+        })?;
+        let place = Place {
+            sequence: head.sequence,
+            position,
+        };
+        self.group.open(place, process, &new.opening);
         Ok(head)
     }
 
     /// Adds a close record.
     pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Head, StoreError> {
-        let body = chain::close_body(self.head.sequence + 1, end.opened, &end.call_id, &end.part);
-        let head = self.add(Kind::Close, None, &body)?;
-        let written = (head.sequence, end.status);
-        self.pending.ends.insert(end.opened, written);
-        Ok(head)
-    }
-
-    /// Adds a checkpoint.
-    pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Head, StoreError> {
-        let body = chain::checkpoint_body(self.head.sequence + 1, checkpoint)?;
-        self.add(Kind::Checkpoint, None, &body)
-    }
-
-    fn add(&mut self, kind: Kind, process: Option<i64>, body: &str) -> Result<Head, StoreError> {
-        let previous = self.head.hash;
-        let head = Head {
-            sequence: self.head.sequence + 1,
-            hash: link(&previous, body),
+        let (head, position) = self.log.add(Kind::Close, None, |out, sequence| {
+            chain::write_close_body(out, sequence, end.opened, &end.call_id, &end.part)?;
+            Ok(())
+        })?;
+        let place = Place {
+            sequence: head.sequence,
+            position,
         };
-        let record = params![
-            number(head.sequence),
-            kind.word(),
-            process,
-            previous.bytes(),
-            head.hash.bytes(),
-            body,
-        ];
-        self.run(
-            "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            record,
-        )
-        .map_err(StoreError::database(DOING))?;
-        self.head = head;
+        self.group.close(end.opened, place, end.status);
         Ok(head)
+    }
+
+    /// Adds a checkpoint, as the first record of a new segment.
+    pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Head, StoreError> {
+        self.log.roll()?;
+        let added = self.log.add(Kind::Checkpoint, None, |out, sequence| {
+            let body = chain::checkpoint_body(sequence, checkpoint)?;
+            out.extend_from_slice(body.as_bytes());
+            Ok(())
+        })?;
+        Ok(added.0)
+    }
+
+    /// Writes the group. On failure nothing was written.
+    pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
+        let group = std::mem::take(&mut self.group);
+        self.log.commit()?;
+        if let Some((_, known)) = &mut self.known {
+            known.append(group);
+        }
+        Ok(())
+    }
+
+    /// Forgets what was not written.
+    pub(crate) fn roll_back(&mut self) {
+        self.group = Additions::default();
+        self.log.roll_back();
+    }
+
+    /// Begins a new segment.
+    pub(crate) fn roll(&mut self) -> Result<(), StoreError> {
+        self.begin(Patience::Bounded)?;
+        let rolled = self.log.roll();
+        self.roll_back();
+        rolled
     }
 
     /// Makes the index cover every record.
     pub(crate) fn index(&mut self) -> Result<(), StoreError> {
-        let fail = StoreError::database("index the audit");
-        let indexed = indexed(&self.connection)?;
-        let additions = match self.pending_after == indexed {
-            true => std::mem::take(&mut self.pending),
-            false => self.additions(indexed)?,
+        self.begin(Patience::Bounded)?;
+        let source = self.source();
+        // Others may write while we index what was there.
+        self.roll_back();
+        let reach = match self.index.follow(source?)? {
+            Some(reach) => reach,
+            None => {
+                self.begin(Patience::Bounded)?;
+                let moment = self.log.moment();
+                self.roll_back();
+                self.index.read(&moment?)?
+            }
         };
-        let Additions { entries, mut ends } = additions;
-        for (opened, process, opening) in &entries {
-            let end = ends.remove(opened);
-            self.index_entry(*opened, *process, opening, end)
-                .map_err(&fail)?;
-        }
-        for (opened, (closed, status)) in ends {
-            self.run(
-                "UPDATE entries SET closed = ?2, status = ?3 WHERE opened = ?1",
-                params![number(opened), number(closed), status.word()],
-            )
-            .map_err(&fail)?;
-        }
-        self.connection
-            .execute(
-                "UPDATE indexed SET through = ?1",
-                [number(self.head.sequence)],
-            )
-            .map_err(&fail)?;
-        self.indexed = self.head.sequence;
-        self.pending = Additions::default();
-        self.pending_after = self.head.sequence;
+        self.note_indexed(reach);
         Ok(())
     }
 
-    fn index_entry(
-        &self,
-        opened: u64,
-        process: Option<i64>,
-        opening: &Opening,
-        end: Option<(u64, Status)>,
-    ) -> rusqlite::Result<usize> {
-        // Replaces what somebody else may have put there.
-        let sql = "INSERT OR REPLACE INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let values = params![
-            number(opened),
-            end.map(|(closed, _)| number(closed)),
-            process,
-            opening.at_ms,
-            opening.call_id,
-            opening.origin.word(),
-            opening.caller,
-            opening.tool,
-            end.map(|(_, status)| status.word()),
-        ];
-        self.run(sql, values)
+    /// The same within a group that has no record yet.
+    pub(crate) fn index_within(&mut self) -> Result<(), StoreError> {
+        self.known = None;
+        let moment = self.log.moment()?;
+        let reach = self.index.read(&moment)?;
+        self.note_indexed(reach);
+        Ok(())
     }
 
-    /// What the records after a place add to the index. A record that cannot be
-    /// read adds nothing; `verify` names it.
-    fn additions(&self, after: u64) -> Result<Additions, StoreError> {
-        let fail = StoreError::database("index the audit");
-        let sql = format!("SELECT {RECORD}, r.process FROM records r WHERE r.sequence > ?1");
-        let mut statement = self.connection.prepare(&sql).map_err(&fail)?;
-        let rows = statement
-            .query_map([number(after)], |row| {
-                Ok((record_of(row)?, row.get::<_, Option<i64>>(5)?))
-            })
-            .map_err(&fail)?;
-        let mut additions = Additions::default();
-        for row in rows {
-            let (record, process) = row.map_err(&fail)?;
-            match record.read::<Ending>() {
-                Ok(Body::Open(opening)) => {
-                    additions.entries.push((record.sequence, process, opening));
-                }
-                Ok(Body::Close(close)) => {
-                    let end = (record.sequence, close.closing.status);
-                    additions.ends.insert(close.opened, end);
-                }
-                Ok(Body::Checkpoint(_)) | Err(_) => {}
+    /// Where additions to the index come from: from memory if nobody else wrote.
+    fn source(&mut self) -> Result<Source, StoreError> {
+        match self.known.take() {
+            Some((from, additions)) => {
+                let (head, position) = (self.log.head(), self.log.end());
+                let to = Reach { head, position };
+                Ok(Source::Known {
+                    from,
+                    additions,
+                    to,
+                })
             }
+            None => Ok(Source::Log(self.log.moment()?)),
         }
-        Ok(additions)
     }
-}
 
-/// The last record that filters know.
-pub(crate) fn indexed(connection: &Connection) -> Result<u64, StoreError> {
-    connection
-        .query_row("SELECT through FROM indexed", [], |row| row.get(0))
-        .map(place)
-        .map_err(StoreError::database("read the audit"))
-}
-
-/// A place in the chain from its columns.
-pub(crate) fn head_of(sequence: i64, hash: [u8; 32]) -> Head {
-    Head {
-        sequence: place(sequence),
-        hash: ChainHash::from_bytes(hash),
+    fn note_indexed(&mut self, reach: Reach) {
+        self.indexed = reach.head.sequence;
+        self.known = Some((reach, Additions::default()));
     }
-}
 
-/// A sequence as SQLite keeps it.
-pub(crate) fn number(sequence: u64) -> i64 {
-    i64::try_from(sequence).unwrap_or(i64::MAX)
-}
-
-/// A sequence as we count it. Rows below zero do not come from us; they count as
-/// the place before the first, where nothing can stand.
-pub(crate) fn place(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
+    /// Takes out what a checkpoint that was just written says is gone.
+    pub(crate) fn remove_through(&mut self, last: u64) -> Result<u64, StoreError> {
+        self.begin(Patience::Bounded)?;
+        let removed = self.index.remove_through(last).and_then(|entries| {
+            self.log.remove_old()?;
+            Ok(entries)
+        });
+        self.roll_back();
+        removed
+    }
 }
 
 /// Milliseconds since 1970.

@@ -7,9 +7,11 @@ pub mod audit;
 mod database;
 mod desk;
 mod error;
+mod index;
 pub mod keys;
 mod ledger;
 pub mod limit;
+mod log;
 mod process;
 mod queue;
 mod retention;
@@ -17,6 +19,9 @@ pub mod settings;
 mod shift;
 pub mod standing;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod together;
 pub mod tools;
 
 use std::fs::File;
@@ -24,8 +29,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-use rusqlite::Connection;
 
 pub use approvals::{Approval, Approvals};
 pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
@@ -35,9 +38,10 @@ pub use queue::OpenRow;
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
 
-use database::Access;
 use desk::Desk;
+use index::Index;
 use ledger::Ledger;
+use log::Log;
 use process::Life;
 use queue::Queue;
 use shift::{Shared, Shift};
@@ -57,7 +61,7 @@ pub enum Durability {
 pub struct StoreSettings {
     /// How soon a record is on the disk.
     pub durability: Durability,
-    /// The size of the database, in bytes, beyond which calls are refused.
+    /// The size of the audit's log, in bytes, beyond which calls are refused.
     pub audit_bytes_max: u64,
     /// Requests that may wait to be written; beyond that calls are refused.
     pub queue_max: usize,
@@ -85,7 +89,7 @@ pub struct Store {
 /// What the store has done so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Transactions of the audit.
+    /// Groups of records written.
     pub commits: u64,
     /// Times the disk was asked to confirm.
     pub syncs: u64,
@@ -111,32 +115,30 @@ impl Store {
     /// Opens the store of a home, making both if absent, and closes what dead
     /// processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
-        let had_log = database::wal_path(home).exists();
-        let connection = database::prepare(home)?;
+        let database = database::prepare(home)?;
         let home = home
             .canonicalize()
             .map_err(|error| StoreError::file("find", home, error))?;
-        let page_bytes = set_up_writer(&connection, &settings)?;
-        let life = process::begin(&home, &connection)?;
-        let mut ledger = Ledger::new(connection, life.number);
+        let life = process::begin(&home)?;
+        let (log, index) = (Log::open(&home)?, Index::open(&home)?);
+        let mut ledger = Ledger::new(log, index, life.pulse().clone())?;
         let crashed = process::bury(&home, &mut ledger)?;
-        if !had_log {
-            sync_folder(&home)?;
-        }
         let shared = Shared {
             queue: Arc::new(Queue::new(settings.queue_max)),
             sync: Sync::default(),
             commits: AtomicU64::new(0),
             owed: AtomicU64::new(0),
         };
+        if crashed > 0 {
+            shared.sync.committed(ledger.file(), false);
+        }
         let desk = Arc::new(Desk {
             shared,
-            shift: Mutex::new(Shift::new(ledger, settings, page_bytes)),
+            shift: Mutex::new(Shift::new(ledger, settings)),
         });
-        let standing = Standing::open(&home, database::connect(&home, Access::Write)?)?;
-        let approvals = Approvals::open(database::connect(&home, Access::Write)?)?;
+        let standing = Standing::open(&home, database)?;
+        let approvals = Approvals::open(database::connect(&home, database::Access::Write)?)?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
-        let log = database::wal_path(&home);
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
             standing,
@@ -154,7 +156,7 @@ impl Store {
         };
         let writing = start("audit-writer", Box::new(move || writer.run()))?;
         inner.threads.push(writing);
-        let syncing = start("audit-sync", Box::new(move || syncer.shared.sync.run(log)))?;
+        let syncing = start("audit-sync", Box::new(move || syncer.shared.sync.run()))?;
         inner.threads.push(syncing);
         Ok(Store {
             inner: Arc::new(inner),
@@ -205,35 +207,6 @@ impl Drop for Inner {
             let _ = thread.join();
         }
     }
-}
-
-/// Sets the connection that writes the audit up; gives the size of a page.
-fn set_up_writer(connection: &Connection, settings: &StoreSettings) -> Result<u64, StoreError> {
-    let fail = StoreError::database("set up the audit");
-    let synchronous = match settings.durability {
-        Durability::Standard => "NORMAL",
-        Durability::Full => "FULL",
-    };
-    connection
-        .pragma_update(None, "synchronous", synchronous)
-        .map_err(&fail)?;
-    // The writer moves the log itself, never a caller.
-    connection
-        .pragma_update(None, "wal_autocheckpoint", 0)
-        .map_err(&fail)?;
-    let page_bytes: i64 = connection
-        .query_row("PRAGMA page_size", [], |row| row.get(0))
-        .map_err(&fail)?;
-    let page_bytes = u64::try_from(page_bytes).unwrap_or(4096).max(512);
-    let pages = i64::try_from(settings.audit_bytes_max / page_bytes).unwrap_or(i64::MAX);
-    connection
-        .query_row(
-            &format!("PRAGMA max_page_count = {}", pages.max(1)),
-            [],
-            |_| Ok(()),
-        )
-        .map_err(&fail)?;
-    Ok(page_bytes)
 }
 
 /// The name of a new file is on the disk only with its folder.

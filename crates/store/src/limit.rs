@@ -4,7 +4,7 @@
 pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Requests that may wait for the writer, unless the operator says otherwise.
 pub const QUEUE_DEFAULT: usize = 4_096;
-/// Bytes of the database, unless the operator says otherwise.
+/// Bytes of the audit, unless the operator says otherwise.
 pub const AUDIT_BYTES_DEFAULT: u64 = 4 * 1024 * 1024 * 1024;
 /// How long we wait for another process to finish writing, in milliseconds.
 pub const BUSY_MS_MAX: u64 = 5_000;
@@ -32,10 +32,16 @@ pub const TRASH_ATTEMPTS_MAX: u32 = 100;
 pub const EVENTS_MAX: usize = 4_096;
 /// Records that may wait to be indexed. Readers look at each of them.
 pub const UNINDEXED_RECORDS_MAX: u64 = 1_024;
+/// Entries held in memory while the index is made again.
+pub const INDEX_PIECE_ENTRIES_MAX: usize = 4_096;
 /// How long they may wait when nothing else is written, in milliseconds.
 pub const INDEX_IDLE_MS_MAX: u64 = 250;
-/// Bytes of the log after which it is moved into the database.
-pub const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of a segment of the log after which another is begun.
+pub const SEGMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// One line of the log, in bytes: the longest record, its call id and the rest.
+pub const LINE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX + 1024 * 1024;
+/// Bytes of room kept between two groups of records.
+pub const GROUP_BYTES_KEPT_MAX: usize = 256 * 1024;
 /// Entries that may be open beside a call that writes its own records.
 pub const AT_ONCE_OPEN_MAX: u64 = 1;
 /// Keys of callers in one home.

@@ -7,29 +7,33 @@
 //! descriptors for a moment, and would keep the dead alive. The price is that the
 //! kernel never tells a process about its own locks, so it remembers them.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use model::audit::{Closing, Failure, Status, spell};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use crate::database::make_folder;
 use crate::error::StoreError;
-use crate::ledger::{Ledger, NewEnd, now_ms, place};
+use crate::index::place;
+use crate::ledger::{Ledger, NewEnd, now_ms};
 use crate::limit;
+use crate::log::Patience;
 
 const DOING: &str = "look after other processes";
 
-/// The locks this process holds, by their ids: one home can have several paths. It must not open one of these files again:
-/// closing it would let go of the lock.
+/// The locks this process holds, by their ids: one home can have several paths. It
+/// must not open one of these files again: closing it would let go of the lock.
 static OWN: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
 
 fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
@@ -39,15 +43,21 @@ fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
 /// This process's sign of life. Dropped, it is gone.
 #[derive(Debug)]
 pub(crate) struct Life {
-    pub(crate) number: i64,
+    pulse: Pulse,
     _lock: Lock,
+}
+
+impl Life {
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 }
 
 /// A lock file that is held.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl Drop for Lock {
@@ -59,46 +69,64 @@ impl Drop for Lock {
     }
 }
 
-/// Takes a lock, then tells the database about it: in this order nobody can take
-/// us for dead.
-pub(crate) fn begin(home: &Path, connection: &Connection) -> Result<Life, StoreError> {
+/// Who a process is, and how it finds out that others take it for dead.
+#[derive(Clone, Debug)]
+pub(crate) struct Pulse {
+    id: Arc<str>,
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Pulse {
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Whether our lock is still the one others look at.
+    pub(crate) fn beats(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
+/// Takes a lock of our own, before anything is written in our name.
+pub(crate) fn begin(home: &Path) -> Result<Life, StoreError> {
     let folder = home.join("locks");
     make_folder(&folder)?;
     let id = Uuid::new_v4().to_string();
     let lock = take_lock(folder.join(&id))?;
-    let fail = StoreError::database(DOING);
-    connection
-        .execute(
-            "INSERT INTO processes (id, first)
-             VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM records))",
-            [&id],
-        )
-        .map_err(&fail)?;
+    let held = lock.file.metadata();
+    let held = held.map_err(|error| StoreError::file("lock", &lock.path, error))?;
     Ok(Life {
-        number: connection.last_insert_rowid(),
+        pulse: Pulse {
+            id: Arc::from(id),
+            path: lock.path.clone(),
+            inode: held.ino(),
+        },
         _lock: lock,
     })
-}
-
-/// Leaves in peace, with nothing left open.
-pub(crate) fn end(connection: &Connection, number: i64) -> Result<(), StoreError> {
-    connection
-        .execute("DELETE FROM processes WHERE number = ?1", [number])
-        .map(|_| ())
-        .map_err(StoreError::database(DOING))
 }
 
 fn take_lock(path: PathBuf) -> Result<Lock, StoreError> {
     let fail = |error| StoreError::file("lock", &path, error);
     own().extend(path.file_name().map(OsString::from));
+    let start = Instant::now();
     loop {
         let file = File::create(&path).map_err(fail)?;
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| fail(error.into()))?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // Somebody who cleans up was faster, and is about to remove it.
+            Err(Errno::AGAIN | Errno::ACCESS)
+                if start.elapsed() < Duration::from_millis(limit::BUSY_MS_MAX) =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            Err(error) => return Err(fail(error.into())),
+        }
         // Somebody who cleans up may have removed it before it was locked.
         let held = file.metadata().map_err(fail)?;
         match fs::metadata(&path) {
-            Ok(found) if found.ino() == held.ino() => return Ok(Lock { path, _file: file }),
+            Ok(found) if found.ino() == held.ino() => return Ok(Lock { path, file }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(fail(error)),
@@ -108,73 +136,81 @@ fn take_lock(path: PathBuf) -> Result<Lock, StoreError> {
 
 /// Closes what the dead left open. The answer is how many entries.
 pub(crate) fn bury(home: &Path, ledger: &mut Ledger) -> Result<u64, StoreError> {
-    let own = ledger.process();
-    let others = others(ledger.connection(), own)?;
-    remove_stray_locks(home, ledger.connection())?;
-    let mut count = 0;
-    for other in others {
-        let path = home.join("locks").join(&other.id);
-        match fate(&path)? {
-            Fate::Alive => {}
-            Fate::Dead(None) => count += close_all(ledger, &other)?,
-            Fate::Dead(Some(_lock)) => {
-                count += close_all(ledger, &other)?;
-                let _ = fs::remove_file(&path);
-            }
-        }
+    let folder = home.join("locks");
+    // What takes long, such as an index made anew, keeps nobody from writing.
+    ledger.index()?;
+    ledger.begin(Patience::Bounded)?;
+    let buried = bury_within(&folder, ledger);
+    if buried.is_err() {
+        ledger.roll_back();
     }
-    ledger.act_for(own);
+    let (count, locks) = buried?;
+    // Held until their entries are closed, so that nobody does it twice.
+    for (path, _lock) in locks {
+        let _ = fs::remove_file(&path);
+    }
     Ok(count)
 }
 
-/// The other processes on the list.
-fn others(connection: &Connection, own: i64) -> Result<Vec<Other>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let mut statement = connection
-        .prepare("SELECT number, id, first FROM processes WHERE number <> ?1 LIMIT ?2")
-        .map_err(&fail)?;
-    let processes_max = i64::try_from(limit::PROCESSES_MAX).unwrap_or(i64::MAX);
-    let rows = statement
-        .query_map([own, processes_max], |row| {
-            Ok(Other {
-                number: row.get(0)?,
-                id: row.get(1)?,
-                first: row.get(2)?,
-            })
-        })
-        .map_err(&fail)?;
-    rows.collect::<Result<_, _>>().map_err(&fail)
+/// The locks of the dead, which we hold now.
+type Locks = Vec<(PathBuf, File)>;
+
+fn bury_within(folder: &Path, ledger: &mut Ledger) -> Result<(u64, Locks), StoreError> {
+    ledger.index_within()?;
+    let locks = dead_locks(folder, ledger.process())?;
+    let mut fates = HashMap::new();
+    let mut count = 0;
+    for open in open_entries(ledger.connection())? {
+        let is_dead = match open.process {
+            // Nobody says it is theirs, so nobody will end it.
+            None => true,
+            Some(process) if process == **ledger.process() => false,
+            Some(process) => match fates.entry(process) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => {
+                    let path = folder.join(unknown.key());
+                    let is_ours = locks.iter().any(|(held, _)| *held == path);
+                    *unknown.insert(is_ours || !path.exists())
+                }
+            },
+        };
+        if !is_dead {
+            continue;
+        }
+        let error = Failure {
+            code: "call.crashed".to_owned(),
+            message: "the process ended before the call did".to_owned(),
+        };
+        let closing = Closing::bare(now_ms(), Status::Crashed, Some(error));
+        ledger.close(&NewEnd {
+            opened: open.opened,
+            call_id: open.call_id,
+            status: Status::Crashed,
+            part: spell::closing(&closing)?,
+        })?;
+        count += 1;
+    }
+    ledger.commit()?;
+    Ok((count, locks))
 }
 
-/// Locks of processes that died before they were listed, or after they left the
-/// list.
-fn remove_stray_locks(home: &Path, connection: &Connection) -> Result<(), StoreError> {
-    let folder = home.join("locks");
-    let fail = |error| StoreError::file("read", &folder, error);
-    let mut statement = connection
-        .prepare("SELECT EXISTS (SELECT 1 FROM processes WHERE id = ?1)")
-        .map_err(StoreError::database(DOING))?;
-    for entry in fs::read_dir(&folder)
+/// Takes the locks that nobody holds any more.
+fn dead_locks(folder: &Path, own: &str) -> Result<Locks, StoreError> {
+    let fail = |error| StoreError::file("read", folder, error);
+    let mut locks = Vec::new();
+    for entry in fs::read_dir(folder)
         .map_err(fail)?
         .take(limit::PROCESSES_MAX)
     {
         let path = entry.map_err(fail)?.path();
-        let id = path.file_name().and_then(|name| name.to_str());
-        let is_listed: bool = statement
-            .query_row([id], |row| row.get(0))
-            .map_err(StoreError::database(DOING))?;
-        // Held while it is removed, so that its owner sees that it is gone.
-        if !is_listed && let Ok(Fate::Dead(Some(_lock))) = fate(&path) {
-            let _ = fs::remove_file(&path);
+        if path.ends_with(own) {
+            continue;
+        }
+        if let Ok(Fate::Dead(Some(lock))) = fate(&path) {
+            locks.push((path, lock));
         }
     }
-    Ok(())
-}
-
-struct Other {
-    number: i64,
-    id: String,
-    first: i64,
+    Ok(locks)
 }
 
 enum Fate {
@@ -206,61 +242,27 @@ fn fate(path: &Path) -> Result<Fate, StoreError> {
     }
 }
 
-fn close_all(ledger: &mut Ledger, other: &Other) -> Result<u64, StoreError> {
-    ledger.act_for(other.number);
-    match ledger.begin() {
-        Ok(()) => {}
-        // A third process was faster.
-        Err(StoreError::TakenForDead) => {
-            ledger.roll_back();
-            return Ok(0);
-        }
-        Err(error) => {
-            ledger.roll_back();
-            return Err(error);
-        }
-    }
-    let closed = close_within(ledger, other).and_then(|count| {
-        ledger.commit()?;
-        Ok(count)
-    });
-    closed.inspect_err(|_| ledger.roll_back())
+/// An entry without an end.
+struct OpenEntry {
+    opened: u64,
+    call_id: String,
+    process: Option<String>,
 }
 
-fn close_within(ledger: &mut Ledger, other: &Other) -> Result<u64, StoreError> {
-    ledger.index()?;
-    let open = open_entries(ledger.connection(), other)?;
-    let mut count = 0;
-    for (opened, call_id) in open {
-        let error = Failure {
-            code: "call.crashed".to_owned(),
-            message: "the process ended before the call did".to_owned(),
-        };
-        let closing = Closing::bare(now_ms(), Status::Crashed, Some(error));
-        let end = NewEnd {
-            opened: place(opened),
-            call_id,
-            status: Status::Crashed,
-            part: spell::closing(&closing)?,
-        };
-        ledger.close(&end)?;
-        count += 1;
-    }
-    end(ledger.connection(), other.number)?;
-    Ok(count)
-}
-
-fn open_entries(connection: &Connection, other: &Other) -> Result<Vec<(i64, String)>, StoreError> {
+fn open_entries(connection: &Connection) -> Result<Vec<OpenEntry>, StoreError> {
     let fail = StoreError::database(DOING);
     let mut statement = connection
         .prepare(
-            "SELECT opened, call_id FROM entries
-             WHERE opened >= ?1 AND closed IS NULL AND process = ?2 ORDER BY opened",
+            "SELECT opened, call_id, process FROM entries WHERE closed IS NULL ORDER BY opened",
         )
         .map_err(&fail)?;
     let rows = statement
-        .query_map(params![other.first, other.number], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+        .query_map([], |row| {
+            Ok(OpenEntry {
+                opened: place(row.get(0)?),
+                call_id: row.get(1)?,
+                process: row.get(2)?,
+            })
         })
         .map_err(&fail)?;
     rows.collect::<Result<_, _>>().map_err(&fail)

@@ -29,9 +29,19 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     requests: Vec<Request>,
+    /// Whether one of the callers is about to write what waits.
+    is_led: bool,
     is_parked: bool,
     is_nudged: bool,
     is_closed: bool,
+}
+
+impl State {
+    /// Whether the thread should look up. What waits behind a caller is written by
+    /// that caller.
+    fn has_work(&self) -> bool {
+        (!self.requests.is_empty() && !self.is_led) || self.is_closed || self.is_nudged
+    }
 }
 
 impl std::fmt::Debug for State {
@@ -41,6 +51,13 @@ impl std::fmt::Debug for State {
             .field("is_closed", &self.is_closed)
             .finish_non_exhaustive()
     }
+}
+
+/// Where in the line a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    First,
+    Behind,
 }
 
 /// How a look at the queue went.
@@ -60,8 +77,9 @@ impl Queue {
         }
     }
 
-    /// Lines up, unless too many wait already.
-    pub(crate) fn push(&self, request: Request) -> Result<(), StoreError> {
+    /// Lines up, unless too many wait already. Who is first sees to it that what
+    /// waits is written, or hands that over to the thread.
+    pub(crate) fn push(&self, request: Request) -> Result<Place, StoreError> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(StoreError::Closed);
@@ -75,14 +93,36 @@ impl Queue {
                 queue_max: self.waiting_max,
             });
         }
+        let is_first = state.requests.is_empty() && !state.is_led;
         state.requests.push(request);
-        let is_parked = state.is_parked;
-        drop(state);
-        // The writer looks again before it parks, so it is woken only from there.
-        if is_parked {
-            self.wake.notify_one();
+        state.is_led |= is_first;
+        Ok(match is_first {
+            true => Place::First,
+            false => Place::Behind,
+        })
+    }
+
+    /// Takes everything that waits, for who was first.
+    pub(crate) fn take_at_once(&self) -> Vec<Request> {
+        let mut state = self.lock();
+        state.is_led = false;
+        std::mem::take(&mut state.requests)
+    }
+
+    /// Puts back what could not be written at once; the thread writes it.
+    pub(crate) fn give_back(&self, mut requests: Vec<Request>) {
+        {
+            let mut state = self.lock();
+            requests.append(&mut state.requests);
+            state.requests = requests;
         }
-        Ok(())
+        self.hand_over();
+    }
+
+    /// Nobody but the thread writes what waits.
+    pub(crate) fn hand_over(&self) {
+        self.lock().is_led = false;
+        self.nudge();
     }
 
     /// Whether nobody waits and the queue is open.
@@ -108,7 +148,7 @@ impl Queue {
     pub(crate) fn take(&self, batch: &mut Vec<Request>, idle_max: Option<Duration>) -> Taken {
         let mut state = self.lock();
         let mut is_idle = false;
-        while state.requests.is_empty() && !state.is_closed && !state.is_nudged && !is_idle {
+        while !state.has_work() && !is_idle {
             state.is_parked = true;
             state = match idle_max {
                 None => {
@@ -125,7 +165,9 @@ impl Queue {
         }
         state.is_parked = false;
         state.is_nudged = false;
-        std::mem::swap(&mut state.requests, batch);
+        if !state.is_led || state.is_closed {
+            std::mem::swap(&mut state.requests, batch);
+        }
         Taken {
             is_open: !state.is_closed,
             is_idle,
@@ -213,7 +255,9 @@ impl Drop for OpenRow {
         // Left open if it cannot be queued: the next process closes it as crashed.
         if let Ok(part) = spell::closing(&closing) {
             let end = self.end(Status::Cancelled, part);
-            let _ = self.queue.push(Request::Close(end, None));
+            if self.queue.push(Request::Close(end, None)).is_ok() {
+                self.queue.hand_over();
+            }
         }
     }
 }

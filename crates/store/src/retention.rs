@@ -1,16 +1,19 @@
 //! Removing what is old: always a prefix of the chain, whole entries only, and
 //! never without a checkpoint that says what is gone and where the chain goes on.
+//! The checkpoint comes first; then the index forgets, then the files go.
 
 use std::sync::mpsc;
 
-use model::audit::chain::{Body, Checkpoint, Ending, Head};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use model::audit::chain::{Checkpoint, Head};
+use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::audit::read::newest_checkpoint;
 use crate::audit::{Removed, Retention};
 use crate::error::StoreError;
-use crate::ledger::{Ledger, head_of, now_ms, number, place};
+use crate::index::{Place, number, place};
+use crate::ledger::{Ledger, now_ms};
 use crate::limit;
+use crate::log::Patience;
+use crate::log::moment::{Moment, believable};
 
 /// A removal under way. Calls are written between its steps.
 #[derive(Debug)]
@@ -35,15 +38,10 @@ impl Removal {
         }
     }
 
-    /// Does the next step, in a transaction of its own. Gives itself back if there
-    /// is more to do, else answers.
+    /// Does the next step, in a group of its own. Gives itself back if there is
+    /// more to do, else answers.
     pub(crate) fn step(mut self, ledger: &mut Ledger) -> Option<Removal> {
-        let done = ledger.begin().and_then(|()| {
-            let step = self.remove(ledger)?;
-            ledger.commit()?;
-            Ok(step)
-        });
-        match done {
+        match self.remove(ledger) {
             Ok(Step::More(part)) => {
                 self.add(&part);
                 Some(self)
@@ -68,13 +66,15 @@ impl Removal {
     }
 
     fn remove(&mut self, ledger: &mut Ledger) -> Result<Step, StoreError> {
-        ledger.index()?;
+        ledger.begin(Patience::Bounded)?;
+        ledger.index_within()?;
+        let moment = ledger.moment()?;
         let last = match self.last {
             Some(last) => last,
-            None => last_to_remove(ledger.connection(), &self.rule, ledger.head())?,
+            None => last_to_remove(ledger, &moment, &self.rule)?,
         };
         self.last = Some(last);
-        remove_through(ledger, last)
+        remove_through(ledger, &moment, last)
     }
 }
 
@@ -83,16 +83,15 @@ enum Step {
     Last(Removed),
 }
 
-/// Removes as much as one step may, up to a place.
-fn remove_through(ledger: &mut Ledger, wanted: u64) -> Result<Step, StoreError> {
-    let fail = StoreError::database("remove old entries");
-    let earlier = match newest_checkpoint(ledger.connection())? {
+/// Removes as much as one step may, up to a record.
+fn remove_through(ledger: &mut Ledger, moment: &Moment, wanted: u64) -> Result<Step, StoreError> {
+    let earlier = match moment.newest_checkpoint()? {
         None => None,
-        Some(record) => match record.read::<Ending>() {
-            Ok(Body::Checkpoint(checkpoint)) => Some(checkpoint),
-            Ok(Body::Open(_) | Body::Close(_)) | Err(_) => {
+        Some(line) => match believable(&line) {
+            Some(checkpoint) => Some(checkpoint),
+            None => {
                 return Err(StoreError::Damaged {
-                    sequence: record.sequence,
+                    sequence: line.record.sequence,
                     what: "it is no checkpoint".to_owned(),
                 });
             }
@@ -101,35 +100,15 @@ fn remove_through(ledger: &mut Ledger, wanted: u64) -> Result<Step, StoreError> 
     let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
     // Without this a checkpoint would be replaced by the next one for ever.
     if wanted <= start || !has_ended_entries(ledger.connection(), wanted)? {
+        ledger.roll_back();
         return Ok(Step::Last(Removed::default()));
     }
     let last = wanted.min(start + limit::REMOVE_STEP_RECORDS_MAX);
-    let through = ledger
-        .connection()
-        .query_row(
-            "SELECT sequence, hash FROM records WHERE sequence = ?1",
-            [number(last)],
-            |row| Ok(head_of(row.get(0)?, row.get(1)?)),
-        )
-        .map_err(&fail)?;
-    let kept = kept(ledger.connection(), last)?;
-    let (from_ms, to_ms) = times(ledger.connection(), last)?;
-    let entries = ledger
-        .connection()
-        .execute(
-            "DELETE FROM entries WHERE opened <= ?1 AND closed <= ?1",
-            [number(last)],
-        )
-        .map_err(&fail)?;
-    let records = ledger
-        .connection()
-        .execute(
-            "DELETE FROM records WHERE sequence <= ?1
-             AND NOT (kind = 'open' AND sequence IN (SELECT opened FROM entries WHERE opened <= ?1))",
-            [number(last)],
-        )
-        .map_err(&fail)?;
-    let (records, entries) = (count(records), count(entries));
+    let through = head_at(moment, last)?;
+    let kept = kept(ledger.connection(), moment, last)?;
+    let (entries, from_ms, to_ms) = ended(ledger.connection(), last)?;
+    let kept_before = earlier.as_ref().map_or(0, |it| it.kept.len());
+    let records = (last - start + count(kept_before)).saturating_sub(count(kept.len()));
     let checkpoint = Checkpoint {
         at_ms: now_ms(),
         through,
@@ -140,6 +119,8 @@ fn remove_through(ledger: &mut Ledger, wanted: u64) -> Result<Step, StoreError> 
         kept,
     };
     ledger.checkpoint(&checkpoint)?;
+    ledger.commit()?;
+    ledger.remove_through(last)?;
     let removed = Removed {
         records,
         entries,
@@ -151,17 +132,31 @@ fn remove_through(ledger: &mut Ledger, wanted: u64) -> Result<Step, StoreError> 
     })
 }
 
+/// The place and hash of a record.
+fn head_at(moment: &Moment, sequence: u64) -> Result<Head, StoreError> {
+    for placed in moment.lines(0) {
+        let (_, line) = placed?;
+        if let Some(line) = line
+            && line.record.sequence == sequence
+        {
+            return Ok(line.head());
+        }
+    }
+    Err(StoreError::Damaged {
+        sequence,
+        what: "it is not there".to_owned(),
+    })
+}
+
 /// The last record of the prefix the rule names; 0 for nothing.
-fn last_to_remove(
-    connection: &Connection,
-    rule: &Retention,
-    head: Head,
-) -> Result<u64, StoreError> {
+fn last_to_remove(ledger: &Ledger, moment: &Moment, rule: &Retention) -> Result<u64, StoreError> {
     let fail = StoreError::database("look for old entries");
+    let head = ledger.head().sequence;
     let by_age = match rule.older_than_ms {
         None => 0,
         Some(older_than_ms) => {
-            let first_young: Option<i64> = connection
+            let first_young: Option<i64> = ledger
+                .connection()
                 .query_row(
                     "SELECT opened FROM entries WHERE at_ms >= ?1 ORDER BY opened LIMIT 1",
                     [older_than_ms],
@@ -169,49 +164,56 @@ fn last_to_remove(
                 )
                 .optional()
                 .map_err(&fail)?;
-            first_young.map_or(head.sequence, |opened| place(opened).saturating_sub(1))
+            first_young.map_or(head, |opened| place(opened).saturating_sub(1))
         }
     };
     let by_size = match rule.bytes_max {
         None => 0,
-        Some(bytes_max) => last_beyond(connection, bytes_max)?,
+        Some(bytes_max) => last_beyond(moment, bytes_max)?,
     };
-    Ok(by_age.max(by_size).min(head.sequence))
+    Ok(by_age.max(by_size).min(head))
 }
 
-/// The last record, counted from the newest, that does not fit in the size. An
-/// index entry and the row's own fields are counted along.
-fn last_beyond(connection: &Connection, bytes_max: u64) -> Result<u64, StoreError> {
-    const ROW_BYTES: i64 = 300;
-    let fail = StoreError::database("measure the audit");
-    let mut statement = connection
-        .prepare("SELECT sequence, length(body) FROM records ORDER BY sequence DESC")
-        .map_err(&fail)?;
-    let mut rows = statement.query([]).map_err(&fail)?;
-    let mut left = number(bytes_max);
-    while let Some(row) = rows.next().map_err(&fail)? {
-        let bytes: i64 = row.get(1).map_err(&fail)?;
-        left -= bytes + ROW_BYTES;
-        if left < 0 {
-            return Ok(place(row.get(0).map_err(&fail)?));
+/// The last record, counted from the newest, that does not fit in the size.
+fn last_beyond(moment: &Moment, bytes_max: u64) -> Result<u64, StoreError> {
+    let first_that_fits = moment.end().saturating_sub(bytes_max);
+    let mut last = 0;
+    for placed in moment.lines(0) {
+        let (position, line) = placed?;
+        if position >= first_that_fits {
+            break;
         }
+        last = line.map_or(last, |line| line.record.sequence);
     }
-    Ok(0)
+    Ok(last)
 }
 
 /// Open records of the prefix whose attempt has not ended within it.
-fn kept(connection: &Connection, last: u64) -> Result<Vec<Head>, StoreError> {
+fn kept(connection: &Connection, moment: &Moment, last: u64) -> Result<Vec<Head>, StoreError> {
     let fail = StoreError::database("look for open entries");
     let mut statement = connection
         .prepare(
-            "SELECT r.sequence, r.hash FROM entries e JOIN records r ON r.sequence = e.opened
-             WHERE e.opened <= ?1 AND (e.closed IS NULL OR e.closed > ?1) ORDER BY e.opened",
+            "SELECT opened, opened_at FROM entries
+             WHERE opened <= ?1 AND (closed IS NULL OR closed > ?1) ORDER BY opened",
         )
         .map_err(&fail)?;
     let rows = statement
-        .query_map([number(last)], |row| Ok(head_of(row.get(0)?, row.get(1)?)))
+        .query_map([number(last)], |row| {
+            Ok(Place {
+                sequence: place(row.get(0)?),
+                position: place(row.get(1)?),
+            })
+        })
         .map_err(&fail)?;
-    let kept: Vec<Head> = rows.collect::<Result<_, _>>().map_err(&fail)?;
+    let mut kept = Vec::new();
+    for row in rows {
+        let row = row.map_err(&fail)?;
+        let line = moment.record(&row)?.ok_or_else(|| StoreError::Damaged {
+            sequence: row.sequence,
+            what: "it is not there".to_owned(),
+        })?;
+        kept.push(line.head());
+    }
     if kept.len() > limit::KEPT_MAX {
         return Err(StoreError::TooManyOpen { open: kept.len() });
     }
@@ -228,13 +230,14 @@ fn has_ended_entries(connection: &Connection, last: u64) -> Result<bool, StoreEr
         .map_err(StoreError::database("look for old entries"))
 }
 
-fn times(connection: &Connection, last: u64) -> Result<(i64, i64), StoreError> {
+/// How many entries ended up to a record, and from when to when they were opened.
+fn ended(connection: &Connection, last: u64) -> Result<(u64, i64, i64), StoreError> {
     connection
         .query_row(
-            "SELECT coalesce(min(at_ms), 0), coalesce(max(at_ms), 0) FROM entries
+            "SELECT count(*), coalesce(min(at_ms), 0), coalesce(max(at_ms), 0) FROM entries
              WHERE opened <= ?1 AND closed <= ?1",
-            params![number(last)],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            [number(last)],
+            |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?)),
         )
         .map_err(StoreError::database("look for old entries"))
 }

@@ -3,8 +3,6 @@
 //! waiting a commit still reaches the disk in time.
 
 use std::fs::File;
-use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::limit;
+use crate::log::disk;
 
 /// Part of the time a commit may wait; the rest is for the sync itself.
 const WAIT: Duration = Duration::from_millis(limit::SYNC_MS_MAX * 6 / 10);
@@ -33,15 +32,32 @@ struct State {
     synced: u64,
     dirty_since: Option<Instant>,
     waiters: Vec<Waiter>,
+    /// The segment of the last commit. What earlier ones hold was on the disk
+    /// before it was begun.
+    file: Option<Arc<File>>,
     failed: Option<StoreError>,
     stop: bool,
 }
 
+/// A sync that is due, and who waits for it.
+struct Due {
+    commit: u64,
+    file: Arc<File>,
+    waiters: Vec<Waiter>,
+}
+
 impl Sync {
-    /// Notes a commit and gives its number.
-    pub(crate) fn committed(&self, is_synced: bool) -> u64 {
+    /// Notes a commit to a file and gives its number.
+    pub(crate) fn committed(&self, file: &Arc<File>, is_synced: bool) -> u64 {
         let mut state = self.lock();
         state.committed += 1;
+        if !state
+            .file
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, file))
+        {
+            state.file = Some(Arc::clone(file));
+        }
         let commit = state.committed;
         if is_synced {
             state.synced = commit;
@@ -92,34 +108,29 @@ impl Sync {
     }
 
     /// The thread.
-    pub(crate) fn run(&self, wal_path: PathBuf) {
-        let log = match File::open(&wal_path) {
-            Ok(log) => log,
-            Err(error) => return self.fail(error),
-        };
-        while let Some((target, waiters)) = self.next() {
-            let result = log.sync_data();
+    pub(crate) fn run(&self) {
+        while let Some(due) = self.next() {
+            let result = disk::sync(&due.file);
             self.syncs.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = result {
-                self.fail(error);
-                let failure = self.failure().unwrap_or(StoreError::Closed);
-                for waiter in waiters {
+            if let Err(failure) = result {
+                self.fail(&failure);
+                for waiter in due.waiters {
                     let _ = waiter.send(Err(failure.clone()));
                 }
                 return;
             }
             {
                 let mut state = self.lock();
-                state.synced = state.synced.max(target);
+                state.synced = state.synced.max(due.commit);
             }
-            for waiter in waiters {
+            for waiter in due.waiters {
                 let _ = waiter.send(Ok(()));
             }
         }
     }
 
     /// Waits until there is something to sync; nothing when all is done.
-    fn next(&self) -> Option<(u64, Vec<Waiter>)> {
+    fn next(&self) -> Option<Due> {
         let mut state = self.lock();
         loop {
             let wait = match state.dirty_since {
@@ -129,10 +140,16 @@ impl Sync {
                 Some(_) if state.stop || !state.waiters.is_empty() => Duration::ZERO,
                 Some(since) => WAIT.saturating_sub(since.elapsed()),
             };
-            if wait.is_zero() {
+            if wait.is_zero()
+                && let Some(file) = state.file.clone()
+            {
                 // A commit from now on is not covered by the sync that follows.
                 state.dirty_since = None;
-                return Some((state.committed, std::mem::take(&mut state.waiters)));
+                return Some(Due {
+                    commit: state.committed,
+                    file,
+                    waiters: std::mem::take(&mut state.waiters),
+                });
             }
             state = match wait {
                 Duration::MAX => self
@@ -149,13 +166,10 @@ impl Sync {
 
     /// After a failed sync nobody knows what the disk holds: the kernel may have
     /// dropped the pages, and a second sync would then claim success.
-    fn fail(&self, error: io::Error) {
-        let failure = StoreError::Unconfirmed {
-            source: Arc::new(error),
-        };
+    pub(crate) fn fail(&self, failure: &StoreError) {
         let waiters = {
             let mut state = self.lock();
-            state.failed = Some(failure.clone());
+            state.failed.get_or_insert_with(|| failure.clone());
             std::mem::take(&mut state.waiters)
         };
         for waiter in waiters {

@@ -7,7 +7,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use crate::error::StoreError;
 use crate::ledger::now_ms;
 use crate::limit;
 use crate::sync_folder;
+use crate::together;
 use watch::Watch;
 
 /// How our own unfinished files begin.
@@ -51,6 +52,16 @@ pub struct ToolFile {
     pub file_name: String,
     /// Its whole text, or why it cannot be used.
     pub text: Result<Arc<str>, FileFault>,
+}
+
+/// What happened since somebody last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Something that a person can change was changed.
+    pub changed: bool,
+    /// Publications and passes are part of that answer; if not, look at
+    /// [`crate::Standing::version`].
+    pub covers_publications: bool,
 }
 
 /// Why a file cannot be used.
@@ -133,21 +144,28 @@ impl ToolFolder {
     /// Every `*.json`, by name. Only what changed since the last scan is read.
     pub fn scan(&self) -> Result<Vec<ToolFile>, StoreError> {
         let fail = |error| StoreError::file("read", &self.tools, error);
-        let mut names = Vec::new();
+        let mut listed = Vec::new();
         for entry in fs::read_dir(&self.tools).map_err(fail)? {
-            let name = entry.map_err(fail)?.file_name();
+            let entry = entry.map_err(fail)?;
+            let name = entry.file_name();
             if is_tool(&name) {
-                names.push(name);
+                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                listed.push((name, is_file));
             }
         }
-        names.sort();
-        let first_beyond = names.get(limit::TOOL_FILES_MAX).cloned();
-        names.truncate(limit::TOOL_FILES_MAX);
+        listed.sort();
+        let first_beyond = listed.get(limit::TOOL_FILES_MAX);
+        let first_beyond = first_beyond.map(|(name, _)| name.clone());
+        listed.truncate(limit::TOOL_FILES_MAX);
         let mut cache = lock(&self.cache);
-        let mut old = std::mem::take(&mut *cache);
-        let mut files = Vec::with_capacity(names.len());
-        for name in names {
-            let cached = self.look(&name, old.remove(&name));
+        let old = std::mem::take(&mut *cache);
+        let look = |(name, is_file): &(OsString, bool)| self.look(name, *is_file, old.get(name));
+        let looks = together::on_all_processors(&listed, look).ok_or_else(|| {
+            let died = io::Error::other("a thread that reads files died");
+            StoreError::file("read", &self.tools, died)
+        })?;
+        let mut files = Vec::with_capacity(listed.len());
+        for ((name, _), cached) in listed.into_iter().zip(looks) {
             // Gone between the listing and the look.
             let Some(cached) = cached else {
                 continue;
@@ -168,6 +186,17 @@ impl ToolFolder {
     /// asked: tools, rules, the operator's file, the secrets.
     pub fn changed(&self) -> bool {
         lock(&self.watch).changed()
+    }
+
+    /// The same, and whether publications would have been noticed as well.
+    pub fn news(&self) -> News {
+        let mut watch = lock(&self.watch);
+        // A watch that begins anew may have missed some, and says it changed.
+        let changed = watch.changed();
+        News {
+            changed,
+            covers_publications: watch.covers_publications(),
+        }
     }
 
     /// Writes a tool's file, over an earlier one of that name if there is one.
@@ -253,33 +282,50 @@ impl ToolFolder {
         Ok(())
     }
 
-    fn look(&self, name: &OsStr, cached: Option<Cached>) -> Option<Cached> {
+    /// One file, read unless it is known. `is_file` is what its folder says of it.
+    fn look(&self, name: &OsStr, is_file: bool, known: Option<&Cached>) -> Option<Cached> {
         let path = self.tools.join(name);
+        if known.is_none() && is_file && name.to_str().is_some() {
+            return match read(&path) {
+                Ok((metadata, text)) => Some(Cached::new(name, &metadata, text)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => Some(unreadable(name, &error)),
+            };
+        }
         let metadata = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => return Some(unreadable(name, &error)),
         };
-        let stamp = Stamp::of(&metadata);
-        if let Some(cached) = cached
-            && cached.stamp == stamp
-            && cached.is_settled
+        if let Some(known) = known
+            && known.stamp == Stamp::of(&metadata)
+            && known.is_settled
         {
-            return Some(cached);
+            return Some(known.clone());
         }
-        let is_settled = is_older(&metadata, SETTLED_AGE);
-        let text = match name.to_str() {
-            None => Err(FileFault::NameNotText),
-            Some(_) => read(&path, &metadata),
+        // The kind is looked at before opening: opening a device can do things.
+        let text = match (name.to_str(), check_kind(&metadata)) {
+            (None, _) => Err(FileFault::NameNotText),
+            (Some(_), Err(fault)) => Err(fault),
+            (Some(_), Ok(())) => match read(&path) {
+                Ok((read, text)) => return Some(Cached::new(name, &read, text)),
+                Err(error) => Err(FileFault::Unreadable(error.to_string())),
+            },
         };
-        Some(Cached {
-            stamp,
-            is_settled,
+        Some(Cached::new(name, &metadata, text))
+    }
+}
+
+impl Cached {
+    fn new(name: &OsStr, metadata: &Metadata, text: Result<Arc<str>, FileFault>) -> Cached {
+        Cached {
+            stamp: Stamp::of(metadata),
+            is_settled: is_older(metadata, SETTLED_AGE),
             file: ToolFile {
                 file_name: shown(name),
                 text,
             },
-        })
+        }
     }
 }
 
@@ -313,30 +359,57 @@ fn is_tool(name: &OsStr) -> bool {
     bytes.ends_with(b".json") && !bytes.starts_with(b".")
 }
 
-/// Reads a whole regular file. The kind is looked at before opening, because
-/// opening a device can do things, and again after, because the name may have
-/// been given to something else.
-fn read(path: &Path, metadata: &Metadata) -> Result<Arc<str>, FileFault> {
-    check_kind(metadata)?;
+/// Reads a whole regular file. Its kind is looked at once more, because the name
+/// may have been given to something else.
+fn read(path: &Path) -> io::Result<(Metadata, Result<Arc<str>, FileFault>)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let unreadable = |error: io::Error| FileFault::Unreadable(error.to_string());
-    let file = OpenOptions::new()
+    let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
-        .open(path)
-        .map_err(unreadable)?;
-    check_kind(&file.metadata().map_err(unreadable)?)?;
-    let too_long = FileFault::TooLong {
-        bytes_max: limit::TOOL_FILE_BYTES_MAX,
-    };
-    let mut bytes = Vec::new();
-    let mut bounded = file.take(limit::TOOL_FILE_BYTES_MAX + 1);
-    let count = bounded.read_to_end(&mut bytes).map_err(unreadable)?;
-    if u64::try_from(count).unwrap_or(u64::MAX) > limit::TOOL_FILE_BYTES_MAX {
-        return Err(too_long);
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if let Err(fault) = check_kind(&metadata) {
+        return Ok((metadata, Err(fault)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| FileFault::NotText)?;
-    Ok(text.into())
+    let text = read_text(&mut file, metadata.len())?;
+    Ok((metadata, text))
+}
+
+/// The text of a file of about so many bytes. One byte more is asked for, so that
+/// most files take one question; one that grew meanwhile takes more.
+fn read_text(file: &mut File, bytes: u64) -> io::Result<Result<Arc<str>, FileFault>> {
+    let mut text = vec![
+        0;
+        usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1)
+    ];
+    let mut length = 0;
+    loop {
+        let room = text.get_mut(length..).unwrap_or_default();
+        let asked = room.len();
+        let read = match file.read(room) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += read;
+        let is_whole = u64::try_from(length).unwrap_or(u64::MAX) >= bytes;
+        if read == 0 || (read < asked && is_whole) {
+            break;
+        }
+        if u64::try_from(length).unwrap_or(u64::MAX) > limit::TOOL_FILE_BYTES_MAX {
+            return Ok(Err(FileFault::TooLong {
+                bytes_max: limit::TOOL_FILE_BYTES_MAX,
+            }));
+        }
+        if read == asked {
+            text.resize(length.saturating_mul(2).max(4096), 0);
+        }
+    }
+    text.truncate(length);
+    let text = String::from_utf8(text).map_err(|_| FileFault::NotText);
+    Ok(text.map(Arc::from))
 }
 
 fn check_kind(metadata: &Metadata) -> Result<(), FileFault> {

@@ -1,11 +1,14 @@
 //! Every gate is consulted, from every door, and its refusal is written down.
 
-use engine::Gate;
+use std::sync::{Arc, Mutex};
+
 use engine::approve::Answer;
 use engine::call::{CallRequest, Purpose, Target};
+use engine::{Gate, Observer};
 use model::audit::Status;
 use model::caller::{Caller, Origin};
 use serde_json::json;
+use store::Filter;
 
 use crate::world::{Home, Says, World, document, error};
 
@@ -161,6 +164,73 @@ fs_base_path = \"/dev/null/no/folder\"
         Status::Done
     );
     world.assert_whole();
+}
+
+/// A document as it stands was judged under other settings; the path judges anew.
+#[tokio::test]
+async fn the_policy_gate_says_no_to_a_document_that_conflicts_by_now() {
+    let world = World::new();
+    let asks = json!({"sandboxOverrides": {"addAllowClasses": ["com.example.Thing"]}});
+    world.published(&document("asks", "return 1", asks)).await;
+    let sound = world.engine.tool("asks").unwrap().sound;
+    let call = || {
+        let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
+        request.target = Target::Document(sound.clone());
+        world.made(request)
+    };
+    assert_eq!(call().await.status, Status::Done);
+    world.home.file(
+        "ringfence.toml",
+        "[baseline]\ndeny_classes = [\"com.example.Thing\"]\n",
+    );
+    let outcome = call().await;
+    assert_eq!(outcome.status, Status::Refused);
+    assert_eq!(error(&outcome).0, "policy.overlap");
+    assert_eq!(world.gates(&outcome).pop().unwrap(), "policy stop");
+    // The same document in its folder is set aside, and so it is unknown.
+    let outcome = world.call("asks", json!({})).await;
+    assert_eq!(error(&outcome).0, "tool.unknown");
+}
+
+/// The disk does not confirm the opening of a call that writes files: it does not
+/// run, nor does any after it, until somebody starts anew.
+#[tokio::test]
+async fn the_audit_gate_says_no_when_the_disk_does() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&seen);
+    let world = World::with(Home::new(), |settings| {
+        settings.observer = Some(Observer::new(move |step| {
+            noted.lock().unwrap().push(step.to_owned());
+        }));
+    });
+    let writes = json!({"sandboxOverrides": {"fileWrite": true}});
+    let code = "safety.fs.writeText('out.txt', 'x'); return 1";
+    world.published(&document("writes", code, writes)).await;
+    store::testing::fail_syncs(&world.home.path);
+    seen.lock().unwrap().clear();
+    let outcome = world.own_call("writes", json!({})).await;
+    assert_eq!(error(&outcome).0, "audit.unavailable", "{outcome:?}");
+    assert_eq!(outcome.status, Status::Refused);
+    assert_eq!(outcome.value, None);
+    let steps = seen.lock().unwrap().clone();
+    assert!(steps.contains(&"audit".to_owned()), "{steps:?}");
+    assert!(!steps.contains(&"powers".to_owned()), "{steps:?}");
+    let file = world.home.path.join("workspace/out.txt");
+    assert!(!file.exists(), "it ran");
+    let outcome = world.own_call("writes", json!({})).await;
+    assert_eq!(error(&outcome).0, "audit.unavailable");
+    let World { engine, home, .. } = world;
+    drop(engine);
+    store::testing::mend(&home.path);
+    let world = World::with(home, |_| ());
+    let audit = world.engine.store().audit();
+    let closed = audit.list(&Filter::default()).unwrap();
+    assert_eq!(closed[0].closing.as_ref().unwrap().status, Status::Crashed);
+    // The Local Pass and the first call; the second was not even begun.
+    assert_eq!(closed.len(), 2);
+    world.assert_whole();
+    let outcome = world.own_call("writes", json!({})).await;
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
 }
 
 fn writer_of_outside() -> serde_json::Value {

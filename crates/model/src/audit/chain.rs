@@ -5,6 +5,7 @@
 //! `docs/guide/audit.md` gives the same recipe for other tools.
 
 use std::fmt;
+use std::io::Write as _;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -42,7 +43,9 @@ impl ChainHash {
         String::from_utf8_lossy(&self.hex_bytes()).into_owned()
     }
 
-    fn hex_bytes(&self) -> [u8; 64] {
+    /// The same as bytes.
+    #[must_use]
+    pub fn hex_bytes(&self) -> [u8; 64] {
         let mut hex = [0; 64];
         for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
             for (place, nibble) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
@@ -115,7 +118,7 @@ impl<'de> Deserialize<'de> for ChainHash {
 /// The hash of a body that follows `previous`: SHA-256 over the tag, the previous
 /// hash in hexadecimal and the body, with a line feed between them.
 #[must_use]
-pub fn link(previous: &ChainHash, body: &str) -> ChainHash {
+pub fn link(previous: &ChainHash, body: impl AsRef<[u8]>) -> ChainHash {
     let mut hasher = Sha256::new();
     hasher.update(TAG);
     hasher.update(b"\n");
@@ -190,21 +193,48 @@ pub struct Record {
     pub body: String,
 }
 
-/// The body of an open record; `part` comes from [`super::spell::opening`]. The part
-/// is canonical and the keys are written in order, so the whole is canonical.
-#[must_use]
-pub fn open_body(sequence: u64, part: &str) -> String {
-    format!(r#"{{"kind":"open","opening":{part},"sequence":{sequence}}}"#)
+/// Appends the body of an open record; `part` comes from [`super::spell::opening`].
+/// The part is canonical and the keys are written in order, so the whole is
+/// canonical.
+pub fn write_open_body(out: &mut Vec<u8>, sequence: u64, part: &str) {
+    out.extend_from_slice(br#"{"kind":"open","opening":"#);
+    out.extend_from_slice(part.as_bytes());
+    // Writing to memory does not fail.
+    let _ = write!(out, r#","sequence":{sequence}}}"#);
 }
 
-/// The body of a close record; `part` comes from [`super::spell::closing`], `opened`
-/// is the place of its open record.
-#[must_use]
-pub fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) -> String {
-    let call_id = quoted(call_id);
-    format!(
-        r#"{{"callId":{call_id},"closing":{part},"kind":"close","opened":{opened},"sequence":{sequence}}}"#
-    )
+/// Appends the body of a close record; `part` comes from [`super::spell::closing`],
+/// `opened` is the place of its open record.
+pub fn write_close_body(
+    out: &mut Vec<u8>,
+    sequence: u64,
+    opened: u64,
+    call_id: &str,
+    part: &str,
+) -> Result<(), CanonicalError> {
+    out.extend_from_slice(br#"{"callId":"#);
+    canonical::write_text(call_id, out)?;
+    out.extend_from_slice(br#","closing":"#);
+    out.extend_from_slice(part.as_bytes());
+    let _ = write!(
+        out,
+        r#","kind":"close","opened":{opened},"sequence":{sequence}}}"#
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) fn open_body(sequence: u64, part: &str) -> String {
+    let mut out = Vec::new();
+    write_open_body(&mut out, sequence, part);
+    String::from_utf8(out).expect("text")
+}
+
+#[cfg(test)]
+pub(crate) fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) -> String {
+    let mut out = Vec::new();
+    write_close_body(&mut out, sequence, opened, call_id, part).expect("canonical");
+    String::from_utf8(out).expect("text")
 }
 
 /// The body of a checkpoint.
@@ -216,10 +246,6 @@ pub fn checkpoint_body(sequence: u64, checkpoint: &Checkpoint) -> Result<String,
     });
     let bytes = canonical::to_bytes(&value)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// What a checkpoint says about the records that are gone.

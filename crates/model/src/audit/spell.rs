@@ -6,10 +6,8 @@
 //! apart by name, so that a new field does not compile until it is spelled, and a
 //! property holds the result against the general way.
 
-use serde_json::Value;
-
-use crate::audit::{Closing, Failure, GateRecord, Opening, Timing, ToolFacts};
-use crate::canonical::{self, CanonicalError};
+use crate::audit::{Closing, Failure, GateRecord, Opening, SharedFacts, Timing, ToolFacts};
+use crate::canonical::{self, CanonicalError, Object};
 
 /// The canonical text of an opening.
 pub fn opening(opening: &Opening) -> Result<String, CanonicalError> {
@@ -47,7 +45,9 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
         events_dropped,
         timing,
     } = closing;
-    let mut object = Object::new(2048);
+    let facts = tool.as_ref().map(SharedFacts::text).transpose()?;
+    // Room for all of it at once: growing costs more than the rest.
+    let mut object = Object::new(1536 + facts.map_or(0, str::len));
     if let Some(arguments) = arguments {
         object.value("arguments", arguments)?;
     }
@@ -77,8 +77,8 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
             object.count("totalUs", *total_us)
         })?;
     }
-    if let Some(tool) = tool {
-        object.object("tool", |object| facts(tool, object))?;
+    if let Some(facts) = facts {
+        object.spelled("tool", facts);
     }
     Ok(object.end())
 }
@@ -99,7 +99,8 @@ fn gate(gate: &GateRecord, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
     Ok(())
 }
 
-fn facts(facts: &ToolFacts, object: &mut Object) -> Result<(), CanonicalError> {
+/// The canonical text of the facts about a tool.
+pub(crate) fn facts(facts: &ToolFacts) -> Result<String, CanonicalError> {
     let ToolFacts {
         tool_id,
         name,
@@ -109,6 +110,7 @@ fn facts(facts: &ToolFacts, object: &mut Object) -> Result<(), CanonicalError> {
         risk_reasons,
         tool_safety,
     } = facts;
+    let mut object = Object::new(1024);
     object.maybe_text("category", category.as_deref())?;
     object.text("digest", digest)?;
     object.text("name", name)?;
@@ -117,109 +119,8 @@ fn facts(facts: &ToolFacts, object: &mut Object) -> Result<(), CanonicalError> {
         canonical::write_text(reason, out)
     })?;
     object.text("toolId", tool_id)?;
-    object.value("toolSafety", tool_safety)
-}
-
-/// An object being written.
-struct Object {
-    out: Vec<u8>,
-    is_empty: bool,
-}
-
-impl Object {
-    fn new(bytes: usize) -> Object {
-        let mut out = Vec::with_capacity(bytes);
-        out.push(b'{');
-        Object {
-            out,
-            is_empty: true,
-        }
-    }
-
-    /// Goes on in another's bytes, which come back from [`Object::end_bytes`].
-    fn within(out: &mut Vec<u8>) -> Object {
-        let mut out = std::mem::take(out);
-        out.push(b'{');
-        Object {
-            out,
-            is_empty: true,
-        }
-    }
-
-    /// Keys are ours and need no escaping.
-    fn key(&mut self, key: &str) {
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
-        self.out.push(b'"');
-        self.out.extend_from_slice(key.as_bytes());
-        self.out.extend_from_slice(b"\":");
-    }
-
-    fn text(&mut self, key: &str, text: &str) -> Result<(), CanonicalError> {
-        self.key(key);
-        canonical::write_text(text, &mut self.out)
-    }
-
-    fn maybe_text(&mut self, key: &str, text: Option<&str>) -> Result<(), CanonicalError> {
-        text.map_or(Ok(()), |text| self.text(key, text))
-    }
-
-    fn integer(&mut self, key: &str, number: i64) -> Result<(), CanonicalError> {
-        self.key(key);
-        canonical::write_integer(number, &mut self.out)
-    }
-
-    fn count(&mut self, key: &str, number: u64) -> Result<(), CanonicalError> {
-        self.value(key, &Value::from(number))
-    }
-
-    fn value(&mut self, key: &str, value: &Value) -> Result<(), CanonicalError> {
-        self.key(key);
-        canonical::write(value, &mut self.out)
-    }
-
-    fn object(
-        &mut self,
-        key: &str,
-        fill: impl FnOnce(&mut Object) -> Result<(), CanonicalError>,
-    ) -> Result<(), CanonicalError> {
-        self.key(key);
-        let mut object = Object::within(&mut self.out);
-        let filled = fill(&mut object);
-        self.out = object.end_bytes();
-        filled
-    }
-
-    fn list<T>(
-        &mut self,
-        key: &str,
-        items: &[T],
-        item: impl Fn(&T, &mut Vec<u8>) -> Result<(), CanonicalError>,
-    ) -> Result<(), CanonicalError> {
-        self.key(key);
-        self.out.push(b'[');
-        for (index, one) in items.iter().enumerate() {
-            if index > 0 {
-                self.out.push(b',');
-            }
-            item(one, &mut self.out)?;
-        }
-        self.out.push(b']');
-        Ok(())
-    }
-
-    fn end_bytes(mut self) -> Vec<u8> {
-        self.out.push(b'}');
-        self.out
-    }
-
-    /// Only text was written, so nothing is lost here.
-    fn end(self) -> String {
-        String::from_utf8(self.end_bytes())
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-    }
+    object.value("toolSafety", tool_safety)?;
+    Ok(object.end())
 }
 
 #[cfg(test)]

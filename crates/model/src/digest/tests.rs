@@ -1,5 +1,7 @@
 //! What changes a digest and what does not.
 
+use serde_json::json;
+
 use crate::document::{Document, parse};
 
 use super::*;
@@ -89,4 +91,62 @@ fn an_id_is_made_only_where_there_is_none() {
     );
     let own = document(&PLAIN.replacen('{', r#"{"toolId":"my own id","#, 1));
     assert_eq!(tool_id(&own), "my own id");
+}
+
+/// The same as a tree, spelled the general way.
+fn general(document: &Document) -> Vec<u8> {
+    let params = document.params.iter().map(|param| {
+        json!({
+            "name": param.name, "description": param.description,
+            "required": param.required, "type": param.kind.word(),
+        })
+    });
+    let variables = document.static_variables.iter();
+    let variables = variables.map(|variable| json!([variable.name, variable.template]));
+    let overrides = &document.sandbox_overrides;
+    let prompt = document.human_in_the_loop.as_ref();
+    let prompt = prompt.and_then(|block| block.prompt_template.clone());
+    let value = json!({
+        "name": document.name,
+        "description": document.description,
+        "category": document.category,
+        "tags": sorted(&document.tags),
+        "params": params.collect::<Vec<_>>(),
+        "staticVariables": variables.collect::<Vec<_>>(),
+        "code": document.code,
+        "codeType": document.code_type.word(),
+        "sandboxOverrides": {
+            "addAllowClasses": sorted(&overrides.add_allow_classes),
+            "removeAllowClasses": sorted(&overrides.remove_allow_classes),
+            "addDenyClasses": sorted(&overrides.add_deny_classes),
+            "removeDenyClasses": sorted(&overrides.remove_deny_classes),
+            "networkMode": overrides.network_mode.map(Word::word),
+            "hostsAllow": sorted(&overrides.hosts_allow),
+            "fileRead": overrides.file_read,
+            "fileWrite": overrides.file_write,
+            "fsBasePath": overrides.fs_base_path,
+            "destructive": overrides.destructive,
+        },
+        "approval": { "mode": document.approval().word(), "prompt": prompt },
+    });
+    canonical::to_bytes(&value).expect("canonical")
+}
+
+#[test]
+fn the_quick_spelling_is_the_general_one() {
+    let full = r#"{"name":"a\u00e9","description":"d \"q\" \n\u0001\u2028","code":"return '\\\\'",
+        "codeType":"Javascript","category":"DATA","tags":["b","a","b"],
+        "params":[{"name":"x","type":"STRING","required":true,"description":"\ud83d\ude00"},
+                  {"name":"y","type":"NUMBER"}],
+        "staticVariables":[{"k":"${KEY}\t"},{"l":""}],
+        "humanInTheLoop":{"mode":"REQUIRED","promptTemplate":"{args}?"},
+        "sandboxOverrides":{"networkMode":"allowlist","hostsAllow":["b.example","a.example"],
+            "fileRead":true,"fileWrite":false,"fsBasePath":"x","destructive":true,
+            "addAllowClasses":["b.*","a"],"removeAllowClasses":["r"],"addDenyClasses":["d"],
+            "removeDenyClasses":["java.lang.Thread"]}}"#;
+    let least = r#"{"name":"a","code":"","codeType":"Javascript"}"#;
+    for text in [full, least, PLAIN] {
+        let document = document(text);
+        assert_eq!(meaning(&document).expect("canonical"), general(&document));
+    }
 }

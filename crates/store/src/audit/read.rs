@@ -1,39 +1,83 @@
-//! Reading entries back. The columns say which; the bodies say what.
+//! Reading entries back. The index says which; the log says what.
 
+use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use model::audit::chain::{Body, ChainHash, Ending, Head, Kind, Record};
+use model::audit::chain::{Body, Ending, Kind, Record};
 use model::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
-use crate::audit::tail::{self, Tail};
+use crate::audit::tail::Tail;
 use crate::audit::{Entry, Filter, Found};
 use crate::error::StoreError;
-use crate::ledger::{head_of, number, place};
+use crate::index::{self, Place, Reach, number, place};
 use crate::limit;
+use crate::log::moment::Moment;
 
 const DOING: &str = "read the audit";
 
-/// The columns [`record_of`] reads, in its order.
-pub(crate) const RECORD: &str = "r.sequence, r.kind, r.previous, r.hash, r.body";
-
-pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
-    let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
-    let moment = moment(connection)?;
-    entries(&moment, &chosen(&moment, filter, limit)?)
+/// One moment of the index, and the log as it was no earlier.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) index: Transaction<'a>,
+    pub(crate) log: Moment,
+    /// How far the index reaches.
+    pub(crate) reach: Reach,
 }
 
-pub(crate) fn find(connection: &Connection, raw_id: &str) -> Result<Found, StoreError> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(index: &'a Connection, home: &Path) -> Result<Reader<'a>, StoreError> {
+        let index = index
+            .unchecked_transaction()
+            .map_err(StoreError::database(DOING))?;
+        // The first question of a transaction settles its moment.
+        let reach = index::reach(&index)?;
+        let log = Moment::take(&crate::log::folder(home))?;
+        Ok(Reader { index, log, reach })
+    }
+}
+
+/// An entry's two records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Places {
+    pub(crate) opened: Place,
+    pub(crate) closed: Option<Place>,
+}
+
+/// The columns [`places_of`] reads, in its order.
+const PLACES: &str = "e.opened, e.opened_at, e.closed, e.closed_at";
+
+fn places_of(row: &Row<'_>) -> rusqlite::Result<Places> {
+    let closed: Option<i64> = row.get(2)?;
+    let closed_at: Option<i64> = row.get(3)?;
+    Ok(Places {
+        opened: Place {
+            sequence: place(row.get(0)?),
+            position: place(row.get(1)?),
+        },
+        closed: closed.map(|closed| Place {
+            sequence: place(closed),
+            position: place(closed_at.unwrap_or(0)),
+        }),
+    })
+}
+
+pub(crate) fn list(reader: &Reader<'_>, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+    let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
+    entries(&reader.log, &chosen(reader, filter, limit)?)
+}
+
+pub(crate) fn find(reader: &Reader<'_>, raw_id: &str) -> Result<Found, StoreError> {
     let start = raw_id.trim().to_lowercase();
     if start.is_empty() {
         return Ok(Found::None);
     }
-    let moment = moment(connection)?;
-    let tail = tail::read(&moment)?;
+    let tail = Tail::read(reader)?;
     let mut matches: Vec<(String, Places)> = tail.starting_with(&start);
-    matches.extend(indexed_starting_with(&moment, &start, &tail)?);
+    matches.extend(indexed_starting_with(reader, &start, &tail)?);
     let exact = matches.iter().filter(|(call_id, _)| *call_id == start);
     let (_, places) = match (exact.collect::<Vec<_>>().as_slice(), matches.as_slice()) {
         ([exact], _) => exact,
@@ -46,12 +90,12 @@ pub(crate) fn find(connection: &Connection, raw_id: &str) -> Result<Found, Store
             return Ok(Found::Several(call_ids.collect()));
         }
     };
-    let entry = entries(&moment, std::slice::from_ref(places))?.pop();
+    let entry = entries(&reader.log, std::slice::from_ref(places))?.pop();
     Ok(entry.map_or(Found::None, |entry| Found::One(Box::new(entry))))
 }
 
 fn indexed_starting_with(
-    connection: &Connection,
+    reader: &Reader<'_>,
     start: &str,
     tail: &Tail,
 ) -> Result<Vec<(String, Places)>, StoreError> {
@@ -59,200 +103,169 @@ fn indexed_starting_with(
     // Beyond every text that starts so.
     let end = format!("{start}\u{10ffff}");
     let sql = format!(
-        "SELECT call_id, opened, closed FROM entries
-         WHERE call_id >= ?1 AND call_id < ?2 ORDER BY call_id LIMIT {}",
+        "SELECT {PLACES}, e.call_id FROM entries e
+         WHERE e.call_id >= ?1 AND e.call_id < ?2 ORDER BY e.call_id LIMIT {}",
         limit::PREFIX_MATCHES_MAX
     );
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
+    let mut statement = reader.index.prepare(&sql).map_err(&fail)?;
     let rows = statement
-        .query_map([start, &end], |row| {
-            Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
-        })
+        .query_map([start, &end], |row| Ok((row.get(4)?, places_of(row)?)))
         .map_err(&fail)?;
     let rows = rows.map(|row| row.map(|(call_id, places)| (call_id, tail.closed(places))));
     rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
 /// The places of the entries a filter names, newest first. What is not indexed
-/// yet is looked at in the records themselves.
-fn chosen(
-    connection: &Connection,
-    filter: &Filter,
-    limit: usize,
-) -> Result<Vec<Places>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let tail = tail::read(connection)?;
+/// yet is looked at in the log itself.
+fn chosen(reader: &Reader<'_>, filter: &Filter, limit: usize) -> Result<Vec<Places>, StoreError> {
+    let tail = Tail::read(reader)?;
     let mut places = tail.matching(filter);
     // Entries that ended in the tail are judged there.
-    let spanning = tail.spanning();
     let (condition, columns) = condition(filter);
-    let count = limit.saturating_add(spanning);
+    let count = limit.saturating_add(tail.spanning());
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let sql = format!(
-        "SELECT e.opened, e.closed FROM entries e WHERE {condition}
-         ORDER BY e.opened DESC LIMIT {count}"
+        "SELECT {PLACES} FROM entries e WHERE {condition} ORDER BY e.opened DESC LIMIT {count}"
     );
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
-    let rows = statement
-        .query_map(params_from_iter(columns), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .map_err(&fail)?;
-    for row in rows {
-        let found: Places = row.map_err(&fail)?;
-        if !tail.judges(found.0) {
-            places.push(found);
-        }
-    }
-    places.sort_by_key(|(opened, _)| std::cmp::Reverse(*opened));
+    let found = indexed(&reader.index, &sql, columns)?;
+    places.extend(found.into_iter().filter(|places| !tail.judges(places)));
+    places.sort_by_key(|places| std::cmp::Reverse(places.opened.sequence));
     places.truncate(limit);
     Ok(places)
 }
 
-/// One moment of the database for several questions.
-fn moment(connection: &Connection) -> Result<Transaction<'_>, StoreError> {
-    connection
-        .unchecked_transaction()
-        .map_err(StoreError::database(DOING))
+fn indexed(
+    connection: &Connection,
+    sql: &str,
+    columns: Vec<Column>,
+) -> Result<Vec<Places>, StoreError> {
+    let fail = StoreError::database(DOING);
+    let mut statement = connection.prepare(sql).map_err(&fail)?;
+    let rows = statement
+        .query_map(params_from_iter(columns), places_of)
+        .map_err(&fail)?;
+    rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
 pub(crate) fn after(
-    connection: &Connection,
+    reader: &Reader<'_>,
     sequence: u64,
     limit: usize,
 ) -> Result<Vec<Entry>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let sql = format!(
-        "SELECT {RECORD} FROM records r WHERE r.sequence > ?1 AND r.kind = 'close'
-         ORDER BY r.sequence LIMIT {}",
-        limit.min(limit::LIST_MAX)
-    );
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
-    let rows = statement
-        .query_map([number(sequence)], record_of)
-        .map_err(&fail)?;
+    let limit = limit.min(limit::LIST_MAX);
+    // Not every line before the record need be looked at: one that begins an entry
+    // no later will do.
+    let sql = "SELECT opened_at FROM entries WHERE opened <= ?1 ORDER BY opened DESC LIMIT 1";
+    let from = position(reader, sql, sequence)?.unwrap_or(0);
+    let mut seen = HashMap::new();
     let mut places = Vec::new();
-    for record in rows {
-        let record = record.map_err(&fail)?;
-        let Ok(Body::Close(close)) = record.read::<Ending>() else {
-            return Err(damaged(record.sequence, "its body is no end of an attempt"));
+    for placed in reader.log.lines(from) {
+        if places.len() >= limit {
+            break;
+        }
+        let (position, Some(line)) = placed? else {
+            continue;
         };
-        places.push((number(close.opened), Some(number(record.sequence))));
+        let here = Place {
+            sequence: line.record.sequence,
+            position,
+        };
+        if line.record.kind == Kind::Open {
+            seen.insert(here.sequence, here);
+        }
+        if line.record.kind != Kind::Close || here.sequence <= sequence {
+            continue;
+        }
+        let Ok(Body::Close(close)) = line.record.read::<Ending>() else {
+            return Err(damaged(here.sequence, "its body is no end of an attempt"));
+        };
+        let opened = match seen.get(&close.opened) {
+            Some(opened) => Some(*opened),
+            None => indexed_opening(reader, close.opened)?,
+        };
+        places.extend(opened.map(|opened| Places {
+            opened,
+            closed: Some(here),
+        }));
     }
-    entries(connection, &places)
+    entries(&reader.log, &places)
 }
 
-pub(crate) fn head(connection: &Connection) -> Result<Head, StoreError> {
-    let head = connection
-        .query_row(
-            "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1",
-            [],
-            |row| Ok(head_of(row.get(0)?, row.get(1)?)),
-        )
-        .optional()
+fn indexed_opening(reader: &Reader<'_>, opened: u64) -> Result<Option<Place>, StoreError> {
+    let sql = "SELECT opened_at FROM entries WHERE opened = ?1";
+    let position = position(reader, sql, opened)?;
+    Ok(position.map(|position| Place {
+        sequence: opened,
+        position,
+    }))
+}
+
+fn position(reader: &Reader<'_>, sql: &str, sequence: u64) -> Result<Option<u64>, StoreError> {
+    let found = reader
+        .index
+        .prepare_cached(sql)
+        .and_then(|mut statement| {
+            let row = statement.query_row([number(sequence)], |row| row.get(0));
+            row.optional()
+        })
         .map_err(StoreError::database(DOING))?;
-    Ok(head.unwrap_or(Head::START))
-}
-
-pub(crate) fn newest_checkpoint(connection: &Connection) -> Result<Option<Record>, StoreError> {
-    let sql = format!(
-        "SELECT {RECORD} FROM records r WHERE r.kind = 'checkpoint'
-         ORDER BY r.sequence DESC LIMIT 1"
-    );
-    connection
-        .query_row(&sql, [], record_of)
-        .optional()
-        .map_err(StoreError::database(DOING))
+    Ok(found.map(place))
 }
 
 pub(crate) fn export(
-    connection: &Connection,
+    reader: &Reader<'_>,
     filter: &Filter,
     each: &mut dyn FnMut(&Record) -> io::Result<()>,
 ) -> Result<u64, StoreError> {
-    let moment = moment(connection)?;
-    let mut each = |record: rusqlite::Result<Record>| {
-        let record = record.map_err(StoreError::database(DOING))?;
-        each(&record).map_err(|error| StoreError::Export(Arc::new(error)))
+    // Which places are wanted; all of them without a filter.
+    let wanted = match *filter == Filter::default() {
+        true => None,
+        false => {
+            let limit = filter.limit.unwrap_or(usize::MAX);
+            let chosen = chosen(reader, filter, limit)?;
+            let places = chosen.into_iter().flat_map(|places| {
+                let opened = places.opened.sequence;
+                std::iter::once(opened).chain(places.closed.map(|closed| closed.sequence))
+            });
+            Some(places.collect::<std::collections::BTreeSet<u64>>())
+        }
     };
-    if *filter == Filter::default() {
-        let sql = format!("SELECT {RECORD} FROM records r ORDER BY r.sequence");
-        return hand_over(&moment, &sql, &mut each);
-    }
-    let limit = filter.limit.unwrap_or(usize::MAX);
-    let mut wanted: Vec<i64> = chosen(&moment, filter, limit)?
-        .into_iter()
-        .flat_map(|(opened, closed)| std::iter::once(opened).chain(closed))
-        .collect();
-    wanted.extend(checkpoint_places(&moment)?);
-    wanted.sort_unstable();
-    let fail = StoreError::database(DOING);
-    let sql = format!("SELECT {RECORD} FROM records r WHERE r.sequence = ?1");
-    let mut statement = moment.prepare(&sql).map_err(&fail)?;
     let mut count = 0;
-    for place in wanted {
-        each(statement.query_row([place], record_of))?;
-        count += 1;
+    let kept = reader.log.kept().iter().cloned();
+    let kept = kept.map(|line| Ok((0, Some(line))));
+    for placed in kept.chain(reader.log.lines(0)) {
+        let (position, line) = placed?;
+        let Some(line) = line else {
+            return Err(damaged(
+                count + 1,
+                &format!("its line at {position} cannot be read"),
+            ));
+        };
+        let record = line.record;
+        let is_wanted = wanted.as_ref().is_none_or(|wanted| {
+            record.kind == Kind::Checkpoint || wanted.contains(&record.sequence)
+        });
+        if is_wanted {
+            each(&record).map_err(|error| StoreError::Export(Arc::new(error)))?;
+            count += 1;
+        }
     }
     Ok(count)
 }
 
-fn hand_over(
-    connection: &Connection,
-    sql: &str,
-    each: &mut dyn FnMut(rusqlite::Result<Record>) -> Result<(), StoreError>,
-) -> Result<u64, StoreError> {
-    let fail = StoreError::database(DOING);
-    let mut statement = connection.prepare(sql).map_err(&fail)?;
-    let mut rows = statement.query_map([], record_of).map_err(&fail)?;
-    rows.try_fold(0, |count, record| each(record).map(|()| count + 1))
-}
-
-fn checkpoint_places(connection: &Connection) -> Result<Vec<i64>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let mut statement = connection
-        .prepare("SELECT sequence FROM records WHERE kind = 'checkpoint'")
-        .map_err(&fail)?;
-    let rows = statement.query_map([], |row| row.get(0)).map_err(&fail)?;
-    rows.collect::<Result<_, _>>().map_err(&fail)
-}
-
-/// A record from the columns of [`RECORD`].
-pub(crate) fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let word: String = row.get(1)?;
-    let kind = Kind::of_word(&word).ok_or_else(|| {
-        let error = format!("`{word}` is no kind of record");
-        rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into())
-    })?;
-    Ok(Record {
-        sequence: place(row.get(0)?),
-        kind,
-        previous: ChainHash::from_bytes(row.get(2)?),
-        hash: ChainHash::from_bytes(row.get(3)?),
-        body: row.get(4)?,
-    })
-}
-
-/// An entry's two places as SQLite keeps them.
-pub(crate) type Places = (i64, Option<i64>);
-
 /// The entries at those places, in that order. One that was removed in between is
 /// left out.
-fn entries(connection: &Connection, places: &[Places]) -> Result<Vec<Entry>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let sql = format!("SELECT {RECORD} FROM records r WHERE r.sequence = ?1");
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
-    let mut record = |place: i64| statement.query_row([place], record_of).optional();
+fn entries(log: &Moment, places: &[Places]) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::with_capacity(places.len());
-    for (opened, closed) in places {
-        let open = record(*opened).map_err(&fail)?;
-        let close = match closed {
-            Some(closed) => record(*closed).map_err(&fail)?,
+    for places in places {
+        let Some(open) = log.record(&places.opened)? else {
+            continue;
+        };
+        let close = match &places.closed {
+            Some(closed) => log.record(closed)?.map(|line| line.record),
             None => None,
         };
-        if let Some(open) = open {
-            entries.push(entry(&open, close.as_ref())?);
-        }
+        entries.push(entry(&open.record, close.as_ref())?);
     }
     Ok(entries)
 }

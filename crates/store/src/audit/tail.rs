@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use model::audit::chain::{Body, Ending, Record};
+use model::audit::chain::{Body, Ending};
 use model::audit::{Opening, Status};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::OptionalExtension as _;
 
 use crate::audit::Filter;
-use crate::audit::read::{Places, RECORD, record_of};
+use crate::audit::read::{Places, Reader};
 use crate::error::StoreError;
-use crate::ledger::{indexed, number};
+use crate::index::{Place, number, place};
 
 const DOING: &str = "read the end of the audit";
 
@@ -26,61 +26,78 @@ pub(crate) struct Tail {
 
 #[derive(Debug)]
 struct TailEntry {
+    opened: Place,
     opening: Opening,
-    end: Option<(u64, Status)>,
-}
-
-/// Reads the tail as the connection's transaction sees it.
-pub(crate) fn read(connection: &Connection) -> Result<Tail, StoreError> {
-    let fail = StoreError::database(DOING);
-    let sql = format!("SELECT {RECORD} FROM records r WHERE r.sequence > ?1 ORDER BY r.sequence");
-    let mut statement = connection.prepare(&sql).map_err(&fail)?;
-    let indexed = indexed(connection)?;
-    let rows = statement
-        .query_map([number(indexed)], record_of)
-        .map_err(&fail)?;
-    let mut tail = Tail {
-        indexed,
-        ..Tail::default()
-    };
-    for record in rows {
-        let record = record.map_err(&fail)?;
-        match record.read::<Ending>() {
-            Ok(Body::Open(opening)) => {
-                let entry = TailEntry { opening, end: None };
-                tail.entries.insert(record.sequence, entry);
-            }
-            Ok(Body::Close(close)) => {
-                let end = (record.sequence, close.closing.status);
-                tail.end(connection, close.opened, end)?;
-            }
-            // One that cannot be read is for `verify` to name.
-            Ok(Body::Checkpoint(_)) | Err(_) => {}
-        }
-    }
-    Ok(tail)
+    end: Option<(Place, Status)>,
 }
 
 impl Tail {
+    /// Reads what the index of a reader does not cover.
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Tail, StoreError> {
+        let mut tail = Tail {
+            indexed: reader.reach.head.sequence,
+            ..Tail::default()
+        };
+        for placed in reader.log.lines(reader.reach.position) {
+            // One that cannot be read is for `verify` to name.
+            let (position, Some(line)) = placed? else {
+                continue;
+            };
+            let here = Place {
+                sequence: line.record.sequence,
+                position,
+            };
+            match line.record.read::<Ending>() {
+                Ok(Body::Open(opening)) => {
+                    let entry = TailEntry {
+                        opened: here,
+                        opening,
+                        end: None,
+                    };
+                    tail.entries.insert(here.sequence, entry);
+                }
+                Ok(Body::Close(close)) => {
+                    tail.end(reader, close.opened, (here, close.closing.status))?;
+                }
+                Ok(Body::Checkpoint(_)) | Err(_) => {}
+            }
+        }
+        Ok(tail)
+    }
+
     fn end(
         &mut self,
-        connection: &Connection,
+        reader: &Reader<'_>,
         opened: u64,
-        end: (u64, Status),
+        end: (Place, Status),
     ) -> Result<(), StoreError> {
         if let Some(entry) = self.entries.get_mut(&opened) {
             entry.end = Some(end);
             return Ok(());
         }
-        let sql = format!("SELECT {RECORD} FROM records r WHERE r.sequence = ?1");
-        let record: Option<Record> = connection
-            .query_row(&sql, [number(opened)], record_of)
+        let sql = "SELECT opened_at FROM entries WHERE opened = ?1";
+        let position = reader
+            .index
+            .query_row(sql, [number(opened)], |row| row.get(0))
             .optional()
             .map_err(StoreError::database(DOING))?;
-        if let Some(Ok(Body::Open(opening))) = record.as_ref().map(Record::read::<Ending>) {
+        let Some(position) = position.map(place) else {
+            return Ok(());
+        };
+        let opened = Place {
+            sequence: opened,
+            position,
+        };
+        let line = reader.log.record(&opened)?;
+        if let Some(Ok(Body::Open(opening))) = line.map(|line| line.record.read::<Ending>()) {
             self.spanning += 1;
             let end = Some(end);
-            self.entries.insert(opened, TailEntry { opening, end });
+            let entry = TailEntry {
+                opened,
+                opening,
+                end,
+            };
+            self.entries.insert(opened.sequence, entry);
         }
         Ok(())
     }
@@ -91,17 +108,15 @@ impl Tail {
     }
 
     /// Whether what the index says about an entry is out of date.
-    pub(crate) fn judges(&self, opened: i64) -> bool {
-        u64::try_from(opened).is_ok_and(|opened| self.entries.contains_key(&opened))
+    pub(crate) fn judges(&self, places: &Places) -> bool {
+        self.entries.contains_key(&places.opened.sequence)
     }
 
     /// The places of an indexed entry, with its end if it is here.
-    pub(crate) fn closed(&self, (opened, closed): Places) -> Places {
-        let entry = u64::try_from(opened).ok();
-        let entry = entry.and_then(|opened| self.entries.get(&opened));
-        match entry {
-            Some(entry) => (opened, entry.closed()),
-            None => (opened, closed),
+    pub(crate) fn closed(&self, places: Places) -> Places {
+        match self.entries.get(&places.opened.sequence) {
+            Some(entry) => entry.places(),
+            None => places,
         }
     }
 
@@ -111,33 +126,28 @@ impl Tail {
             **opened > self.indexed && entry.opening.call_id.starts_with(start)
         });
         entries
-            .map(|(opened, entry)| {
-                let places = (number(*opened), entry.closed());
-                (entry.opening.call_id.clone(), places)
-            })
+            .map(|(_, entry)| (entry.opening.call_id.clone(), entry.places()))
             .collect()
     }
 
     /// Entries here that a filter names.
     pub(crate) fn matching(&self, filter: &Filter) -> Vec<Places> {
-        let entries = self
-            .entries
-            .iter()
-            .filter(|(opened, entry)| entry.fits(**opened, filter));
-        entries
-            .map(|(opened, entry)| (number(*opened), entry.closed()))
-            .collect()
+        let entries = self.entries.values().filter(|entry| entry.fits(filter));
+        entries.map(TailEntry::places).collect()
     }
 }
 
 impl TailEntry {
-    fn closed(&self) -> Option<i64> {
-        self.end.map(|(closed, _)| number(closed))
+    fn places(&self) -> Places {
+        Places {
+            opened: self.opened,
+            closed: self.end.map(|(closed, _)| closed),
+        }
     }
 
     /// The same question as the SQL of `read::condition`; a test holds them
     /// against each other.
-    fn fits(&self, opened: u64, filter: &Filter) -> bool {
+    fn fits(&self, filter: &Filter) -> bool {
         let Filter {
             tool,
             caller,
@@ -156,6 +166,6 @@ impl TailEntry {
             && origin.is_none_or(|origin| origin == opening.origin)
             && since_ms.is_none_or(|since_ms| opening.at_ms >= since_ms)
             && until_ms.is_none_or(|until_ms| opening.at_ms < until_ms)
-            && before.is_none_or(|before| opened < before)
+            && before.is_none_or(|before| self.opened.sequence < before)
     }
 }

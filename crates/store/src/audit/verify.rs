@@ -1,21 +1,23 @@
-//! Verifying what the database holds: the walk over the chain, and that the
-//! columns filters look at say what the bodies say.
+//! Verifying what is kept: the walk over the chain in the log, and that the index
+//! says what the records say.
 
 use std::collections::HashMap;
 
 use model::audit::Opening;
 use model::audit::chain::{Body, Ending, Head, Record};
 use model::audit::walk::{Verified, Walk};
-use rusqlite::{Connection, Row};
+use rusqlite::{Row, Rows};
 
-use crate::audit::read::{newest_checkpoint, record_of};
+use crate::audit::read::Reader;
 use crate::error::StoreError;
-use crate::ledger::{indexed, place};
+use crate::index::{Place, place};
+use crate::log::moment::believable;
 
 const DOING: &str = "walk the audit";
 
-/// The columns of an entry that its bodies say too.
-struct Columns {
+/// What the index says about an entry.
+struct Indexed {
+    opened: Place,
     call_id: String,
     at_ms: i64,
     origin: String,
@@ -24,8 +26,8 @@ struct Columns {
     end: End,
 }
 
-impl Columns {
-    fn say(&self, opening: &Opening) -> bool {
+impl Indexed {
+    fn says(&self, opening: &Opening) -> bool {
         self.call_id == opening.call_id
             && self.at_ms == opening.at_ms
             && self.origin == opening.origin.word()
@@ -36,129 +38,201 @@ impl Columns {
 
 #[derive(PartialEq, Eq, Default)]
 struct End {
-    closed: Option<u64>,
+    closed: Option<Place>,
     status: Option<String>,
 }
 
 pub(crate) fn verify(
-    connection: &Connection,
+    reader: &Reader<'_>,
     expected_head: Option<&Head>,
 ) -> Result<Verified, StoreError> {
     let fail = StoreError::database(DOING);
-    // One transaction, so that the walk sees one moment.
-    let transaction = connection.unchecked_transaction().map_err(&fail)?;
-    let indexed = indexed(&transaction)?;
-    let checkpoint = newest_checkpoint(&transaction)?;
-    let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied());
-    let mut ends = HashMap::new();
-    let mut statement = transaction
+    let mut statement = reader
+        .index
         .prepare(
-            "SELECT r.sequence, r.kind, r.previous, r.hash, r.body,
-                    e.call_id, e.at_ms, e.origin, e.caller, e.tool, e.closed, e.status
-             FROM records r LEFT JOIN entries e ON e.opened = r.sequence
-             ORDER BY r.sequence",
+            "SELECT opened, opened_at, closed, closed_at, status,
+                    call_id, at_ms, origin, caller, tool
+             FROM entries ORDER BY opened",
         )
         .map_err(&fail)?;
-    let mut rows = statement.query([]).map_err(&fail)?;
-    while let Some(row) = rows.next().map_err(&fail)? {
-        let Ok(record) = record_of(row) else {
-            let sequence = row.get(0).map_or(0, place);
-            walk.fault(sequence, None, "its columns cannot be read".to_owned());
+    let rows = statement.query([]).map_err(&fail)?;
+    let checkpoint = reader.log.newest_checkpoint()?;
+    let removed = checkpoint.as_ref().and_then(believable);
+    let removed = removed.map_or(0, |checkpoint| checkpoint.through.sequence);
+    let mut comparison = Comparison {
+        rows,
+        next: None,
+        indexed: reader.reach.head.sequence,
+        removed,
+        ends: HashMap::new(),
+    };
+    comparison.advance()?;
+    let checkpoint = checkpoint.map(|line| line.record);
+    let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied());
+    let mut last = 0;
+    let kept = reader.log.kept().iter().cloned();
+    let kept = kept.map(|line| Ok((0, Some(line))));
+    for placed in kept.chain(reader.log.lines(0)) {
+        let (position, line) = placed?;
+        let Some(line) = line else {
+            let what = format!("its line at {position} cannot be read");
+            walk.fault(last + 1, None, what);
             return Ok(walk.finish());
         };
+        let record = line.record;
         let Ok(body) = walk.step(&record) else {
             return Ok(walk.finish());
         };
-        let columns = columns_of(row).ok();
-        if let Err((call_id, what)) = compare(&record, body, columns, indexed, &mut ends) {
-            walk.fault(record.sequence, call_id, what.to_owned());
+        last = record.sequence;
+        let here = Place {
+            sequence: record.sequence,
+            position,
+        };
+        if let Err(fault) = comparison.compare(&record, here, body)? {
+            walk.fault(fault.sequence, fault.call_id, fault.what.to_owned());
             return Ok(walk.finish());
         }
     }
-    if let Some((opened, _)) = ends.iter().find(|(_, end)| **end != End::default()) {
-        let what = "its index names an end that is not there".to_owned();
-        walk.fault(*opened, None, what);
-    }
-    if let Some(opened) = stray_entry(&transaction)? {
-        let what = "the index names an entry that is not there".to_owned();
-        walk.fault(opened, None, what);
+    if let Some(fault) = comparison.left_over()? {
+        walk.fault(fault.sequence, fault.call_id, fault.what.to_owned());
     }
     Ok(walk.finish())
 }
 
-/// Holds the columns against the body. Ends are remembered until their record
-/// comes; what is not indexed yet has no columns.
-fn compare(
-    record: &Record,
-    body: Body<Ending>,
-    columns: Option<Columns>,
+/// The index, held against the records as they come.
+struct Comparison<'a> {
+    rows: Rows<'a>,
+    next: Option<Indexed>,
+    /// The last record the index covers.
     indexed: u64,
-    ends: &mut HashMap<u64, End>,
-) -> Result<(), (Option<String>, &'static str)> {
-    let is_indexed = record.sequence <= indexed;
-    let (agrees, call_id) = match body {
-        Body::Open(opening) => {
-            let agrees = match columns {
-                None => !is_indexed,
-                Some(columns) => {
-                    let agrees = is_indexed && columns.say(&opening);
-                    ends.insert(record.sequence, columns.end);
-                    agrees
+    /// Up to here records were removed; the index may not know yet.
+    removed: u64,
+    /// What the index says about the ends of entries whose end is yet to come.
+    ends: HashMap<u64, End>,
+}
+
+struct Fault {
+    sequence: u64,
+    call_id: Option<String>,
+    what: &'static str,
+}
+
+const DIFFERS: &str = "its index says something else than its body";
+const NOT_THERE: &str = "the index names an entry that is not there";
+
+impl Comparison<'_> {
+    fn advance(&mut self) -> Result<(), StoreError> {
+        let fail = StoreError::database(DOING);
+        let row = self.rows.next().map_err(&fail)?;
+        self.next = row.map(indexed_of).transpose().map_err(&fail)?;
+        Ok(())
+    }
+
+    fn compare(
+        &mut self,
+        record: &Record,
+        here: Place,
+        body: Body<Ending>,
+    ) -> Result<Result<(), Fault>, StoreError> {
+        let is_indexed = record.sequence <= self.indexed;
+        let (agrees, call_id) = match body {
+            Body::Open(opening) => {
+                if let Some(fault) = self.skip_to(record.sequence)? {
+                    return Ok(Err(fault));
                 }
-            };
-            (agrees, opening.call_id)
+                (self.compare_open(here, &opening)?, opening.call_id)
+            }
+            Body::Close(close) => {
+                let end = match is_indexed {
+                    true => End {
+                        closed: Some(here),
+                        status: Some(close.closing.status.word().to_owned()),
+                    },
+                    false => End::default(),
+                };
+                let agrees = match self.ends.remove(&close.opened) {
+                    Some(found) => found == end,
+                    None => close.opened > self.indexed,
+                };
+                (agrees, close.call_id)
+            }
+            Body::Checkpoint(_) => return Ok(Ok(())),
+        };
+        Ok(match agrees {
+            true => Ok(()),
+            false => Err(Fault {
+                sequence: record.sequence,
+                call_id: Some(call_id),
+                what: DIFFERS,
+            }),
+        })
+    }
+
+    /// What is not indexed yet has no row; what is, says the same.
+    fn compare_open(&mut self, here: Place, opening: &Opening) -> Result<bool, StoreError> {
+        let is_indexed = here.sequence <= self.indexed;
+        let Some(row) = self
+            .next
+            .take_if(|row| row.opened.sequence == here.sequence)
+        else {
+            return Ok(!is_indexed);
+        };
+        // One that stayed when its neighbours went has lost its place in the log.
+        let is_there = row.opened.position == here.position || here.sequence <= self.removed;
+        let agrees = is_indexed && is_there && row.says(opening);
+        self.ends.insert(here.sequence, row.end);
+        self.advance()?;
+        Ok(agrees)
+    }
+
+    /// Rows before a record have none of their own. Removed ones may be left.
+    fn skip_to(&mut self, sequence: u64) -> Result<Option<Fault>, StoreError> {
+        while let Some(row) = self.next.take_if(|row| row.opened.sequence < sequence) {
+            if row.opened.sequence > self.removed {
+                return Ok(Some(Fault {
+                    sequence: row.opened.sequence,
+                    call_id: None,
+                    what: NOT_THERE,
+                }));
+            }
+            self.advance()?;
         }
-        Body::Close(close) => {
-            let end = match is_indexed {
-                true => End {
-                    closed: Some(record.sequence),
-                    status: Some(close.closing.status.word().to_owned()),
-                },
-                false => End::default(),
-            };
-            let found = ends.remove(&close.opened);
-            let is_opening_indexed = close.opened <= indexed;
-            let agrees = match found {
-                Some(found) => found == end,
-                None => !is_opening_indexed,
-            };
-            (agrees, close.call_id)
+        Ok(None)
+    }
+
+    /// What the index says beyond the records.
+    fn left_over(&mut self) -> Result<Option<Fault>, StoreError> {
+        let false_end = self.ends.iter().find(|(_, end)| **end != End::default());
+        if let Some((opened, _)) = false_end {
+            return Ok(Some(Fault {
+                sequence: *opened,
+                call_id: None,
+                what: "its index names an end that is not there",
+            }));
         }
-        Body::Checkpoint(_) => return Ok(()),
-    };
-    match agrees {
-        true => Ok(()),
-        false => Err((Some(call_id), "its index says something else than its body")),
+        self.skip_to(u64::MAX)
     }
 }
 
-fn columns_of(row: &Row<'_>) -> rusqlite::Result<Columns> {
-    Ok(Columns {
+fn indexed_of(row: &Row<'_>) -> rusqlite::Result<Indexed> {
+    let closed: Option<i64> = row.get(2)?;
+    let closed_at: Option<i64> = row.get(3)?;
+    Ok(Indexed {
+        opened: Place {
+            sequence: place(row.get(0)?),
+            position: place(row.get(1)?),
+        },
+        end: End {
+            closed: closed.map(|closed| Place {
+                sequence: place(closed),
+                position: place(closed_at.unwrap_or(0)),
+            }),
+            status: row.get(4)?,
+        },
         call_id: row.get(5)?,
         at_ms: row.get(6)?,
         origin: row.get(7)?,
         caller: row.get(8)?,
         tool: row.get(9)?,
-        end: End {
-            closed: row.get::<_, Option<i64>>(10)?.map(place),
-            status: row.get(11)?,
-        },
     })
-}
-
-/// A row of the index without an open record.
-fn stray_entry(connection: &Connection) -> Result<Option<u64>, StoreError> {
-    let fail = StoreError::database(DOING);
-    let mut statement = connection
-        .prepare(
-            "SELECT e.opened FROM entries e LEFT JOIN records r
-             ON r.sequence = e.opened AND r.kind = 'open'
-             WHERE r.sequence IS NULL ORDER BY e.opened LIMIT 1",
-        )
-        .map_err(&fail)?;
-    let mut rows = statement.query([]).map_err(&fail)?;
-    match rows.next().map_err(&fail)? {
-        Some(row) => row.get(0).map(|opened| Some(place(opened))).map_err(&fail),
-        None => Ok(None),
-    }
 }

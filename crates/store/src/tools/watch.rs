@@ -20,6 +20,8 @@ use crate::tools::Stamp;
 const FOLDERS: [&str; 2] = ["tools", "rules"];
 /// Files of the home that count, beside the folders themselves.
 const FILES: [&str; 2] = ["ringfence.toml", "secrets.env"];
+/// Written whenever something is published or taken back.
+const PUBLICATIONS: [&str; 1] = ["standing.version"];
 
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -34,6 +36,7 @@ struct Events {
     queue: OwnedFd,
     home: i32,
     folders: Vec<i32>,
+    publications: Option<i32>,
 }
 
 type Stamps = BTreeMap<PathBuf, Option<Stamp>>;
@@ -49,6 +52,12 @@ impl Watch {
             watch.stamps = stamps(home);
         }
         watch
+    }
+
+    /// Whether publications are among what is noticed.
+    pub(super) fn covers_publications(&self) -> bool {
+        let events = self.events.as_ref();
+        events.is_some_and(|events| events.publications.is_some())
     }
 
     pub(super) fn changed(&mut self) -> bool {
@@ -101,10 +110,21 @@ impl Events {
                 Err(error) => return Err(error),
             }
         }
+        let [file] = PUBLICATIONS;
+        let writes = WatchFlags::MODIFY
+            | WatchFlags::ATTRIB
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF;
+        let publications = match inotify::add_watch(&queue, home.join(file), writes) {
+            Ok(watch) => Some(watch),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(error),
+        };
         Ok(Events {
             queue,
             home: home_watch,
             folders,
+            publications,
         })
     }
 
@@ -150,11 +170,18 @@ impl Events {
             if is(&FOLDERS) {
                 return News::Moved;
             }
+            // Its own watch tells of writes; here it came or went.
+            if is(&PUBLICATIONS) && !events.intersects(ReadFlags::CLOSE_WRITE) {
+                return News::Moved;
+            }
             return if is(&FILES) {
                 News::Changed
             } else {
                 News::Quiet
             };
+        }
+        if self.publications == Some(watch) {
+            return News::Changed;
         }
         if !self.folders.contains(&watch) {
             return News::Quiet;

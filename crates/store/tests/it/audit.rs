@@ -4,7 +4,7 @@ use model::audit::Status;
 use model::caller::Origin;
 use store::{Entry, Filter, Found};
 
-use crate::home::{Home, closing, fill, opening, wait};
+use crate::home::{BODY, Home, closing, fill, line, opening, wait};
 
 #[test]
 fn an_entry_is_read_back_as_it_was_written() {
@@ -122,7 +122,10 @@ fn an_edit_by_hand_is_named() {
     let home = Home::new("edit");
     let store = home.store();
     fill(&store, 0..10);
-    home.sql("UPDATE records SET body = replace(body, 'tool-3', 'tool-4') WHERE sequence = 7");
+    home.edit(|lines| {
+        let body = &mut line(lines, 7)[BODY];
+        *body = body.replace("tool-3", "tool-4");
+    });
     let broken = store.audit().verify(None).unwrap().broken.unwrap();
     assert_eq!(broken.sequence, 7);
     assert_eq!(broken.call_id, Some(opening(3).call_id));
@@ -188,12 +191,15 @@ fn filters_agree_with_looking_at_every_entry() {
 }
 
 fn wait_until_indexed(home: &Home) {
-    let connection = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
-    let behind = || -> i64 {
-        let sql = "SELECT (SELECT max(sequence) FROM records) - (SELECT through FROM indexed)";
+    let connection = rusqlite::Connection::open(home.path.join("audit/index.db")).unwrap();
+    let reached = || -> i64 {
+        let sql = "SELECT position FROM indexed";
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     };
-    while behind() > 0 {
+    let last = home.segments().pop().unwrap();
+    let start: u64 = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let end = start + std::fs::metadata(last).unwrap().len();
+    while u64::try_from(reached()).unwrap() < end {
         // Sleeps: looks again until the idle writer has indexed.
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

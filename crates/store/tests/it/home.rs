@@ -1,6 +1,8 @@
 //! A home for one test, and things to write into it.
 
 use std::fs;
+use std::ops::RangeBounds;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,9 +31,68 @@ impl Home {
 
     /// A hand that writes past the store.
     pub(crate) fn sql(&self, sql: &str) {
-        let connection = rusqlite::Connection::open(self.path.join("ringfence.db")).unwrap();
+        self.sql_of("ringfence.db", sql);
+    }
+
+    /// The same in the index of the audit.
+    pub(crate) fn index_sql(&self, sql: &str) {
+        self.sql_of("audit/index.db", sql);
+    }
+
+    fn sql_of(&self, file: &str, sql: &str) {
+        let connection = rusqlite::Connection::open(self.path.join(file)).unwrap();
         connection.execute_batch(sql).unwrap();
     }
+
+    /// The segments of the log, oldest first.
+    pub(crate) fn segments(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path.join("audit")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let mut segments: Vec<_> = paths
+            .filter(|path| path.extension().is_some_and(|it| it == "log"))
+            .collect();
+        segments.sort();
+        segments
+    }
+
+    /// The same hand in the log: changes the lines of each segment.
+    pub(crate) fn edit(&self, edit: impl Fn(&mut Vec<Fields>)) {
+        for path in self.segments() {
+            let text = fs::read_to_string(&path).unwrap();
+            let fields = |line: &str| -> Fields {
+                let fields: Vec<_> = line.splitn(6, ' ').map(str::to_owned).collect();
+                fields.try_into().unwrap()
+            };
+            let mut lines: Vec<Fields> = text.lines().map(fields).collect();
+            edit(&mut lines);
+            let text: String = lines.iter().map(|line| line.join(" ") + "\n").collect();
+            let mode = fs::metadata(&path).unwrap().permissions();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, mode).unwrap();
+        }
+    }
+}
+
+/// Sequence, kind, process, previous, hash, body.
+pub(crate) type Fields = [String; 6];
+
+/// The line of a record.
+pub(crate) fn line(lines: &mut [Fields], sequence: u64) -> &mut Fields {
+    let wanted = sequence.to_string();
+    let found = lines.iter_mut().find(|line| line[SEQUENCE] == wanted);
+    found.unwrap()
+}
+
+pub(crate) const SEQUENCE: usize = 0;
+pub(crate) const KIND: usize = 1;
+pub(crate) const PREVIOUS: usize = 3;
+pub(crate) const HASH: usize = 4;
+pub(crate) const BODY: usize = 5;
+
+/// Takes lines away whose place is within a range.
+pub(crate) fn cut(lines: &mut Vec<Fields>, range: impl RangeBounds<u64>) {
+    lines.retain(|line| !range.contains(&line[SEQUENCE].parse().unwrap()));
 }
 
 impl Drop for Home {

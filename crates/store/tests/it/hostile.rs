@@ -1,58 +1,111 @@
 //! Edits past the store, by somebody with the file in hand.
 
+use std::fs;
+
 use store::{Filter, StoreError};
 
-use crate::home::{Home, fill};
+use crate::home::{BODY, Fields, HASH, Home, KIND, PREVIOUS, SEQUENCE, cut, fill, line};
 
-/// What is done, and the record that must be named.
-const EDITS: &[(&str, u64)] = &[
+type Edit = fn(&mut Vec<Fields>);
+
+/// What is done to the log, and the record that must be named.
+const EDITS: &[(&str, Edit, u64)] = &[
     (
-        "UPDATE records SET body = replace(body, 'tool-4', 'tool-5') WHERE sequence = 9",
+        "another tool",
+        |lines| replace(lines, 9, "tool-4", "tool-5"),
         9,
     ),
-    ("UPDATE records SET hash = previous WHERE sequence = 4", 4),
-    ("UPDATE records SET previous = hash WHERE sequence = 4", 4),
-    ("UPDATE records SET kind = 'close' WHERE sequence = 5", 5),
     (
-        "UPDATE records SET kind = 'checkpoint' WHERE sequence = 5",
+        "another length",
+        |lines| replace(lines, 9, "tool-4", "tool-four"),
+        9,
+    ),
+    (
+        "another hash",
+        |lines| line(lines, 4)[HASH] = "0".repeat(64),
+        4,
+    ),
+    (
+        "another previous",
+        |lines| line(lines, 4)[PREVIOUS] = "0".repeat(64),
+        4,
+    ),
+    (
+        "an end for a beginning",
+        |lines| line(lines, 5)[KIND] = "close".to_owned(),
         5,
     ),
-    ("DELETE FROM records WHERE sequence = 8", 8),
-    ("DELETE FROM records WHERE sequence BETWEEN 8 AND 11", 8),
-    ("DELETE FROM records WHERE sequence < 5", 1),
     (
-        "DELETE FROM records WHERE sequence < 5; DELETE FROM entries WHERE opened < 5",
+        "a checkpoint for a beginning",
+        |lines| line(lines, 5)[KIND] = "checkpoint".to_owned(),
+        5,
+    ),
+    (
+        "a checkpoint at the start",
+        |lines| line(lines, 1)[KIND] = "checkpoint".to_owned(),
         1,
     ),
-    ("UPDATE records SET sequence = 1000 WHERE sequence = 8", 8),
-    ("UPDATE records SET sequence = -8 WHERE sequence = 8", 0),
     (
-        "UPDATE records SET sequence = -1 WHERE sequence = 3;
-         UPDATE records SET sequence = 3 WHERE sequence = 7;
-         UPDATE records SET sequence = 7 WHERE sequence = -1",
+        "no kind",
+        |lines| line(lines, 5)[KIND] = "nothing".to_owned(),
+        5,
+    ),
+    ("one missing", |lines| cut(lines, 8..=8), 8),
+    ("several missing", |lines| cut(lines, 8..=11), 8),
+    ("the first missing", |lines| cut(lines, ..5), 1),
+    (
+        "another place",
+        |lines| line(lines, 8)[SEQUENCE] = "1000".to_owned(),
+        8,
+    ),
+    (
+        "no place",
+        |lines| line(lines, 8)[SEQUENCE] = "-8".to_owned(),
+        8,
+    ),
+    (
+        "swapped places",
+        |lines| {
+            line(lines, 3)[SEQUENCE] = "x".to_owned();
+            line(lines, 7)[SEQUENCE] = "3".to_owned();
+            let third = lines.iter_mut().find(|line| line[SEQUENCE] == "x");
+            third.unwrap()[SEQUENCE] = "7".to_owned();
+        },
         3,
     ),
+    ("swapped lines", |lines| lines.swap(2, 6), 3),
     (
-        "INSERT INTO records SELECT 21, kind, process, previous, hash, body
-         FROM records WHERE sequence = 20",
+        "one more",
+        |lines| {
+            let mut more = line(lines, 20).clone();
+            more[SEQUENCE] = "21".to_owned();
+            lines.push(more);
+        },
         21,
     ),
-    // The index alone.
+    ("not a line", |lines| lines[9] = Fields::default(), 10),
+];
+
+fn replace(lines: &mut [Fields], sequence: u64, from: &str, to: &str) {
+    let body = &mut line(lines, sequence)[BODY];
+    *body = body.replace(from, to);
+}
+
+/// What is done to the index, and the record that must be named.
+const INDEX_EDITS: &[(&str, u64)] = &[
     ("UPDATE entries SET tool = 'harmless' WHERE opened = 7", 7),
     ("UPDATE entries SET caller = 'nobody' WHERE opened = 7", 7),
     ("UPDATE entries SET origin = 'cli' WHERE opened = 7", 7),
     ("UPDATE entries SET at_ms = at_ms + 1 WHERE opened = 7", 7),
     ("UPDATE entries SET call_id = 'x' WHERE opened = 7", 7),
+    ("UPDATE entries SET opened_at = opened_at + 1 WHERE opened = 7", 7),
+    ("UPDATE entries SET closed_at = closed_at + 1 WHERE opened = 7", 8),
     ("UPDATE entries SET status = 'done' WHERE opened = 1", 2),
-    (
-        "UPDATE entries SET status = NULL, closed = NULL WHERE opened = 7",
-        8,
-    ),
     ("UPDATE entries SET closed = 10 WHERE opened = 7", 8),
     ("DELETE FROM entries WHERE opened = 7", 7),
     (
-        "INSERT INTO entries SELECT 900, NULL, process, at_ms, 'x', origin, caller, tool, NULL
-      FROM entries WHERE opened = 7",
+        "INSERT INTO entries SELECT 900, 0, 901, 0, process, at_ms, 'x', origin, caller, tool, 'done'
+         FROM entries WHERE opened = 7",
         900,
     ),
     ("UPDATE indexed SET through = 6", 7),
@@ -60,14 +113,70 @@ const EDITS: &[(&str, u64)] = &[
 
 #[test]
 fn every_edit_is_named_at_its_record() {
-    for (sql, sequence) in EDITS {
+    for (what, edit, sequence) in EDITS {
         let home = Home::new("hostile");
         fill(&home.store(), 0..10);
-        home.sql(sql);
+        home.edit(edit);
+        let store = home.store();
+        let broken = store.audit().verify(None).unwrap().broken;
+        let broken = broken.unwrap_or_else(|| panic!("not found: {what}"));
+        assert_eq!(broken.sequence, *sequence, "{what}: {}", broken.what);
+        // Whatever it is, calls go on behind it, and it stays to be seen.
+        fill(&store, 10..12);
+        let broken = store.audit().verify(None).unwrap().broken.unwrap();
+        assert_eq!(broken.sequence, *sequence, "{what}: {}", broken.what);
+    }
+    for (sql, sequence) in INDEX_EDITS {
+        let home = Home::new("hostile");
+        fill(&home.store(), 0..10);
+        home.index_sql(sql);
         let store = home.store();
         let broken = store.audit().verify(None).unwrap().broken;
         let broken = broken.unwrap_or_else(|| panic!("not found: {sql}"));
         assert_eq!(broken.sequence, *sequence, "{sql}: {}", broken.what);
+    }
+}
+
+/// An index that takes the end of an entry away makes the next process write a
+/// second end. That is found.
+#[test]
+fn an_end_that_the_index_forgot_is_found() {
+    let home = Home::new("forgot");
+    fill(&home.store(), 0..10);
+    home.index_sql("UPDATE entries SET status = NULL, closed = NULL WHERE opened = 7");
+    let broken = home.store().audit().verify(None).unwrap().broken.unwrap();
+    assert_eq!(broken.sequence, 8, "{}", broken.what);
+}
+
+/// The index can be made again from the log, whatever happened to it.
+#[test]
+fn a_lost_or_broken_index_is_made_again() {
+    let home = Home::new("index");
+    fill(&home.store(), 0..10);
+    let all = home.store().audit().list(&Filter::default()).unwrap();
+    for harm in ["gone", "no database", "half", "another schema"] {
+        let path = home.path.join("audit/index.db");
+        if harm != "another schema" {
+            for ending in ["-wal", "-shm"] {
+                let _ = fs::remove_file(home.path.join(format!("audit/index.db{ending}")));
+            }
+        }
+        match harm {
+            "gone" => fs::remove_file(&path).unwrap(),
+            "no database" => fs::write(&path, "x".repeat(10_000)).unwrap(),
+            "half" => {
+                let bytes = fs::read(&path).unwrap();
+                fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+            }
+            _ => home.index_sql("PRAGMA user_version = 77"),
+        }
+        let store = home.store();
+        assert_eq!(store.audit().verify(None).unwrap().broken, None, "{harm}");
+        assert_eq!(
+            store.audit().list(&Filter::default()).unwrap(),
+            all,
+            "{harm}"
+        );
     }
 }
 
@@ -77,27 +186,40 @@ fn a_cut_end_is_found_by_a_kept_head() {
     let home = Home::new("cut");
     fill(&home.store(), 0..10);
     let head = home.store().audit().head().unwrap();
-    home.sql(
-        "DELETE FROM records WHERE sequence > 14; DELETE FROM entries WHERE opened > 14;
-              UPDATE indexed SET through = 14",
-    );
+    home.edit(|lines| cut(lines, 15..));
     let store = home.store();
     assert_eq!(store.audit().verify(None).unwrap().broken, None);
     let broken = store.audit().verify(Some(&head)).unwrap().broken.unwrap();
     assert_eq!(broken.sequence, 15);
+    // The index was ahead and did not stay so.
+    assert_eq!(store.audit().list(&Filter::default()).unwrap().len(), 7);
 }
 
-/// A row that says two things is not shown as one of them.
+/// A record that says two things is not shown as one of them.
 #[test]
 fn a_damaged_entry_is_an_error_and_not_a_guess() {
     let home = Home::new("damaged");
     fill(&home.store(), 0..3);
-    home.sql("UPDATE records SET body = 'x' WHERE sequence = 4");
+    home.edit(|lines| {
+        let body = &mut line(lines, 4)[BODY];
+        *body = format!("{:1$}", "x", body.len());
+    });
     let listed = home.store().audit().list(&Filter::default());
     assert!(matches!(
         listed,
         Err(StoreError::Damaged { sequence: 4, .. })
     ));
+}
+
+/// Before the log, the audit was a table of the database.
+#[test]
+fn an_audit_in_the_database_is_refused() {
+    let home = Home::new("older");
+    drop(home.store());
+    home.sql("CREATE TABLE records (sequence INTEGER PRIMARY KEY)");
+    let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
+    assert!(matches!(error, StoreError::Older { .. }), "{error}");
+    assert!(!error.to_string().contains('\n'));
 }
 
 #[test]
@@ -112,7 +234,7 @@ fn a_newer_schema_and_a_foreign_file_are_refused() {
     );
     assert!(!error.to_string().contains('\n'));
     let home = Home::new("foreign");
-    std::fs::create_dir_all(&home.path).unwrap();
+    fs::create_dir_all(&home.path).unwrap();
     home.sql("PRAGMA user_version = 1; CREATE TABLE theirs (a)");
     let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");

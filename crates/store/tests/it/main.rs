@@ -17,3 +17,4 @@ mod retention;
 mod standing;
 mod sync;
 mod tools;
+mod torn;

@@ -237,6 +237,14 @@ const NOTICED: &[Act] = &[
         fs::create_dir(home.join("tools")).unwrap()
     }),
     ("and a tool", |home| put(home, "tools/d.json")),
+    ("a publication", publish),
+    ("the counter of publications gone", |home| {
+        fs::remove_file(home.join("standing.version")).unwrap()
+    }),
+    ("the counter back", |home| {
+        drop(store::Store::open(home, store::StoreSettings::standard()).unwrap());
+    }),
+    ("a publication after that", publish),
     ("more than the queue holds", |home| {
         put(home, "tools/0.json");
         put(home, "tools/1.json");
@@ -246,6 +254,19 @@ const NOTICED: &[Act] = &[
         }
     }),
 ];
+
+fn publish(home: &Path) {
+    let store = store::Store::open(home, store::StoreSettings::standard()).unwrap();
+    let pass = store::Pass {
+        digest: "d".to_owned(),
+        name: "hello".to_owned(),
+        ok: true,
+        at_ms: 1,
+        error: None,
+        elapsed_ms: 1,
+    };
+    store.standing().record_pass(&pass).unwrap();
+}
 
 /// None of these does.
 const QUIET: &[Act] = &[
@@ -261,8 +282,10 @@ const QUIET: &[Act] = &[
 #[test]
 fn changes_are_noticed_once() {
     let home = Home::new("changes");
+    drop(home.store());
     let folder = ToolFolder::open(&home.path).unwrap();
     assert!(!folder.changed());
+    assert!(folder.news().covers_publications);
     for (what, act) in NOTICED {
         act(&home.path);
         assert!(folder.changed(), "{what}");

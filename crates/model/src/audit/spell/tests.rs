@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::audit::Status;
+use crate::audit::{SharedFacts, Status};
 use crate::caller::Origin;
 
 fn general(value: &impl Serialize) -> String {
@@ -59,7 +59,7 @@ prop_compose! {
         reason in any::<Option<String>>(),
         note in any::<Option<String>>(),
     ) -> GateRecord {
-        GateRecord { gate, verdict, reason, note }
+        GateRecord { gate: gate.into(), verdict: verdict.into(), reason: reason.map(Into::into), note }
     }
 }
 
@@ -80,7 +80,7 @@ prop_compose! {
             at_ms,
             status,
             error: error.map(|(code, message)| Failure { code, message }),
-            tool,
+            tool: tool.map(SharedFacts::from),
             gates,
             arguments,
             result_digest,

@@ -1,0 +1,93 @@
+//! A disk for tests: it can fail to confirm, and it remembers what it confirmed,
+//! which is what a power cut leaves. Never in a release.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use crate::error::StoreError;
+
+/// Device, inode and birth: inodes come again.
+type Key = (u64, u64, SystemTime);
+
+/// Bytes the disk confirmed.
+static CONFIRMED: Mutex<BTreeMap<Key, u64>> = Mutex::new(BTreeMap::new());
+/// Folders of logs whose disk fails.
+static FAILED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// From now on the disk of a home does not confirm anything.
+pub fn fail_syncs(home: &Path) {
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.push(crate::log::folder(home));
+}
+
+/// The disk of a home confirms again.
+pub fn mend(home: &Path) {
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.retain(|folder| *folder != crate::log::folder(home));
+}
+
+fn key(metadata: &Metadata) -> Key {
+    let born = metadata.created().unwrap_or(SystemTime::UNIX_EPOCH);
+    (metadata.dev(), metadata.ino(), born)
+}
+
+pub(crate) fn confirmed(file: &File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    let key = key(&metadata);
+    let failed = FAILED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    for folder in failed {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let found = entry.metadata();
+            if found.is_ok_and(|found| self::key(&found) == key) {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+        }
+    }
+    // What is written while the disk works is not promised.
+    let length = metadata.len();
+    file.sync_data()?;
+    let mut all = CONFIRMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let confirmed = all.entry(key).or_default();
+    *confirmed = length.max(*confirmed);
+    Ok(())
+}
+
+/// Copies a home as a power cut would leave its log: of each segment what the
+/// disk confirmed, and `beyond` bytes more if they were written. The index, which
+/// somebody may be writing, is left out.
+pub fn cut_power(home: &Path, to: &Path, beyond: u64) -> Result<(), StoreError> {
+    let fail = |error| StoreError::file("copy", home, error);
+    let (from, into) = (crate::log::folder(home), crate::log::folder(to));
+    fs::create_dir_all(&into).map_err(fail)?;
+    for entry in fs::read_dir(&from).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(b"index") {
+            continue;
+        }
+        let copy = into.join(name);
+        fs::copy(&path, &copy).map_err(fail)?;
+        if path.extension().is_none_or(|ending| ending != "log") {
+            continue;
+        }
+        let metadata = fs::metadata(&path).map_err(fail)?;
+        let key = key(&metadata);
+        let all = CONFIRMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let confirmed = all.get(&key).copied().unwrap_or(0);
+        let length = metadata.len().min(confirmed + beyond);
+        if length == metadata.len() {
+            continue;
+        }
+        let file = File::options().write(true).open(&copy).map_err(fail)?;
+        file.set_len(length).map_err(fail)?;
+    }
+    Ok(())
+}
