@@ -134,11 +134,11 @@ fn general(document: &Document) -> Vec<u8> {
 
 #[test]
 fn the_quick_spelling_is_the_general_one() {
-    let full = r#"{"name":"a\u00e9","description":"d \"q\" \n\u0001\u2028","code":"return '\\\\'",
-        "codeType":"Javascript","category":"DATA","tags":["b","a","b"],
-        "params":[{"name":"x","type":"STRING","required":true,"description":"\ud83d\ude00"},
-                  {"name":"y","type":"NUMBER"}],
-        "staticVariables":[{"k":"${KEY}\t"},{"l":""}],
+    let full = r#"{"name":"abc","description":"d \"q\" \n\u0001\u2028","code":"return '\\\\'",
+        "codeType":"Javascript","category":"DATA","tags":["b","a"],
+        "params":[{"name":"x","type":"STRING","required":true,"testValue":"1","description":"\ud83d\ude00"},
+                  {"name":"y","type":"NUMBER","required":false}],
+        "staticVariables":[{"k":"${KEY} \u00e9"},{"l":"\"x\""}],
         "humanInTheLoop":{"mode":"REQUIRED","promptTemplate":"{args}?"},
         "sandboxOverrides":{"networkMode":"allowlist","hostsAllow":["b.example","a.example"],
             "fileRead":true,"fileWrite":false,"fsBasePath":"x","destructive":true,
@@ -146,7 +146,9 @@ fn the_quick_spelling_is_the_general_one() {
             "removeDenyClasses":["java.lang.Thread"]}}"#;
     let least = r#"{"name":"a","code":"","codeType":"Javascript"}"#;
     for text in [full, least, PLAIN] {
-        let document = document(text);
+        let item = parse(text).items.pop().expect("an item");
+        let findings = item.findings;
+        let document = item.document.unwrap_or_else(|| panic!("{findings:?}"));
         assert_eq!(meaning(&document).expect("canonical"), general(&document));
     }
 }
