@@ -2,10 +2,14 @@
 //! same caller.
 
 use axum::Router;
+use std::sync::Arc;
+
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use model::caller::Caller;
+
+use crate::http::Sessions;
 
 /// Who was let in.
 #[derive(Clone, Debug)]
@@ -15,7 +19,7 @@ pub struct Principal {
 }
 
 /// Puts the gate around a route.
-pub fn guard(router: Router) -> Router {
+pub fn guard(router: Router, _sessions: &Arc<Sessions>) -> Router {
     router.layer(middleware::from_fn(everybody))
 }
 

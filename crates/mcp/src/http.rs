@@ -25,12 +25,15 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
-use crate::session::Sessions;
+pub use crate::session::Sessions;
 use crate::translate::{self, Answers, Bounds};
 use crate::{Door, DoorError, Shutdown, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
+
+/// Pages that may call a server on loopback.
+const LOOPBACK_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
 /// What one connection too many is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
@@ -47,6 +50,9 @@ pub struct HttpBounds {
     pub sessions_per_caller_max: usize,
     /// Bytes of one request.
     pub body_bytes_max: usize,
+    /// Whether the transport itself refuses hosts and origins that are not loopback.
+    /// Not needed behind a gate that knows the server's names.
+    pub loopback_only: bool,
 }
 
 impl HttpBounds {
@@ -59,6 +65,7 @@ impl HttpBounds {
             sessions_max: size(config.sessions_max),
             sessions_per_caller_max: size(config.sessions_per_caller_max),
             body_bytes_max: size(config.body_bytes_max),
+            loopback_only: true,
         }
     }
 }
@@ -92,8 +99,12 @@ pub fn router<H: ServerHandler>(
         .with_json_response(true)
         .with_sse_keep_alive(Some(Duration::from_secs(limit::KEEP_ALIVE_SECONDS)))
         .with_max_request_body_bytes(bounds.body_bytes_max)
-        // Host and Origin are the gate's.
         .with_cancellation_token(cut.clone());
+    let config = if bounds.loopback_only {
+        config.with_allowed_origins(LOOPBACK_ORIGINS)
+    } else {
+        config.disable_allowed_hosts()
+    };
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config);
     let answers = Answers::default();
     let state = Bounds {
@@ -114,17 +125,18 @@ pub fn router<H: ServerHandler>(
 
 /// Serves a door until told to end, and ends it well: calls finish or are
 /// cancelled, their audit rows are closed. Whatever `guard` puts around the
-/// protocol's route must give each request its [`crate::gate::Principal`].
+/// protocol's route must give each request its [`crate::gate::Principal`]; it is
+/// told of the sessions, so that it can forget those that ended.
 pub async fn serve(
     door: Door,
     listener: TcpListener,
-    guard: impl FnOnce(Router) -> Router,
+    guard: impl FnOnce(Router, &Arc<Sessions>) -> Router,
     shutdown: Shutdown,
 ) -> Result<(), DoorError> {
     let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
     let for_handler = door.clone();
     let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
-    let app = guard(transport.router.clone())
+    let app = guard(transport.router.clone(), &transport.sessions)
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));
     let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));

@@ -17,6 +17,7 @@ mod session;
 pub mod stdio;
 mod tool;
 mod translate;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -197,7 +197,7 @@ impl Server {
     }
 }
 
-fn guard(router: Router) -> Router {
+fn guard(router: Router, _: &Arc<http::Sessions>) -> Router {
     router.layer(middleware::from_fn(named))
 }
 
