@@ -10,6 +10,7 @@ use engine::report::Reporter;
 use host::fetch::Trust;
 use mcp::gate::Auth;
 use mcp::gate::local::{LocalToken, TOKEN_FILE};
+use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::{Door, http};
 use serde_json::json;
@@ -45,8 +46,13 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     door.engine().pool().await?;
     let url = format!("{}{}", gate.base_url(), http::PATH);
     greet(&url, door.engine().home(), auth, &token, printer);
-    let behind = http::behind(Arc::new(gate), &door, metrics);
-    let served = http::serve(door, listener, behind, shutdown).await;
+    let bounds = HttpBounds {
+        // The gate knows all our names.
+        loopback_only: false,
+        ..HttpBounds::of(&config.serve)
+    };
+    let behind = http::behind(Arc::new(gate), &door, metrics, &bounds);
+    let served = http::serve(door, listener, bounds, behind, shutdown).await;
     if let Some(traces) = traces {
         // The last spans are sent by a thread that needs the runtime meanwhile.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;

@@ -27,12 +27,15 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::Gate;
 use crate::handler::Handler;
 use crate::metrics::Metrics;
-use crate::session::Sessions;
+pub use crate::session::Sessions;
 use crate::translate::{self, Answers, Bounds};
 use crate::{Door, DoorError, Shutdown, gate, inbox, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
+
+/// Pages that may call a server on loopback.
+const LOOPBACK_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
 /// What one connection too many is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
@@ -51,6 +54,9 @@ pub struct HttpBounds {
     pub body_bytes_max: usize,
     /// How long a session may be idle.
     pub session_idle_max: Duration,
+    /// Whether the transport itself refuses hosts and origins that are not loopback.
+    /// Not needed behind a gate that knows the server's names.
+    pub loopback_only: bool,
 }
 
 impl HttpBounds {
@@ -64,6 +70,7 @@ impl HttpBounds {
             sessions_per_caller_max: size(config.sessions_per_caller_max),
             body_bytes_max: size(config.body_bytes_max),
             session_idle_max: Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX),
+            loopback_only: true,
         }
     }
 }
@@ -98,8 +105,12 @@ pub fn router<H: ServerHandler>(
         .with_json_response(true)
         .with_sse_keep_alive(Some(Duration::from_secs(limit::KEEP_ALIVE_SECONDS)))
         .with_max_request_body_bytes(bounds.body_bytes_max)
-        // Host and Origin are the gate's.
         .with_cancellation_token(cut.clone());
+    let config = if bounds.loopback_only {
+        config.with_allowed_origins(LOOPBACK_ORIGINS)
+    } else {
+        config.disable_allowed_hosts()
+    };
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config);
     let answers = Answers::default();
     let state = Bounds {
@@ -120,14 +131,15 @@ pub fn router<H: ServerHandler>(
 
 /// Serves a door until told to end, and ends it well: calls finish or are
 /// cancelled, their audit rows are closed. Whatever `guard` puts around the
-/// protocol's route must give each request its [`crate::gate::Principal`].
+/// protocol's route must give each request its [`crate::gate::Principal`]; it is
+/// told of the sessions, so that it can forget those that ended.
 pub async fn serve(
     door: Door,
     listener: TcpListener,
+    bounds: HttpBounds,
     guard: impl FnOnce(Router) -> Router,
     shutdown: Shutdown,
 ) -> Result<(), DoorError> {
-    let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
     let for_handler = door.clone();
     let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
     let app = guard(transport.router.clone())
@@ -146,8 +158,8 @@ pub fn behind(
     gate: Arc<Gate>,
     door: &Door,
     metrics: Metrics,
+    bounds: &HttpBounds,
 ) -> impl FnOnce(Router) -> Router + use<> {
-    let bounds = HttpBounds::of(&door.engine().registry().current().config.serve);
     let operators = inbox::routes(door.clone())
         .route("/metrics", get(probe::metrics).with_state(metrics))
         .layer(DefaultBodyLimit::max(bounds.body_bytes_max));

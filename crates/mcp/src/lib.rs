@@ -23,6 +23,7 @@ pub mod stdio;
 pub mod testing;
 mod tool;
 mod translate;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -25,6 +25,12 @@ pub const SESSION_START_SECONDS_MAX: u64 = 30;
 pub const STREAM_MESSAGES_MAX: usize = 32;
 /// Seconds the answer of a call can be fetched again.
 pub const RESUME_SECONDS_MAX: u64 = 60;
+/// Milliseconds to look again for an answer that is just being kept.
+pub const RESUME_PAUSE_MS: u64 = 50;
+/// Answers of one session that are kept because nobody was there to read them.
+pub const UNREAD_PER_SESSION_MAX: usize = 4;
+/// The same for all sessions.
+pub const UNREAD_MAX: usize = 64;
 /// Seconds between two signs of life on a quiet stream.
 pub const KEEP_ALIVE_SECONDS: u64 = 15;
 /// Seconds calls may finish after the server was asked to end.

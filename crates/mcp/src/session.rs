@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::common::server_side_http::ServerSseMessage;
 use rmcp::transport::streamable_http_server::SessionManager;
@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 
+use crate::unread::Unread;
 use crate::{gate, limit};
 
 /// What the answer says when there is no room for another session.
@@ -39,6 +40,7 @@ pub(crate) struct Owner {
 pub struct Sessions {
     kept: LocalSessionManager,
     owners: Mutex<HashMap<SessionId, Owner>>,
+    unread: Unread,
     together_max: usize,
     per_caller_max: usize,
 }
@@ -67,6 +69,7 @@ impl Sessions {
         Sessions {
             kept,
             owners: Mutex::default(),
+            unread: Unread::default(),
             together_max,
             per_caller_max,
         }
@@ -76,6 +79,12 @@ impl Sessions {
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Whether a session is there.
+    #[must_use]
+    pub fn is_there(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
     }
 
     /// Whether a session is there and belongs to a caller. Another's looks like one
@@ -137,6 +146,7 @@ impl SessionManager for Sessions {
         if let Some(gate) = owner.and_then(|owner| owner.gate) {
             gate.forget(id);
         }
+        self.unread.forget(id);
         Ok(self.kept.close_session(id).await?)
     }
 
@@ -145,7 +155,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
-        Ok(self.kept.create_stream(id, message).await?)
+        let messages = self.kept.create_stream(id, message).await?;
+        Ok(self.unread.follow(id, messages))
     }
 
     async fn accept_message(
@@ -168,6 +179,19 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
-        Ok(self.kept.resume(id, last_event_id).await?)
+        if let Some(messages) = self.unread.take(id, &last_event_id) {
+            return Ok(stream::iter(messages).left_stream());
+        }
+        match self.kept.resume(id, last_event_id.clone()).await {
+            Ok(messages) => Ok(self.unread.follow(id, messages).right_stream()),
+            Err(fault) => {
+                // The answer may be on its way to what is kept at this moment.
+                tokio::time::sleep(Duration::from_millis(limit::RESUME_PAUSE_MS)).await;
+                match self.unread.take(id, &last_event_id) {
+                    Some(messages) => Ok(stream::iter(messages).left_stream()),
+                    None => Err(fault.into()),
+                }
+            }
+        }
     }
 }

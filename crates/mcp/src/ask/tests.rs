@@ -128,7 +128,7 @@ fn a_state_is_good_for_one_thing_only() {
     for wrong in [
         "",
         "rs1.",
-        &state[1..],
+        state.trim_start_matches('r'),
         &format!("{state}A"),
         &"A".repeat(1 << 16),
     ] {

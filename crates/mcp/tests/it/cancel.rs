@@ -84,30 +84,44 @@ async fn a_cancelled_notification_cancels_over_pipes() {
     }
 }
 
-/// A legacy stream can be taken up again, so losing it is no cancellation.
+/// A legacy stream can be taken up again, so losing it is no cancellation: before the
+/// answer has come, and after.
 #[tokio::test]
 async fn a_legacy_client_that_hangs_up_can_come_back() {
     let world = World::new().await;
     let lab = Lab::new().await;
     world.publish(&lab.tool()).await;
     let server = world.serve().await;
-    let mut client = server.client().await;
-    client.begin(LEGACY, json!({})).await;
-    let mut back = client.another().await;
-    let mut events = client
-        .post(&call(7, "slow", json!({"go": true})))
-        .await
-        .events();
-    let held = lab.arrived().await;
-    // Only the priming event came, which has no message but an id.
-    let last = events.first_id().await;
-    drop((events, client));
-    back.headers.push(("last-event-id".to_owned(), last));
-    let answer = back.send(Method::GET, "/mcp", Body::empty()).await;
-    held.release().await;
-    let answer = answer.events().next().await.unwrap();
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
-    world.ended_as("slow", Status::Done).await;
+    for is_late in [false, true] {
+        let mut client = server.client().await;
+        client.begin(LEGACY, json!({})).await;
+        let mut back = client.another().await;
+        let mut events = client
+            .post(&call(7, "slow", json!({"go": true})))
+            .await
+            .events();
+        let held = lab.arrived().await;
+        let last = events.first_id().await;
+        drop((events, client));
+        let resume = ("last-event-id".to_owned(), last);
+        back.headers.push(resume.clone());
+        let answer = if is_late {
+            held.release().await;
+            world.ended_as("slow", Status::Done).await;
+            back.send(Method::GET, "/mcp", Body::empty()).await
+        } else {
+            let answer = back.send(Method::GET, "/mcp", Body::empty()).await;
+            held.release().await;
+            answer
+        };
+        let mut events = answer.events();
+        let said = events.next().await.unwrap();
+        assert_eq!(said["result"]["content"][0]["text"], "done");
+        assert_eq!(events.next().await, None);
+        // What was read is not kept.
+        let again = back.send(Method::GET, "/mcp", Body::empty()).await;
+        assert_eq!(again.messages().await, Vec::<serde_json::Value>::new());
+    }
     server.end().await;
 }
 

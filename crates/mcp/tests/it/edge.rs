@@ -173,6 +173,45 @@ async fn sessions_belong_to_their_caller() {
     server.end().await;
 }
 
+/// Until a gate knows better, only pages of this machine may call.
+#[tokio::test]
+async fn pages_of_strangers_are_refused() {
+    let world = World::new().await;
+    let server = world.serve().await;
+    for (origin, status) in [
+        ("http://localhost:3000", 200),
+        ("http://[::1]:3000", 200),
+        ("http://evil.test", 403),
+        ("null", 403),
+        ("http://localhost.evil.test", 403),
+    ] {
+        let mut client = server.client().await;
+        client
+            .headers
+            .push(("origin".to_owned(), origin.to_owned()));
+        let answer = client.modern(&call(1, "echo", json!({"text": "x"}))).await;
+        assert_eq!(answer.status, status, "{origin}");
+        assert_eq!(answer.last().await["jsonrpc"], "2.0");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_server_without_tools_is_not_ready() {
+    let world = World::new().await;
+    let server = world.serve().await;
+    let mut client = server.client().await;
+    std::fs::remove_dir_all(world.home.path.join("tools")).unwrap();
+    std::fs::write(world.home.path.join("tools"), "no folder").unwrap();
+    let answer = client.send(Method::GET, "/readyz", Body::empty()).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().await.contains("the tools cannot be read"));
+    let answer = client.send(Method::GET, "/healthz", Body::empty()).await;
+    assert_eq!(answer.status, 200);
+    let _ = answer.text().await;
+    server.end().await;
+}
+
 /// Without a principal nothing is answered, whatever let the request through.
 #[tokio::test]
 async fn nobody_unknown_gets_in() {
@@ -183,6 +222,7 @@ async fn nobody_unknown_gets_in() {
     let serving = mcp::http::serve(
         world.door.clone(),
         listener,
+        mcp::http::HttpBounds::of(&world.door.engine().registry().current().config.serve),
         |router| router,
         shutdown.clone(),
     );

@@ -145,7 +145,10 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
-        let serving = http::serve(self.door.clone(), listener, guard, shutdown.clone());
+        let config = &self.door.engine().registry().current().config;
+        let bounds = http::HttpBounds::of(&config.serve);
+        let door = self.door.clone();
+        let serving = http::serve(door, listener, bounds, guard, shutdown.clone());
         let ended = tokio::spawn(async move { serving.await.unwrap() });
         Server {
             address,

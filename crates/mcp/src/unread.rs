@@ -1,0 +1,159 @@
+//! Answers nobody was there to read.
+//!
+//! rmcp forgets a stream of a session as soon as its answer was sent, even if the
+//! client had lost the connection by then. Here such a stream is read to its end in
+//! the client's place, and what came is kept for a while. A client that reads its
+//! answer at once costs nothing.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_util::{Stream, StreamExt as _};
+use rmcp::model::JsonRpcMessage;
+use rmcp::transport::common::server_side_http::ServerSseMessage;
+use rmcp::transport::streamable_http_server::session::SessionId;
+use tokio::runtime::Handle;
+
+use crate::limit;
+
+type Messages = Pin<Box<dyn Stream<Item = ServerSseMessage> + Send + Sync>>;
+
+/// What is kept, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unread {
+    kept: Arc<Mutex<VecDeque<Kept>>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    session: SessionId,
+    stream: u64,
+    since: Instant,
+    messages: Vec<ServerSseMessage>,
+}
+
+impl Unread {
+    /// A stream that is read on when its reader goes away.
+    pub(crate) fn follow(
+        &self,
+        session: &SessionId,
+        messages: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
+    ) -> Followed {
+        Followed {
+            messages: Some(Box::pin(messages)),
+            session: Arc::clone(session),
+            unread: self.clone(),
+        }
+    }
+
+    /// What came on a stream after an event, if its answer is kept. Handed out once.
+    pub(crate) fn take(&self, session: &SessionId, last: &str) -> Option<Vec<ServerSseMessage>> {
+        let (index, stream) = place(last)?;
+        let mut kept = self.lock();
+        forget_old(&mut kept);
+        let found = kept
+            .iter()
+            .position(|kept| kept.session == *session && kept.stream == stream)?;
+        let messages = kept.remove(found)?.messages;
+        let is_new = |message: &ServerSseMessage| {
+            let event = message.event_id.as_deref().and_then(place);
+            event.is_none_or(|(event, _)| event > index)
+        };
+        Some(messages.into_iter().filter(is_new).collect())
+    }
+
+    /// Forgets what a session left.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        self.lock().retain(|kept| kept.session != *session);
+    }
+
+    fn keep(&self, session: SessionId, messages: Vec<ServerSseMessage>) {
+        let last = messages.last();
+        let is_answer = last
+            .and_then(|last| last.message.as_deref())
+            .is_some_and(|last| {
+                matches!(last, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
+            });
+        let event = last.and_then(|last| last.event_id.as_deref());
+        let (Some((_, stream)), true) = (event.and_then(place), is_answer) else {
+            // The session ended, or the client came back before the answer did.
+            return;
+        };
+        let mut kept = self.lock();
+        forget_old(&mut kept);
+        let own = kept.iter().filter(|kept| kept.session == session).count();
+        if own >= limit::UNREAD_PER_SESSION_MAX || kept.len() >= limit::UNREAD_MAX {
+            let oldest = kept.iter().position(|kept| kept.session == session);
+            kept.remove(oldest.unwrap_or(0));
+        }
+        kept.push_back(Kept {
+            session,
+            stream,
+            since: Instant::now(),
+            messages,
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn forget_old(kept: &mut VecDeque<Kept>) {
+    let patience = Duration::from_secs(limit::RESUME_SECONDS_MAX);
+    kept.retain(|kept| kept.since.elapsed() < patience);
+}
+
+/// An event's place: its number, and that of its stream.
+fn place(event: &str) -> Option<(u64, u64)> {
+    let (index, stream) = event.split_once('/')?;
+    Some((index.parse().ok()?, stream.parse().ok()?))
+}
+
+/// The messages of one request, for whoever reads them.
+pub(crate) struct Followed {
+    messages: Option<Messages>,
+    session: SessionId,
+    unread: Unread,
+}
+
+impl Stream for Followed {
+    type Item = ServerSseMessage;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<ServerSseMessage>> {
+        let Some(messages) = &mut self.messages else {
+            return Poll::Ready(None);
+        };
+        let polled = messages.as_mut().poll_next(context);
+        if matches!(polled, Poll::Ready(None)) {
+            self.messages = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let (Some(mut messages), Ok(runtime)) = (self.messages.take(), Handle::try_current())
+        else {
+            return;
+        };
+        let (session, unread) = (Arc::clone(&self.session), self.unread.clone());
+        runtime.spawn(async move {
+            let mut came = VecDeque::new();
+            while let Some(message) = messages.next().await {
+                if came.len() >= limit::STREAM_MESSAGES_MAX {
+                    came.pop_front();
+                }
+                came.push_back(message);
+            }
+            unread.keep(session, came.into());
+        });
+    }
+}
