@@ -1,2 +1,4 @@
 //! The MCP door: translates what clients say into calls of the engine and back.
 //! It never decides.
+
+pub mod inbox;
