@@ -1,4 +1,2 @@
 //! The MCP door: translates what clients say into calls of the engine and back.
 //! It never decides.
-
-pub mod inbox;
