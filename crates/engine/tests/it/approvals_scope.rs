@@ -367,6 +367,20 @@ async fn a_question_says_what_would_run() {
     assert_eq!(*told.lock().unwrap(), [expected]);
 }
 
+/// A caller whose name looks like another's is told apart by who reads it.
+#[tokio::test]
+async fn a_caller_cannot_look_like_another() {
+    let world = world().await;
+    let client = Says::new(Answer::Deferred);
+    let mut call = request("", "x");
+    call.caller = Caller::named("ann\u{200b}-\u{430}dmin");
+    call.approver = Some(client.clone());
+    world.made(call).await;
+    let shown = "ann\\u{200b}-\\u{430}dmin";
+    assert_eq!(client.asked.lock().unwrap()[0].caller, shown);
+    assert_eq!(first_pending(&world).await.caller, shown);
+}
+
 /// A deadline shorter than the wait ends the wait, with words that help, and not
 /// the call without any.
 #[tokio::test]
