@@ -461,7 +461,7 @@ fn asking<'a>(
     let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
-        caller: text::elided(&request.caller.name, NAME_SHOWN_CHARS_MAX),
+        caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
         risk: risk.clone(),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
         arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),

@@ -151,13 +151,9 @@ pub struct Approvals {
 impl Approvals {
     pub(crate) fn open(connection: Connection) -> Result<Approvals, StoreError> {
         let fail = StoreError::database("set up the approvals");
-        // A used approval must stay used if the power fails. The log is moved by
-        // the audit's writer, never by a caller.
+        // A used approval must stay used if the power fails.
         connection
             .pragma_update(None, "synchronous", "FULL")
-            .map_err(&fail)?;
-        connection
-            .pragma_update(None, "wal_autocheckpoint", 0)
             .map_err(&fail)?;
         Ok(Approvals {
             connection: Mutex::new(connection),

@@ -299,3 +299,47 @@ fn questions_of_another_process_are_answered_while_watching() {
         assert!(watch.wait().unwrap().success());
     }
 }
+
+/// A question at a terminal that somebody answers elsewhere waits for no key.
+#[test]
+fn a_question_at_a_terminal_can_be_answered_elsewhere() {
+    let folder = scratch("elsewhere");
+    let document = json!({"name": "send", "code": "return 'sent'", "codeType": "Javascript",
+        "humanInTheLoop": {"mode": "REQUIRED"}});
+    fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    let line = format!(
+        "{} run tool.json --home ring",
+        env!("CARGO_BIN_EXE_ringfence")
+    );
+    let mut child = std::process::Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(&folder)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take().unwrap();
+    let inbox = |arguments: &[&str]| {
+        let mut all = vec!["approvals"];
+        all.extend(arguments);
+        all.extend(["--json", "--home", "ring"]);
+        let output = ringfence(&all).within(&folder).output();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let id = loop {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        let listed = inbox(&["list"]);
+        if let Some(first) = listed.as_array().unwrap().first() {
+            break first.get("id").unwrap().as_str().unwrap().to_owned();
+        }
+    };
+    let given = inbox(&["approve", &id]);
+    assert_eq!(given.get("state").unwrap(), "approved");
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("wants to run send"), "{shown}");
+    assert!(shown.trim_end().ends_with("sent"), "{shown}");
+}

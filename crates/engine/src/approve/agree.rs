@@ -1,6 +1,8 @@
 //! Step 8 of a call: has a person agreed? Every branch of that is here. The way
 //! out is a yes from the store that this call alone has taken, or a refusal.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use model::approval::{Scope, State};
@@ -50,7 +52,9 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
         return verdict(&given, &Trail::new(&asking, began));
     }
     let whom = Whom::of(engine, &asking);
-    if let Some(same) = written(engine, &asking, whom.as_ref()).await? {
+    let mut leaving = Leaving::new(engine, &asking, whom.as_ref());
+    if let Some(same) = written(engine, &asking, whom.as_ref(), &leaving).await? {
+        leaving.id.clone_from(&same.id);
         asking.question.id = same.id;
         asking.question.expires_at_ms = same.expires_at_ms;
     }
@@ -60,6 +64,7 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
     tell(&asking, whom.as_ref());
     if let Some(whom) = &whom {
         let answer = asked(engine, &asking, whom, until).await;
+        leaving.is_over = true;
         trail.said(whom, answer);
         match answer {
             // Somebody answered elsewhere.
@@ -204,6 +209,7 @@ async fn written(
     engine: &Engine,
     asking: &Asking<'_>,
     whom: Option<&Whom<'_>>,
+    leaving: &Leaving,
 ) -> Result<Option<Approval>, Stop> {
     let place = if whom.is_some() {
         Place::Client
@@ -211,7 +217,15 @@ async fn written(
         Place::Inbox
     };
     let row = asking.row(place);
-    let asked = on_disk(engine, move |store| store.approvals().ask(&row, now_ms())).await?;
+    let has_left = Arc::clone(&leaving.has_left);
+    let asked = on_disk(engine, move |store| {
+        let asked = store.approvals().ask(&row, now_ms())?;
+        if has_left.load(Ordering::SeqCst) {
+            store.approvals().wait_at(&row.id, Place::Inbox, now_ms())?;
+        }
+        Ok(asked)
+    })
+    .await?;
     let whose = match asked {
         Asked::Written => return Ok(None),
         Asked::Joined(same) => return Ok(Some(*same)),
@@ -237,6 +251,41 @@ async fn asked(
         answer = whom.approver.ask(&asking.question) => Some(answer),
         () = answered(engine, &asking.question.id) => None,
         () = tokio::time::sleep_until(until.into()) => Some(Answer::TimedOut),
+    }
+}
+
+/// A call that is cancelled while its client is asked leaves the question to the
+/// inbox. There the same call, made again, finds it and asks no other.
+struct Leaving {
+    store: Store,
+    id: String,
+    /// Told to whoever is writing the question down just now.
+    has_left: Arc<AtomicBool>,
+    is_over: bool,
+}
+
+impl Leaving {
+    fn new(engine: &Engine, asking: &Asking<'_>, whom: Option<&Whom<'_>>) -> Leaving {
+        Leaving {
+            store: engine.store().clone(),
+            id: asking.question.id.clone(),
+            has_left: Arc::default(),
+            // Without a client it is in the inbox from the start.
+            is_over: whom.is_none(),
+        }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.has_left.store(true, Ordering::SeqCst);
+        let (store, id) = (self.store.clone(), std::mem::take(&mut self.id));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(move || store.approvals().wait_at(&id, Place::Inbox, now_ms()));
+        }
     }
 }
 

@@ -372,7 +372,7 @@ fn listed(row: Approval, now_ms: i64) -> Listed {
     Listed {
         state: row.state.at(row.expires_at_ms, now_ms),
         tool: text::one_line(&row.tool),
-        caller: text::one_line(&row.caller),
+        caller: approval::shown(&row.caller),
         risk: ListedRisk {
             level: row.level,
             reasons: row.reasons,
@@ -385,7 +385,7 @@ fn listed(row: Approval, now_ms: i64) -> Listed {
         scope: answer.as_ref().and_then(|answer| answer.scope),
         answered_at_ms: answer.as_ref().map(|answer| answer.at_ms),
         channel: answer.as_ref().map(|answer| answer.channel.clone()),
-        answered_by: answer.as_ref().map(|answer| text::one_line(&answer.by)),
+        answered_by: answer.as_ref().map(|answer| approval::shown(&answer.by)),
         note: answer.and_then(|answer| answer.note),
         uses: row.uses,
         call_id: row.call_id,

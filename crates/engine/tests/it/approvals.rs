@@ -18,8 +18,8 @@ use crate::world::{Home, Says, World, document, error};
 
 /// Long enough for anything to happen; nothing waits so long.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Nobody is going to answer.
-pub(crate) const SHORT: Duration = Duration::from_millis(300);
+/// Nobody is going to answer, and the call waits no longer than this.
+pub(crate) const WAIT: &str = "[approvals]\nwait_seconds = 1\n";
 
 /// A tool of L4 that leaves a line for each run.
 pub(crate) fn writer() -> Value {
@@ -40,12 +40,13 @@ pub(crate) fn runs(world: &World) -> usize {
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// A call of the writer by someone, in a session.
+/// A call of the writer by someone, in a session. It does not wait: its client
+/// will come back with the answer.
 pub(crate) fn request(caller: &str, text: &str) -> CallRequest {
     let caller = Caller::named(caller);
     let mut request = CallRequest::new(caller, Origin::Mcp, "writer", json!({"text": text}));
     request.session = Some("session-1".to_owned());
-    request.deadline = Some(SHORT);
+    request.approver = Some(Says::new(Answer::Deferred));
     request
 }
 
@@ -187,12 +188,12 @@ async fn every_way_a_question_can_end() {
         let world = world().await;
         let mut call = request("ann", "x");
         match case.client {
-            Client::None => {}
+            Client::None => call.approver = None,
             Client::Silent => call.approver = Some(Arc::new(Silent)),
             Client::Says(answer) => call.approver = Some(Says::new(answer)),
         }
-        if !matches!(case.inbox, Inbox::Nothing) {
-            call.deadline = Some(LONG);
+        if matches!(case.inbox, Inbox::Nothing) {
+            world.home.file("ringfence.toml", WAIT);
         }
         let (outcome, ()) = tokio::join!(world.made(call), in_the_inbox(&world, case.inbox));
         let name = case.name;
@@ -470,12 +471,11 @@ async fn what_changes_while_a_person_reads_does_not_run() {
 #[tokio::test]
 async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
     let world = world().await;
-    let toml = "[approvals]\nseparate = true\n";
+    let toml = "[approvals]\nseparate = true\nwait_seconds = 1\n";
     world.home.file("ringfence.toml", toml);
     let (ann, bob) = (Caller::named("ann"), Caller::named("bob"));
     let client = Says::new(Answer::Approved(Scope::Once));
-    let mut call = asking(client.clone());
-    call.deadline = Some(SHORT);
+    let call = asking(client.clone());
     let refused = world.made(call.clone()).await;
     assert_eq!(error(&refused).0, "approval.pending");
     assert!(client.asked.lock().unwrap().is_empty());
@@ -502,7 +502,6 @@ async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
     scoped.approver = None;
     assert_eq!(world.made(scoped.clone()).await.status, Status::Done);
     world.home.file("ringfence.toml", toml);
-    scoped.deadline = Some(SHORT);
     let refused = world.made(scoped).await;
     assert_eq!(error(&refused).0, "approval.pending");
     assert_eq!(runs(&world), 3);
@@ -516,15 +515,14 @@ async fn the_terminal_is_the_owners() {
         settings.approver = Some(terminal.clone());
     });
     world.published(&writer()).await;
-    let toml = "[approvals]\nseparate = true\n";
+    let toml = "[approvals]\nseparate = true\nwait_seconds = 1\n";
     world.home.file("ringfence.toml", toml);
     let mut call = request("ann", "x");
-    call.deadline = Some(LONG);
+    call.approver = None;
     let outcome = world.made(call.clone()).await;
     assert_eq!(outcome.status, Status::Done);
     assert!(note(&world, &outcome).contains("approved (once) by owner via client"));
     call.caller = Caller::owner();
-    call.deadline = Some(SHORT);
     let outcome = world.made(call).await;
     assert_eq!(error(&outcome).0, "approval.pending");
     assert_eq!(terminal.asked.lock().unwrap().len(), 1);
@@ -534,5 +532,38 @@ async fn the_terminal_is_the_owners() {
         .approvals()
         .approve(&own.id, &Caller::owner(), Scope::Once, None);
     assert!(matches!(fault, Err(AnswerFault::Separate)));
+    assert_eq!(runs(&world), 1);
+}
+
+/// The client takes its call back, or is gone, while it is asked: the question is
+/// in the inbox, and the same call made again is the same question.
+#[tokio::test]
+async fn a_cancelled_call_leaves_its_question_to_the_inbox() {
+    let world = world().await;
+    let call = asking(Arc::new(Silent));
+    let cancel = call.cancel.clone();
+    let stop = async {
+        first_pending(&world).await;
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(world.made(call), stop);
+    assert_eq!(outcome.status, Status::Cancelled);
+    let asked = first_pending(&world).await;
+    let place = || {
+        let row = world.engine.store().approvals().get(&asked.id).unwrap();
+        row.unwrap().place
+    };
+    while place() != store::approvals::Place::Inbox {
+        tokio::task::yield_now().await;
+    }
+    let again = world.made(request("ann", "x")).await;
+    assert!(error(&again).1.contains(&asked.id));
+    assert_eq!(all(&world).len(), 1);
+    let inbox = world.engine.approvals();
+    inbox
+        .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+        .unwrap();
+    let outcome = world.made(request("ann", "x")).await;
+    assert_eq!(outcome.status, Status::Done);
     assert_eq!(runs(&world), 1);
 }

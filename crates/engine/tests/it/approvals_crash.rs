@@ -12,7 +12,7 @@ use model::approval::State;
 use model::audit::Status;
 use model::caller::Caller;
 
-use crate::approvals::{LONG, SHORT, all, first_pending, request, runs, world};
+use crate::approvals::{LONG, all, first_pending, request, runs, world};
 use crate::world::{self, Says, World, error};
 
 /// Set for the process that is to die or to race.
@@ -122,9 +122,7 @@ async fn of_many_processes_one_gets_the_approval() {
     if let Some((home, _)) = is_child() {
         let settings = world::settings(Path::new(&home), &Arc::default());
         let engine = Engine::open(settings).unwrap();
-        let mut call = request("ann", "x");
-        call.deadline = Some(SHORT);
-        let outcome = engine.call(call).await.into_inner();
+        let outcome = engine.call(request("ann", "x")).await.into_inner();
         assert!(
             outcome.status == Status::Done || error(&outcome).0 == "approval.pending",
             "{outcome:?}"

@@ -12,7 +12,7 @@ use model::caller::{Caller, Origin};
 use model::limits;
 use serde_json::{Value, json};
 
-use crate::approvals::{LONG, SHORT, all, asking, first_pending, request, runs, world, writer};
+use crate::approvals::{LONG, WAIT, all, asking, first_pending, request, runs, world, writer};
 use crate::world::{self, Home, Says, World, document, error};
 
 /// A tool with a badge, which asks.
@@ -32,7 +32,7 @@ fn call(text: &str, session: Option<&str>) -> CallRequest {
     let arguments = json!({"text": text});
     let mut call = CallRequest::new(Caller::named("ann"), Origin::Mcp, "tool", arguments);
     call.session = session.map(str::to_owned);
-    call.deadline = Some(SHORT);
+    call.approver = Some(Says::new(Answer::Deferred));
     call
 }
 
@@ -224,6 +224,7 @@ async fn questions_and_unused_approvals_expire() {
 
     // A call that waits longer than its question lives is told so.
     let mut waits = request("ann", "z");
+    waits.approver = None;
     waits.deadline = Some(LONG);
     let refused = world.made(waits).await;
     assert_eq!(error(&refused).0, "approval.timed_out");
@@ -236,9 +237,7 @@ async fn questions_of_one_caller_are_bounded() {
     let world = world().await;
     let per_caller = limits::APPROVALS_PENDING_PER_CALLER_MAX;
     for number in 0..per_caller {
-        let mut call = request("ann", &format!("{number}"));
-        call.approver = Some(Says::new(Answer::Deferred));
-        let refused = world.made(call).await;
+        let refused = world.made(request("ann", &format!("{number}"))).await;
         assert_eq!(error(&refused).0, "approval.pending", "{number}");
     }
     let refused = world.made(request("ann", "one more")).await;
@@ -268,11 +267,12 @@ async fn questions_of_one_caller_are_bounded() {
 #[tokio::test]
 async fn of_many_that_want_an_approval_one_gets_it() {
     let world = world().await;
+    world.home.file("ringfence.toml", WAIT);
     let second = Engine::open(world::settings(&world.home.path, &Arc::default())).unwrap();
     for round in 1..=5 {
         let ask = || {
             let mut call = request("ann", "x");
-            call.deadline = Some(SHORT * 4);
+            call.approver = None;
             call
         };
         let here = (0..3).map(|_| world.engine.call(ask()));
@@ -354,7 +354,9 @@ async fn a_question_says_what_would_run() {
     let told = std::sync::Mutex::new(Vec::new());
     let told = Arc::new(told);
     let hears = Arc::clone(&told);
+    world.home.file("ringfence.toml", WAIT);
     let mut call = request("ann", "other");
+    call.approver = None;
     call.progress = Some(engine::call::Progress::new(move |words| {
         hears.lock().unwrap().push(words.to_owned());
     }));
@@ -363,4 +365,32 @@ async fn a_question_says_what_would_run() {
     let expected =
         format!("waiting for a person to approve the call: `ringfence approvals approve {id}`");
     assert_eq!(*told.lock().unwrap(), [expected]);
+}
+
+/// A caller whose name looks like another's is told apart by who reads it.
+#[tokio::test]
+async fn a_caller_cannot_look_like_another() {
+    let world = world().await;
+    let client = Says::new(Answer::Deferred);
+    let mut call = request("", "x");
+    call.caller = Caller::named("ann\u{200b}-\u{430}dmin");
+    call.approver = Some(client.clone());
+    world.made(call).await;
+    let shown = "ann\\u{200b}-\\u{430}dmin";
+    assert_eq!(client.asked.lock().unwrap()[0].caller, shown);
+    assert_eq!(first_pending(&world).await.caller, shown);
+}
+
+/// A deadline shorter than the wait ends the wait, with words that help, and not
+/// the call without any.
+#[tokio::test]
+async fn a_deadline_leaves_time_to_say_what_is_missing() {
+    let world = world().await;
+    let mut call = request("ann", "x");
+    call.approver = None;
+    call.deadline = Some(std::time::Duration::from_secs(4));
+    let outcome = world.made(call).await;
+    assert_eq!(error(&outcome).0, "approval.pending");
+    assert!(outcome.elapsed_us < 4_000_000, "{}", outcome.elapsed_us);
+    assert_eq!(runs(&world), 0);
 }
