@@ -49,6 +49,10 @@ pub(crate) struct Elicit {
 }
 
 impl Approver for Elicit {
+    fn channel(&self) -> &'static str {
+        "elicitation"
+    }
+
     fn ask<'a>(
         &'a self,
         question: &'a Question,
@@ -125,6 +129,10 @@ impl Deferred {
 }
 
 impl Approver for Deferred {
+    fn channel(&self) -> &'static str {
+        "input_required"
+    }
+
     fn ask<'a>(
         &'a self,
         question: &'a Question,
@@ -249,6 +257,10 @@ impl Seal {
 /// The same for both eras. Only a yes that fits the form and took as long as a
 /// person needs counts as one.
 fn judge(result: &ElicitResult, took: Duration, scopes: &[Scope]) -> Answer {
+    if took.as_millis() < limit::ANSWER_READ_MS_MIN {
+        // Some clients say no by themselves, without showing anything.
+        return Answer::NotRendered;
+    }
     match result.action {
         ElicitationAction::Decline => return Answer::Declined,
         ElicitationAction::Cancel => return Answer::Dismissed,
@@ -263,7 +275,6 @@ fn judge(result: &ElicitResult, took: Duration, scopes: &[Scope]) -> Answer {
         .filter(|scope| scopes.contains(scope));
     match chosen {
         None => Answer::Malformed,
-        Some(_) if took.as_millis() < limit::ANSWER_READ_MS_MIN => Answer::NotRendered,
         Some(scope) => Answer::Approved(scope),
     }
 }

@@ -142,6 +142,13 @@ pub async fn serve(
 ) -> Result<(), DoorError> {
     let for_handler = door.clone();
     let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
+    let of_sessions = door.clone();
+    transport.sessions.when_over(move |id| {
+        let (door, id) = (of_sessions.clone(), id.to_owned());
+        // Whatever was approved for this session counts no more. Should it fail, the
+        // name of the session is gone with it, and nobody can speak in it again.
+        tokio::task::spawn_blocking(move || door.engine().approvals().end_session(&id));
+    });
     let app = guard(transport.router.clone())
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));

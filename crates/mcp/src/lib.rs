@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) calls: Calls,
     pub(crate) news: News,
     pub(crate) seal: Seal,
+    /// The one session of a client at a pipe. Process ids come again; this does not.
+    pub(crate) pipe_session: String,
     /// Cancels whatever still runs.
     pub(crate) stop: CancellationToken,
     /// Ends the streams that only wait for news.
@@ -62,6 +64,13 @@ pub enum DoorError {
     /// The listening socket failed.
     #[error("the server cannot listen")]
     Listen(#[from] std::io::Error),
+}
+
+/// A name nobody guesses and no later process has.
+fn session_name() -> Result<String, DoorError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|_| DoorError::Random)?;
+    Ok(format!("stdio-{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// When to end. Asked once, calls may finish for a while; asked twice, they may
@@ -82,6 +91,7 @@ impl Door {
             calls: Calls::default(),
             news: News::default(),
             seal: Seal::fresh()?,
+            pipe_session: session_name()?,
             stop: CancellationToken::new(),
             closing: CancellationToken::new(),
         };

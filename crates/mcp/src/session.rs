@@ -4,7 +4,8 @@
 //! know who asks, so the caller of the request at hand travels with its task.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
@@ -41,8 +42,18 @@ pub struct Sessions {
     kept: LocalSessionManager,
     owners: Mutex<HashMap<SessionId, Owner>>,
     unread: Unread,
+    over: OnceLock<Over>,
     together_max: usize,
     per_caller_max: usize,
+}
+
+/// Is told of sessions that are over.
+struct Over(Box<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Over")
+    }
 }
 
 /// A session could not be had.
@@ -70,6 +81,7 @@ impl Sessions {
             kept,
             owners: Mutex::default(),
             unread: Unread::default(),
+            over: OnceLock::new(),
             together_max,
             per_caller_max,
         }
@@ -93,6 +105,12 @@ impl Sessions {
     pub fn is_of(&self, id: &str, caller: &str) -> bool {
         let owners = self.lock();
         owners.get(id).is_some_and(|owner| owner.caller == caller)
+    }
+
+    /// Who is told of each session that is over, however it ended. The first one
+    /// named stays.
+    pub fn when_over(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.over.set(Over(Box::new(tell)));
     }
 
     /// Ends every session.
@@ -147,6 +165,9 @@ impl SessionManager for Sessions {
             gate.forget(id);
         }
         self.unread.forget(id);
+        if let Some(Over(tell)) = self.over.get() {
+            tell(id);
+        }
         Ok(self.kept.close_session(id).await?)
     }
 

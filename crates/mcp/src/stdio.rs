@@ -36,8 +36,8 @@ pub async fn serve_pipes(
     drop(config);
     let transport =
         AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
-    let session = format!("stdio-{}", std::process::id());
-    let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session);
+    let session = door.inner.pipe_session.clone();
+    let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session.clone());
     let ended = CancellationToken::new();
     let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
     let served = serve_server_with_ct(handler, transport, shutdown.soft.child_token()).await;
@@ -53,4 +53,6 @@ pub async fn serve_pipes(
     let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
     let _ = timeout(bound, door.inner.calls.quiet()).await;
     let _ = watching.await;
+    let over = move || door.engine().approvals().end_session(&session);
+    let _ = tokio::task::spawn_blocking(over).await;
 }

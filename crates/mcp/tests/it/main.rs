@@ -23,6 +23,7 @@ mod gate_local;
 mod gate_oauth;
 mod gate_session;
 mod gate_world;
+mod inbox;
 mod lab;
 mod news;
 mod progress;

@@ -1,0 +1,202 @@
+//! The inbox and the counts over HTTP, with the whole gate in front: operators get
+//! in, nobody else, and a call that waits goes on by their answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mcp::Shutdown;
+use mcp::gate::issuer::Fetching;
+use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings};
+use mcp::http::{self, HttpBounds};
+use mcp::metrics::Metrics;
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use model::key::Role;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::gate_world::Book;
+use crate::world::World;
+
+#[derive(Debug)]
+struct NoIssuer;
+
+impl FetchKeys for NoIssuer {
+    fn fetch<'a>(&'a self, _: &'a str, _: usize) -> Fetching<'a> {
+        Box::pin(async { Err("there is no issuer here".to_owned()) })
+    }
+}
+
+/// A server behind the gate.
+struct Gated {
+    address: SocketAddr,
+    operator: String,
+    agent: String,
+}
+
+async fn serve(world: &World) -> Gated {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let book = Book::default();
+    let operator = book.add("bob", Role::Operator, None).reveal().to_owned();
+    let agent = book.add("ann", Role::Agent, None).reveal().to_owned();
+    let config = world.door.engine().registry().current().config.clone();
+    let settings = GateSettings {
+        listen: address,
+        serve: config.serve.clone(),
+        oauth: None,
+        auth: Auth::On,
+    };
+    let parts = GateParts {
+        local: None,
+        keys: Arc::new(book),
+        fetch: Arc::new(NoIssuer),
+        clock: Clock::system(),
+    };
+    let gate = Arc::new(Gate::new(&settings, parts).unwrap());
+    let bounds = HttpBounds::of(&config.serve);
+    let behind = http::behind(gate, &world.door, Metrics::new(), &bounds);
+    let door = world.door.clone();
+    tokio::spawn(http::serve(
+        door,
+        listener,
+        bounds,
+        behind,
+        Shutdown::default(),
+    ));
+    Gated {
+        address,
+        operator,
+        agent,
+    }
+}
+
+impl Gated {
+    async fn ask(&self, key: Option<&str>, line: &str, kind: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let key = key.map(|key| format!("authorization: Bearer {key}\r\n"));
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}content-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
+            key.unwrap_or_default(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, body.to_owned())
+    }
+
+    async fn operator(&self, line: &str, body: &str) -> (u16, Value) {
+        let key = Some(self.operator.as_str());
+        let (status, body) = self.ask(key, line, JSON, body).await;
+        (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    /// The one question that waits.
+    async fn waiting(&self) -> Value {
+        loop {
+            let (status, listed) = self.operator("GET /api/v1/approvals", "").await;
+            assert_eq!(status, 200);
+            if listed[0]["id"].is_string() {
+                return listed[0].clone();
+            }
+            // Sleeps: the call has not asked yet.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+}
+
+const JSON: &str = "application/json";
+const YES: &str = r#"{"answer": "approve"}"#;
+
+async fn world() -> World {
+    let world = World::with("[approvals]\nwait_seconds = 60\n").await;
+    let document = json!({"name": "guarded", "description": "Waits. Returns a word.",
+        "code": "return 'ran'", "codeType": "Javascript",
+        "humanInTheLoop": {"mode": "REQUIRED"}});
+    world.publish(&document).await;
+    world
+}
+
+async fn call(world: &World) -> model::outcome::Outcome {
+    let caller = Caller::named("ann");
+    let request = engine::call::CallRequest::new(caller, Origin::Mcp, "guarded", json!({}));
+    world.door.engine().call(request).await.into_inner()
+}
+
+#[tokio::test]
+async fn operators_answer_and_nobody_else() {
+    let world = world().await;
+    let server = serve(&world).await;
+    let answering = async {
+        let question = server.waiting().await;
+        assert_eq!(question["tool"], "guarded");
+        assert_eq!(question["caller"], "ann");
+        let one = format!("/api/v1/approvals/{}", question["id"].as_str().unwrap());
+        let post = format!("POST {one}");
+        let get = format!("GET {one}");
+        let strangers = [None, Some(server.agent.as_str()), Some("rf_nothing")];
+        for line in ["GET /api/v1/approvals", &get, &post, "GET /metrics"] {
+            for key in strangers {
+                let (status, body) = server.ask(key, line, JSON, YES).await;
+                assert!(matches!(status, 401 | 403), "{line}: {status}");
+                assert!(!body.contains("guarded"), "{line}: {body}");
+            }
+        }
+        for (line, kind, body, expected) in [
+            (post.as_str(), "text/plain", YES, 415),
+            (&post, JSON, "{", 400),
+            (&post, JSON, r#"{"answer": "maybe"}"#, 422),
+            (&post, JSON, r#"{"answer": "approve", "scop": "once"}"#, 422),
+            (
+                &post,
+                JSON,
+                r#"{"answer": "approve", "scope": "session"}"#,
+                400,
+            ),
+            ("POST /api/v1/approvals/none", JSON, YES, 404),
+            ("GET /api/v1/approvals?which=none", JSON, "", 400),
+        ] {
+            let key = Some(server.operator.as_str());
+            let (status, answer) = server.ask(key, line, kind, body).await;
+            assert_eq!(status, expected, "{line} {body}: {answer}");
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            assert!(answer["error"]["message"].is_string(), "{answer}");
+        }
+        let (status, given) = server.operator(&post, YES).await;
+        assert_eq!(status, 200, "{given}");
+        assert_eq!(given["answeredBy"], "bob");
+        assert_eq!(server.operator(&post, YES).await.0, 409);
+    };
+    let (outcome, ()) = tokio::join!(call(&world), answering);
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+    let (_, pending) = server.operator("GET /api/v1/approvals", "").await;
+    assert_eq!(pending, json!([]));
+    let (_, all) = server.operator("GET /api/v1/approvals?all=true", "").await;
+    assert_eq!(all[0]["state"], "used");
+    let key = Some(server.operator.as_str());
+    let (status, page) = server.ask(key, "GET /metrics", JSON, "").await;
+    assert_eq!(status, 200);
+    assert!(page.contains("# EOF"), "{page}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_hears_a_no() {
+    let world = world().await;
+    let server = serve(&world).await;
+    let answering = async {
+        let id = server.waiting().await["id"].as_str().unwrap().to_owned();
+        let no = r#"{"answer": "deny", "note": "not today"}"#;
+        let (status, _) = server
+            .operator(&format!("POST /api/v1/approvals/{id}"), no)
+            .await;
+        assert_eq!(status, 200);
+    };
+    let (outcome, ()) = tokio::join!(call(&world), answering);
+    let error = outcome.error.unwrap();
+    assert_eq!(error.reason.code(), "approval.declined");
+    assert!(error.message.ends_with(": not today"), "{}", error.message);
+}
