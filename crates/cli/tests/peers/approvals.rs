@@ -11,6 +11,9 @@ use crate::world::Home;
 /// What a person needs to read a question, and more.
 const READING_MS: u64 = 400;
 
+/// How often a machine may try to be fast.
+const ATTEMPTS_MAX: usize = 5;
+
 /// A question that is not in the inbox by then will not come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -59,9 +62,10 @@ fn visit(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Home) {
     let before = home.runs();
     asked_in_the_client(kind, mode, way);
     assert_eq!(home.runs(), before + 1, "only what was approved has run");
-    answered_by_a_machine(kind, mode, way, home);
+    let attempts = answered_by_a_machine(kind, mode, way, home);
     nobody_at_the_client(kind, mode, way, home);
-    assert_eq!(home.runs(), before + 3, "only what was approved has run");
+    let expected = before + 1 + attempts + 1;
+    assert_eq!(home.runs(), expected, "only what was approved has run");
 }
 
 /// Yes, no, and the question put away.
@@ -94,15 +98,29 @@ fn asked_in_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>) {
     }
 }
 
-/// A yes that comes at once was read by nobody: the owner is asked instead.
-fn answered_by_a_machine(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Home) {
-    let answers = json!([{"action": "accept", "afterMs": 0, "choice": "once"}]);
-    let plan = json!({"answers": answers, "steps": [call("Dan")]});
-    let client = Client::start(kind, mode, way, &plan);
-    let question = home.question("Dan");
-    home.must(&["approvals", "approve", &question]);
-    let approved = client.step(0);
-    client.check(said(&approved).contains("did it for Dan"), &approved);
+/// A yes that comes at once was read by nobody: the owner is asked instead. On a busy machine
+/// even such a yes may be as slow as a person's, and counts; then it is tried again. Answers
+/// how often.
+fn answered_by_a_machine(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Home) -> usize {
+    for attempt in 1..=ATTEMPTS_MAX {
+        let who = format!("Dan {} {attempt}", mode.0);
+        let answers = json!([{"action": "accept", "afterMs": 0, "choice": "once"}]);
+        let plan = json!({"answers": answers, "steps": [call(&who)]});
+        let client = Client::start(kind, mode, way, &plan);
+        let stays = home.question_that_stays(&who);
+        if let Some(question) = &stays {
+            home.must(&["approvals", "approve", question]);
+        }
+        let approved = client.step(0);
+        client.check(
+            said(&approved).contains(&format!("did it for {who}")),
+            &approved,
+        );
+        if stays.is_some() {
+            return attempt;
+        }
+    }
+    panic!("no answer was too fast for a person")
 }
 
 /// A client that cannot ask: the call waits for the owner, in another process.
@@ -141,6 +159,40 @@ impl Home {
             std::thread::sleep(Duration::from_millis(50));
         }
         panic!("no question about {who} came")
+    }
+
+    /// The question about somebody, if it is still there after the client's own answer came.
+    fn question_that_stays(&self, who: &str) -> Option<String> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let asked = self.questions(who);
+            let is_pending = |row: &&Value| row["state"] == json!("pending");
+            if asked.iter().any(|row| !is_pending(&row)) {
+                return None;
+            }
+            if let Some(row) = asked.first() {
+                let id = row["id"].as_str().unwrap().to_owned();
+                // Sleeps: what is pending for a moment only was answered in the client.
+                std::thread::sleep(Duration::from_secs(2));
+                let stays = self.questions(who).iter().any(|row| is_pending(&row));
+                return stays.then_some(id);
+            }
+            // Sleeps: looks again and again until the question is there.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("no question about {who} came")
+    }
+
+    /// Every question about somebody, answered or not.
+    fn questions(&self, who: &str) -> Vec<Value> {
+        let listed = self.must(&["approvals", "list", "--all", "--json"]);
+        let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+        let is_about = |row: &Value| {
+            row["arguments"]
+                .as_str()
+                .is_some_and(|text| text.contains(who))
+        };
+        listed.into_iter().filter(is_about).collect()
     }
 
     /// How often `careful` has run, by the audit.

@@ -150,11 +150,10 @@ fn a_wrong_token_gets_nobody_in() {
             event = client.next();
         }
         client.check(event["failed"].is_array(), &event);
-        let refused = event.to_string();
-        client.check(
-            refused.contains("401") || refused.to_lowercase().contains("unauthorized"),
-            &event,
-        );
+        // The Python client shows the sentence of the answer, the others its status.
+        let refused = event.to_string().to_lowercase();
+        let words = ["401", "unauthorized", "the key has a slip in it"];
+        client.check(words.iter().any(|word| refused.contains(word)), &event);
     }
 }
 
