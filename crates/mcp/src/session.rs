@@ -156,7 +156,8 @@ impl SessionManager for Sessions {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionFault> {
-        Ok(self.kept.has_session(id).await?)
+        let is_own = CALLER.try_with(|caller| self.is_of(id, caller));
+        Ok(is_own.unwrap_or(false) && self.kept.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{LEGACY, call, request};
+use crate::client::{LEGACY, MODERN, call, initialize, request};
 use crate::world::{CALLER, World};
 
 #[tokio::test]
@@ -160,6 +160,14 @@ async fn sessions_belong_to_their_caller() {
         assert_eq!(answer.status, 404);
         assert_eq!(answer.last().await["error"]["code"], -32001);
     }
+    // Nor by being modern and legacy at once.
+    let victim = client.headers[0].1.clone();
+    thief.headers[1].1 = MODERN.to_owned();
+    let answer = thief.post(&initialize(MODERN, json!({}))).await;
+    let given = answer.headers.get("mcp-session-id");
+    assert!(given.is_none_or(|given| given != victim.as_str()));
+    assert!(answer.status != 200 || given.is_some(), "{}", answer.status);
+    let _ = answer.text().await;
     let answer = client
         .post(&call(1, "echo", json!({"text": "mine"})))
         .await
