@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{Caller, CallerKind, Origin};
@@ -185,14 +186,15 @@ async fn walk(
     record.gate(Gate::Requirements, required(request, &found, &environment))?;
     let arguments = record.gate(Gate::Arguments, arguments(request, &found))?;
     record.keeps(&arguments);
-    let policy = record.gate(Gate::Policy, effective(&now, &found))?;
+    let policy = record.gate(Gate::Policy, effective(&now, request, &found))?;
     let risk = risk::rate(
         &now.ground,
         &found.sound.document.sandbox_overrides,
         &policy,
     );
     record.enforces(&found.sound, &policy, &risk, found.source);
-    let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
+    let decision = decide(&now, request, &found, &arguments, &policy, &risk);
+    let decision = record.decision(decision)?;
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
         let question = question(request, record, &found, &arguments, &risk, &masker);
         record.gate(Gate::Approval, agreed(engine, request, question).await)?;
@@ -271,7 +273,8 @@ fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, String), Stop> 
 fn access(now: &Snapshot, request: &CallRequest, found: &Found) -> Result<((), String), Stop> {
     let name = &found.sound.document.name;
     let access = &now.config.access;
-    let allowed = access.check(&request.caller, name).map_err(|denied| {
+    let document = &found.sound.document;
+    let allowed = access.check(&request.caller, document).map_err(|denied| {
         let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
         hidden(request, name, error)
     })?;
@@ -355,16 +358,30 @@ fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String)
     }
 }
 
-/// Step 5.
-fn effective(now: &Snapshot, found: &Found) -> Result<(EffectivePolicy, String), Stop> {
+/// Step 5. What the operator and the document grant, less what the caller's level
+/// takes away.
+fn effective(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<(EffectivePolicy, String), Stop> {
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((policy, "resolved".to_owned())),
+        Ok(policy) => {
+            let policy = standing(now, request, found).narrow(policy);
+            Ok((policy, "resolved".to_owned()))
+        }
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
         }
     }
+}
+
+/// What holds for this caller and tools of this kind.
+fn standing(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    let category = found.sound.document.category.as_deref();
+    now.config.access.standing(&request.caller, category)
 }
 
 /// Step 7.
@@ -373,13 +390,16 @@ fn decide(
     request: &CallRequest,
     found: &Found,
     arguments: &Arguments,
+    policy: &EffectivePolicy,
     risk: &Risk,
 ) -> Decision {
     now.config.rules.decide(&Asked {
         caller: &request.caller,
+        standing: &standing(now, request, found),
         origin: request.origin,
         document: &found.sound.document,
         arguments,
+        policy,
         risk,
         at_ms: now_ms(),
     })

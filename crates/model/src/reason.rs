@@ -63,6 +63,12 @@ reasons! {
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",
         "The call's own deadline passed, waiting for approval included. It was stopped.";
+    CallerPaused, "caller.paused",
+        "The caller was denied too often and is paused. A person must resume it; trying again does not help.";
+    LevelDenied, "level.denied",
+        "The caller's level or autonomy does not go that far.";
+    LimitExceeded, "limit.exceeded",
+        "A limit on the caller's calls is used up. Try again later.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
     MaskUnavailable, "mask.unavailable",
@@ -83,6 +89,8 @@ reasons! {
         "An environment variable the tool names is unset, empty or blank. Set it.";
     RuleDenied, "rule.denied",
         "A rule of the operator forbids this call.";
+    RuleUnevaluable, "rule.unevaluable",
+        "A rule could not be decided for these arguments, so it denies. Give what the rule looks at, in the right type.";
     SandboxBroken, "sandbox.broken",
         "The sandbox failed in a way no limit explains. The call is lost, the worker was replaced.";
     SandboxBusy, "sandbox.busy",
