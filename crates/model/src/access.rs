@@ -111,9 +111,9 @@ impl Access {
             }
         }
         let standing = self.standing(caller, tool.category.as_deref());
-        let Some(level) = standing.level else {
+        if standing.level.is_none() && standing.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
-        };
+        }
         // What everybody is held to holds for a caller with a level too.
         let (everyone, own) = layers.split_at(1);
         allowed_by_all(everyone, &tool.name)?;
@@ -123,7 +123,7 @@ impl Access {
                 return Ok(format!("allowed to {whose} by `{pattern}`"));
             }
         }
-        let level = level.word();
+        let level = standing.level.map_or("none", |level| level.word());
         let category = tool.category.as_deref().unwrap_or("");
         let shown = elided(category, 40);
         match &standing.categories {

@@ -19,10 +19,12 @@ use crate::pattern::NamePattern;
 use crate::policy::{self, Baseline, PolicyConflict, Profile, Profiles};
 use crate::rules::Rules;
 use crate::text::elided;
+use crate::trust::TrustConfig;
 
 mod doors;
 mod govern;
 mod shown;
+mod trust;
 
 pub use doors::{
     ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
@@ -70,6 +72,8 @@ pub struct Config {
     pub rules: Rules,
     /// How many calls.
     pub limits: Vec<Limit>,
+    /// What callers earn and lose.
+    pub trust: TrustConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
     /// The worker processes.
@@ -178,6 +182,7 @@ impl Config {
             access: Access::default(),
             rules: Rules::standard(),
             limits: Vec::new(),
+            trust: TrustConfig::standard(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
                 arguments: AuditArguments::Masked,
@@ -243,6 +248,7 @@ struct ConfigFile {
     rule: Vec<toml::Spanned<govern::RuleFile>>,
     limit: Vec<toml::Spanned<govern::LimitFile>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
+    trust: Option<toml::Spanned<trust::TrustFile>>,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
@@ -343,6 +349,7 @@ impl ConfigFile {
             access: self.access,
             callers: self.callers,
             groups: self.groups,
+            trust: self.trust,
         };
         config.govern(governance, &mut faults);
         let ask_from = self.approvals.ask_from.clone();

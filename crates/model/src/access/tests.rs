@@ -75,6 +75,22 @@ fn deny_wins_and_an_allow_list_is_closed() {
     );
 }
 
+#[test]
+fn categories_without_a_level_hold_too() {
+    let terms = Terms {
+        categories: Some(vec!["FILE".to_owned()]),
+        ..Terms::default()
+    };
+    let access = Access {
+        everyone_terms: terms,
+        ..Access::default()
+    };
+    let check = |category| access.check(&Caller::owner(), &tool("a", category));
+    assert!(check(Some("file")).is_ok());
+    assert!(check(Some("WEB")).is_err());
+    assert!(check(None).is_err());
+}
+
 mod narrowing {
     use std::collections::BTreeSet;
 

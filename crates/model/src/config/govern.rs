@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
 use crate::access::quota::Limit;
 use crate::access::{ConstraintChanges, Group, Lists, Terms};
@@ -25,6 +26,7 @@ pub(super) struct GovernFile {
     pub(super) access: CallerFile,
     pub(super) callers: BTreeMap<String, CallerFile>,
     pub(super) groups: BTreeMap<String, CallerFile>,
+    pub(super) trust: Option<Spanned<TrustFile>>,
 }
 
 /// A file of rules and nothing else.
@@ -38,10 +40,10 @@ struct RulesFile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RuleFile {
     id: Option<Spanned<String>>,
-    tools: Vec<Spanned<String>>,
-    actions: Option<Vec<Spanned<String>>>,
-    categories: Vec<Spanned<String>>,
-    callers: Vec<Spanned<String>>,
+    tools: Option<Spanned<Vec<Spanned<String>>>>,
+    actions: Option<Spanned<Vec<Spanned<String>>>>,
+    categories: Option<Spanned<Vec<Spanned<String>>>>,
+    callers: Option<Spanned<Vec<Spanned<String>>>>,
     risk: Option<Spanned<String>>,
     when: Option<Spanned<String>>,
     effect: Option<Spanned<String>>,
@@ -52,8 +54,8 @@ pub(super) struct RuleFile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitFile {
     id: Option<Spanned<String>>,
-    callers: Vec<Spanned<String>>,
-    tools: Vec<Spanned<String>>,
+    callers: Option<Spanned<Vec<Spanned<String>>>>,
+    tools: Option<Spanned<Vec<Spanned<String>>>>,
     calls_per_minute: Option<Spanned<u64>>,
     concurrent: Option<Spanned<u64>>,
     units_per_day: Option<Spanned<u64>>,
@@ -129,7 +131,11 @@ impl Config {
     }
 
     pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
+        faults.not_in_force(&file);
         let actions = faults.actions(&file.actions);
+        if let Some(trust) = file.trust {
+            self.trust = faults.trust(trust.into_inner());
+        }
         let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
         self.rules.list = faults.rules(file.rules, &actions, &group_names);
@@ -161,6 +167,22 @@ impl Config {
 }
 
 impl Faults<'_> {
+    /// What can be written but nothing keeps yet. A setting that does nothing is
+    /// worse than one that is refused: an operator would rely on it.
+    fn not_in_force(&mut self, file: &GovernFile) {
+        let fix = || Some("remove it until a version that keeps it".to_owned());
+        if let Some(first) = file.limits.first() {
+            let message = "limits on calls are not in force in this version".to_owned();
+            self.say(first, message, fix());
+        }
+        let strategy = file.trust.as_ref();
+        let strategy = strategy.and_then(|trust| trust.get_ref().strategy.as_ref());
+        if let Some(strategy) = strategy.filter(|word| word.get_ref() != "disabled") {
+            let message = "trust is not in force in this version".to_owned();
+            self.say(strategy, message, fix());
+        }
+    }
+
     fn actions(&mut self, file: &BTreeMap<Spanned<String>, Spanned<String>>) -> Actions {
         let mut actions = Actions::default();
         for (name, risk) in file {
@@ -213,36 +235,24 @@ impl Faults<'_> {
         }
         let file = file.into_inner();
         let effect = self.known::<Effect>("effect", file.effect.as_ref());
-        let (names, in_groups) = self.callers(&file.callers, groups);
+        let callers = self.names("callers", file.callers);
+        let (callers, in_groups) = self.callers(&callers, groups);
         let list = match effect {
             Some(Effect::Allow) => ListUse::Grant,
             Some(Effect::Ask | Effect::Deny) | None => ListUse::Restrict,
         };
-        for list in [
-            Some(&file.tools),
-            file.actions.as_ref(),
-            Some(&file.categories),
-        ] {
-            if let Some(last) = list.and_then(|list| list.get(limits::RULE_LIST_MAX)) {
-                let message = format!("more than {} names on one list", limits::RULE_LIST_MAX);
-                self.say(last, message, None);
-            }
-        }
-        // A list that was written and names nothing is a slip; read as "all" it
-        // would make the rule as wide as it can be.
-        let named = file
-            .actions
-            .map(|words| self.expanded(&words, actions, list));
-        let categories = file
-            .categories
-            .iter()
-            .map(|word| word.get_ref().to_lowercase());
+        let is_named = file.actions.is_some();
+        let actions_named = self.names("actions", file.actions);
+        let expanded = self.expanded(&actions_named, actions, list);
+        let tools = self.names("tools", file.tools);
+        let categories = self.names("categories", file.categories);
+        let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
         let rule = Rule {
             id: id?,
-            tools: self.patterns(&file.tools),
-            actions: named,
+            tools: self.patterns(&tools),
+            actions: is_named.then_some(expanded),
             categories: categories.collect(),
-            callers: names,
+            callers,
             groups: in_groups,
             risk: self.risk(file.risk.as_ref()),
             when: self.condition(file.when.as_ref()),
@@ -250,6 +260,27 @@ impl Faults<'_> {
             reason: file.reason.map(|reason| elided(&reason, 400)),
         };
         Some(rule)
+    }
+
+    /// The names on a list. One that was written and names nothing is a slip: read
+    /// as "all" it would make a rule as wide as it can be.
+    fn names(
+        &mut self,
+        what: &str,
+        list: Option<Spanned<Vec<Spanned<String>>>>,
+    ) -> Vec<Spanned<String>> {
+        let Some(list) = list else {
+            return Vec::new();
+        };
+        if list.get_ref().is_empty() {
+            let fix = Some("leave it out for all, or name one".to_owned());
+            self.say(&list, format!("`{what}` names nothing"), fix);
+        }
+        if list.get_ref().len() > limits::RULE_LIST_MAX {
+            let most = limits::RULE_LIST_MAX;
+            self.say(&list, format!("`{what}` has more than {most} names"), None);
+        }
+        list.into_inner()
     }
 
     fn id<T>(
@@ -373,12 +404,14 @@ impl Faults<'_> {
             let place = file.span().start;
             let file = file.into_inner();
             let most = 1..=limits::CALL_LIMIT_MAX;
-            let (callers, in_groups) = self.callers(&file.callers, groups);
+            let callers = self.names("callers", file.callers);
+            let (callers, in_groups) = self.callers(&callers, groups);
+            let tools = self.names("tools", file.tools);
             let limit = Limit {
                 id: id.unwrap_or_default(),
                 callers,
                 groups: in_groups,
-                tools: self.patterns(&file.tools),
+                tools: self.patterns(&tools),
                 calls_per_minute: self.bounded(
                     "calls_per_minute",
                     file.calls_per_minute,

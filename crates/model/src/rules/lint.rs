@@ -29,7 +29,8 @@ pub enum LintKind {
     Shadowed,
     /// Another rule is about the same calls and says something else.
     Contradicts,
-    /// It looks at an argument that none of its tools takes, so it always denies.
+    /// It looks at an argument that none of its tools takes, so it denies or is
+    /// about no call.
     Undecidable,
 }
 
@@ -66,13 +67,6 @@ fn finding(rule: &Rule, kind: LintKind, message: String) -> LintFinding {
 fn never(rule: &Rule, tools: &[&Document]) -> Option<String> {
     if rule.when.as_ref().and_then(|when| when.constant()) == Some(false) {
         return Some("its condition is never true".to_owned());
-    }
-    if rule
-        .actions
-        .as_ref()
-        .is_some_and(std::collections::BTreeSet::is_empty)
-    {
-        return Some("its list of actions is empty".to_owned());
     }
     if tools.is_empty() {
         return None;

@@ -109,10 +109,6 @@ mod lints {
             &rule("a", "deny", "when = '1 > 2'"),
             &[("a", LintKind::NeverMatches)],
         );
-        check(
-            &rule("a", "deny", "actions = []"),
-            &[("a", LintKind::NeverMatches)],
-        );
         let both = "tools = ['pay.*']\ncategories = ['web']";
         check(&rule("a", "deny", both), &[("a", LintKind::NeverMatches)]);
         check(

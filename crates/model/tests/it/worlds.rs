@@ -83,13 +83,14 @@ fn file(world: &World) -> String {
             "[[rule]]\nid = 'r{index}'\neffect = '{}'",
             rule.effect
         );
-        let _ = writeln!(
-            text,
-            "tools = {}\ncallers = {}",
-            list(&rule.tools),
-            list(&rule.callers)
-        );
-        let _ = writeln!(text, "categories = {}", list(&rule.categories));
+        let lists = [
+            ("tools", &rule.tools),
+            ("callers", &rule.callers),
+            ("categories", &rule.categories),
+        ];
+        for (name, words) in lists.into_iter().filter(|(_, words)| !words.is_empty()) {
+            let _ = writeln!(text, "{name} = {}", list(words));
+        }
         if let Some(action) = rule.actions {
             let _ = writeln!(text, "actions = ['{action}']");
         }

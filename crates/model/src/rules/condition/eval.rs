@@ -196,10 +196,13 @@ impl<'a> Run<'a> {
         let of = self.value(of)?;
         let index = self.value(index)?;
         match (&of, &index) {
-            (Value::Object(members), Value::Text(name)) => match members.get(name.as_ref()) {
-                Some(value) => Ok(Value::from_json(value)),
-                None => undefined(format!("there is no `{}`", elided(name, 60))),
-            },
+            (Value::Object(members), Value::Text(name)) => {
+                self.spend_text(name, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
+                match members.get(name.as_ref()) {
+                    Some(value) => Ok(Value::from_json(value)),
+                    None => undefined(format!("there is no `{}`", elided(name, 60))),
+                }
+            }
             (list, Value::Int(index)) if list.is_list() => {
                 let found = usize::try_from(*index).ok();
                 let found = found.and_then(|index| list.member(index));
@@ -282,6 +285,7 @@ impl<'a> Run<'a> {
 
     fn within(&mut self, item: &Value<'a>, of: &Value<'a>) -> Result<bool, Unevaluable> {
         if let (Value::Text(name), Value::Object(members)) = (item, of) {
+            self.spend_text(name, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
             return Ok(members.contains_key(name.as_ref()));
         }
         if !of.is_list() {
@@ -386,6 +390,7 @@ impl<'a> Run<'a> {
             ));
         };
         self.spend_text(text, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
+        self.spend_text(part, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
         Ok(Value::Bool(match method {
             Method::StartsWith => text.starts_with(part.as_ref()),
             Method::EndsWith => text.ends_with(part.as_ref()),

@@ -191,6 +191,23 @@ fn a_caller_cannot_make_a_condition_run_long() {
         &args,
         costly,
     );
+    // Neither a long name nor a long part is free.
+    let ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    cannot(
+        &format!("{ten}.all(x, !(args.text in args))"),
+        &args,
+        costly,
+    );
+    cannot(
+        &format!("{ten}.all(x, args[args.text] == 1) || true"),
+        &args,
+        costly,
+    );
+    cannot(
+        &format!("{ten}.all(x, !'a'.contains(args.text))"),
+        &args,
+        costly,
+    );
     let many = ["args.text.contains('b')"; 10].join(" || ");
     cannot(&many, &args, costly);
 }
