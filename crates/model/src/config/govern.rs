@@ -90,14 +90,14 @@ impl Config {
     /// Reads a file of rules, such as `rules/payments.toml`, or one that is only
     /// tried. The actions and groups are those of this configuration.
     pub fn parse_rules(&self, text: &str) -> Result<Vec<Rule>, Vec<ConfigFault>> {
+        if text.len() > limits::CONFIG_BYTES_MAX {
+            return Err(vec![super::too_long()]);
+        }
+        let file: RulesFile =
+            toml::from_str(text).map_err(|error| vec![from_toml(text, &error)])?;
         let mut faults = Faults {
             text,
             faults: Vec::new(),
-        };
-        let file = match toml::from_str::<RulesFile>(text) {
-            Ok(file) if text.len() <= limits::CONFIG_BYTES_MAX => file,
-            Ok(_) => return Err(vec![super::too_long()]),
-            Err(error) => return Err(vec![from_toml(text, &error)]),
         };
         let groups: Vec<_> = self.access.groups.keys().map(String::as_str).collect();
         let rules = faults.rules(file.rule, &self.rules.actions, &groups);

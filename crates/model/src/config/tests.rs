@@ -323,3 +323,34 @@ fn what_nothing_keeps_yet_is_refused() {
         ],
     );
 }
+
+#[test]
+fn rules_of_another_file_know_this_one() {
+    let text = "[groups.Devs]\nmembers = ['ann']\n[actions]\n'pay:refund' = 'high'\n\
+                [[rule]]\nid = 'a'\neffect = 'ask'\n";
+    let mut config = Config::parse(text).expect("a config");
+    let more = "[[rule]]\nid = 'b'\ncallers = ['@devs']\nactions = ['pay']\neffect = 'deny'\n";
+    let rules = config.parse_rules(more).expect("rules");
+    config.add_rules(rules).expect("new ones");
+    assert_eq!(config.rules.list.len(), 2);
+    let twice = config
+        .parse_rules("[[rule]]\nid = 'a'\neffect = 'ask'\n")
+        .expect("rules");
+    let fault = config.add_rules(twice).expect_err("twice");
+    assert_eq!(fault.message, "there are two rules `a`");
+    assert_eq!(config.rules.list.len(), 2);
+    let said = |text: &str| {
+        let faults = config.parse_rules(text).expect_err("refused");
+        (faults[0].line, faults[0].message.clone())
+    };
+    assert_eq!(
+        said("[[rule]]\nid = 'c'\ncallers = ['@ops']\neffect = 'deny'").0,
+        3
+    );
+    // Nothing but rules stands in such a file.
+    assert_eq!(
+        said("[access]\ndeny = []"),
+        (1, "there is no setting `access` here".to_owned())
+    );
+    assert!(said(&" ".repeat(2 << 20)).1.contains("longer than"));
+}
