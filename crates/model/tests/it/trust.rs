@@ -1,4 +1,5 @@
-//! `cases/trust`: a history as a timeline in days, and what trust makes of it.
+//! `cases/trust`: a history as a timeline in days, and what trust makes of it; and
+//! random histories, beside milestones worked out on paper.
 
 use std::fs;
 
@@ -6,8 +7,10 @@ use model::access::AccessLevel;
 use model::document::Word;
 use model::risk::Level;
 use model::trust::{
-    Feedback, Strategy, TrustChange, TrustConfig, TrustOutcome, TrustRecord, TrustState, evaluate,
+    Feedback, Strategy as TrustStrategy, TrustChange, TrustConfig, TrustOutcome, TrustRecord,
+    TrustState, evaluate,
 };
+use proptest::prelude::*;
 use serde::Deserialize;
 
 use crate::entries;
@@ -124,7 +127,7 @@ fn trust_cases() {
     for file in files {
         let case: Case = toml::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         let mut config = TrustConfig::standard();
-        config.strategy = word::<Strategy>(&case.strategy);
+        config.strategy = word::<TrustStrategy>(&case.strategy);
         let mut state = TrustState::initial(&config, DAY_MS / 2);
         if let Some(level) = &case.start {
             state.all.level = word(level);
@@ -153,5 +156,95 @@ fn trust_cases() {
                 step.day
             );
         }
+    }
+}
+
+/// Milestones as one would check them on paper, in whole days.
+fn on_paper(
+    level: AccessLevel,
+    deeds: &[(i64, u8, u8)],
+    said: &[u8],
+    now: i64,
+) -> Option<TrustChange> {
+    let past: Vec<_> = deeds.iter().filter(|(day, _, _)| *day <= now).collect();
+    let all = past.len();
+    let done: Vec<_> = past
+        .iter()
+        .filter(|(_, _, outcome)| *outcome == 0)
+        .collect();
+    let last = past.iter().map(|(day, _, _)| *day).max().unwrap_or(0);
+    let total: usize = said.iter().map(|score| usize::from(*score)).sum();
+    let quality = |least: usize| {
+        all > 0
+            && done.len() * 10 >= least * all
+            && (said.is_empty() || total >= least * said.len())
+    };
+    let idle = now - last >= 30;
+    let wrong = all >= 10 && done.len() * 100 < 85 * all;
+    let stale = now >= 90 && !quality(7);
+    if idle || wrong || stale {
+        return match level {
+            AccessLevel::Standard => Some(TrustChange::Demoted(AccessLevel::Restricted)),
+            AccessLevel::Restricted => Some(TrustChange::Demoted(AccessLevel::Sandboxed)),
+            _ => None,
+        };
+    }
+    let tasks: std::collections::BTreeSet<_> =
+        done.iter().map(|(day, tool, _)| (day, tool)).collect();
+    let clean = past
+        .iter()
+        .all(|(day, _, outcome)| *outcome == 0 || now - day >= 14);
+    match level {
+        AccessLevel::Sandboxed => (tasks.len() >= 5 && quality(7))
+            .then_some(TrustChange::Promoted(AccessLevel::Restricted)),
+        AccessLevel::Restricted => (tasks.len() >= 20 && quality(8) && now >= 7)
+            .then_some(TrustChange::Promoted(AccessLevel::Standard)),
+        _ => (tasks.len() >= 20 && quality(8) && now >= 14 && clean)
+            .then_some(TrustChange::Proposed(AccessLevel::Elevated)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn milestones_are_what_they_are_on_paper(
+        level in prop::sample::select(vec![
+            AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard,
+        ]),
+        span in prop::sample::select(vec![6_i64, 25, 60, 120]),
+        good in 0_usize..60,
+        bad in prop::collection::vec((0_i64..120, 0_u8..5, 1_u8..3), 0..8),
+        seed in any::<u32>(),
+        said in prop::collection::vec(0_u8..=10, 0..3),
+        now in 0_i64..120,
+    ) {
+        // Good days spread over the span by a plain generator, so that many worlds
+        // come near the thresholds.
+        let mut state = u64::from(seed);
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut deeds: Vec<(i64, u8, u8)> = (0..good)
+            .map(|_| (i64::try_from(next(span.unsigned_abs())).unwrap(), u8::try_from(next(4)).unwrap(), 0))
+            .collect();
+        deeds.extend(bad);
+        let mut config = TrustConfig::standard();
+        config.strategy = TrustStrategy::Milestone;
+        let mut track = TrustState::initial(&config, 0);
+        track.all.level = level;
+        let outcomes = [TrustOutcome::Done, TrustOutcome::Failed, TrustOutcome::Denied];
+        let records: Vec<_> = deeds.iter().map(|(day, tool, outcome)| TrustRecord {
+            at_ms: day * DAY_MS,
+            tool: format!("t{tool}"),
+            category: None,
+            risk: Level::L3,
+            outcome: *outcomes.get(usize::from(*outcome)).unwrap(),
+        }).collect();
+        let feedback: Vec<_> = said.iter().map(|score| Feedback { at_ms: 0, score: *score, category: None }).collect();
+        let seen = evaluate(&config, &track, &records, &feedback, now * DAY_MS);
+        let change = seen.first().unwrap().change;
+        prop_assert_eq!(change, on_paper(level, &deeds, &said, now), "{:?}", seen);
     }
 }
