@@ -153,7 +153,8 @@ impl Access {
         let everyone = &self.everyone_terms;
         let own = own.cloned().unwrap_or_default();
         let given = own.level.or(shared.level).or(everyone.level);
-        let level = given.map(|given| self.kept(&name, category, given));
+        let level = self.kept(&name, category, given);
+        let is_lowered = level != given;
         let changes = [&everyone.constraints, &shared.constraints, &own.constraints];
         let constrained = changes
             .iter()
@@ -165,10 +166,10 @@ impl Access {
             let asked = changes.iter().fold(level.constraints(), over);
             // A level that trust lowered is not raised again by what the operator
             // changed about the higher one.
-            if level == given.unwrap_or(level) {
-                asked
-            } else {
+            if is_lowered {
                 asked.at_most(&level.constraints())
+            } else {
+                asked
             }
         });
         let named = own
@@ -177,9 +178,9 @@ impl Access {
             .or(everyone.categories.clone());
         let of_level = level.and_then(|level| level.categories());
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let categories = match (named, level == given) {
-            (Some(named), true) => Some(named),
-            (Some(mut named), false) => {
+        let categories = match (named, is_lowered) {
+            (Some(named), false) => Some(named),
+            (Some(mut named), true) => {
                 let has = |name: &String| of_level.is_none_or(|of| of.contains(&name.as_str()));
                 named.retain(has);
                 Some(named)
@@ -199,8 +200,14 @@ impl Access {
         }
     }
 
-    /// The given level, or the earned one where that is lower.
-    fn kept(&self, name: &str, category: Option<&str>, given: AccessLevel) -> AccessLevel {
+    /// The given level, or the earned one where that is lower. Whoever was given
+    /// none has the earned one: trust that is on holds for everybody.
+    fn kept(
+        &self,
+        name: &str,
+        category: Option<&str>,
+        given: Option<AccessLevel>,
+    ) -> Option<AccessLevel> {
         let Some(earned) = self.earned.get(name) else {
             return given;
         };
@@ -208,8 +215,9 @@ impl Access {
         let special = category.and_then(|category| earned.categories.get(&category));
         let earned = *special.unwrap_or(&earned.level);
         match (given, earned) {
-            (AccessLevel::Custom, _) | (_, AccessLevel::Custom) => given,
-            (given, earned) => given.min(earned),
+            (None, earned) => Some(earned),
+            (Some(AccessLevel::Custom), _) | (_, AccessLevel::Custom) => given,
+            (Some(given), earned) => Some(given.min(earned)),
         }
     }
 
