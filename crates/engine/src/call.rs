@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{Caller, CallerKind, Origin};
@@ -188,10 +189,11 @@ async fn walk(
     record.gate(Gate::Requirements, required(request, &found, &environment))?;
     let arguments = record.gate(Gate::Arguments, arguments(request, &found))?;
     record.keeps(&arguments);
-    let policy = record.gate(Gate::Policy, effective(&now, &found))?;
+    let policy = record.gate(Gate::Policy, effective(&now, request, &found))?;
     let risk = rated(&now, &found, &policy);
     record.enforces(&found.sound, &policy, &risk, found.source);
-    let decision = record.decision(decide(&now, request, &found, &arguments, &risk))?;
+    let decision = decide(&now, request, &found, &arguments, &policy, &risk);
+    let decision = record.decision(decision)?;
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
         let judged = Judged {
             found: &found,
@@ -282,7 +284,8 @@ pub(crate) fn access(
 ) -> Result<((), String), Stop> {
     let name = &found.sound.document.name;
     let access = &now.config.access;
-    let allowed = access.check(&request.caller, name).map_err(|denied| {
+    let document = &found.sound.document;
+    let allowed = access.check(&request.caller, document).map_err(|denied| {
         let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
         hidden(request, name, error)
     })?;
@@ -372,20 +375,27 @@ fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String)
     }
 }
 
-/// Step 5. What is registered was resolved on this very ground: a snapshot holds
+/// Step 5. What the operator and the document grant, less what the caller's level
+/// takes away. What is registered was resolved on this very ground: a snapshot holds
 /// the settings and what follows from them together, and is taken anew when either
 /// changed.
 pub(crate) fn effective<'a>(
     now: &Snapshot,
+    request: &CallRequest,
     found: &'a Found,
 ) -> Result<(Cow<'a, EffectivePolicy>, String), Stop> {
+    let standing = standing(now, request, found);
+    let narrowed = |policy: Cow<'a, EffectivePolicy>| match &standing.constraints {
+        None => policy,
+        Some(constraints) => Cow::Owned(constraints.narrow(&policy)),
+    };
     if found.registered {
-        let policy = Cow::Borrowed(&found.sound.judged.policy);
+        let policy = narrowed(Cow::Borrowed(&found.sound.judged.policy));
         return Ok((policy, "resolved".to_owned()));
     }
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((Cow::Owned(policy), "resolved".to_owned())),
+        Ok(policy) => Ok((narrowed(Cow::Owned(policy)), "resolved".to_owned())),
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
@@ -393,13 +403,19 @@ pub(crate) fn effective<'a>(
     }
 }
 
-/// Step 6.
-fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<'a, Risk> {
-    if found.registered {
+/// Step 6. A level that takes something away may lower the badge.
+fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &Cow<'_, EffectivePolicy>) -> Cow<'a, Risk> {
+    if found.registered && matches!(policy, Cow::Borrowed(_)) {
         return Cow::Borrowed(&found.sound.judged.risk);
     }
     let overrides = &found.sound.document.sandbox_overrides;
     Cow::Owned(risk::rate(&now.ground, overrides, policy))
+}
+
+/// What holds for this caller and tools of this kind.
+fn standing(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    let category = found.sound.document.category.as_deref();
+    now.config.access.standing(&request.caller, category)
 }
 
 /// Step 7.
@@ -408,13 +424,16 @@ fn decide(
     request: &CallRequest,
     found: &Found,
     arguments: &Arguments,
+    policy: &EffectivePolicy,
     risk: &Risk,
 ) -> Decision {
     now.config.rules.decide(&Asked {
         caller: &request.caller,
+        standing: &standing(now, request, found),
         origin: request.origin,
         document: &found.sound.document,
         arguments,
+        policy,
         risk,
         at_ms: now_ms(),
     })
@@ -508,10 +527,10 @@ fn unchanged(
 fn is_same(now: &Snapshot, request: &CallRequest, judged: &Judged<'_>) -> Result<bool, Stop> {
     let (found, _) = find(now, request)?;
     access(now, request, &found)?;
-    let (policy, _) = effective(now, &found)?;
+    let (policy, _) = effective(now, request, &found)?;
     let overrides = &found.sound.document.sandbox_overrides;
     let risk = risk::rate(&now.ground, overrides, &policy);
-    let decision = decide(now, request, &found, judged.arguments, &risk);
+    let decision = decide(now, request, &found, judged.arguments, &policy, &risk);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
             && *policy == *judged.policy

@@ -49,7 +49,7 @@ fn reachable(engine: &Engine, now: &Snapshot, request: &CallRequest) -> Result<O
     call::access(now, request, &found)?;
     let (environment, _) = call::environment(engine, request, &found)?;
     call::required(request, &found, &environment)?;
-    let (policy, _) = call::effective(now, &found)?;
+    let (policy, _) = call::effective(now, request, &found)?;
     let policy = policy.into_owned();
     let overrides = &found.sound.document.sandbox_overrides;
     let risk = risk::rate(&now.ground, overrides, &policy);

@@ -220,7 +220,8 @@ impl Record {
             Effect::Allow => self.note(Gate::Rules, "pass", None, Some(note)),
             Effect::Ask => self.note(Gate::Rules, "ask", None, Some(note)),
             Effect::Deny => {
-                let error = CallError::new(Reason::RuleDenied, decision.reason);
+                let code = decision.code.unwrap_or(Reason::RuleDenied);
+                let error = CallError::new(code, decision.told());
                 return self.gate(Gate::Rules, Err(Stop::refused(error).note(note)));
             }
         }

@@ -156,7 +156,7 @@ impl SessionManager for Sessions {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionFault> {
-        let is_own = CALLER.try_with(|caller| self.is_of(id, caller));
+        let is_own = OWNER.try_with(|owner| self.is_of(id, &owner.caller));
         Ok(is_own.unwrap_or(false) && self.kept.has_session(id).await?)
     }
 

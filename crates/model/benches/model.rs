@@ -1,4 +1,4 @@
-//! What `check`, policy resolution and masking cost. `cargo xtask bench` runs it.
+//! What `check`, policy resolution, rules and masking cost. `cargo xtask bench` runs it.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on should stop")]
 
 use std::fmt::Write as _;
@@ -7,12 +7,15 @@ use std::hint::black_box;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use model::assessment::assess;
+use model::caller::{Caller, Origin};
+use model::config::Config;
 use model::document::{self, Document};
 use model::environment::Environment;
 use model::json::Lines;
 use model::mask::Masker;
 use model::policy::{Baseline, resolve};
 use model::risk::rate;
+use model::rules::Asked;
 use model::safety::Source;
 
 fn main() {
@@ -103,6 +106,69 @@ fn resolve_and_rate(bencher: Bencher<'_, '_>) {
 fn digest(bencher: Bencher<'_, '_>) {
     let document = one();
     bencher.bench(|| model::digest::of_document(black_box(&document)).unwrap());
+}
+
+/// Rules of every kind: by tool, by caller, by action, by badge, with conditions
+/// on arguments. A third of them are about the call that is decided.
+fn rules(count: usize) -> String {
+    let mut text = String::from("[callers.ann]\nlevel = 'standard'\nautonomy = 'full'\n");
+    for index in 0..count {
+        let rest = match index % 6 {
+            0 => {
+                "tools = ['tool*']\nwhen = 'args.limit > 1000 && args.url.startsWith(\"https://\")'"
+            }
+            1 => "tools = ['payment.*']\nwhen = 'args.amount > 1000'",
+            2 => "callers = ['bob', 'bot-*']",
+            3 => "actions = ['deployment', 'database_write']",
+            4 => "risk = 'L0-L3'\nwhen = 'args.url.contains(\"..\") || time.hour > 24'",
+            _ => "categories = ['file', 'terminal']",
+        };
+        let _ = writeln!(text, "[[rule]]\nid = 'r{index}'\neffect = 'deny'\n{rest}");
+    }
+    text
+}
+
+/// One decision. None of the rules holds, so every one is looked at to its end.
+#[divan::bench(args = [0, 10, 100, 1_000])]
+fn decide(bencher: Bencher<'_, '_>, count: usize) {
+    let config = Config::parse(&rules(count)).unwrap();
+    let document = one();
+    let caller = Caller::named("ann");
+    let standing = config
+        .access
+        .standing(&caller, document.category.as_deref());
+    let ground = Baseline::closed();
+    let policy = standing.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
+    let risk = rate(&ground, &document.sandbox_overrides, &policy);
+    let raw = serde_json::json!({ "url": "https://example.com/a/b", "limit": 10 });
+    let arguments = model::params::check(&document.params, &raw).unwrap();
+    let asked = Asked {
+        caller: &caller,
+        standing: &standing,
+        origin: Origin::Mcp,
+        document: &document,
+        arguments: &arguments,
+        policy: &policy,
+        risk: &risk,
+        at_ms: 1_794_799_200_000,
+    };
+    assert_eq!(config.rules.decide(&asked).rule, None);
+    bencher.bench(|| config.rules.decide(black_box(&asked)));
+}
+
+/// What holds for a caller, from the operator's file.
+#[divan::bench]
+fn standing(bencher: Bencher<'_, '_>) {
+    let config = Config::parse(&rules(0)).unwrap();
+    let caller = Caller::named("ann");
+    bencher.bench(|| config.access.standing(black_box(&caller), Some("WEB")));
+}
+
+/// Reading rules, conditions included.
+#[divan::bench(args = [100])]
+fn load_rules(bencher: Bencher<'_, '_>, count: usize) {
+    let text = rules(count);
+    bencher.bench(|| Config::parse(black_box(&text)).unwrap());
 }
 
 fn secrets(count: usize) -> Vec<String> {

@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use crate::access::{Access, Lists};
+use crate::access::Access;
+use crate::access::quota::Limit;
 use crate::document::{Word, words};
 use crate::exposure::{Exposure, Selection};
 use crate::host_pattern::HostPattern;
@@ -18,9 +19,12 @@ use crate::pattern::NamePattern;
 use crate::policy::{self, Baseline, PolicyConflict, Profile, Profiles};
 use crate::rules::Rules;
 use crate::text::elided;
+use crate::trust::TrustConfig;
 
 mod doors;
+mod govern;
 mod shown;
+mod trust;
 
 pub use doors::{
     ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
@@ -66,6 +70,10 @@ pub struct Config {
     pub access: Access,
     /// What is decided about calls.
     pub rules: Rules,
+    /// How many calls.
+    pub limits: Vec<Limit>,
+    /// What callers earn and lose.
+    pub trust: TrustConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
     /// The worker processes.
@@ -173,6 +181,8 @@ impl Config {
             exposure: Exposure::standard(),
             access: Access::default(),
             rules: Rules::standard(),
+            limits: Vec::new(),
+            trust: TrustConfig::standard(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
                 arguments: AuditArguments::Masked,
@@ -203,16 +213,7 @@ impl Config {
     /// Reads the operator's file. All problems of meaning come back together.
     pub fn parse(text: &str) -> Result<Config, Vec<ConfigFault>> {
         if text.len() > limits::CONFIG_BYTES_MAX {
-            let message = format!(
-                "the file is longer than {} KiB",
-                limits::CONFIG_BYTES_MAX >> 10
-            );
-            return Err(vec![ConfigFault {
-                line: 0,
-                column: 0,
-                message,
-                fix: None,
-            }]);
+            return Err(vec![too_long()]);
         }
         let file: ConfigFile =
             toml::from_str(text).map_err(|error| vec![from_toml(text, &error)])?;
@@ -241,8 +242,13 @@ struct ConfigFile {
     baseline: LayerFile,
     profiles: BTreeMap<String, LayerFile>,
     exposure: ExposureFile,
-    access: ListsFile,
-    callers: BTreeMap<String, ListsFile>,
+    access: govern::CallerFile,
+    callers: BTreeMap<String, govern::CallerFile>,
+    groups: BTreeMap<String, govern::CallerFile>,
+    rule: Vec<toml::Spanned<govern::RuleFile>>,
+    limit: Vec<toml::Spanned<govern::LimitFile>>,
+    actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
+    trust: Option<toml::Spanned<trust::TrustFile>>,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
@@ -268,13 +274,6 @@ struct SelectionFile {
     names: BTreeSet<String>,
     tags: BTreeSet<String>,
     categories: BTreeSet<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ListsFile {
-    allow: Option<Vec<toml::Spanned<String>>>,
-    deny: Vec<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -343,11 +342,16 @@ impl ConfigFile {
         let layer = faults.profile(self.baseline);
         config.baseline = over_closed(layer);
         config.exposure = exposure(self.exposure);
-        config.access.everyone = faults.lists(self.access);
-        for (name, lists) in self.callers {
-            let lists = faults.lists(lists);
-            config.access.callers.insert(name.to_lowercase(), lists);
-        }
+        let governance = govern::GovernFile {
+            rules: self.rule,
+            limits: self.limit,
+            actions: self.actions,
+            access: self.access,
+            callers: self.callers,
+            groups: self.groups,
+            trust: self.trust,
+        };
+        config.govern(governance, &mut faults);
         let ask_from = self.approvals.ask_from.clone();
         faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.approvals = faults.approvals(self.approvals);
@@ -375,21 +379,7 @@ impl ConfigFile {
         config.network.ca_file = self.network.ca_file;
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
-        // Every profile must resolve, used or not: a broken one is found when the
-        // file is loaded, not when somebody first needs it.
-        for name in config.profiles.keys() {
-            if let Err(conflict) = policy::ground(&config.baseline, &config.profiles, Some(name)) {
-                faults.conflict(&conflict);
-            }
-        }
-        if let (Some(spanned), Err(conflict)) = (&spanned, config.ground())
-            && faults
-                .faults
-                .iter()
-                .all(|fault| fault.message != conflict.to_string())
-        {
-            faults.say(spanned, conflict.to_string(), conflict.to_finding().fix);
-        }
+        faults.profiles(&config, spanned.as_ref());
         if faults.faults.is_empty() {
             Ok(config)
         } else {
@@ -443,13 +433,35 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn say<T>(&mut self, place: &toml::Spanned<T>, message: String, fix: Option<String>) {
-        let (line, column) = position(self.text, place.span().start);
+        self.say_at(place.span().start, message, fix);
+    }
+
+    fn say_at(&mut self, place: usize, message: String, fix: Option<String>) {
+        let (line, column) = position(self.text, place);
         self.faults.push(ConfigFault {
             line,
             column,
             message,
             fix,
         });
+    }
+
+    /// Every profile must resolve, used or not: a broken one is found when the
+    /// file is loaded, not when somebody first needs it.
+    fn profiles(&mut self, config: &Config, named: Option<&toml::Spanned<String>>) {
+        for name in config.profiles.keys() {
+            if let Err(conflict) = policy::ground(&config.baseline, &config.profiles, Some(name)) {
+                self.conflict(&conflict);
+            }
+        }
+        if let (Some(named), Err(conflict)) = (named, config.ground())
+            && self
+                .faults
+                .iter()
+                .all(|fault| fault.message != conflict.to_string())
+        {
+            self.say(named, conflict.to_string(), conflict.to_finding().fix);
+        }
     }
 
     fn conflict(&mut self, conflict: &PolicyConflict) {
@@ -519,13 +531,6 @@ impl Faults<'_> {
         }
     }
 
-    fn lists(&mut self, file: ListsFile) -> Lists {
-        Lists {
-            allow: file.allow.map(|words| self.patterns(&words)),
-            deny: self.patterns(&file.deny),
-        }
-    }
-
     fn patterns(&mut self, words: &[toml::Spanned<String>]) -> Vec<NamePattern> {
         let mut patterns = Vec::new();
         for word in words {
@@ -551,6 +556,18 @@ impl Faults<'_> {
             self.say(&value, message, None);
         }
         Some(number)
+    }
+}
+
+fn too_long() -> ConfigFault {
+    ConfigFault {
+        line: 0,
+        column: 0,
+        message: format!(
+            "the file is longer than {} KiB",
+            limits::CONFIG_BYTES_MAX >> 10
+        ),
+        fix: None,
     }
 }
 

@@ -6,9 +6,11 @@
 //! asked for again and comes out the same.
 
 pub mod access;
+pub mod action;
 pub mod approval;
 pub mod assessment;
 pub mod audit;
+pub mod autonomy;
 pub mod caller;
 pub mod canonical;
 pub mod config;
@@ -35,6 +37,8 @@ pub mod risk;
 pub mod rules;
 pub mod safety;
 pub mod text;
+pub mod tool_policy;
+pub mod trust;
 
 pub use document::Document;
 pub use environment::Environment;

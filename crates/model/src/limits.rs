@@ -129,6 +129,40 @@ pub const APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
 pub const APPROVAL_REASONS_MAX: usize = 16;
 /// Characters of what a person adds to an answer.
 pub const APPROVAL_NOTE_CHARS_MAX: usize = 500;
+/// A rule's condition, in bytes.
+pub const CONDITION_BYTES_MAX: usize = 4_096;
+/// Words and marks of a condition.
+pub const CONDITION_WORDS_MAX: usize = 512;
+/// Nesting of a condition, and operations in a row.
+pub const CONDITION_DEPTH_MAX: usize = 32;
+/// Steps a condition may take for one call.
+pub const CONDITION_STEPS_MAX: usize = 10_000;
+/// Bytes of text that cost a condition one step.
+pub const CONDITION_TEXT_BYTES_PER_STEP: usize = 256;
+/// Bytes of text that cost one step in `matches`.
+pub const CONDITION_PATTERN_BYTES_PER_STEP: usize = 64;
+/// A compiled pattern of `matches`, in bytes.
+pub const CONDITION_PATTERN_BYTES_MAX: usize = 256 << 10;
+/// Rules of an operator.
+pub const RULES_MAX: usize = 1_000;
+/// Names on one list of a rule.
+pub const RULE_LIST_MAX: usize = 256;
+/// Action types an operator may register.
+pub const ACTIONS_CUSTOM_MAX: usize = 256;
+/// Action types a document may declare.
+pub const ACTIONS_DECLARED_MAX: usize = 16;
+/// Limits on calls an operator may set.
+pub const CALL_LIMITS_MAX: usize = 256;
+/// The most any limit on calls may allow.
+pub const CALL_LIMIT_MAX: u64 = 1_000_000_000;
+/// Callers and limits counted at one time.
+pub const METER_TALLIES_MAX: usize = 10_000;
+/// Denials in a row after which a caller is paused.
+pub const DENIALS_IN_A_ROW_MAX: u32 = 3;
+/// Denials in all after which a caller is paused.
+pub const DENIALS_IN_ALL_MAX: u32 = 20;
+/// Records trust looks back on for one caller.
+pub const TRUST_RECORDS_MAX: usize = 100_000;
 
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
@@ -443,6 +477,87 @@ pub const ALL: &[Limit] = &[
         "APPROVAL_NOTE_CHARS_MAX",
         APPROVAL_NOTE_CHARS_MAX as u64,
         "characters of what a person adds to an answer",
+    ),
+    limit(
+        "CONDITION_BYTES_MAX",
+        CONDITION_BYTES_MAX as u64,
+        "bytes of a rule's condition",
+    ),
+    limit(
+        "CONDITION_WORDS_MAX",
+        CONDITION_WORDS_MAX as u64,
+        "words and marks of a condition",
+    ),
+    limit(
+        "CONDITION_DEPTH_MAX",
+        CONDITION_DEPTH_MAX as u64,
+        "nesting of a condition",
+    ),
+    limit(
+        "CONDITION_STEPS_MAX",
+        CONDITION_STEPS_MAX as u64,
+        "steps of a condition for one call",
+    ),
+    limit(
+        "CONDITION_TEXT_BYTES_PER_STEP",
+        CONDITION_TEXT_BYTES_PER_STEP as u64,
+        "bytes of text that cost one step",
+    ),
+    limit(
+        "CONDITION_PATTERN_BYTES_PER_STEP",
+        CONDITION_PATTERN_BYTES_PER_STEP as u64,
+        "bytes that cost one step in `matches`",
+    ),
+    limit(
+        "CONDITION_PATTERN_BYTES_MAX",
+        CONDITION_PATTERN_BYTES_MAX as u64,
+        "bytes of a compiled pattern of `matches`",
+    ),
+    limit("RULES_MAX", RULES_MAX as u64, "rules of an operator"),
+    limit(
+        "RULE_LIST_MAX",
+        RULE_LIST_MAX as u64,
+        "names on one list of a rule",
+    ),
+    limit(
+        "ACTIONS_CUSTOM_MAX",
+        ACTIONS_CUSTOM_MAX as u64,
+        "action types an operator may register",
+    ),
+    limit(
+        "ACTIONS_DECLARED_MAX",
+        ACTIONS_DECLARED_MAX as u64,
+        "action types a document may declare",
+    ),
+    limit(
+        "CALL_LIMITS_MAX",
+        CALL_LIMITS_MAX as u64,
+        "limits on calls an operator may set",
+    ),
+    limit(
+        "CALL_LIMIT_MAX",
+        CALL_LIMIT_MAX,
+        "the most any limit on calls may allow",
+    ),
+    limit(
+        "METER_TALLIES_MAX",
+        METER_TALLIES_MAX as u64,
+        "callers and limits counted at one time",
+    ),
+    limit(
+        "DENIALS_IN_A_ROW_MAX",
+        DENIALS_IN_A_ROW_MAX as u64,
+        "denials in a row after which a caller is paused",
+    ),
+    limit(
+        "DENIALS_IN_ALL_MAX",
+        DENIALS_IN_ALL_MAX as u64,
+        "denials in all after which a caller is paused",
+    ),
+    limit(
+        "TRUST_RECORDS_MAX",
+        TRUST_RECORDS_MAX as u64,
+        "records trust looks back on for one caller",
     ),
 ];
 

@@ -41,10 +41,13 @@ impl NamePattern {
     /// Whether a name matches.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        if self.lowered == "*" {
-            return true;
-        }
-        let name = name.to_lowercase();
+        self.lowered == "*" || self.matches_lowered(&name.to_lowercase())
+    }
+
+    /// [`NamePattern::matches`] for a name in lower case, for many patterns on one
+    /// name.
+    #[must_use]
+    pub fn matches_lowered(&self, name: &str) -> bool {
         let mut pieces = self.lowered.split('*');
         let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else {
             return false;

@@ -81,6 +81,8 @@ reasons! {
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",
         "The call's own deadline passed, waiting for approval included. It was stopped.";
+    CallerPaused, "caller.paused",
+        "The caller was denied too often and is paused. A person must resume it; trying again does not help.";
     GateAddressLimit, "gate.address_limit",
         "Too many requests, or too many wrong keys, from one network address. Wait as long as `Retry-After` says.";
     GateBusy, "gate.busy",
@@ -105,6 +107,10 @@ reasons! {
         "The request shows no key or token, or one that does not count: wrong, revoked, expired, or for somebody else.";
     GateUnavailable, "gate.unavailable",
         "The server cannot look a key up just now, so it lets nobody in. The operator sees why.";
+    LevelDenied, "level.denied",
+        "The caller's level or autonomy does not go that far.";
+    LimitExceeded, "limit.exceeded",
+        "A limit on the caller's calls is used up. Try again later.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
     MaskUnavailable, "mask.unavailable",
@@ -125,6 +131,8 @@ reasons! {
         "An environment variable the tool names is unset, empty or blank. Set it.";
     RuleDenied, "rule.denied",
         "A rule of the operator forbids this call.";
+    RuleUnevaluable, "rule.unevaluable",
+        "A rule could not be decided for these arguments, so it denies. Give what the rule looks at, in the right type.";
     SandboxBroken, "sandbox.broken",
         "The sandbox failed in a way no limit explains. The call is lost, the worker was replaced.";
     SandboxBusy, "sandbox.busy",

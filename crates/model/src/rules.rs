@@ -1,19 +1,42 @@
 //! May this call, with these arguments, run now? Allow, ask a person, or deny.
 //! Deny is stronger than ask, and ask than allow.
+//!
+//! The order of rules means nothing: of those that match, the strongest decides.
+//! A rule that cannot be decided denies. Where no rule matches, the document and
+//! the caller's level decide.
 
-use crate::caller::{Caller, Origin};
-use crate::document::{ApprovalMode, Document};
+use crate::access::Standing;
+use crate::access::level::Deed;
+use crate::action::{Action, Actions};
+use crate::autonomy::Autonomy;
+use crate::caller::{Caller, CallerKind, Origin};
+use crate::document::{ApprovalMode, CodeType, Document, Word as _};
 use crate::params::Arguments;
+use crate::policy::EffectivePolicy;
+use crate::reason::Reason;
 use crate::risk::{Level, Risk};
+
+pub mod condition;
+pub mod lint;
+pub mod replay;
+mod rule;
+
+pub use condition::{Condition, ConditionFault, Unevaluable};
+use rule::{Facts, Match};
+pub use rule::{RiskRange, Rule};
 
 /// What the operator decides about calls.
 ///
-/// Defaults ([`Rules::standard`]): documents that leave it to the rules
+/// Defaults ([`Rules::standard`]): no rules; documents that leave it to the rules
 /// (`AUTO_APPROVE`) ask from L3 up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The badge from which a document that leaves it to the rules asks.
     pub ask_from: Level,
+    /// The rules, each with an id of its own.
+    pub list: Vec<Rule>,
+    /// Every action there is.
+    pub actions: Actions,
 }
 
 /// What a rule may look at.
@@ -21,12 +44,16 @@ pub struct Rules {
 pub struct Asked<'a> {
     /// Who calls.
     pub caller: &'a Caller,
+    /// What holds for the caller.
+    pub standing: &'a Standing,
     /// Through which door.
     pub origin: Origin,
     /// What is called.
     pub document: &'a Document,
     /// With what, checked.
     pub arguments: &'a Arguments,
+    /// What the call is held to, the caller's level included.
+    pub policy: &'a EffectivePolicy,
     /// The badge of the call's policy.
     pub risk: &'a Risk,
     /// When, in milliseconds since 1970.
@@ -42,6 +69,21 @@ pub struct Decision {
     pub reason: String,
     /// The rule that decided, if one did.
     pub rule: Option<String>,
+    /// The stable code, where the call is denied.
+    pub code: Option<Reason>,
+    /// The narrowest change that would let the call through, where it is denied.
+    pub remedy: Option<String>,
+    /// Whether it makes sense to try again, where it is denied.
+    pub retry: Retry,
+}
+
+/// Whether it makes sense to try a denied call again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Not until a person changed something.
+    Never,
+    /// With other arguments.
+    Changed,
 }
 
 /// What is to happen. Later is stronger.
@@ -55,78 +97,221 @@ pub enum Effect {
     Deny,
 }
 
+impl crate::document::Word for Effect {
+    const ALL: &'static [Effect] = &[Effect::Allow, Effect::Ask, Effect::Deny];
+
+    fn word(self) -> &'static str {
+        match self {
+            Effect::Allow => "allow",
+            Effect::Ask => "ask",
+            Effect::Deny => "deny",
+        }
+    }
+}
+
 impl Rules {
     /// The rules when the operator says nothing.
     #[must_use]
     pub fn standard() -> Rules {
         Rules {
             ask_from: Level::L3,
+            list: Vec::new(),
+            actions: Actions::default(),
         }
     }
 
     /// Decides about one call.
     #[must_use]
     pub fn decide(&self, asked: &Asked<'_>) -> Decision {
-        let (effect, reason) = match asked.document.approval() {
-            ApprovalMode::Required => (Effect::Ask, "the tool asks before every call".to_owned()),
-            ApprovalMode::AutoApprove if asked.risk.level >= self.ask_from => {
-                let from = self.ask_from.badge();
-                (Effect::Ask, format!("calls from {from} up are asked about"))
-            }
-            ApprovalMode::AutoApprove => {
-                let from = self.ask_from.badge();
-                let reason = format!("only calls from {from} up are asked about");
-                (Effect::Allow, reason)
-            }
-            ApprovalMode::Disabled => (Effect::Allow, "no rule names it".to_owned()),
+        let actions = self.actions.of(asked.document, asked.policy);
+        let by_rule = self.strongest(asked, &actions);
+        // A rule that allows answers the questions of the defaults and of the
+        // level; never that of the document itself, and never a preset's.
+        let said = match &by_rule {
+            Some(_) => None,
+            None => Some(self.unsaid(asked)),
         };
+        let by_level = level(asked, &actions)
+            .filter(|decision| decision.effect == Effect::Deny || by_rule.is_none());
+        let all = [
+            by_rule,
+            said,
+            by_level,
+            document(asked),
+            self.autonomy(asked, &actions),
+        ];
+        let strongest = |one: Decision, two: Decision| {
+            if two.effect > one.effect { two } else { one }
+        };
+        let decided = all.into_iter().flatten().reduce(strongest);
+        decided.unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()))
+    }
+
+    /// The strongest of the rules that match; of several, the one whose id comes
+    /// first, so that their order in the file means nothing.
+    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+        if self.list.is_empty() {
+            return None;
+        }
+        let name = asked.document.name.to_lowercase();
+        let caller = asked.caller.name.to_lowercase();
+        let category = asked
+            .document
+            .category
+            .as_deref()
+            .unwrap_or("")
+            .to_lowercase();
+        let facts = Facts {
+            tool: &name,
+            caller: &caller,
+            category: &category,
+            actions,
+            known: &self.actions,
+            risk: asked.risk.level,
+            scope: scope(asked, actions),
+        };
+        let matched = self
+            .list
+            .iter()
+            .filter_map(|rule| match rule.matches(&facts) {
+                Match::No => None,
+                Match::Yes => Some((rule.effect, false, rule, None)),
+                Match::Unevaluable(why) => Some((Effect::Deny, true, rule, Some(why))),
+            });
+        let (_, _, rule, why) = matched.min_by(|one, two| {
+            let stronger = two.0.cmp(&one.0).then(one.1.cmp(&two.1));
+            stronger.then_with(|| one.2.id.cmp(&two.2.id))
+        })?;
+        Some(match why {
+            None => rule.decision(),
+            Some(why) => rule.undecided(&why),
+        })
+    }
+
+    /// No rule says anything: the document's own wish decides.
+    fn unsaid(&self, asked: &Asked<'_>) -> Decision {
+        let from = self.ask_from.badge();
+        match asked.document.approval() {
+            ApprovalMode::Required => Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned()),
+            ApprovalMode::AutoApprove if asked.risk.level >= self.ask_from => {
+                Decision::of(Effect::Ask, format!("calls from {from} up are asked about"))
+            }
+            ApprovalMode::AutoApprove => Decision::of(
+                Effect::Allow,
+                format!("only calls from {from} up are asked about"),
+            ),
+            ApprovalMode::Disabled => Decision::of(Effect::Allow, "no rule names it".to_owned()),
+        }
+    }
+
+    fn autonomy(&self, asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+        let preset = asked.standing.autonomy;
+        if preset == Autonomy::Full {
+            return None;
+        }
+        let word = preset.word();
+        match preset.effect(actions, &self.actions) {
+            Effect::Allow => None,
+            Effect::Ask => {
+                let reason = format!("the caller's autonomy is {word}");
+                Some(Decision::of(Effect::Ask, reason))
+            }
+            Effect::Deny => {
+                let reason =
+                    format!("the caller's autonomy is {word}, which refuses what cannot be undone");
+                Some(Decision::deny(Reason::LevelDenied, reason))
+            }
+        }
+    }
+}
+
+const ASKS_ALWAYS: &str = "the tool asks before every call";
+
+fn document(asked: &Asked<'_>) -> Option<Decision> {
+    match asked.document.approval() {
+        ApprovalMode::Required => Some(Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned())),
+        ApprovalMode::AutoApprove | ApprovalMode::Disabled => None,
+    }
+}
+
+fn level(asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+    let constraints = asked.standing.constraints.as_ref()?;
+    let contained = match asked.document.code_type {
+        CodeType::Javascript => true,
+    };
+    let (effect, reason) = constraints.check(&Deed {
+        tool: &asked.document.name,
+        category: asked.document.category.as_deref().unwrap_or(""),
+        actions,
+        arguments: asked.arguments.values(),
+        contained,
+    })?;
+    Some(match effect {
+        Effect::Allow | Effect::Ask => Decision::of(effect, reason),
+        Effect::Deny => Decision::deny(Reason::LevelDenied, reason),
+    })
+}
+
+fn scope<'a>(asked: &'a Asked<'a>, actions: &'a [Action]) -> condition::Scope<'a> {
+    condition::Scope {
+        args: asked.arguments.values(),
+        caller_name: &asked.caller.name,
+        caller_kind: match asked.caller.kind {
+            CallerKind::Owner => "owner",
+            CallerKind::Named => "named",
+        },
+        caller_door: asked.origin.word(),
+        caller_groups: &asked.standing.groups,
+        caller_level: asked.standing.level.map_or("", |level| level.word()),
+        tool_name: &asked.document.name,
+        tool_category: asked.document.category.as_deref().unwrap_or(""),
+        tool_tags: &asked.document.tags,
+        tool_actions: actions,
+        risk: asked.risk.level,
+        at_ms: asked.at_ms,
+    }
+}
+
+impl Decision {
+    /// A denial in a sentence the caller can act on: the reason, the rule, what
+    /// would help, and whether to try again.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let mut told = self.reason.clone();
+        if let Some(rule) = &self.rule {
+            told.push_str(&format!(" (rule `{rule}`)"));
+        }
+        if let Some(remedy) = &self.remedy {
+            told.push_str(&format!("; it would take: {remedy}"));
+        }
+        match (self.effect, self.retry) {
+            (Effect::Allow | Effect::Ask, _) | (Effect::Deny, Retry::Changed) => {}
+            (Effect::Deny, Retry::Never) => told.push_str("; do not try again"),
+        }
+        told
+    }
+
+    /// Allow or ask, for a reason.
+    fn of(effect: Effect, reason: String) -> Decision {
         Decision {
             effect,
             reason,
             rule: None,
+            code: None,
+            remedy: None,
+            retry: Retry::Never,
+        }
+    }
+
+    /// Deny, for a reason, until the operator changes something.
+    fn deny(code: Reason, reason: String) -> Decision {
+        Decision {
+            code: Some(code),
+            remedy: Some("ask the operator for another level".to_owned()),
+            ..Decision::of(Effect::Deny, reason)
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-    use crate::document::parse;
-    use crate::params;
-
-    #[track_caller]
-    fn check(mode: &str, level: Level, expected: Effect) {
-        let text = format!(
-            r#"{{"name":"a","code":"","codeType":"Javascript","humanInTheLoop":{{"mode":"{mode}"}}}}"#
-        );
-        let item = parse(&text).items.pop().expect("an item");
-        let document = item.document.expect("a document");
-        let risk = Risk {
-            level,
-            signals: Vec::new(),
-        };
-        let asked = Asked {
-            caller: &Caller::owner(),
-            origin: Origin::Mcp,
-            document: &document,
-            arguments: &params::check(&[], &Value::Null).expect("no arguments"),
-            risk: &risk,
-            at_ms: 0,
-        };
-        assert_eq!(Rules::standard().decide(&asked).effect, expected);
-    }
-
-    #[test]
-    fn the_document_asks_or_leaves_it_to_the_rules() {
-        for level in Level::ALL {
-            check("DISABLED", level, Effect::Allow);
-            check("REQUIRED", level, Effect::Ask);
-        }
-        check("AUTO_APPROVE", Level::L0, Effect::Allow);
-        check("AUTO_APPROVE", Level::L2, Effect::Allow);
-        check("AUTO_APPROVE", Level::L3, Effect::Ask);
-        check("AUTO_APPROVE", Level::L5, Effect::Ask);
-    }
-}
+mod tests;

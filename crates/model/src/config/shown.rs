@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::{Config, position};
-use crate::access::Lists;
+use crate::access::{Lists, Terms};
 use crate::document::Word as _;
 use crate::exposure::Selection;
 
@@ -81,12 +81,42 @@ impl Config {
         rows.extend(selection("exposure.exclude", &exposure.exclude));
         rows.extend(self.door_rows());
         rows.extend(self.baseline_rows());
-        rows.extend(lists("access", &self.access.everyone));
-        for (name, own) in &self.access.callers {
-            rows.extend(lists(&format!("callers.{name}"), own));
-        }
+        rows.extend(self.governance_rows());
         for name in self.profiles.keys() {
             rows.push((format!("profiles.{name}"), "…".to_owned()));
+        }
+        rows
+    }
+
+    fn governance_rows(&self) -> Vec<(String, String)> {
+        let access = &self.access;
+        let mut rows = lists("access", &access.everyone);
+        rows.extend(terms("access", &access.everyone_terms));
+        for (name, own) in &access.callers {
+            let key = format!("callers.{name}");
+            rows.extend(lists(&key, own));
+            rows.extend(
+                access
+                    .terms
+                    .get(name)
+                    .iter()
+                    .flat_map(|own| terms(&key, own)),
+            );
+        }
+        for (name, group) in &access.groups {
+            let key = format!("groups.{name}");
+            let members: Vec<_> = group.members.iter().map(ToString::to_string).collect();
+            let members = toml_list(members.iter().map(String::as_str));
+            rows.push((format!("{key}.members"), members));
+            rows.extend(lists(&key, &group.lists));
+            rows.extend(terms(&key, &group.terms));
+        }
+        for (action, risk) in self.rules.actions.custom() {
+            rows.push((format!("actions.{}", action.word()), toml_text(risk.word())));
+        }
+        for rule in &self.rules.list {
+            let effect = toml_text(rule.effect.word());
+            rows.push((format!("rule.{}", rule.id), effect));
         }
         rows
     }
@@ -190,6 +220,60 @@ fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
     ]
 }
 
+/// The terms that were set; there are many, and most callers have none.
+fn terms(key: &str, terms: &Terms) -> Vec<(String, String)> {
+    let changes = &terms.constraints;
+    let list = |words: Vec<&str>| toml_list(words.into_iter());
+    let asked = changes.requires_approval.as_ref();
+    let rows = [
+        ("level", terms.level.map(|level| toml_text(level.word()))),
+        (
+            "autonomy",
+            terms.autonomy.map(|preset| toml_text(preset.word())),
+        ),
+        (
+            "categories",
+            terms
+                .categories
+                .as_ref()
+                .map(|all| list(all.iter().map(String::as_str).collect())),
+        ),
+        (
+            "constraints.files",
+            changes.files.map(|scope| toml_text(scope.word())),
+        ),
+        (
+            "constraints.code",
+            changes.code.map(|scope| toml_text(scope.word())),
+        ),
+        (
+            "constraints.network",
+            changes.network.map(|scope| toml_text(scope.word())),
+        ),
+        (
+            "constraints.git",
+            changes.git.map(|scope| toml_text(scope.word())),
+        ),
+        (
+            "constraints.terminal",
+            changes.terminal.map(|scope| toml_text(scope.word())),
+        ),
+        (
+            "constraints.commands",
+            changes
+                .commands
+                .as_ref()
+                .map(|all| list(all.iter().map(String::as_str).collect())),
+        ),
+        (
+            "constraints.requires_approval",
+            asked.map(|all| list(all.iter().map(|action| action.word()).collect())),
+        ),
+    ];
+    let set = |(name, value): (&str, Option<String>)| Some((format!("{key}.{name}"), value?));
+    rows.into_iter().filter_map(set).collect()
+}
+
 /// A string as TOML writes it. JSON's escapes are also TOML's.
 fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
@@ -202,15 +286,34 @@ fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
 /// The line of every key of a file. A caller's name is known in lower case.
 fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
     for (name, value) in table {
-        let name = if prefix == "callers." {
+        let name = if prefix == "callers." || prefix == "groups." {
             name.get_ref().to_lowercase()
         } else {
             name.get_ref().to_string()
         };
         let key = format!("{prefix}{name}");
         lines.insert(key.clone(), position(text, value.span().start).0);
-        if let DeValue::Table(inner) = value.get_ref() {
-            collect(text, &format!("{key}."), inner, lines);
+        match value.get_ref() {
+            DeValue::Table(inner) => collect(text, &format!("{key}."), inner, lines),
+            DeValue::Array(items) => collect_ids(text, &key, items, lines),
+            _ => {}
+        }
+    }
+}
+
+/// The line of each table of a list such as `[[rule]]`, by its id.
+fn collect_ids(
+    text: &str,
+    key: &str,
+    items: &[toml::Spanned<DeValue<'_>>],
+    lines: &mut BTreeMap<String, usize>,
+) {
+    for item in items {
+        if let DeValue::Table(table) = item.get_ref()
+            && let Some(id) = table.get("id")
+            && let DeValue::String(id) = id.get_ref()
+        {
+            lines.insert(format!("{key}.{id}"), position(text, item.span().start).0);
         }
     }
 }
@@ -221,7 +324,7 @@ mod tests {
 
     #[test]
     fn each_value_says_where_it_comes_from() {
-        let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\n";
+        let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\nlevel = \"standard\"\n\n[[rule]]\nid = \"x\"\neffect = \"ask\"\n";
         let settings = Config::parse(text).expect("a config").settings(text);
         let find = |key: &str| {
             let found = settings.iter().find(|setting| setting.key == key);
@@ -241,6 +344,11 @@ mod tests {
             find("callers.ann.deny"),
             ("[\"*\"]", SettingSource::Line(5))
         );
+        assert_eq!(
+            find("callers.ann.level"),
+            ("\"standard\"", SettingSource::Line(6))
+        );
+        assert_eq!(find("rule.x"), ("\"ask\"", SettingSource::Line(8)));
         assert_eq!(
             find("exposure.preset"),
             ("\"starter\"", SettingSource::Default)

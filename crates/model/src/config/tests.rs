@@ -215,3 +215,142 @@ fn words_patterns_and_numbers_are_checked_together() {
         ],
     );
 }
+
+/// Reads a section that the whole file does not take yet.
+fn section<T: serde::de::DeserializeOwned, R>(
+    text: &str,
+    read: impl FnOnce(&mut Faults<'_>, T) -> R,
+) -> (R, Vec<String>) {
+    let mut faults = Faults {
+        text,
+        faults: Vec::new(),
+    };
+    let read = read(&mut faults, toml::from_str(text).expect("TOML"));
+    let said = faults.faults.iter().map(|fault| fault.message.clone());
+    (read, said.collect())
+}
+
+#[test]
+fn the_tables_of_trust_are_read() {
+    let text = r#"
+        strategy = "weighted"
+        initial_level = "restricted"
+        initial_levels.web = "standard"
+        thresholds.restricted_to_standard = 0.65
+        [weights]
+        task_difficulty = 0.4
+        completion_rate = 0.2
+        error_rate = 0.2
+        human_feedback = 0.2
+        [milestones.sandboxed_to_restricted]
+        tasks_completed = 7
+        quality_score_min = 7.5
+        [categories.deployment.sandboxed_to_restricted]
+        tasks_completed = 30
+        [re_verification]
+        decay_on_error_rate = 0.1
+        interval_days = 30
+    "#;
+    let (trust, said) = section(text, |faults, file| faults.trust(file));
+    assert_eq!(said, [""; 0]);
+    assert_eq!(trust.strategy, crate::trust::Strategy::Weighted);
+    assert_eq!(
+        trust.initial_levels["WEB"],
+        crate::access::AccessLevel::Standard
+    );
+    let first = crate::trust::Step::SandboxedToRestricted;
+    let criteria = trust.milestones[&first];
+    assert_eq!((criteria.tasks, criteria.quality_min), (7, 750));
+    let deployment = trust.category_milestones["DEPLOYMENT"][&first];
+    assert_eq!(
+        (deployment.tasks, deployment.quality_min, deployment.person),
+        (30, 850, true)
+    );
+    assert_eq!(
+        (trust.weights.difficulty, trust.decay.error_rate_max),
+        (4_000, 1_000)
+    );
+    assert_eq!(
+        trust.thresholds[&crate::trust::Step::RestrictedToStandard],
+        6_500
+    );
+}
+
+#[test]
+fn trust_that_makes_no_sense_is_refused() {
+    let text = r#"
+        strategy = "wieghted"
+        thresholds.standard_to_elevatd = 0.8
+        thresholds.standard_to_elevated = 1.5
+        [weights]
+        task_difficulty = 0.4
+        completion_rate = 0.4
+        error_rate = 0.4
+        human_feedback = 0.4
+        [milestones.standard_to_elevated]
+        requires_human_approval = false
+    "#;
+    let (_, said) = section(text, |faults, file| faults.trust(file));
+    assert_eq!(
+        said,
+        [
+            "`strategy` is `wieghted`; it must be disabled, weighted, per_category or milestone",
+            "the weights do not add up to 1",
+            "`standard_to_elevatd` is no step; it must be sandboxed_to_restricted, restricted_to_standard or standard_to_elevated",
+            "1.5 is not between 0 and 1",
+            "the step to `elevated` always needs a person",
+        ]
+    );
+}
+
+#[test]
+fn what_nothing_keeps_yet_is_refused() {
+    refused(
+        "[[limit]]\nid = 'a'\nconcurrent = 1\n[trust]\nstrategy = 'weighted'\n",
+        &[
+            (
+                1,
+                1,
+                "limits on calls are not in force in this version",
+                Some("remove it until a version that keeps it"),
+            ),
+            (
+                5,
+                12,
+                "trust is not in force in this version",
+                Some("remove it until a version that keeps it"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn rules_of_another_file_know_this_one() {
+    let text = "[groups.Devs]\nmembers = ['ann']\n[actions]\n'pay:refund' = 'high'\n\
+                [[rule]]\nid = 'a'\neffect = 'ask'\n";
+    let mut config = Config::parse(text).expect("a config");
+    let more = "[[rule]]\nid = 'b'\ncallers = ['@devs']\nactions = ['pay']\neffect = 'deny'\n";
+    let rules = config.parse_rules(more).expect("rules");
+    config.add_rules(rules).expect("new ones");
+    assert_eq!(config.rules.list.len(), 2);
+    let twice = config
+        .parse_rules("[[rule]]\nid = 'a'\neffect = 'ask'\n")
+        .expect("rules");
+    let fault = config.add_rules(twice).expect_err("twice");
+    assert_eq!(fault.message, "there are two rules `a`");
+    assert_eq!(config.rules.list.len(), 2);
+    let said = |text: &str| {
+        let faults = config.parse_rules(text).expect_err("refused");
+        (faults[0].line, faults[0].message.clone())
+    };
+    assert_eq!(
+        said("[[rule]]\nid = 'c'\ncallers = ['@ops']\neffect = 'deny'").0,
+        3
+    );
+    // Nothing but rules stands in such a file.
+    assert_eq!(
+        said("[access]\ndeny = []"),
+        (1, "there is no setting `access` here".to_owned())
+    );
+    assert!(said(&" ".repeat(2 << 20)).1.contains("longer than"));
+}

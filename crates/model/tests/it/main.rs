@@ -1,9 +1,15 @@
-//! Cases as data that need no command: masking, and the fuzz target's seeds.
+//! Cases as data that need no command: masking, rules, trust, and the fuzz
+//! targets' seeds.
 #![expect(
     clippy::disallowed_methods,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests read their own folders and stop when they cannot go on"
 )]
+
+mod govern;
+mod trust;
+mod worlds;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,469 @@
+//! What the operator set about governance: rules, limits, action types, groups,
+//! and the terms of callers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::trust::TrustFile;
+use super::{Config, ConfigFault, Faults, from_toml};
+use crate::access::quota::Limit;
+use crate::access::{ConstraintChanges, Group, Lists, Terms};
+use crate::action::{Action, ActionRisk, Actions, ListUse};
+use crate::limits;
+use crate::nearest::nearest;
+use crate::pattern::NamePattern;
+use crate::rules::{Condition, Effect, RiskRange, Rule};
+use crate::text::elided;
+
+/// Everything about governance, as written.
+#[derive(Debug, Default)]
+pub(super) struct GovernFile {
+    pub(super) rules: Vec<Spanned<RuleFile>>,
+    pub(super) limits: Vec<Spanned<LimitFile>>,
+    pub(super) actions: BTreeMap<Spanned<String>, Spanned<String>>,
+    pub(super) access: CallerFile,
+    pub(super) callers: BTreeMap<String, CallerFile>,
+    pub(super) groups: BTreeMap<String, CallerFile>,
+    pub(super) trust: Option<Spanned<TrustFile>>,
+}
+
+/// A file of rules and nothing else.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RulesFile {
+    rule: Vec<Spanned<RuleFile>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RuleFile {
+    id: Option<Spanned<String>>,
+    tools: Option<Spanned<Vec<Spanned<String>>>>,
+    actions: Option<Spanned<Vec<Spanned<String>>>>,
+    categories: Option<Spanned<Vec<Spanned<String>>>>,
+    callers: Option<Spanned<Vec<Spanned<String>>>>,
+    risk: Option<Spanned<String>>,
+    when: Option<Spanned<String>>,
+    effect: Option<Spanned<String>>,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LimitFile {
+    id: Option<Spanned<String>>,
+    callers: Option<Spanned<Vec<Spanned<String>>>>,
+    tools: Option<Spanned<Vec<Spanned<String>>>>,
+    calls_per_minute: Option<Spanned<u64>>,
+    concurrent: Option<Spanned<u64>>,
+    units_per_day: Option<Spanned<u64>>,
+}
+
+/// Everybody, a group or one caller.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CallerFile {
+    members: Option<Spanned<Vec<Spanned<String>>>>,
+    allow: Option<Vec<Spanned<String>>>,
+    deny: Vec<Spanned<String>>,
+    level: Option<Spanned<String>>,
+    categories: Option<Vec<String>>,
+    autonomy: Option<Spanned<String>>,
+    constraints: ConstraintsFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ConstraintsFile {
+    files: Option<Spanned<String>>,
+    code: Option<Spanned<String>>,
+    network: Option<Spanned<String>>,
+    git: Option<Spanned<String>>,
+    terminal: Option<Spanned<String>>,
+    commands: Option<BTreeSet<String>>,
+    requires_approval: Option<Vec<Spanned<String>>>,
+}
+
+impl Config {
+    /// Reads a file of rules, such as `rules/payments.toml`, or one that is only
+    /// tried. The actions and groups are those of this configuration.
+    pub fn parse_rules(&self, text: &str) -> Result<Vec<Rule>, Vec<ConfigFault>> {
+        if text.len() > limits::CONFIG_BYTES_MAX {
+            return Err(vec![super::too_long()]);
+        }
+        let file: RulesFile =
+            toml::from_str(text).map_err(|error| vec![from_toml(text, &error)])?;
+        let mut faults = Faults {
+            text,
+            faults: Vec::new(),
+        };
+        let groups: Vec<_> = self.access.groups.keys().map(String::as_str).collect();
+        let rules = faults.rules(file.rule, &self.rules.actions, &groups);
+        if faults.faults.is_empty() {
+            Ok(rules)
+        } else {
+            Err(faults.faults)
+        }
+    }
+
+    /// Adds rules of another file. Two rules of one id are a fault.
+    pub fn add_rules(&mut self, more: Vec<Rule>) -> Result<(), ConfigFault> {
+        let mut ids: BTreeSet<_> = self.rules.list.iter().map(|rule| rule.id.clone()).collect();
+        let twice = more.iter().find(|rule| !ids.insert(rule.id.clone()));
+        let message = match twice {
+            Some(rule) => format!("there are two rules `{}`", elided(&rule.id, 60)),
+            None if ids.len() > limits::RULES_MAX => {
+                format!("there are more than {} rules", limits::RULES_MAX)
+            }
+            None => {
+                self.rules.list.extend(more);
+                return Ok(());
+            }
+        };
+        Err(ConfigFault {
+            line: 0,
+            column: 0,
+            message,
+            fix: None,
+        })
+    }
+
+    pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
+        faults.not_in_force(&file);
+        let actions = faults.actions(&file.actions);
+        if let Some(trust) = file.trust {
+            self.trust = faults.trust(trust.into_inner());
+        }
+        let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
+        let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
+        self.rules.list = faults.rules(file.rules, &actions, &group_names);
+        self.limits = faults.limits(file.limits, &group_names);
+        let access = &mut self.access;
+        faults.no_members(&file.access);
+        (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
+        for (name, caller) in file.callers {
+            faults.no_members(&caller);
+            let (lists, terms) = faults.caller(caller, &actions);
+            access.callers.insert(name.to_lowercase(), lists);
+            if terms != Terms::default() {
+                access.terms.insert(name.to_lowercase(), terms);
+            }
+        }
+        for (name, mut group) in file.groups {
+            let members = group.members.take().map(Spanned::into_inner);
+            let members = faults.patterns(&members.unwrap_or_default());
+            let (lists, terms) = faults.caller(group, &actions);
+            let group = Group {
+                members,
+                lists,
+                terms,
+            };
+            access.groups.insert(name.to_lowercase(), group);
+        }
+        self.rules.actions = actions;
+    }
+}
+
+impl Faults<'_> {
+    /// What can be written but nothing keeps yet. A setting that does nothing is
+    /// worse than one that is refused: an operator would rely on it.
+    fn not_in_force(&mut self, file: &GovernFile) {
+        let fix = || Some("remove it until a version that keeps it".to_owned());
+        if let Some(first) = file.limits.first() {
+            let message = "limits on calls are not in force in this version".to_owned();
+            self.say(first, message, fix());
+        }
+        let strategy = file.trust.as_ref();
+        let strategy = strategy.and_then(|trust| trust.get_ref().strategy.as_ref());
+        if let Some(strategy) = strategy.filter(|word| word.get_ref() != "disabled") {
+            let message = "trust is not in force in this version".to_owned();
+            self.say(strategy, message, fix());
+        }
+    }
+
+    fn actions(&mut self, file: &BTreeMap<Spanned<String>, Spanned<String>>) -> Actions {
+        let mut actions = Actions::default();
+        for (name, risk) in file {
+            let Some(risk) = self.known::<ActionRisk>(name.get_ref(), Some(risk)) else {
+                continue;
+            };
+            if let Err(fault) = actions.register(name.get_ref(), risk) {
+                self.say(name, fault.message, None);
+            }
+        }
+        actions
+    }
+
+    fn rules(
+        &mut self,
+        files: Vec<Spanned<RuleFile>>,
+        actions: &Actions,
+        groups: &[&str],
+    ) -> Vec<Rule> {
+        let mut ids = BTreeSet::new();
+        let mut rules = Vec::new();
+        for (index, file) in files.into_iter().enumerate() {
+            if index == limits::RULES_MAX {
+                let message = format!("there are more than {} rules", limits::RULES_MAX);
+                self.say(&file, message, None);
+                break;
+            }
+            let place = file.span();
+            if let Some(rule) = self.rule(file, actions, groups) {
+                if !ids.insert(rule.id.clone()) {
+                    let message = format!("there are two rules `{}`", elided(&rule.id, 60));
+                    self.say_at(place.start, message, None);
+                }
+                rules.push(rule);
+            }
+        }
+        rules
+    }
+
+    fn rule(
+        &mut self,
+        file: Spanned<RuleFile>,
+        actions: &Actions,
+        groups: &[&str],
+    ) -> Option<Rule> {
+        let id = self.id("rule", file.get_ref().id.as_ref(), &file);
+        if file.get_ref().effect.is_none() {
+            let fix = Some("add `effect = \"deny\"`, `\"ask\"` or `\"allow\"`".to_owned());
+            self.say(&file, "a rule needs an `effect`".to_owned(), fix);
+        }
+        let file = file.into_inner();
+        let effect = self.known::<Effect>("effect", file.effect.as_ref());
+        let callers = self.names("callers", file.callers);
+        let (callers, in_groups) = self.callers(&callers, groups);
+        let list = match effect {
+            Some(Effect::Allow) => ListUse::Grant,
+            Some(Effect::Ask | Effect::Deny) | None => ListUse::Restrict,
+        };
+        let is_named = file.actions.is_some();
+        let actions_named = self.names("actions", file.actions);
+        let expanded = self.expanded(&actions_named, actions, list);
+        let tools = self.names("tools", file.tools);
+        let categories = self.names("categories", file.categories);
+        let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
+        let rule = Rule {
+            id: id?,
+            tools: self.patterns(&tools),
+            actions: is_named.then_some(expanded),
+            categories: categories.collect(),
+            callers,
+            groups: in_groups,
+            risk: self.risk(file.risk.as_ref()),
+            when: self.condition(file.when.as_ref()),
+            effect: effect?,
+            reason: file.reason.map(|reason| elided(&reason, 400)),
+        };
+        Some(rule)
+    }
+
+    /// The names on a list. One that was written and names nothing is a slip: read
+    /// as "all" it would make a rule as wide as it can be.
+    fn names(
+        &mut self,
+        what: &str,
+        list: Option<Spanned<Vec<Spanned<String>>>>,
+    ) -> Vec<Spanned<String>> {
+        let Some(list) = list else {
+            return Vec::new();
+        };
+        if list.get_ref().is_empty() {
+            let fix = Some("leave it out for all, or name one".to_owned());
+            self.say(&list, format!("`{what}` names nothing"), fix);
+        }
+        if list.get_ref().len() > limits::RULE_LIST_MAX {
+            let most = limits::RULE_LIST_MAX;
+            self.say(&list, format!("`{what}` has more than {most} names"), None);
+        }
+        list.into_inner()
+    }
+
+    fn id<T>(
+        &mut self,
+        what: &str,
+        id: Option<&Spanned<String>>,
+        place: &Spanned<T>,
+    ) -> Option<String> {
+        let Some(id) = id else {
+            let message = format!("a {what} needs an `id`");
+            self.say(place, message, Some("add `id = \"…\"`".to_owned()));
+            return None;
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let text = id.get_ref();
+        if text.is_empty() || text.len() > 100 || !text.chars().all(fits) {
+            let shown = elided(text, 60);
+            let message =
+                format!("`{shown}` is no id; it takes up to 100 letters, digits, `-`, `_` and `.`");
+            self.say(id, message, None);
+            return None;
+        }
+        Some(text.clone())
+    }
+
+    /// Names and, with an `@`, groups that exist.
+    fn callers(
+        &mut self,
+        words: &[Spanned<String>],
+        groups: &[&str],
+    ) -> (Vec<NamePattern>, Vec<String>) {
+        let mut names = Vec::new();
+        let mut found = Vec::new();
+        for word in words {
+            let Some(group) = word.get_ref().strip_prefix('@') else {
+                names.extend(self.patterns(std::slice::from_ref(word)));
+                continue;
+            };
+            let folded = group.to_lowercase();
+            if groups.contains(&folded.as_str()) {
+                found.push(folded);
+                continue;
+            }
+            let near = nearest(group, groups.iter().copied());
+            let fix = near.map(|name| format!("did you mean `@{name}`?"));
+            self.say(
+                word,
+                format!("there is no group `{}`", elided(group, 60)),
+                fix,
+            );
+        }
+        (names, found)
+    }
+
+    fn expanded(
+        &mut self,
+        words: &[Spanned<String>],
+        actions: &Actions,
+        list: ListUse,
+    ) -> BTreeSet<Action> {
+        let mut all = BTreeSet::new();
+        for word in words {
+            match actions.expand(word.get_ref(), list) {
+                Ok(more) => all.extend(more),
+                Err(fault) => {
+                    let fix = fault.nearest.map(|name| format!("did you mean `{name}`?"));
+                    self.say(word, fault.message, fix);
+                }
+            }
+        }
+        all
+    }
+
+    fn risk(&mut self, word: Option<&Spanned<String>>) -> Option<RiskRange> {
+        let word = word?;
+        let range = RiskRange::parse(word.get_ref());
+        if range.is_none() {
+            let shown = elided(word.get_ref(), 40);
+            let message = format!("`risk` is `{shown}`; write `L3`, `L3+` or `L1-L3`");
+            self.say(word, message, None);
+        }
+        range
+    }
+
+    fn condition(&mut self, text: Option<&Spanned<String>>) -> Option<Condition> {
+        let text = text?;
+        match Condition::parse(text.get_ref()) {
+            Ok(condition) => Some(condition),
+            Err(fault) => {
+                let place = self.inside(text, fault.at);
+                self.say_at(place, format!("in `when`: {}", fault.message), fault.fix);
+                None
+            }
+        }
+    }
+
+    /// A place inside a text of the file; its start when it is written with
+    /// escapes, where places do not agree.
+    fn inside(&self, text: &Spanned<String>, at: usize) -> usize {
+        let span = text.span();
+        let written = self.text.get(span.clone()).unwrap_or("");
+        let quotes = written.len().saturating_sub(text.get_ref().len());
+        let head = quotes / 2;
+        let plain = written.get(head..written.len().saturating_sub(quotes - head));
+        if plain == Some(text.get_ref().as_str()) {
+            return span.start + head + at;
+        }
+        span.start
+    }
+
+    fn limits(&mut self, files: Vec<Spanned<LimitFile>>, groups: &[&str]) -> Vec<Limit> {
+        let mut ids = BTreeSet::new();
+        let mut all = Vec::new();
+        for (index, file) in files.into_iter().enumerate() {
+            if index == limits::CALL_LIMITS_MAX {
+                let message = format!("there are more than {} limits", limits::CALL_LIMITS_MAX);
+                self.say(&file, message, None);
+                break;
+            }
+            let id = self.id("limit", file.get_ref().id.as_ref(), &file);
+            let place = file.span().start;
+            let file = file.into_inner();
+            let most = 1..=limits::CALL_LIMIT_MAX;
+            let callers = self.names("callers", file.callers);
+            let (callers, in_groups) = self.callers(&callers, groups);
+            let tools = self.names("tools", file.tools);
+            let limit = Limit {
+                id: id.unwrap_or_default(),
+                callers,
+                groups: in_groups,
+                tools: self.patterns(&tools),
+                calls_per_minute: self.bounded(
+                    "calls_per_minute",
+                    file.calls_per_minute,
+                    most.clone(),
+                ),
+                concurrent: self.bounded("concurrent", file.concurrent, most.clone()),
+                units_per_day: self.bounded("units_per_day", file.units_per_day, most),
+            };
+            if limit.is_empty() {
+                let message = "a limit limits nothing".to_owned();
+                let fix = "add `calls_per_minute`, `concurrent` or `units_per_day`".to_owned();
+                self.say_at(place, message, Some(fix));
+            }
+            if !limit.id.is_empty() && !ids.insert(limit.id.clone()) {
+                let message = format!("there are two limits `{}`", elided(&limit.id, 60));
+                self.say_at(place, message, None);
+            }
+            all.push(limit);
+        }
+        all
+    }
+
+    fn no_members(&mut self, file: &CallerFile) {
+        if let Some(members) = &file.members {
+            let fix = Some("write a `[groups.NAME]`".to_owned());
+            self.say(members, "only groups have members".to_owned(), fix);
+        }
+    }
+
+    fn caller(&mut self, file: CallerFile, actions: &Actions) -> (Lists, Terms) {
+        let lists = Lists {
+            allow: file.allow.map(|words| self.patterns(&words)),
+            deny: self.patterns(&file.deny),
+        };
+        let given = file.constraints;
+        let asked = given.requires_approval;
+        let constraints = ConstraintChanges {
+            files: self.known("files", given.files.as_ref()),
+            code: self.known("code", given.code.as_ref()),
+            network: self.known("network", given.network.as_ref()),
+            git: self.known("git", given.git.as_ref()),
+            terminal: self.known("terminal", given.terminal.as_ref()),
+            commands: given.commands,
+            requires_approval: asked.map(|words| self.expanded(&words, actions, ListUse::Restrict)),
+        };
+        let capitals = |words: Vec<String>| words.iter().map(|word| word.to_uppercase()).collect();
+        let terms = Terms {
+            level: self.known("level", file.level.as_ref()),
+            categories: file.categories.map(capitals),
+            constraints,
+            autonomy: self.known("autonomy", file.autonomy.as_ref()),
+        };
+        (lists, terms)
+    }
+}

@@ -1,0 +1,218 @@
+//! Deciding, by example.
+
+use serde_json::Value;
+
+use super::*;
+use crate::document::parse;
+use crate::params;
+use crate::policy::{Baseline, resolve};
+
+#[track_caller]
+fn check(mode: &str, level: Level, expected: Effect) {
+    let text = format!(
+        r#"{{"name":"a","code":"","codeType":"Javascript","humanInTheLoop":{{"mode":"{mode}"}}}}"#
+    );
+    let item = parse(&text).items.pop().expect("an item");
+    let document = item.document.expect("a document");
+    let risk = Risk {
+        level,
+        signals: Vec::new(),
+    };
+    let asked = Asked {
+        caller: &Caller::owner(),
+        standing: &Standing::open(),
+        origin: Origin::Mcp,
+        document: &document,
+        arguments: &params::check(&[], &Value::Null).expect("no arguments"),
+        policy: &resolve(&Baseline::closed(), &document.sandbox_overrides).expect("a policy"),
+        risk: &risk,
+        at_ms: 0,
+    };
+    assert_eq!(Rules::standard().decide(&asked).effect, expected);
+}
+
+#[test]
+fn the_document_asks_or_leaves_it_to_the_rules() {
+    for level in Level::ALL {
+        check("DISABLED", level, Effect::Allow);
+        check("REQUIRED", level, Effect::Ask);
+    }
+    check("AUTO_APPROVE", Level::L0, Effect::Allow);
+    check("AUTO_APPROVE", Level::L2, Effect::Allow);
+    check("AUTO_APPROVE", Level::L3, Effect::Ask);
+    check("AUTO_APPROVE", Level::L5, Effect::Ask);
+}
+
+#[test]
+fn a_denial_says_what_would_help() {
+    let rules = |when: &str| {
+        let file = format!("[[rule]]\nid = 'r'\neffect = 'deny'\nreason = 'no'\n{when}");
+        let config = crate::config::Config::parse(&file).expect("a config");
+        config.rules.list[0].decision().told()
+    };
+    assert_eq!(
+        rules(""),
+        "no (rule `r`); it would take: a change of the deny rule `r` by the operator; do not try again"
+    );
+    assert_eq!(
+        rules("when = 'args.n > 5'"),
+        "no (rule `r`); it would take: arguments for which `args.n > 5` does not hold"
+    );
+    // Whom else a rule is about is not the caller's affair.
+    assert_eq!(
+        rules("when = \"args.n > 5 && caller.name != 'boss'\""),
+        "no (rule `r`); it would take: other values of `n`"
+    );
+}
+
+mod lints {
+    use super::super::lint::{LintKind, lint};
+    use super::*;
+    use crate::config::Config;
+
+    fn tools() -> Vec<Document> {
+        let text = r#"[
+            {"name":"pay.send","category":"MONEY","code":"","codeType":"Javascript",
+             "params":[{"name":"amount","type":"NUMBER","required":false}]},
+            {"name":"web.get","category":"WEB","code":"","codeType":"Javascript"}
+        ]"#;
+        let items = parse(text).items.into_iter();
+        items
+            .map(|item| item.document.expect("a document"))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(file: &str, expected: &[(&str, LintKind)]) {
+        let config = Config::parse(file).expect("a config");
+        let tools = tools();
+        let tools: Vec<_> = tools.iter().collect();
+        let found = lint(&config.rules, &tools);
+        let seen: Vec<_> = found
+            .iter()
+            .map(|one| (one.rule.as_str(), one.kind))
+            .collect();
+        assert_eq!(seen, expected, "{found:?}");
+    }
+
+    fn rule(id: &str, effect: &str, rest: &str) -> String {
+        format!("[[rule]]\nid = '{id}'\neffect = '{effect}'\n{rest}\n")
+    }
+
+    #[test]
+    fn rules_that_never_match() {
+        check(
+            &rule("a", "deny", "tools = ['mail.*']"),
+            &[("a", LintKind::NeverMatches)],
+        );
+        check(
+            &rule("a", "deny", "when = '1 > 2'"),
+            &[("a", LintKind::NeverMatches)],
+        );
+        let both = "tools = ['pay.*']\ncategories = ['web']";
+        check(&rule("a", "deny", both), &[("a", LintKind::NeverMatches)]);
+        check(
+            &rule("a", "deny", "tools = ['pay.*']\nwhen = 'args.amount > 5'"),
+            &[],
+        );
+    }
+
+    #[test]
+    fn rules_that_can_only_deny() {
+        let slip = "tools = ['pay.*']\nwhen = 'args.amuont > 5'";
+        check(&rule("a", "allow", slip), &[("a", LintKind::Undecidable)]);
+        check(&rule("a", "ask", "when = 'args.amount > 5'"), &[]);
+    }
+
+    #[test]
+    fn rules_that_others_overrule() {
+        let pair = |one: &str, two: &str| format!("{one}{two}");
+        let deny = rule("d", "deny", "tools = ['pay.*']");
+        let tight = rule("a", "allow", "tools = ['pay.send']\nrisk = 'L0'");
+        check(&pair(&deny, &tight), &[("a", LintKind::Shadowed)]);
+        check(&pair(&tight, &deny), &[("a", LintKind::Shadowed)]);
+        let same = rule("a", "allow", "tools = ['pay.*']");
+        check(&pair(&deny, &same), &[("a", LintKind::Contradicts)]);
+        let again = rule("e", "deny", "tools = ['PAY.*']");
+        check(&pair(&deny, &again), &[("e", LintKind::Shadowed)]);
+        // An allow beside a deny with a condition, or for other callers, is sense.
+        let some = rule("d", "deny", "tools = ['pay.*']\nwhen = 'args.amount > 5'");
+        check(&pair(&some, &same), &[]);
+        let ann = rule("d", "deny", "tools = ['pay.*']\ncallers = ['ann']");
+        check(&pair(&ann, &same), &[]);
+        let wide = rule("d", "deny", "actions = ['code']");
+        check(
+            &pair(&wide, &rule("a", "ask", "actions = ['code:read']")),
+            &[("a", LintKind::Shadowed)],
+        );
+        check(&pair(&wide, &rule("a", "ask", "")), &[]);
+    }
+}
+
+mod replays {
+    use super::super::replay::{Recorded, replay, shadow};
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_candidate_is_tried_on_what_was_asked() {
+        let text = r#"{"name":"pay.send","code":"","codeType":"Javascript",
+            "params":[{"name":"amount","type":"NUMBER","required":false}]}"#;
+        let document = parse(text)
+            .items
+            .pop()
+            .and_then(|item| item.document)
+            .expect("a document");
+        let policy = resolve(&Baseline::closed(), &document.sandbox_overrides).expect("a policy");
+        let risk = Risk {
+            level: Level::L0,
+            signals: Vec::new(),
+        };
+        let (caller, standing) = (Caller::named("ann"), Standing::open());
+        let arguments: Vec<_> = [10, 500, 5_000]
+            .iter()
+            .map(|amount| serde_json::json!({ "amount": amount }))
+            .map(|raw| params::check(&document.params, &raw).expect("arguments"))
+            .collect();
+        let rules = |limit: u32| {
+            let file =
+                format!("[[rule]]\nid = 'big'\nwhen = 'args.amount > {limit}'\neffect = 'deny'");
+            Config::parse(&file).expect("a config").rules
+        };
+        let live = rules(100);
+        let asked = |arguments| Asked {
+            caller: &caller,
+            standing: &standing,
+            origin: Origin::Mcp,
+            document: &document,
+            arguments,
+            policy: &policy,
+            risk: &risk,
+            at_ms: 0,
+        };
+        let decided: Vec<_> = arguments
+            .iter()
+            .map(|one| live.decide(&asked(one)))
+            .collect();
+        let recorded: Vec<_> = arguments
+            .iter()
+            .zip(&decided)
+            .map(|(one, decided)| Recorded {
+                call_id: "c",
+                asked: asked(one),
+                effect: decided.effect,
+                rule: decided.rule.as_deref(),
+            })
+            .collect();
+        assert!(replay(&live, &recorded).changes.is_empty());
+        let looser = replay(&rules(1_000), &recorded);
+        assert!(looser.loosens());
+        assert_eq!((looser.calls, looser.changes.len()), (3, 1));
+        let groups: Vec<_> = looser.grouped().into_keys().collect();
+        assert_eq!(groups, ["deny → allow, pay.send, rule big"]);
+        let tighter = replay(&rules(1), &recorded);
+        assert!(!tighter.loosens() && tighter.changes.len() == 1);
+        let beside = shadow(&decided[1], &rules(1_000), "c", &asked(&arguments[1]));
+        assert_eq!(beside.as_ref(), looser.changes.first());
+    }
+}

@@ -1,0 +1,215 @@
+//! `cases/rules`: an operator's file, tools and calls, and what is decided.
+//!
+//! A case is a folder: `ringfence.toml`, and either `calls.toml` (with
+//! `tools.json` beside it or the one all cases share) or nothing, when the file is
+//! one that must be refused. `expect.txt` has a line for each call or fault;
+//! `UPDATE_CASES=1` writes it, for somebody to read.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use model::access::{AccessLevel, Standing};
+use model::caller::{Caller, Origin};
+use model::config::Config;
+use model::document::{self, Document, Word as _};
+use model::params;
+use model::policy::{EffectivePolicy, resolve};
+use model::risk::rate;
+use model::rules::{Asked, Decision, Effect, Retry};
+use serde::Deserialize;
+
+use crate::{entries, root};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Calls {
+    call: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    about: String,
+    caller: Option<String>,
+    tool: String,
+    #[serde(default = "no_arguments")]
+    args: String,
+    #[serde(default)]
+    at_ms: i64,
+}
+
+fn no_arguments() -> String {
+    "{}".to_owned()
+}
+
+pub(crate) fn documents(text: &str) -> Vec<Document> {
+    let items = document::parse(text).items;
+    let read = |item: document::Item| item.document.ok_or(item.findings);
+    items.into_iter().map(|item| read(item).unwrap()).collect()
+}
+
+/// The steps of a call that are pure, in their order.
+fn decide(config: &Config, tools: &[Document], call: &Call) -> String {
+    let caller = match &call.caller {
+        None => Caller::owner(),
+        Some(name) => Caller::named(name.clone()),
+    };
+    let tool = tools.iter().find(|tool| tool.name == call.tool).unwrap();
+    let access = match config.access.check(&caller, tool) {
+        Ok(note) => note,
+        Err(denied) => return format!("unknown ({})", denied.note),
+    };
+    let raw = serde_json::from_str(&call.args).unwrap();
+    let arguments = match params::check(&tool.params, &raw) {
+        Ok(arguments) => arguments,
+        Err(faults) => return format!("invalid: {}", faults.first().unwrap().message),
+    };
+    let ground = config.ground().unwrap();
+    let standing = config.access.standing(&caller, tool.category.as_deref());
+    let policy = standing.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
+    let risk = rate(&ground, &tool.sandbox_overrides, &policy);
+    let decision = config.rules.decide(&Asked {
+        caller: &caller,
+        standing: &standing,
+        origin: Origin::Mcp,
+        document: tool,
+        arguments: &arguments,
+        policy: &policy,
+        risk: &risk,
+        at_ms: call.at_ms,
+    });
+    format!("{} ({access})", said(&decision))
+}
+
+fn said(decision: &Decision) -> String {
+    let mut line = decision.effect.word().to_owned();
+    if let Some(rule) = &decision.rule {
+        let _ = write!(line, " by {rule}");
+    }
+    let _ = write!(line, ": {}", decision.reason);
+    if let (Some(code), Some(remedy)) = (decision.code, &decision.remedy) {
+        let retry = match decision.retry {
+            Retry::Never => "do not retry",
+            Retry::Changed => "retry changed",
+        };
+        let _ = write!(line, " [{}; {retry}: {remedy}]", code.code());
+    }
+    line
+}
+
+fn outcome(folder: &Path) -> String {
+    let text = fs::read_to_string(folder.join("ringfence.toml")).unwrap();
+    let config = match Config::parse(&text) {
+        Ok(config) => config,
+        Err(faults) => {
+            let line = |fault: &model::config::ConfigFault| {
+                let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
+                let fix = fix.unwrap_or_default();
+                format!("{}:{} {}{fix}\n", fault.line, fault.column, fault.message)
+            };
+            return faults.iter().map(line).collect();
+        }
+    };
+    let own = folder.join("tools.json");
+    let shared = root().join("cases/rules/tools.json");
+    let tools = documents(&fs::read_to_string(if own.exists() { own } else { shared }).unwrap());
+    let calls = fs::read_to_string(folder.join("calls.toml")).unwrap();
+    let calls: Calls = toml::from_str(&calls).unwrap();
+    let line = |call: &Call| format!("{}\n    {}\n", call.about, decide(&config, &tools, call));
+    calls.call.iter().map(line).collect()
+}
+
+#[test]
+fn rule_cases() {
+    let folders: Vec<_> = entries("cases/rules")
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .collect();
+    assert!(folders.len() >= 20, "only {} cases", folders.len());
+    let mut wrong = Vec::new();
+    for folder in folders {
+        let seen = outcome(&folder);
+        assert!(!seen.is_empty(), "{} says nothing", folder.display());
+        let expect = folder.join("expect.txt");
+        if std::env::var_os("UPDATE_CASES").is_some() {
+            fs::write(&expect, &seen).unwrap();
+        }
+        if fs::read_to_string(&expect).ok().as_deref() != Some(&seen) {
+            wrong.push(format!("{}:\n{seen}", folder.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Matrix {
+    row: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    can: String,
+    tool: String,
+    #[serde(default = "no_arguments")]
+    args: String,
+    has: String,
+    may: String,
+}
+
+fn may(standing: &Standing, tool: &Document, args: &str) -> &'static str {
+    let ground = model::policy::Baseline::closed();
+    let wanted = resolve(&ground, &tool.sandbox_overrides).unwrap();
+    let policy: EffectivePolicy = standing.narrow(wanted.clone());
+    let arguments = params::check(&tool.params, &serde_json::from_str(args).unwrap()).unwrap();
+    let decision = model::rules::Rules::standard().decide(&Asked {
+        caller: &Caller::named("ann"),
+        standing,
+        origin: Origin::Mcp,
+        document: tool,
+        arguments: &arguments,
+        policy: &policy,
+        risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        at_ms: 0,
+    });
+    match decision.effect {
+        Effect::Allow if policy == wanted => "yes",
+        Effect::Allow => "less",
+        Effect::Ask => "ask",
+        Effect::Deny => "no",
+    }
+}
+
+/// `cases/rules/levels.toml`: every capability at every level.
+#[test]
+fn each_level_does_what_its_table_says() {
+    let text = fs::read_to_string(root().join("cases/rules/levels.toml")).unwrap();
+    let matrix: Matrix = toml::from_str(&text).unwrap();
+    assert!(matrix.row.len() >= 20);
+    for row in &matrix.row {
+        let tool = documents(&row.tool).pop().unwrap();
+        let (mut has, mut can) = (Vec::new(), Vec::new());
+        for level in AccessLevel::ALL {
+            let file = format!("[callers.ann]\nlevel = \"{}\"\n", level.word());
+            let access = Config::parse(&file).unwrap().access;
+            let caller = Caller::named("Ann");
+            let seen = access.check(&caller, &tool).is_ok();
+            has.push(if seen { "yes" } else { "no" });
+            let standing = access.standing(&caller, tool.category.as_deref());
+            can.push(may(&standing, &tool, &row.args));
+        }
+        let seen = (has.join(" "), can.join(" "));
+        assert_eq!(seen, (row.has.clone(), row.may.clone()), "{}", row.can);
+    }
+}
+
+#[test]
+fn the_seeds_of_the_condition_fuzzer() {
+    let seeds = entries("fuzz/seeds/condition");
+    assert!(seeds.len() >= 20, "only {} seeds", seeds.len());
+    for seed in seeds {
+        model::rules::condition::fuzz(&fs::read(seed).unwrap());
+    }
+}
