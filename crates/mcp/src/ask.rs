@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::approve::{Answer, Approver, Question, Scope};
 use model::caller::Caller;
-use model::{digest, text};
+use model::digest;
+use model::document::Word as _;
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientResult, ElicitRequest,
@@ -32,6 +33,8 @@ use crate::{DoorError, limit};
 /// The one field of the form, and the one question of a modern answer.
 const FIELD: &str = "answer";
 const KEY: &str = "approval";
+/// The word in the audit for an answer that came with another call.
+pub(crate) const CHANNEL: &str = "input_required";
 
 /// Whether a client can show a form.
 pub(crate) fn can_ask(capabilities: Option<&ClientCapabilities>) -> bool {
@@ -130,7 +133,7 @@ impl Deferred {
 
 impl Approver for Deferred {
     fn channel(&self) -> &'static str {
-        "input_required"
+        CHANNEL
     }
 
     fn ask<'a>(
@@ -213,7 +216,7 @@ impl Seal {
             scopes: question
                 .scopes
                 .iter()
-                .map(|scope| word(*scope).to_owned())
+                .map(|scope| scope.word().to_owned())
                 .collect(),
         };
         let bound = about.bytes()?;
@@ -281,7 +284,7 @@ fn judge(result: &ElicitResult, took: Duration, scopes: &[Scope]) -> Answer {
 
 /// The question as a form: what would run, for whom, how risky, and one choice.
 fn form(question: &Question, version: Option<&ProtocolVersion>) -> Option<ElicitRequestParams> {
-    let words: Vec<_> = question.scopes.iter().map(|scope| word(*scope)).collect();
+    let words: Vec<_> = question.scopes.iter().map(|scope| scope.word()).collect();
     let titles: Vec<_> = question.scopes.iter().map(|scope| title(*scope)).collect();
     if words.is_empty() {
         return None;
@@ -300,34 +303,9 @@ fn form(question: &Question, version: Option<&ProtocolVersion>) -> Option<Elicit
     let schema: Map<String, Value> = schema.as_object()?.clone();
     Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: message(question),
+        message: question.text(),
         requested_schema: ElicitationSchema::from_json_schema(schema).ok()?,
     })
-}
-
-/// Plain text, one thing a line. What came from somebody else was made visible by
-/// the engine.
-fn message(question: &Question) -> String {
-    let level = question.risk.level;
-    let mut lines = vec![
-        question.prompt.clone(),
-        format!("Tool: {}", question.tool),
-        format!("Arguments: {}", question.arguments),
-        format!("Caller: {}", question.caller),
-        format!("Risk: {} {}", level.badge(), level.label()),
-    ];
-    let signals = question.risk.signals.iter();
-    lines.extend(signals.map(|signal| format!("- {}", text::one_line(&signal.words))));
-    lines.join("\n")
-}
-
-fn word(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Once => "once",
-        Scope::SameArguments => "same-arguments",
-        Scope::Session => "session",
-        Scope::UntilChanged => "until-changed",
-    }
 }
 
 fn title(scope: Scope) -> &'static str {
@@ -339,14 +317,15 @@ fn title(scope: Scope) -> &'static str {
     }
 }
 
-fn scope(word_given: &str) -> Option<Scope> {
-    let all = [
+fn scope(word: &str) -> Option<Scope> {
+    let mut all = [
         Scope::Once,
         Scope::SameArguments,
         Scope::Session,
         Scope::UntilChanged,
-    ];
-    all.into_iter().find(|scope| word(*scope) == word_given)
+    ]
+    .into_iter();
+    all.find(|scope| scope.word() == word)
 }
 
 fn now_ms() -> u64 {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use engine::Engine;
 use engine::approve::{Answer, AnswerFault};
 use engine::call::CallRequest;
+use model::approval::State;
 use model::caller::{Caller, Origin};
 use model::outcome::CallError;
 use model::reason::Reason;
@@ -22,13 +24,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, Era};
-use crate::ask::{About, Deferred, Elicit, Way, can_ask};
+use crate::ask::{About, Answered, CHANNEL, Deferred, Elicit, Way, can_ask};
 use crate::gate::Principal;
 use crate::news::To;
 use crate::{Door, Inner, limit, progress, tool};
 
-/// How the audit calls an answer that came with another call.
-const CHANNEL: &str = "input_required";
 /// How cursors begin.
 const CURSOR: &str = "after:";
 /// Where W3C's trace context stands, in a header or in `_meta`.
@@ -162,11 +162,11 @@ impl Handler {
             let Some(answered) = inner.seal.open(state, responses, &about) else {
                 return Ok(refusal(Reason::ApprovalState, era).into());
             };
-            if let Err(reason) = take(inner, &caller, &answered) {
-                return Ok(refusal(reason, era).into());
+            if take(&inner.engine, &caller, &answered).await.is_err() {
+                return Ok(refusal(Reason::ApprovalState, era).into());
             }
             if answered.answer == Answer::NotRendered {
-                // A client that answers by itself would do so for ever.
+                // This client shows its questions to nobody; somebody else is asked.
                 way = Way::None;
             }
         }
@@ -245,16 +245,22 @@ impl Handler {
     }
 }
 
-/// Hands a person's answer to the engine, which decides what it counts for.
-fn take(inner: &Inner, caller: &Caller, answered: &crate::ask::Answered) -> Result<(), Reason> {
-    let question = &answered.question;
-    let given = inner
-        .engine
-        .answer(question, caller, CHANNEL, answered.answer);
-    given.map_err(|fault| match fault {
-        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
-        _ => Reason::ApprovalState,
-    })
+/// Hands a person's answer to the engine, which decides what it counts for. The
+/// same call, made again, finds it there.
+async fn take(
+    engine: &Arc<Engine>,
+    caller: &Caller,
+    answered: &Answered,
+) -> Result<(), AnswerFault> {
+    let (engine, caller) = (Arc::clone(engine), caller.clone());
+    let (question, answer) = (answered.question.clone(), answered.answer);
+    let taking = move || engine.answer(&question, &caller, CHANNEL, answer);
+    let taken = tokio::task::spawn_blocking(taking).await;
+    match taken.unwrap_or(Err(AnswerFault::Unknown)) {
+        // Somebody was faster in the inbox; the call finds that answer.
+        Err(AnswerFault::Answered(State::Approved)) => Ok(()),
+        other => other,
+    }
 }
 
 /// The trace a call is part of: in the request's own words, or in its header.

@@ -8,6 +8,7 @@
 )]
 
 mod ask;
+mod ask_modern;
 mod both;
 mod bound;
 mod cancel;
