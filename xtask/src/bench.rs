@@ -8,7 +8,7 @@ use crate::root::Root;
 use crate::run::{self, Answer};
 
 /// Crates with a `benches/` folder.
-const CRATES: &[&str] = &["model", "host", "sandbox", "store", "engine"];
+const CRATES: &[&str] = &["model", "guard", "host", "sandbox", "store", "engine"];
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
