@@ -32,6 +32,7 @@ pub mod reason;
 pub mod risk;
 pub mod rules;
 pub mod safety;
+pub mod sanitise;
 pub mod text;
 
 pub use document::Document;
