@@ -32,6 +32,7 @@ pub(crate) fn judge<'a>(
     marks: &mut Marks,
 ) {
     let mut rules = Rules {
+        source: program.source_text,
         preset,
         names,
         marks,
@@ -51,6 +52,7 @@ pub(crate) fn judge<'a>(
 }
 
 struct Rules<'r, 'a> {
+    source: &'a str,
     preset: &'r Preset,
     names: &'r Names<'a>,
     marks: &'r mut Marks,
@@ -72,6 +74,13 @@ impl<'r, 'a> Rules<'r, 'a> {
 
     fn fold(&self) -> Fold<'r, 'a> {
         Fold::new(self.names)
+    }
+
+    /// Whether a function starts with the keyword, not with a parameter of that name.
+    fn starts_async(&self, span: Span) -> bool {
+        let text = self.source.get(at(span)..).unwrap_or("");
+        text.strip_prefix("async")
+            .is_some_and(|rest| !rest.trim_start().starts_with('='))
     }
 
     /// Whether the expression is the global object, by any of its names.
@@ -108,7 +117,7 @@ impl<'r, 'a> Rules<'r, 'a> {
     fn functions(&mut self, kind: AstKind<'a>) {
         match kind {
             AstKind::Function(function) => {
-                if function.r#async && !self.preset.is_async {
+                if !self.preset.is_async && self.starts_async(function.span) {
                     self.error(Code::NoAsync, function.span, || {
                         String::from("async functions are not allowed here")
                     });
@@ -127,7 +136,7 @@ impl<'r, 'a> Rules<'r, 'a> {
                 });
             }
             AstKind::ArrowFunctionExpression(arrow) => {
-                if arrow.r#async && !self.preset.is_async {
+                if !self.preset.is_async && self.starts_async(arrow.span) {
                     self.error(Code::NoAsync, arrow.span, || {
                         String::from("async functions are not allowed here")
                     });

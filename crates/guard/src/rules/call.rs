@@ -138,7 +138,7 @@ impl<'a> Rules<'_, 'a> {
                 }
             }
             "fill" => self.filled(object),
-            "from" if self.is_global_named(object, "Array") => self.from_length(first),
+            "from" if self.is_global_named(object, "Array") => self.array_from(first),
             _ => {}
         }
     }
@@ -196,7 +196,7 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    fn from_length(&mut self, first: Option<&Expression<'a>>) {
+    fn array_from(&mut self, first: Option<&Expression<'a>>) {
         let Some(Expression::ObjectExpression(object)) = first else {
             return;
         };

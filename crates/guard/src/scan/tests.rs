@@ -138,7 +138,7 @@ fn depth_in_any_clothes_is_bounded() {
             codes,
             ["PRESCANNER_NESTING_OVERFLOW"],
             "{}",
-            &text[..40.min(text.len())]
+            text.chars().take(40).collect::<String>()
         );
         assert!(
             scan.is_fatal && scan.bytes_read <= 8_000,

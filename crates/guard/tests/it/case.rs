@@ -39,7 +39,7 @@ pub(crate) fn cases(name: &str) -> Vec<Case> {
         .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
-    paths.iter().flat_map(|path| read(path)).collect()
+    paths.iter().flat_map(read).collect()
 }
 
 fn read(path: &PathBuf) -> Vec<Case> {

@@ -53,6 +53,9 @@ fn presets_for_javascript_at_large() {
         "const f = async () => { await g(); };",
         &["NO_ASYNC", "NO_AWAIT"],
     );
+    // A parameter may be called so.
+    check(&Preset::strict(), "const f = (async) => async;", &[]);
+    check(&Preset::strict(), "const f = async => async;", &[]);
     check(
         &Preset::strict(),
         "Object.keys({});",
