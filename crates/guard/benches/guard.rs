@@ -40,7 +40,10 @@ const names{index} = Object.keys(byCity{index}).sort((a, b) => byCity{index}[b] 
 }
 
 fn preset() -> Preset {
-    Preset::agent_script(Level::Standard)
+    let mut preset = Preset::agent_script(Level::Standard);
+    // So many bytes in lines of ordinary length are a few more lines than allowed.
+    preset.limits.lines_max = 5_000;
+    preset
 }
 
 /// Every layer that says yes or no.

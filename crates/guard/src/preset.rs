@@ -6,7 +6,7 @@
 
 mod name;
 
-pub(crate) use name::{DANGEROUS_KEYS, GLOBAL_OBJECTS, META_METHODS};
+pub(crate) use name::{GLOBAL_OBJECTS, META_METHODS, is_dangerous_key, is_meta_method};
 pub use name::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
 
 /// How much a script is trusted, from least to most.

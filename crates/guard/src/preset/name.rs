@@ -20,22 +20,31 @@ pub const RUNTIME_FUNCTIONS: &[&str] = &[
 /// Names of the global object.
 pub(crate) const GLOBAL_OBJECTS: &[&str] = &["globalThis", "window", "self", "global"];
 
-/// Keys that lead from a value to its prototype or to the maker of functions.
-pub(crate) const DANGEROUS_KEYS: &[&str] = &[
-    "constructor",
-    "prototype",
-    "__proto__",
-    "__defineGetter__",
-    "__defineSetter__",
-    "__lookupGetter__",
-    "__lookupSetter__",
-    "callee",
-    "caller",
-    "eval",
-    "Function",
-    "AsyncFunction",
-    "GeneratorFunction",
-];
+/// Whether a key leads from a value to its prototype or to the maker of functions.
+/// A match and no list: every property of every script is asked about.
+pub(crate) fn is_dangerous_key(key: &str) -> bool {
+    matches!(
+        key,
+        "constructor"
+            | "prototype"
+            | "__proto__"
+            | "__defineGetter__"
+            | "__defineSetter__"
+            | "__lookupGetter__"
+            | "__lookupSetter__"
+            | "callee"
+            | "caller"
+            | "eval"
+            | "Function"
+            | "AsyncFunction"
+            | "GeneratorFunction"
+    )
+}
+
+/// Whether a name is one of [`META_METHODS`]; they are long, and most names short.
+pub(crate) fn is_meta_method(key: &str) -> bool {
+    key.len() >= 14 && META_METHODS.contains(&key)
+}
 
 /// Methods of `Object` that change how objects work; distinctive enough to be
 /// refused on any object.

@@ -9,7 +9,7 @@ use oxc_span::{GetSpan as _, Span};
 use super::Rules;
 use super::identifier::is_reserved;
 use crate::code::Code;
-use crate::preset::{DANGEROUS_KEYS, META_METHODS};
+use crate::preset::{is_dangerous_key, is_meta_method};
 
 impl<'a> Rules<'_, 'a> {
     pub(super) fn static_member(&mut self, member: &StaticMemberExpression<'a>) {
@@ -69,7 +69,7 @@ impl<'a> Rules<'_, 'a> {
     /// In presets for JavaScript at large the refused names are refused as keys of
     /// anything only where they lead to code.
     fn refused_member(&mut self, key: &str, span: Span) {
-        if DANGEROUS_KEYS.contains(&key) && self.refused.contains(key) {
+        if is_dangerous_key(key) && self.refused.contains(key) {
             let code = if key == "constructor" {
                 Code::NoConstructorAccess
             } else {
@@ -80,13 +80,13 @@ impl<'a> Rules<'_, 'a> {
     }
 
     fn key(&mut self, key: &str, span: Span, is_built: bool) {
-        if META_METHODS.contains(&key) {
+        if is_meta_method(key) {
             self.error(Code::NoMetaProgramming, span, || {
                 format!("`{key}` changes how objects work; use plain properties")
             });
             return;
         }
-        if !DANGEROUS_KEYS.contains(&key) {
+        if !is_dangerous_key(key) {
             return;
         }
         let code = match (key, is_built) {
@@ -163,7 +163,7 @@ impl<'a> Rules<'_, 'a> {
         if !self.preset.is_agent_script {
             return;
         }
-        if DANGEROUS_KEYS.contains(&name) || META_METHODS.contains(&name) {
+        if is_dangerous_key(name) || is_meta_method(name) {
             self.error(Code::NoDangerousDestructuring, span, || {
                 format!("`{name}` leads out of plain data and cannot be taken out of an object")
             });
