@@ -11,6 +11,7 @@ use crate::run::{self, Answer};
 /// measured as the program people start.
 const CRATES: &[(&str, &str)] = &[
     ("model", "ringfence-model"),
+    ("guard", "ringfence-guard"),
     ("host", "ringfence-host"),
     ("sandbox", "ringfence-sandbox"),
     ("store", "ringfence-store"),

@@ -36,6 +36,7 @@ pub mod reason;
 pub mod risk;
 pub mod rules;
 pub mod safety;
+pub mod sanitise;
 pub mod text;
 pub mod tool_policy;
 pub mod trust;

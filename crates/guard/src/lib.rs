@@ -1,0 +1,138 @@
+//! Reads scripts without running them.
+//!
+//! Three layers: [`scan`] on the raw text before any parser, rules on the tree, and
+//! rewriting for the run. [`check`] answers with findings at the author's own lines,
+//! [`prepare`] with code for the sandbox.
+//!
+//! Invariant 6: this is no security boundary. The sandbox is sound without it and no
+//! finding relaxes a limit; the guard tells authors early, keeps hostile text from
+//! parsers and people, and gives loops one budget.
+
+pub mod code;
+mod fold;
+mod names;
+pub mod preset;
+mod redos;
+pub mod report;
+mod rewrite;
+mod rules;
+pub mod runtime;
+pub mod scan;
+
+use oxc_allocator::Allocator;
+use oxc_parser::{ParseOptions, Parser, ParserReturn};
+use oxc_span::SourceType;
+
+pub use code::Code;
+pub use model::Severity;
+pub use preset::{Level, Preset};
+pub use report::{Issue, Report};
+pub use rewrite::{LineBreak, Map, Prepared};
+
+use names::Names;
+use report::Marks;
+
+/// Judges a script.
+#[must_use]
+pub fn check(source: &str, preset: &Preset) -> Report {
+    let mut marks = Marks::default();
+    if !scan::scan(source, preset, &mut marks).is_fatal {
+        let allocator = Allocator::default();
+        let parsed = parse(&allocator, source, &mut marks);
+        if !parsed.panicked {
+            let names = Names::of(&parsed.program);
+            rules::judge(&parsed.program, &names, preset, &mut marks);
+        }
+    }
+    marks.report(source)
+}
+
+/// Judges a script and makes it ready to run.
+///
+/// # Errors
+/// The findings, if any of them stands in the way.
+pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
+    let mut marks = Marks::default();
+    if scan::scan(source, preset, &mut marks).is_fatal {
+        return Err(marks.report(source));
+    }
+    let allocator = Allocator::default();
+    let parsed = parse(&allocator, source, &mut marks);
+    if parsed.panicked {
+        return Err(marks.report(source));
+    }
+    let names = Names::of(&parsed.program);
+    rules::judge(&parsed.program, &names, preset, &mut marks);
+    if marks.has_errors() {
+        return Err(marks.report(source));
+    }
+    Ok(rewrite::rewrite(source, &parsed.program, &names, preset))
+}
+
+/// A script is the body of an async function: `await` and `return` stand at its
+/// top. Read as a module, so that it is strict and `await` is always a keyword.
+fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> ParserReturn<'a> {
+    let options = ParseOptions {
+        allow_return_outside_function: true,
+        preserve_parens: false,
+        enable_ident_hashes: false,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(allocator, source, SourceType::mjs())
+        .with_options(options)
+        .parse();
+    for diagnostic in &parsed.diagnostics {
+        let offset = diagnostic.labels.first().map_or(0, |label| label.offset());
+        let at = usize::try_from(offset).unwrap_or(0).min(source.len());
+        marks.error(Code::ParseError, at, || {
+            let message = model::text::elided(&diagnostic.message, 200);
+            let message = message.trim_end_matches('.');
+            let mut letters = message.chars();
+            letters.next().map_or_else(String::new, |first| {
+                first.to_lowercase().chain(letters).collect()
+            })
+        });
+    }
+    parsed
+}
+
+/// Any text at all, for the fuzzer and for the test that runs its seeds: no panic,
+/// places inside the script, and what is prepared has the lines of the script.
+///
+/// # Panics
+/// If one of these does not hold.
+pub fn fuzz(data: &[u8]) {
+    let source = String::from_utf8_lossy(data);
+    let presets = [
+        Preset::agent_script(Level::Secure),
+        Preset::agent_script(Level::Permissive),
+        Preset::strict(),
+        Preset::permissive(),
+    ];
+    let lines = source.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    for preset in presets {
+        let report = check(&source, &preset);
+        for issue in &report.issues {
+            assert!(
+                issue.line >= 1 && issue.line <= lines,
+                "{issue:?} is outside"
+            );
+            assert!(
+                issue.column >= 1 && issue.column <= source.len() + 1,
+                "{issue:?} is outside"
+            );
+            assert!(
+                !issue.message.contains('\n'),
+                "{issue:?} has more than one line"
+            );
+        }
+        match prepare(&source, &preset) {
+            Ok(prepared) => {
+                assert!(report.valid, "a script was prepared that is refused");
+                let last = prepared.map.author(lines, usize::MAX / 2);
+                assert!(last.0 <= lines, "the map leads outside");
+            }
+            Err(refused) => assert_eq!(refused, report, "check and prepare differ"),
+        }
+    }
+}

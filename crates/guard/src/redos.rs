@@ -1,0 +1,439 @@
+//! Whether a regular expression can take time without end on some texts.
+//!
+//! A judgement from the shape of the pattern, in linear time: what repeats inside a
+//! repetition, alternatives of a repetition that start alike, neighbours that
+//! repeat the same characters. It errs on the side of refusing.
+
+/// What the shape says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// Nothing to see.
+    Linear,
+    /// Neighbours repeat the same characters: slow on long texts.
+    Polynomial,
+    /// A repetition repeats: without end on short texts.
+    Exponential,
+}
+
+/// From this many rounds a bounded repetition counts as one without end.
+const ROUNDS_MAX: u32 = 10;
+
+/// Judges a pattern, written without its slashes.
+pub(crate) fn judge(pattern: &str) -> Verdict {
+    let mut reader = Reader {
+        characters: pattern.chars().collect(),
+        at: 0,
+        verdict: Verdict::Linear,
+    };
+    reader.run();
+    reader.verdict
+}
+
+/// Which characters a part can match: ASCII one by one, all others as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Set {
+    ascii: u128,
+    others: bool,
+}
+
+impl Set {
+    const ALL: Set = Set {
+        ascii: u128::MAX,
+        others: true,
+    };
+
+    fn of(character: char) -> Set {
+        let mut set = Set::default();
+        set.add(character, character);
+        set
+    }
+
+    fn add(&mut self, from: char, to: char) {
+        for code in u32::from(from)..=u32::from(to).min(127) {
+            self.ascii |= 1u128.checked_shl(code).unwrap_or(0);
+        }
+        self.others |= !to.is_ascii();
+    }
+
+    fn join(self, other: Set) -> Set {
+        Set {
+            ascii: self.ascii | other.ascii,
+            others: self.others || other.others,
+        }
+    }
+
+    fn invert(self) -> Set {
+        Set {
+            ascii: !self.ascii,
+            others: true,
+        }
+    }
+
+    fn meets(self, other: Set) -> bool {
+        self.ascii & other.ascii != 0 || (self.others && other.others)
+    }
+
+    /// `\d`, `\w`, `\s` and their opposites.
+    fn class(letter: char) -> Option<Set> {
+        let mut set = Set::default();
+        match letter.to_ascii_lowercase() {
+            'd' => set.add('0', '9'),
+            'w' => {
+                set.add('0', '9');
+                set.add('a', 'z');
+                set.add('A', 'Z');
+                set.add('_', '_');
+            }
+            's' => {
+                set.add('\t', '\r');
+                set.add(' ', ' ');
+                set.others = true;
+            }
+            'p' => set = Set::ALL,
+            _ => return None,
+        }
+        if letter == 'p' || letter == 'P' {
+            return Some(Set::ALL);
+        }
+        Some(if letter.is_ascii_uppercase() {
+            set.invert()
+        } else {
+            set
+        })
+    }
+}
+
+/// One part of a sequence, its quantifier applied.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// What it can match.
+    set: Set,
+    /// What it can start with.
+    first: Set,
+    /// It can match nothing.
+    is_nullable: bool,
+    /// What repeats without end, in it or below it.
+    repeats: Option<Set>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    alternatives: Vec<Vec<Part>>,
+    current: Vec<Part>,
+    is_zero_width: bool,
+}
+
+struct Reader {
+    characters: Vec<char>,
+    at: usize,
+    verdict: Verdict,
+}
+
+impl Reader {
+    fn peek(&self) -> Option<char> {
+        self.characters.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += 1;
+        Some(next)
+    }
+
+    fn run(&mut self) {
+        let mut open: Vec<Group> = Vec::new();
+        let mut group = Group::default();
+        while let Some(character) = self.next() {
+            let part = match character {
+                '(' => {
+                    open.push(std::mem::take(&mut group));
+                    group.is_zero_width = self.group_kind();
+                    continue;
+                }
+                ')' => {
+                    let Some(outer) = open.pop() else {
+                        continue;
+                    };
+                    let closed = std::mem::replace(&mut group, outer);
+                    let part = self.close(closed);
+                    group.current.push(part);
+                    continue;
+                }
+                '|' => {
+                    let done = std::mem::take(&mut group.current);
+                    group.alternatives.push(done);
+                    continue;
+                }
+                '^' | '$' => continue,
+                '.' => Set::ALL,
+                '[' => self.class(),
+                '\\' => match self.escape() {
+                    Some(set) => set,
+                    None => continue,
+                },
+                plain => Set::of(plain),
+            };
+            let (part, _) = self.quantified(part, part, false, None);
+            group.current.push(part);
+        }
+        // A group that never closes is for the parser to refuse.
+        while let Some(outer) = open.pop() {
+            let closed = std::mem::replace(&mut group, outer);
+            self.close(closed);
+        }
+        self.close(group);
+    }
+
+    /// Reads `?:`, `?=`, `?<name>` and so on; whether the group matches no text.
+    fn group_kind(&mut self) -> bool {
+        if self.peek() != Some('?') {
+            return false;
+        }
+        self.at += 1;
+        match self.next() {
+            Some('=' | '!') => true,
+            Some('<') if matches!(self.peek(), Some('=' | '!')) => {
+                self.at += 1;
+                true
+            }
+            Some('<') => {
+                while self.next().is_some_and(|character| character != '>') {}
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn close(&mut self, mut group: Group) -> Part {
+        let last = std::mem::take(&mut group.current);
+        group.alternatives.push(last);
+        let mut set = Set::default();
+        let mut first = Set::default();
+        let mut is_nullable = false;
+        let mut repeats: Option<Set> = None;
+        for sequence in &group.alternatives {
+            self.neighbours(sequence);
+            set = sequence.iter().fold(set, |set, part| set.join(part.set));
+            first = first.join(starts(sequence));
+            is_nullable |= sequence.iter().all(|part| part.is_nullable);
+            for inner in sequence.iter().filter_map(|part| part.repeats) {
+                repeats = Some(repeats.unwrap_or_default().join(inner));
+            }
+        }
+        let (part, goes_round) = self.quantified(set, first, is_nullable, repeats);
+        if goes_round {
+            self.repeated(&group);
+        }
+        if group.is_zero_width {
+            return Part {
+                set: Set::default(),
+                first: Set::default(),
+                is_nullable: true,
+                repeats: None,
+            };
+        }
+        part
+    }
+
+    /// A group that goes round often: does its body leave a choice of how to
+    /// share the text between the rounds?
+    fn repeated(&mut self, group: &Group) {
+        for (index, sequence) in group.alternatives.iter().enumerate() {
+            for (place, part) in sequence.iter().enumerate() {
+                let Some(inner) = part.repeats else {
+                    continue;
+                };
+                // A part that must be there and shares no character with what
+                // repeats marks the end of each round: `(\d+,)+` is harmless.
+                let has_mark = sequence.iter().enumerate().any(|(other, mark)| {
+                    other != place
+                        && !mark.is_nullable
+                        && mark.repeats.is_none()
+                        && !mark.set.meets(inner)
+                });
+                if !has_mark {
+                    self.verdict = Verdict::Exponential;
+                }
+            }
+            let first = starts(sequence);
+            let later = group.alternatives.get(index + 1..).unwrap_or(&[]);
+            if later.iter().any(|other| starts(other).meets(first)) {
+                self.verdict = Verdict::Exponential;
+            }
+        }
+    }
+
+    /// Neighbours that repeat the same characters.
+    fn neighbours(&mut self, sequence: &[Part]) {
+        let mut open: Option<Set> = None;
+        for part in sequence {
+            match (open, part.repeats) {
+                (Some(before), Some(inner)) if before.meets(part.first) => {
+                    self.verdict = self.verdict.max(Verdict::Polynomial);
+                    open = Some(before.join(inner));
+                }
+                (_, Some(inner)) => open = Some(inner),
+                (Some(before), None) if !part.is_nullable && !part.set.meets(before) => open = None,
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// A part with the quantifier that follows it, and whether that goes round often.
+    fn quantified(
+        &mut self,
+        set: Set,
+        first: Set,
+        is_nullable: bool,
+        inner: Option<Set>,
+    ) -> (Part, bool) {
+        let (is_optional, goes_round) = self.quantifier();
+        let repeats = if goes_round {
+            Some(inner.unwrap_or_default().join(set))
+        } else {
+            inner
+        };
+        let part = Part {
+            set,
+            first,
+            is_nullable: is_nullable || is_optional,
+            repeats,
+        };
+        (part, goes_round)
+    }
+
+    /// Whether a quantifier follows that allows nothing, or many rounds.
+    fn quantifier(&mut self) -> (bool, bool) {
+        let found = match self.peek() {
+            Some('*') => (true, true),
+            Some('+') => (false, true),
+            Some('?') => (true, false),
+            Some('{') => match self.counted() {
+                Some(found) => {
+                    self.lazy();
+                    return found;
+                }
+                None => return (false, false),
+            },
+            _ => return (false, false),
+        };
+        self.at += 1;
+        self.lazy();
+        found
+    }
+
+    fn lazy(&mut self) {
+        if self.peek() == Some('?') {
+            self.at += 1;
+        }
+    }
+
+    /// `{2}`, `{2,}` or `{2,5}`; anything else is plain text.
+    fn counted(&mut self) -> Option<(bool, bool)> {
+        let start = self.at;
+        self.at += 1;
+        let least = self.count();
+        let mut most = least;
+        let mut is_open = false;
+        if self.peek() == Some(',') {
+            self.at += 1;
+            most = self.count();
+            is_open = most.is_none();
+        }
+        if least.is_none() || self.peek() != Some('}') {
+            self.at = start;
+            // Step over the brace, or it would be looked at for ever.
+            return None;
+        }
+        self.at += 1;
+        let many = is_open || most.is_some_and(|most| most >= ROUNDS_MAX);
+        Some((least == Some(0), many))
+    }
+
+    fn count(&mut self) -> Option<u32> {
+        let mut count: Option<u32> = None;
+        while let Some(digit) = self.peek().and_then(|character| character.to_digit(10)) {
+            self.at += 1;
+            count = Some(count.unwrap_or(0).saturating_mul(10).saturating_add(digit));
+        }
+        count
+    }
+
+    /// A class in brackets; nested ones of the `v` flag are read as one.
+    fn class(&mut self) -> Set {
+        let mut set = Set::default();
+        let is_inverted = self.peek() == Some('^');
+        if is_inverted {
+            self.at += 1;
+        }
+        while let Some(character) = self.next() {
+            let from = match character {
+                ']' => break,
+                '\\' => {
+                    let letter = self.next().unwrap_or('\\');
+                    if let Some(class) = Set::class(letter) {
+                        set = set.join(class);
+                        continue;
+                    }
+                    control(letter)
+                }
+                plain => plain,
+            };
+            if self.peek() == Some('-')
+                && self
+                    .characters
+                    .get(self.at + 1)
+                    .is_some_and(|next| *next != ']')
+            {
+                self.at += 1;
+                let to = match self.next() {
+                    Some('\\') => control(self.next().unwrap_or('\\')),
+                    Some(plain) => plain,
+                    None => from,
+                };
+                set.add(from, to);
+            } else {
+                set.add(from, from);
+            }
+        }
+        if is_inverted { set.invert() } else { set }
+    }
+
+    /// What an escape outside a class matches; `None` if it matches no text.
+    fn escape(&mut self) -> Option<Set> {
+        let letter = self.next()?;
+        match letter {
+            'b' | 'B' => None,
+            // What a group matched earlier can be anything.
+            '1'..='9' | 'k' | 'x' | 'u' | 'c' => Some(Set::ALL),
+            letter => Some(Set::class(letter).unwrap_or_else(|| Set::of(control(letter)))),
+        }
+    }
+}
+
+fn control(letter: char) -> char {
+    match letter {
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'f' => '\u{c}',
+        'v' => '\u{b}',
+        '0' => '\0',
+        other => other,
+    }
+}
+
+/// What a sequence can start with.
+fn starts(sequence: &[Part]) -> Set {
+    let mut set = Set::default();
+    for part in sequence {
+        set = set.join(part.first);
+        if !part.is_nullable {
+            break;
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Regular expressions in the tree: literals, and methods that make one of text.
+
+use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpLiteral};
+use oxc_span::{GetSpan as _, Span};
+
+use super::Rules;
+use crate::code::Code;
+use crate::fold::Constant;
+use crate::preset::RegexMode;
+use crate::redos::{self, Verdict};
+
+impl<'a> Rules<'_, 'a> {
+    pub(super) fn regex_literal(&mut self, literal: &RegExpLiteral<'a>) {
+        let pattern = literal.regex.pattern.text.as_str();
+        if self.preset.regex == RegexMode::Block {
+            self.error(Code::NoRegexLiteral, literal.span, || {
+                String::from("regular expressions are not allowed here; use `includes`, `startsWith` or `split` with text")
+            });
+            return;
+        }
+        self.pattern(pattern, literal.span);
+    }
+
+    /// A pattern that is about to be used.
+    fn pattern(&mut self, pattern: &str, span: Span) {
+        let most = self.preset.limits.capped().regex_chars_max;
+        if pattern.chars().count() > most {
+            self.error(Code::RegexTooLong, span, || {
+                format!("a pattern is longer than {most} characters")
+            });
+            return;
+        }
+        let (judges, warns) = match self.preset.regex {
+            RegexMode::Exponential | RegexMode::Block => (true, false),
+            RegexMode::Polynomial => (true, true),
+            RegexMode::Allow => (false, false),
+        };
+        if !judges {
+            return;
+        }
+        match redos::judge(pattern) {
+            Verdict::Exponential => self.error(Code::RegexRedosVulnerable, span, || {
+                String::from(
+                    "this pattern can take time without end; do not repeat what already repeats",
+                )
+            }),
+            Verdict::Polynomial if warns => self.warning(Code::RegexRedosSuspicious, span, || {
+                String::from(
+                    "this pattern is slow on long texts; let neighbours match different characters",
+                )
+            }),
+            Verdict::Polynomial | Verdict::Linear => {}
+        }
+    }
+
+    /// `match`, `matchAll` and `search` make a pattern of any text they are given.
+    pub(super) fn regex_method(&mut self, method: &str, call: &CallExpression<'a>) {
+        let makes_pattern = matches!(method, "match" | "matchAll" | "search");
+        let takes_pattern =
+            makes_pattern || matches!(method, "replace" | "replaceAll" | "split" | "test" | "exec");
+        if !takes_pattern {
+            return;
+        }
+        let Some(first) = call.arguments.first().and_then(Argument::as_expression) else {
+            return;
+        };
+        if matches!(first, Expression::RegExpLiteral(_)) {
+            if self.preset.regex == RegexMode::Block {
+                self.error(Code::NoRegexMethod, first.span(), || {
+                    format!("`{method}` cannot be given a regular expression here; give it text")
+                });
+            }
+            return;
+        }
+        if !makes_pattern {
+            return;
+        }
+        match self.fold().constant(first) {
+            Some(Constant::Text(pattern)) => self.pattern(&pattern, first.span()),
+            Some(_) => {}
+            None => self.warning(Code::RegexMethodDynamic, first.span(), || {
+                format!(
+                    "`{method}` makes a pattern of what it is given; use `includes` for plain text"
+                )
+            }),
+        }
+    }
+}

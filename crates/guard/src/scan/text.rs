@@ -1,0 +1,313 @@
+//! Text inside a script: strings, templates, comments, regular expressions, lines,
+//! and characters nobody sees.
+
+use super::{Before, INVISIBLE_IN_TEXT_MAX, Opener, Scanner, unicode};
+use crate::code::Code;
+use crate::preset::RegexMode;
+use crate::redos;
+
+impl Scanner<'_> {
+    pub(super) fn string(&mut self, quote: u8) {
+        self.settle(false);
+        self.note_ending();
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek(0) {
+                b'\n' | b'\r' => {
+                    self.stop(
+                        Code::ParseError,
+                        start,
+                        "this string does not end on its line",
+                    );
+                    return;
+                }
+                0 if self.at >= self.bytes.len() => {
+                    self.stop(Code::ParseError, start, "this string never ends");
+                    return;
+                }
+                b'\\' => self.escape_in_text(),
+                byte if byte == quote => break,
+                _ => self.text_byte(),
+            }
+        }
+        self.at += 1;
+        self.before = Before::Value;
+        self.measure_string(start + 1, self.at - 1);
+    }
+
+    pub(super) fn template(&mut self) {
+        self.settle(true);
+        if self.before == Before::Value {
+            self.deepen_expression(1);
+        }
+        self.push(Opener::Template, 1);
+        self.template_text();
+    }
+
+    /// The text of a template up to its end or its next hole.
+    pub(super) fn template_text(&mut self) {
+        let start = self.at;
+        loop {
+            match self.peek(0) {
+                0 if self.at >= self.bytes.len() => return,
+                b'\n' => self.newline(),
+                b'\\' => self.escape_in_text(),
+                b'`' => {
+                    self.measure_string(start, self.at);
+                    self.pop();
+                    self.at += 1;
+                    self.before = Before::Value;
+                    self.may_end = false;
+                    return;
+                }
+                b'$' if self.peek(1) == b'{' => {
+                    self.measure_string(start, self.at);
+                    self.push(Opener::Hole, 2);
+                    return;
+                }
+                _ => self.text_byte(),
+            }
+        }
+    }
+
+    pub(super) fn escape_in_text(&mut self) {
+        self.at += 1;
+        match self.peek(0) {
+            b'\r' if self.peek(1) == b'\n' => {
+                self.at += 1;
+                self.newline();
+            }
+            b'\n' => self.newline(),
+            0x80.. => self.text_byte(),
+            0 => {}
+            _ => self.at += 1,
+        }
+    }
+
+    /// One character of a string, a template or a comment.
+    pub(super) fn text_byte(&mut self) {
+        let byte = self.peek(0);
+        if byte == 0 {
+            self.null_byte();
+            return;
+        }
+        if byte < 0x80 {
+            self.at += 1;
+            return;
+        }
+        if let Some(character) = self.character() {
+            self.hidden(character, true);
+            self.at += character.len_utf8();
+        } else {
+            self.at += 1;
+        }
+    }
+
+    pub(super) fn measure_string(&mut self, start: usize, end: usize) {
+        let (most, most_together) = (self.limits.string_chars_max, self.limits.strings_chars_max);
+        let bytes = end.saturating_sub(start);
+        if bytes > most
+            && self
+                .text
+                .get(start..end)
+                .is_some_and(|text| text.chars().count() > most)
+        {
+            self.marks.error(Code::ScanStringTooLong, start, || {
+                format!("a string is longer than {most} characters; hand long text over as data")
+            });
+        }
+        let had = self.strings_chars;
+        self.strings_chars += bytes;
+        if had <= most_together && self.strings_chars > most_together {
+            self.marks.error(Code::ScanStringTotal, start, || {
+                format!("all strings together are longer than {most_together} characters")
+            });
+        }
+    }
+
+    pub(super) fn line_comment(&mut self) {
+        self.at += 2;
+        while self.at < self.bytes.len() {
+            match self.peek(0) {
+                b'\n' | b'\r' => return,
+                0x80.. => {
+                    if matches!(self.character(), Some('\u{2028}' | '\u{2029}')) {
+                        return;
+                    }
+                    self.text_byte();
+                }
+                _ => self.text_byte(),
+            }
+        }
+    }
+
+    pub(super) fn block_comment(&mut self) {
+        let start = self.at;
+        self.at += 2;
+        while self.at < self.bytes.len() {
+            match self.peek(0) {
+                b'*' if self.peek(1) == b'/' => {
+                    self.at += 2;
+                    return;
+                }
+                b'\n' => self.newline(),
+                b'\r' => {
+                    self.has_newline = true;
+                    self.at += 1;
+                }
+                _ => self.text_byte(),
+            }
+        }
+        self.stop(Code::ParseError, start, "this comment never ends");
+    }
+
+    pub(super) fn regex(&mut self) {
+        self.settle(false);
+        let start = self.at;
+        self.at += 1;
+        let mut is_class = false;
+        loop {
+            match self.peek(0) {
+                b'\n' | b'\r' => break,
+                0 if self.at >= self.bytes.len() => break,
+                b'\\' => {
+                    self.at += 1;
+                    if !matches!(self.peek(0), b'\n' | b'\r') && self.at < self.bytes.len() {
+                        self.text_byte();
+                    }
+                }
+                b'[' => {
+                    is_class = true;
+                    self.at += 1;
+                }
+                b']' => {
+                    is_class = false;
+                    self.at += 1;
+                }
+                b'/' if !is_class => {
+                    let pattern = self.text.get(start + 1..self.at).unwrap_or("");
+                    self.at += 1;
+                    while self.peek(0).is_ascii_alphanumeric() {
+                        self.at += 1;
+                    }
+                    self.before = Before::Value;
+                    self.may_end = false;
+                    self.judge_regex(start, pattern);
+                    return;
+                }
+                _ => self.text_byte(),
+            }
+        }
+        self.stop(
+            Code::ParseError,
+            start,
+            "this regular expression does not end on its line",
+        );
+    }
+
+    pub(super) fn judge_regex(&mut self, start: usize, pattern: &str) {
+        let (most, count_most) = (self.limits.regex_chars_max, self.limits.regex_count_max);
+        if self.preset.regex == RegexMode::Block {
+            self.marks.error(Code::ScanRegexBlocked, start, || {
+                String::from("regular expressions are not allowed here; use `includes`, `startsWith` or `split` with text")
+            });
+            return;
+        }
+        self.regex_count += 1;
+        if self.regex_count == count_most + 1 {
+            self.marks.error(Code::ScanRegexCount, start, || {
+                format!("more than {count_most} regular expressions")
+            });
+        }
+        if pattern.chars().count() > most {
+            self.marks.error(Code::ScanRegexTooLong, start, || {
+                format!("a regular expression is longer than {most} characters")
+            });
+            return;
+        }
+        let is_analysed = match self.preset.regex {
+            RegexMode::Exponential | RegexMode::Polynomial => true,
+            RegexMode::Block | RegexMode::Allow => false,
+        };
+        if is_analysed && redos::judge(pattern) == redos::Verdict::Exponential {
+            self.marks.error(Code::ScanRedos, start, || {
+                String::from(
+                    "this pattern can take time without end; do not repeat what already repeats",
+                )
+            });
+        }
+    }
+
+    // Lines and single characters.
+
+    pub(super) fn newline(&mut self) {
+        self.end_line(self.at);
+        self.at += 1;
+        self.line_start = self.at;
+        self.lines += 1;
+        self.has_newline = true;
+        self.is_line_empty = true;
+        let most = self.limits.lines_max;
+        if self.lines == most + 1 {
+            let at = self.at;
+            self.marks.error(Code::ScanTooManyLines, at, || {
+                format!("the script has more than {most} lines")
+            });
+            self.is_fatal = true;
+        }
+    }
+
+    pub(super) fn end_line(&mut self, end: usize) {
+        let most = self.limits.line_chars_max;
+        let start = self.line_start;
+        if end - start <= most {
+            return;
+        }
+        if self
+            .text
+            .get(start..end)
+            .is_some_and(|line| line.chars().count() > most)
+        {
+            self.marks.error(Code::ScanLineTooLong, start, || {
+                format!("this line is longer than {most} characters; break it")
+            });
+        }
+    }
+
+    pub(super) fn null_byte(&mut self) {
+        let at = self.at;
+        self.stop(Code::ScanNullByte, at, "a null byte; a script is text");
+        self.at += 1;
+    }
+
+    pub(super) fn hidden(&mut self, character: char, is_text: bool) {
+        let at = self.at;
+        let is_flag_tag = self.is_after_flag && unicode::is_tag(character);
+        self.is_after_flag = character == '\u{1f3f4}' || is_flag_tag;
+        if self.preset.unicode.bidi && unicode::is_bidi(character) {
+            self.marks.error(Code::ScanBidi, at, || {
+                format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
+                    u32::from(character), u32::from(character))
+            });
+            return;
+        }
+        let is_invisible =
+            unicode::is_invisible(character) || (!is_text && unicode::is_joiner(character));
+        if !self.preset.unicode.invisible || !is_invisible || is_flag_tag {
+            return;
+        }
+        let message = || {
+            format!(
+                "the character U+{:04X} cannot be seen; remove it",
+                u32::from(character)
+            )
+        };
+        self.invisible_in_text += 1;
+        if !is_text || self.invisible_in_text > INVISIBLE_IN_TEXT_MAX {
+            self.marks.error(Code::ScanUnicode, at, message);
+        } else {
+            self.marks.warning(Code::ScanUnicode, at, message);
+        }
+    }
+}

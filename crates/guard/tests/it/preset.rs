@@ -1,0 +1,248 @@
+//! What differs between presets, and rules that must be asked for.
+
+use guard::preset::{ArgumentKind, CallWish};
+use guard::{Level, Preset, Severity};
+
+fn codes(source: &str, preset: &Preset) -> Vec<&'static str> {
+    let report = guard::check(source, preset);
+    report
+        .issues
+        .iter()
+        .map(|issue| issue.code.word())
+        .collect()
+}
+
+#[track_caller]
+fn check(preset: &Preset, source: &str, expected: &[&str]) {
+    assert_eq!(codes(source, preset), expected, "{} {source}", preset.name);
+}
+
+#[test]
+fn presets_for_javascript_at_large() {
+    check(
+        &Preset::permissive(),
+        "while (x) { y(); } function f() { return this; }",
+        &[],
+    );
+    check(&Preset::permissive(), "eval('1')", &["NO_EVAL"]);
+    check(&Preset::standard(), "for (const k in o) { f(k); }", &[]);
+    check(&Preset::standard(), "while (x) y();", &["FORBIDDEN_LOOP"]);
+    check(
+        &Preset::standard(),
+        "require('a'); process.exit();",
+        &["DISALLOWED_IDENTIFIER", "DISALLOWED_IDENTIFIER"],
+    );
+    check(&Preset::standard(), "new Function('a')", &["NO_EVAL"]);
+    check(&Preset::secure(), "for (const a of b) await f(a);", &[]);
+    check(
+        &Preset::secure(),
+        "fetch('x'); o.constructor; o['__proto__'];",
+        &[
+            "DISALLOWED_IDENTIFIER",
+            "NO_CONSTRUCTOR_ACCESS",
+            "DISALLOWED_IDENTIFIER",
+        ],
+    );
+    check(
+        &Preset::strict(),
+        "for (const a of b) f(a);",
+        &["FORBIDDEN_LOOP"],
+    );
+    check(
+        &Preset::strict(),
+        "const f = async () => { await g(); };",
+        &["NO_ASYNC", "NO_AWAIT"],
+    );
+    // A parameter may be called so.
+    check(&Preset::strict(), "const f = (async) => async;", &[]);
+    check(&Preset::strict(), "const f = async => async;", &[]);
+    check(
+        &Preset::strict(),
+        "Object.keys({});",
+        &["DISALLOWED_IDENTIFIER"],
+    );
+    check(
+        &Preset::strict(),
+        "/(a+)+/.test(x)",
+        &["PRESCANNER_REDOS", "REGEX_REDOS_VULNERABLE"],
+    );
+    check(&Preset::permissive(), "/(a+)+/.test(x)", &[]);
+    // Direction marks are for scripts that agents write.
+    check(&Preset::standard(), "f('\u{200f}')", &[]);
+}
+
+#[test]
+fn without_functions_there_are_no_arrows() {
+    let mut preset = Preset::agent_script(Level::Secure);
+    preset.functions = guard::preset::Functions::None;
+    check(
+        &preset,
+        "return [1].map((a) => a);",
+        &["NO_USER_ARROW_FUNCTION"],
+    );
+}
+
+#[test]
+fn tools_that_are_listed() {
+    let mut preset = Preset::agent_script(Level::Standard);
+    preset.tools = Some(vec![String::from("users:*"), String::from("math:add")]);
+    check(
+        &preset,
+        "await callTool('users:list'); await callTool('math:add');",
+        &[],
+    );
+    check(
+        &preset,
+        "await callTool('math:sub');",
+        &["UNKNOWN_TOOL_NAME"],
+    );
+    check(
+        &preset,
+        "const n = 'admin:' + 'drop'; await callTool(n);",
+        &["UNKNOWN_TOOL_NAME"],
+    );
+    check(
+        &preset,
+        "await callTool(1 < 2 ? 'users:x' : 'other');",
+        &["UNKNOWN_TOOL_NAME"],
+    );
+}
+
+#[test]
+fn namespaces_of_tools() {
+    let mut preset = Preset::agent_script(Level::Secure);
+    preset.extra_globals = vec![String::from("tickets")];
+    check(&preset, "return await tickets.create({ title: 'a' });", &[]);
+    let prepared = guard::prepare("return await tickets.create({ title: 'a' });", &preset).unwrap();
+    assert!(prepared.code.contains("await __safe_tickets.create("));
+    check(
+        &Preset::agent_script(Level::Secure),
+        "return tickets.create({});",
+        &["UNKNOWN_GLOBAL"],
+    );
+}
+
+#[test]
+fn wishes_about_calls() {
+    let mut preset = Preset::agent_script(Level::Secure);
+    preset.calls = vec![CallWish {
+        function: String::from("callTool"),
+        calls_min: 1,
+        calls_max: 2,
+        arguments_min: 1,
+        arguments_max: 3,
+        kinds: vec![ArgumentKind::String, ArgumentKind::Object],
+    }];
+    check(&preset, "return 1;", &["REQUIRED_FUNCTION_NOT_CALLED"]);
+    check(&preset, "await callTool('a', {});", &[]);
+    check(
+        &preset,
+        "await callTool('a', [1]);",
+        &["INVALID_ARGUMENT_TYPE"],
+    );
+    check(
+        &preset,
+        "await callTool('a', {}, {}, 4);",
+        &["INVALID_ARGUMENT_COUNT"],
+    );
+    check(
+        &preset,
+        "callTool('a'); callTool('b'); callTool('c');",
+        &["FUNCTION_CALLED_TOO_MANY_TIMES"],
+    );
+}
+
+#[test]
+fn warnings_do_not_stand_in_the_way() {
+    for (level, source, code) in [
+        (Level::Secure, "return 1; const a = 2;", "UNREACHABLE_CODE"),
+        (
+            Level::Secure,
+            "const p = await callTool('a'); return 'x'.match(p);",
+            "REGEX_METHOD_DYNAMIC",
+        ),
+        (
+            Level::Standard,
+            "return /a*a*b/.test('x');",
+            "REGEX_REDOS_SUSPICIOUS",
+        ),
+        (
+            Level::Secure,
+            "return 'a\u{ad}b';",
+            "PRESCANNER_UNICODE_SUSPICIOUS",
+        ),
+    ] {
+        let report = guard::check(source, &Preset::agent_script(level));
+        assert!(report.valid, "{source}");
+        let found: Vec<_> = report
+            .issues
+            .iter()
+            .map(|issue| (issue.code.word(), issue.severity))
+            .collect();
+        assert_eq!(found, [(code, Severity::Warning)], "{source}");
+    }
+}
+
+#[test]
+fn patterns_made_of_text_have_a_length_too() {
+    let mut preset = Preset::agent_script(Level::Standard);
+    preset.limits.regex_chars_max = 5;
+    check(
+        &preset,
+        "return 'a'.match('abcdefgh');",
+        &["REGEX_TOO_LONG"],
+    );
+}
+
+#[test]
+fn places_are_the_author_s() {
+    let source = "const a = 1;\n\n  const б = eval('x');\nreturn /* ж */ process;";
+    let report = guard::check(source, &Preset::agent_script(Level::Secure));
+    let places: Vec<_> = report
+        .issues
+        .iter()
+        .map(|issue| (issue.code.word(), issue.line, issue.column))
+        .collect();
+    assert_eq!(
+        places,
+        [("NO_EVAL", 3, 13), ("DISALLOWED_IDENTIFIER", 4, 16)]
+    );
+}
+
+#[test]
+fn levels_have_the_operator_s_names() {
+    let names = ["locked_down", "secure", "balanced", "experimental"];
+    let levels: Vec<_> = names.iter().filter_map(|name| Level::named(name)).collect();
+    assert_eq!(
+        levels,
+        [
+            Level::Strict,
+            Level::Secure,
+            Level::Standard,
+            Level::Permissive
+        ]
+    );
+    assert_eq!(Level::named("anything"), None);
+}
+
+#[test]
+fn a_hundred_findings_are_told_and_the_rest_counted() {
+    let source = "eval(1);\n".repeat(900);
+    let report = guard::check(&source, &Preset::agent_script(Level::Secure));
+    assert_eq!((report.issues.len(), report.issues_left_out), (100, 800));
+    assert!(!report.valid);
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let path = crate::case::folder("../docs/reference/guard.md");
+    let page = guard::code::page();
+    if std::env::var_os("UPDATE_CASES").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap(),
+        page,
+        "run again with UPDATE_CASES=1"
+    );
+}
