@@ -404,8 +404,9 @@ pub(crate) fn effective<'a>(
 }
 
 /// Step 6. A level that takes something away may lower the badge.
-fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &Cow<'_, EffectivePolicy>) -> Cow<'a, Risk> {
-    if found.registered && matches!(policy, Cow::Borrowed(_)) {
+fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<'a, Risk> {
+    // The very policy that was rated when the tool was read.
+    if found.registered && std::ptr::eq(policy, &found.sound.judged.policy) {
         return Cow::Borrowed(&found.sound.judged.risk);
     }
     let overrides = &found.sound.document.sandbox_overrides;

@@ -94,7 +94,7 @@ fn asked_in_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>) {
             message.contains(&format!("May 'careful' do it for \"{who}\"?")),
             question,
         );
-        client.check(message.contains("Risk: L"), question);
+        client.check(message.contains("[risk L"), question);
     }
 }
 

@@ -258,6 +258,7 @@ async fn pipes_ask_the_same_way() {
     let said = pipe.modern(&retry(&state, &yes()), capable()).await;
     assert_eq!(outcome(&said), "approval.state");
     let state = state_of(&pipe.modern(&message(), capable()).await);
+    read().await;
     let said = pipe
         .modern(&retry(&state, &json!({"action": "decline"})), capable())
         .await;

@@ -2,6 +2,7 @@
 //! packet stays on loopback.
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test that cannot go on should stop"
