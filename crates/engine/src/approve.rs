@@ -1,7 +1,7 @@
 //! Asking a person. A question says what would run, with what, for whom and how
 //! risky it is; an answer counts for exactly that, and for no more than its scope.
 //!
-//! [`agree`] is the step of a call, with all its branches; [`inbox`] is where the
+//! `agree` is the step of a call, with all its branches; [`inbox`] is where the
 //! owner and operators answer. Every answer goes through the store before it
 //! counts, so that it survives this process and cannot be used twice.
 
