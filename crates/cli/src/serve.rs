@@ -9,6 +9,7 @@ use engine::Engine;
 use engine::report::Reporter;
 use host::fetch::Trust;
 use mcp::gate::Auth;
+use mcp::gate::listen::warnings;
 use mcp::gate::local::{LocalToken, TOKEN_FILE};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
@@ -45,7 +46,8 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let door = Door::open(Arc::new(engine))?;
     door.engine().pool().await?;
     let url = format!("{}{}", gate.base_url(), http::PATH);
-    greet(&url, door.engine().home(), auth, &token, printer);
+    let warnings = warnings(address, auth);
+    greet(&url, door.engine().home(), auth, &token, &warnings, printer);
     let bounds = HttpBounds {
         // The gate knows all our names.
         loopback_only: false,
@@ -91,7 +93,14 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Says where to connect, on the first line.
-fn greet(url: &str, home: &Path, auth: Auth, token: &LocalToken, printer: &mut Printer) {
+fn greet(
+    url: &str,
+    home: &Path,
+    auth: Auth,
+    token: &LocalToken,
+    warnings: &[String],
+    printer: &mut Printer,
+) {
     let token_path = home.join(TOKEN_FILE);
     match printer.format() {
         Format::Json => {
@@ -99,6 +108,7 @@ fn greet(url: &str, home: &Path, auth: Auth, token: &LocalToken, printer: &mut P
                 "url": url,
                 "auth": auth == Auth::On,
                 "tokenFile": token_path.display().to_string(),
+                "warnings": warnings,
             });
             printer.line(&ready.to_string());
         }
@@ -106,12 +116,16 @@ fn greet(url: &str, home: &Path, auth: Auth, token: &LocalToken, printer: &mut P
             let shown = printer.styled(Style::Bold, url);
             printer.line(&shown);
             printer.line("");
+            for warning in warnings {
+                printer.line(&format!("WARNING: {warning}"));
+            }
             match auth {
-                Auth::Off => printer.line(
-                    "WARNING: no key is asked for; every program on this machine can call your tools",
-                ),
+                Auth::Off => {}
                 Auth::On if token.is_new => {
-                    printer.line(&format!("Token, shown this once: {}", token.secret.reveal()));
+                    printer.line(&format!(
+                        "Token, shown this once: {}",
+                        token.secret.reveal()
+                    ));
                     printer.line(&format!("It is kept in {}.", token_path.display()));
                 }
                 Auth::On => printer.line(&format!("Token: in {}", token_path.display())),

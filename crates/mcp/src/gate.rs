@@ -10,7 +10,6 @@
 pub mod address;
 pub mod bearer;
 pub mod bucket;
-pub mod busy;
 pub mod clock;
 mod cors;
 pub mod issuer;
@@ -35,7 +34,6 @@ use model::key::{KeyDigest, KeyRecord, Presented, Role};
 use model::reason::Reason;
 use subtle::ConstantTimeEq as _;
 
-pub use busy::Busy;
 pub use clock::{Clock, Moment};
 pub use issuer::FetchKeys;
 pub use layer::{agents, documents, open, operators};
@@ -46,7 +44,6 @@ pub use session::Sessions;
 use address::Addresses;
 use bearer::Credential;
 use bucket::{Buckets, Rate};
-use busy::Desk;
 use oauth::{Oauth, Rejection};
 use peer::Peers;
 
@@ -138,7 +135,6 @@ pub struct Gate {
     peers: Peers,
     callers: Mutex<Buckets<String>>,
     sessions: Sessions,
-    desk: Desk,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -170,26 +166,8 @@ impl Gate {
             peers: Peers::new(serve.calls_per_minute),
             callers: Mutex::new(Buckets::new(calls, limit::BUCKETS_MAX)),
             sessions: Sessions::new(serve.sessions_max, serve.sessions_per_caller_max),
-            desk: Desk::new(serve.calls_per_caller_max),
             refused: Mutex::default(),
         })
-    }
-
-    /// A place for one call of this caller; held until it is dropped.
-    pub fn busy(&self, caller: &Caller) -> Result<Busy, Refusal> {
-        let place = self.desk.place(&caller.name);
-        place.ok_or_else(|| {
-            self.counted(Refusal::new(
-                Reason::GateBusy,
-                "you have as many calls under way as one may have; wait for one to end",
-            ))
-        })
-    }
-
-    /// Calls under way.
-    #[must_use]
-    pub fn calls_under_way(&self) -> u64 {
-        self.desk.count()
     }
 
     /// Whose session is whose. Tell it about sessions that ended by themselves.

@@ -168,7 +168,10 @@ pub fn behind(
     bounds: &HttpBounds,
 ) -> impl FnOnce(Router) -> Router + use<> {
     let operators = inbox::routes(door.clone())
-        .route("/metrics", get(probe::metrics).with_state(metrics))
+        .route(
+            "/metrics",
+            get(probe::metrics).with_state((metrics, Arc::clone(&gate))),
+        )
         .layer(DefaultBodyLimit::max(bounds.body_bytes_max));
     move |agents| {
         gate::agents(agents, &gate)

@@ -2,6 +2,7 @@
 //! documents, never from callers, and the number of series has a bound.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::report::{Report, Reporter};
@@ -28,6 +29,7 @@ struct Inner {
     registry: Registry,
     calls: Family<Call, Counter>,
     refusals: Family<Refusal, Counter>,
+    turned_away: Family<Refusal, Counter>,
     seconds: Family<Tool, Histogram>,
     cpu_us: Counter,
     tools: Mutex<HashSet<String>>,
@@ -64,6 +66,9 @@ impl Metrics {
         let refusals = Family::default();
         let about = "Calls that did not get there, by reason code";
         registry.register("call_errors", about, refusals.clone());
+        let turned_away = Family::default();
+        let about = "Requests the gate turned away, by reason code";
+        registry.register("gate_refusals", about, turned_away.clone());
         let seconds = Family::new_with_constructor(buckets as fn() -> Histogram);
         let about = "Time from asking to answering";
         registry.register_with_unit("call_duration", about, Unit::Seconds, seconds.clone());
@@ -74,6 +79,7 @@ impl Metrics {
             registry,
             calls,
             refusals,
+            turned_away,
             seconds,
             cpu_us,
             tools: Mutex::default(),
@@ -97,9 +103,17 @@ impl Metrics {
         tool
     }
 
-    /// The page.
+    /// The page, with how many requests the gate turned away for what.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text(&self, turned_away: &[(&'static str, u64)]) -> String {
+        for (code, count) in turned_away {
+            let refusal = Refusal {
+                code: (*code).to_owned(),
+            };
+            // The gate counts; this is what it has come to.
+            let counter = self.0.turned_away.get_or_create(&refusal);
+            counter.inner().store(*count, Ordering::Relaxed);
+        }
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.0.registry);
@@ -172,8 +186,9 @@ mod tests {
         metrics.report(&report(Some("add"), Status::Done, None));
         metrics.report(&report(Some("add"), Status::Done, None));
         metrics.report(&report(None, Status::Refused, Some("tool.unknown")));
-        let text = metrics.text();
+        let text = metrics.text(&[("gate.token", 3)]);
         for line in [
+            r#"ringfence_gate_refusals_total{code="gate.token"} 3"#,
             r#"ringfence_calls_total{tool="add",origin="mcp",status="done"} 2"#,
             r#"ringfence_calls_total{tool="other",origin="mcp",status="refused"} 1"#,
             r#"ringfence_call_errors_total{code="tool.unknown"} 1"#,
@@ -195,8 +210,8 @@ mod tests {
             metrics.report(&report(Some(&format!("tool{number}")), Status::Done, None));
         }
         let series = |text: &str| text.matches("ringfence_calls_total{").count();
-        assert_eq!(series(&metrics.text()), TOOLS_MAX + 1);
+        assert_eq!(series(&metrics.text(&[])), TOOLS_MAX + 1);
         let rest = r#"ringfence_calls_total{tool="other",origin="mcp",status="done"} 10"#;
-        assert!(metrics.text().contains(rest));
+        assert!(metrics.text(&[]).contains(rest));
     }
 }

@@ -1,5 +1,6 @@
 //! What keeps a server in rotation: whether it is alive, and whether it can work.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -11,6 +12,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Door;
+use crate::gate::Gate;
 use crate::metrics::{self, Metrics};
 
 /// Milliseconds the sandbox may take to say that it is up.
@@ -33,8 +35,9 @@ pub(crate) async fn ready(State(door): State<Door>) -> Response {
 }
 
 /// What was counted.
-pub(crate) async fn metrics(State(metrics): State<Metrics>) -> Response {
-    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.text()).into_response()
+pub(crate) async fn metrics(State((metrics, gate)): State<(Metrics, Arc<Gate>)>) -> Response {
+    let text = metrics.text(&gate.refused());
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 /// The first thing in the way of a call. Details are the operator's, who has them

@@ -85,8 +85,6 @@ reasons! {
         "The caller was denied too often and is paused. A person must resume it; trying again does not help.";
     GateAddressLimit, "gate.address_limit",
         "Too many requests, or too many wrong keys, from one network address. Wait as long as `Retry-After` says.";
-    GateBusy, "gate.busy",
-        "The caller has as many calls under way as one may have. Wait for one to end.";
     GateCallerLimit, "gate.caller_limit",
         "The caller made more requests than `serve.calls_per_minute`. Wait as long as `Retry-After` says.";
     GateHost, "gate.host",

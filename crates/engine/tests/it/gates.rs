@@ -166,6 +166,71 @@ fs_base_path = \"/dev/null/no/folder\"
     world.assert_whole();
 }
 
+/// A rule of the operator stops a call at every door, and only the call it is about.
+#[tokio::test]
+async fn a_rule_says_no_everywhere() {
+    let home = Home::new();
+    home.file(
+        "ringfence.toml",
+        "[[rule]]
+id = \"big\"
+tools = [\"pay\"]
+when = \"args.amount > 1000\"
+effect = \"deny\"
+reason = \"above 1000\"
+",
+    );
+    let world = World::with(home, |_| ());
+    let params = json!({"params": [
+        {"name": "amount", "type": "NUMBER", "required": true, "testValue": "1"}]});
+    world
+        .published(&document("pay", "return amount", params))
+        .await;
+    for origin in Origin::ALL {
+        for caller in [Caller::named("ann"), Caller::owner()] {
+            let call = |amount| {
+                let arguments = json!({"amount": amount});
+                CallRequest::new(caller.clone(), origin, "pay", arguments)
+            };
+            assert_eq!(world.made(call(1000)).await.status, Status::Done);
+            let outcome = world.made(call(1001)).await;
+            let (code, told) = error(&outcome);
+            assert_eq!(code, "rule.denied", "{origin:?}");
+            assert!(
+                told.contains("above 1000") && told.contains("big"),
+                "{told}"
+            );
+            assert_eq!(outcome.value, None);
+            assert_eq!(world.gates(&outcome).pop().unwrap(), "rules stop");
+        }
+    }
+    world.assert_whole();
+}
+
+/// A caller's level takes powers from a call that everybody else has, and the audit
+/// says what was enforced.
+#[tokio::test]
+async fn a_level_takes_from_the_policy() {
+    let home = Home::new();
+    home.file("ringfence.toml", "[callers.ann]\nlevel = \"sandboxed\"\n");
+    let world = World::with(home, |_| ());
+    let more = json!({"category": "TEXT", "sandboxOverrides":
+        {"networkMode": "allowlist", "hostsAllow": ["api.example"]}});
+    let reaches = document("reaches", "return typeof fetch", more);
+    world.published(&reaches).await;
+    for (caller, face, mode) in [
+        ("ann", "undefined", "blocked"),
+        ("bob", "function", "allowlist"),
+    ] {
+        let request = CallRequest::new(Caller::named(caller), Origin::Mcp, "reaches", json!({}));
+        let outcome = world.made(request).await;
+        assert_eq!(outcome.value, Some(json!(face)), "{caller}: {outcome:?}");
+        let facts = world.entry(&outcome).closing.unwrap().tool.unwrap();
+        let enforced = facts.tool_safety.to_string();
+        assert!(enforced.contains(mode), "{caller}: {enforced}");
+    }
+}
+
 /// A document as it stands was judged under other settings; the path judges anew.
 #[tokio::test]
 async fn the_policy_gate_says_no_to_a_document_that_conflicts_by_now() {

@@ -58,10 +58,9 @@ impl Refusal {
             Reason::GateToken => StatusCode::UNAUTHORIZED,
             Reason::GateRequest => StatusCode::BAD_REQUEST,
             Reason::GateSession => StatusCode::NOT_FOUND,
-            Reason::GateAddressLimit
-            | Reason::GateBusy
-            | Reason::GateCallerLimit
-            | Reason::GateSessionLimit => StatusCode::TOO_MANY_REQUESTS,
+            Reason::GateAddressLimit | Reason::GateCallerLimit | Reason::GateSessionLimit => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Reason::GateUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             // Host, origin, role, scope; and whatever else is a no.
             _ => StatusCode::FORBIDDEN,

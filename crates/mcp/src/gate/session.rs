@@ -84,22 +84,6 @@ impl Sessions {
         }
     }
 
-    /// Forgets every session that is not alive any more.
-    pub fn retain(&self, mut is_alive: impl FnMut(&str) -> bool) {
-        let mut table = lock(&self.table);
-        let gone: Vec<String> = table
-            .owners
-            .keys()
-            .filter(|id| !is_alive(id))
-            .cloned()
-            .collect();
-        for id in gone {
-            if let Some(owner) = table.owners.remove(&id) {
-                table.give_back(&owner.caller);
-            }
-        }
-    }
-
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -197,20 +181,5 @@ mod tests {
         drop((other, third));
         assert_eq!(sessions.len(), 1);
         assert!(sessions.room("b").is_some());
-    }
-
-    #[test]
-    fn what_is_not_alive_is_forgotten() {
-        let sessions = Sessions::new(10, 10);
-        for id in ["s1", "s2", "s3"] {
-            sessions
-                .room("a")
-                .expect("room")
-                .begun(id, &principal("one"));
-        }
-        sessions.retain(|id| id == "s2");
-        assert_eq!(sessions.len(), 1);
-        assert_eq!(lock(&sessions.table).counts.get("a"), Some(&1));
-        assert_eq!(lock(&sessions.table).total, 1);
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use mcp::gate::Auth;
-use model::caller::Caller;
 use model::key::Role;
 
 use crate::gate_world::{START_MS, Setup, World};
@@ -223,19 +222,4 @@ async fn an_address_that_comes_too_often_waits_whoever_it_is() {
         .is_refused(429, "gate.address_limit");
     world.hands.forward(Duration::from_secs(1));
     assert_eq!(world.send("GET", "/healthz", &[]).await.status, 200);
-}
-
-#[tokio::test]
-async fn calls_under_way_are_counted() {
-    let mut setup = Setup::default();
-    setup.serve.calls_per_caller_max = 1;
-    let world = World::start(setup).await;
-    let ada = Caller::named("ada");
-    let busy = world.gate.busy(&ada).unwrap();
-    let refusal = world.gate.busy(&ada).unwrap_err();
-    assert_eq!(refusal.reason.code(), "gate.busy");
-    assert_eq!(world.gate.calls_under_way(), 1);
-    assert!(world.gate.busy(&Caller::named("eve")).is_ok());
-    drop(busy);
-    assert!(world.gate.busy(&ada).is_ok());
 }

@@ -90,7 +90,7 @@ async fn an_ended_session_is_forgotten() {
         .await
         .is_refused(404, "gate.session");
     // Or somebody tells.
-    world.gate.sessions().retain(|id| id != ids[2]);
+    world.gate.sessions().forget(&ids[2]);
     assert!(world.gate.sessions().is_empty());
 }
 

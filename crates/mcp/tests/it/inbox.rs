@@ -180,7 +180,9 @@ async fn operators_answer_and_nobody_else() {
     let key = Some(server.operator.as_str());
     let (status, page) = server.ask(key, "GET /metrics", JSON, "").await;
     assert_eq!(status, 200);
-    assert!(page.contains("# EOF"), "{page}");
+    // The strangers above were counted.
+    let line = r#"ringfence_gate_refusals_total{code="gate.role"} 4"#;
+    assert!(page.contains(line), "{page}");
 }
 
 #[tokio::test]
