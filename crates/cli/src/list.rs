@@ -1,14 +1,18 @@
 //! `ringfence list` and `ringfence show`: which tools there are and where they
 //! stand.
 
+use std::sync::Arc;
+
 use engine::Engine;
 use engine::registry::{SetAside, Snapshot, Standing, Tool};
 use model::environment::Environment;
-use model::finding::any_error;
+use model::finding::{Finding, any_error};
 use model::lifecycle::State;
 use model::params;
+use model::risk::Level;
 use model::safety::Source;
 use model::text::{elided, one_line};
+use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -26,15 +30,20 @@ pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exi
     let engine = wiring::engine(&arguments.common)?;
     let environment = engine.environment()?;
     let now = engine.registry().current();
+    // The process ends after this; a thousand documents need not be freed one by one.
+    std::mem::forget(Arc::clone(&now));
     let wanted = |tool: &&Tool| is_wanted(arguments, &now, tool, &environment);
     let tools: Vec<_> = now.tools().filter(wanted).collect();
     if printer.format() == Format::Json {
-        let entry = |tool: &&Tool| entry(&now, tool, &environment);
-        let mut entries: Vec<_> = tools.iter().map(entry).collect();
-        if is_unfiltered(arguments) {
-            entries.extend(now.set_aside.iter().map(aside_entry));
+        let mut entries = Vec::with_capacity(tools.len());
+        for tool in tools {
+            entries.push(Listed::Tool(entry(&now, tool, &environment)));
         }
-        printer.json(&Value::Array(entries));
+        if is_unfiltered(arguments) {
+            let aside = |aside| Listed::Aside(aside_entry(aside));
+            entries.extend(now.set_aside.iter().map(aside));
+        }
+        printer.json(&entries);
         return Ok(Exit::Done);
     }
     let width = |tool: &&Tool| tool.sound.document.name.width().min(NAME_COLUMNS_MAX);
@@ -96,39 +105,85 @@ fn source_word(source: Source) -> &'static str {
     }
 }
 
-fn entry(now: &Snapshot, tool: &Tool, environment: &Environment) -> Value {
+/// A tool as `list --json` shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    name: &'a str,
+    tool_id: &'a str,
+    digest: String,
+    state: State,
+    missing: Vec<String>,
+    risk: Badge<'a>,
+    exposed: bool,
+    exposure: String,
+    source: &'static str,
+    file: Option<String>,
+    category: Option<&'a str>,
+    tags: &'a [String],
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct Badge<'a> {
+    level: Level,
+    reasons: Vec<&'a str>,
+}
+
+/// A file that is no tool.
+#[derive(Serialize)]
+struct Aside<'a> {
+    name: Option<&'a str>,
+    file: &'a str,
+    state: Option<State>,
+    exposed: bool,
+    source: &'static str,
+    findings: &'a [Finding],
+}
+
+/// What `list --json` shows.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    Tool(Entry<'a>),
+    Aside(Aside<'a>),
+}
+
+fn entry<'a>(now: &'a Snapshot, tool: &'a Tool, environment: &Environment) -> Entry<'a> {
     let (state, missing) = tool.state(environment);
     let document = &tool.sound.document;
     let judged = &tool.sound.judged;
     let exposed = now.exposed(document, tool.source);
     let signals = judged.risk.signals.iter();
-    let reasons: Vec<_> = signals.map(|signal| signal.words.as_str()).collect();
-    json!({
-        "name": document.name,
-        "toolId": judged.tool_id,
-        "digest": judged.digest.to_string(),
-        "state": state,
-        "missing": missing,
-        "risk": {"level": judged.risk.level, "reasons": reasons},
-        "exposed": is_offered(now, tool, environment),
-        "exposure": exposed.why(),
-        "source": source_word(tool.source),
-        "file": tool.file.as_ref().map(|stem| format!("{stem}.json")),
-        "category": document.category,
-        "tags": document.tags,
-        "findings": tool.findings,
-    })
+    Entry {
+        name: &document.name,
+        tool_id: &judged.tool_id,
+        digest: judged.digest.to_string(),
+        state,
+        missing,
+        risk: Badge {
+            level: judged.risk.level,
+            reasons: signals.map(|signal| signal.words.as_str()).collect(),
+        },
+        exposed: state == State::Active && exposed.is_yes(),
+        exposure: exposed.why().to_owned(),
+        source: source_word(tool.source),
+        file: tool.file.as_ref().map(|stem| format!("{stem}.json")),
+        category: document.category.as_deref(),
+        tags: &document.tags,
+        findings: &tool.findings,
+    }
 }
 
-fn aside_entry(aside: &SetAside) -> Value {
-    json!({
-        "name": aside.name,
-        "file": aside.file,
-        "state": null,
-        "exposed": false,
-        "source": "own",
-        "findings": aside.findings,
-    })
+fn aside_entry(aside: &SetAside) -> Aside<'_> {
+    Aside {
+        name: aside.name.as_deref(),
+        file: &aside.file,
+        state: None,
+        exposed: false,
+        source: "own",
+        findings: &aside.findings,
+    }
 }
 
 fn show_line(
@@ -224,7 +279,7 @@ fn whole(
     tool: &Tool,
     environment: &Environment,
 ) -> anyhow::Result<Value> {
-    let mut value = entry(now, tool, environment);
+    let mut value = serde_json::to_value(entry(now, tool, environment))?;
     let document = &tool.sound.document;
     let digest = tool.sound.judged.digest.to_string();
     let pass = engine.store().standing().pass(&digest)?;

@@ -4,6 +4,8 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use serde::Serialize;
+
 use crate::exit::Exit;
 use crate::settings;
 
@@ -83,8 +85,13 @@ impl Printer {
     }
 
     /// One JSON value.
-    pub(crate) fn json(&mut self, value: &serde_json::Value) {
-        let _ = writeln!(self.output, "{value:#}");
+    pub(crate) fn json(&mut self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => {
+                let _ = writeln!(self.output, "{text}");
+            }
+            Err(error) => self.note(&format!("error: {error}")),
+        }
     }
 
     /// A line beside the data, to standard error.

@@ -47,6 +47,8 @@ pub const PROFILE_DEPTH_MAX: usize = 8;
 pub const SECRET_CHARS_MIN: usize = 4;
 /// One resolved secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 65_536;
+/// All secrets of one call, in bytes. Looking for one byte takes up to a kilobyte.
+pub const SECRETS_OF_CALL_BYTES_MAX: usize = 131_072;
 /// An operator's file, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1024 * 1024;
 /// Statements a tool may run unless the operator says otherwise.
@@ -277,6 +279,11 @@ pub const ALL: &[Limit] = &[
         "SECRET_BYTES_MAX",
         SECRET_BYTES_MAX as u64,
         "bytes of one secret",
+    ),
+    limit(
+        "SECRETS_OF_CALL_BYTES_MAX",
+        SECRETS_OF_CALL_BYTES_MAX as u64,
+        "bytes of all secrets of one call",
     ),
     limit(
         "CONFIG_BYTES_MAX",

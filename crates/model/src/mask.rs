@@ -60,7 +60,7 @@ impl std::fmt::Debug for Masker {
 /// The secrets cannot be masked, so nothing may leave.
 #[derive(Debug, thiserror::Error)]
 #[error("the secrets of this call are too many or too long to be masked")]
-pub struct MaskError(#[source] aho_corasick::BuildError);
+pub struct MaskError(#[source] Option<aho_corasick::BuildError>);
 
 impl Masker {
     /// Collects secrets. Values shorter than four characters stay out, lest every
@@ -70,6 +70,10 @@ impl Masker {
             .into_iter()
             .filter(|secret| secret.chars().count() >= limits::SECRET_CHARS_MIN)
             .collect();
+        let bytes: usize = secrets.iter().map(|secret| secret.len()).sum();
+        if bytes > limits::SECRETS_OF_CALL_BYTES_MAX {
+            return Err(MaskError(None));
+        }
         let forms: BTreeSet<_> = secrets.into_iter().flat_map(forms::of).collect();
         let forms: Vec<_> = forms.into_iter().collect();
         if forms.is_empty() {
@@ -81,7 +85,7 @@ impl Masker {
         let automaton = NFA::builder()
             .match_kind(MatchKind::Standard)
             .build(forms.iter().map(|form| form.text.as_bytes()))
-            .map_err(MaskError)?;
+            .map_err(|error| MaskError(Some(error)))?;
         Ok(Masker {
             automaton: Some(automaton),
             forms,

@@ -468,10 +468,11 @@ fn remove_unfinished(folder: &Path) {
             .file_name()
             .to_str()
             .is_some_and(|name| name.starts_with(UNFINISHED));
-        let is_old = entry
-            .metadata()
-            .is_ok_and(|metadata| is_older(&metadata, UNFINISHED_AGE));
-        if is_ours && is_old {
+        let is_old = || {
+            let metadata = entry.metadata();
+            metadata.is_ok_and(|metadata| is_older(&metadata, UNFINISHED_AGE))
+        };
+        if is_ours && is_old() {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -99,10 +99,12 @@ async fn a_deny_list_with_a_star_denies_everywhere() {
 #[tokio::test]
 async fn each_gate_can_say_no() {
     let home = Home::new();
-    home.file("secrets.env", "KEY=value-of-key\n");
+    home.file("secrets.env", "KEY=value-of-key\nA=1\nB=2\nC=3\n");
     let world = World::with(home, |_| ());
     set_mode(&world, 0o600);
     let variables = json!({"staticVariables": [{"key": "${KEY}"}]});
+    let three = json!({"staticVariables": [{"a": "${A}"}, {"b": "${B}"}, {"c": "${C}"}]});
+    world.published(&document("laden", "return 1", three)).await;
     let needs = json!({"staticVariables": [{"key": "${ABSENT}"}], "draft": false});
     world
         .published(&document("keyed", "return 1", variables))
@@ -157,6 +159,10 @@ fs_base_path = \"/dev/null/no/folder\"
         "requirement.missing",
     )
     .await;
+    let long = |name: &str| format!("{name}={}\n", name.repeat(60_000));
+    let secrets = format!("{}{}{}", long("A"), long("B"), long("C"));
+    world.home.file("secrets.env", &secrets);
+    stops(&world, "laden", json!({}), "masking", "mask.unavailable").await;
     // Set again without a restart, it works.
     world.home.file("secrets.env", "KEY=value-of-key\n");
     assert_eq!(
