@@ -9,14 +9,13 @@ mod identifier;
 mod key;
 mod regex;
 
-use std::collections::HashSet;
-
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
     BindingPattern, Expression, FunctionType, MethodDefinitionKind, Program, PropertyKind,
 };
 use oxc_ast_visit::VisitJs;
 use oxc_span::{GetSpan as _, Span};
+use rustc_hash::FxHashSet;
 
 use crate::code::Code;
 use crate::fold::Fold;
@@ -56,9 +55,10 @@ struct Rules<'r, 'a> {
     preset: &'r Preset,
     names: &'r Names<'a>,
     marks: &'r mut Marks,
-    /// Names that need no declaration; `None` for all.
-    allowed: Option<HashSet<&'r str>>,
-    refused: HashSet<&'r str>,
+    /// Names that need no declaration; `None` for all. What is in these two is ours,
+    /// so no script can make them slow.
+    allowed: Option<FxHashSet<&'r str>>,
+    refused: FxHashSet<&'r str>,
     /// Calls counted, wish by wish.
     calls: Vec<usize>,
 }
