@@ -166,8 +166,9 @@ impl Handler {
                 return Ok(refusal(Reason::ApprovalState, era).into());
             }
             if answered.answer == Answer::NotRendered {
-                // This client shows its questions to nobody; somebody else is asked.
-                way = Way::None;
+                // This client shows its questions to nobody; somebody else is asked,
+                // and the record says why.
+                way = Way::Unshown;
             }
         }
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());

@@ -138,13 +138,16 @@ enum Next {
 }
 
 impl Asking<'_> {
-    fn claim(&self) -> Claim {
+    /// Whether only somebody else may approve is looked up again: a person may take
+    /// long, and the operator may have decided so meanwhile.
+    fn claim(&self, engine: &Engine) -> Claim {
+        let separate_now = engine.registry().current().config.approvals.separate;
         Claim {
             call_id: self.question.call_id.clone(),
             binding: self.question.binding.clone(),
             tool_binding: self.tool_binding.clone(),
             session: self.session.clone(),
-            separate: self.settings.separate,
+            separate: self.settings.separate || separate_now,
         }
     }
 
@@ -195,7 +198,7 @@ async fn claimed(
     asking: &Asking<'_>,
     id: Option<String>,
 ) -> Result<Option<Approval>, Stop> {
-    let claim = asking.claim();
+    let claim = asking.claim(engine);
     on_disk(engine, move |store| match &id {
         Some(id) => store.approvals().claim_one(id, &claim, now_ms()),
         None => store.approvals().claim(&claim, now_ms()),
