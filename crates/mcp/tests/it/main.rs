@@ -31,4 +31,5 @@ mod lab;
 mod news;
 mod progress;
 mod soak;
+mod wire;
 mod world;

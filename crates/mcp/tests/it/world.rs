@@ -156,11 +156,17 @@ impl World {
     /// Serves over HTTP. Requests say themselves who they are from; `ann` if they
     /// do not.
     pub(crate) async fn serve(&self) -> Server {
+        self.serve_within(|_| {}).await
+    }
+
+    /// The same, within other bounds.
+    pub(crate) async fn serve_within(&self, change: impl FnOnce(&mut http::HttpBounds)) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
         let config = &self.door.engine().registry().current().config;
-        let bounds = http::HttpBounds::of(&config.serve);
+        let mut bounds = http::HttpBounds::of(&config.serve);
+        change(&mut bounds);
         let door = self.door.clone();
         let serving = http::serve(door, listener, bounds, guard, shutdown.clone());
         let ended = tokio::spawn(async move { serving.await.unwrap() });
