@@ -1,6 +1,7 @@
 //! Asking the person at the client: what they are shown, and what the matrix in
 //! `ask_matrix` has no row for.
 
+use engine::approve::Step;
 use model::approval::State;
 use model::audit::Status;
 use serde_json::{Value, json};
@@ -140,4 +141,61 @@ async fn a_state_of_another_process_opens_nothing() {
     assert_eq!(scene.questions().len(), 1);
     assert_eq!(scene.runs(), 0);
     scene.end().await;
+}
+
+/// A store that fails at any step: nothing runs, the client reads one sentence, and once
+/// the store works again nothing was used up.
+#[tokio::test]
+async fn a_store_that_fails_runs_nothing() {
+    for column in Column::ALL {
+        // Where a modern call takes an answer it does not know whether there is one.
+        let taking = match column.is_modern() {
+            true => Step::Claim,
+            false => Step::Take,
+        };
+        let steps = [(Step::Answer, State::Pending), (taking, State::Approved)];
+        for (step, left) in steps {
+            let scene = Scene::new("a store that fails", column, "wait_seconds = 20\n").await;
+            let approvals = scene.world.engine().store().approvals();
+            let mut visitor = scene.visitor().await;
+            approvals.fail(Some(Step::Ask));
+            let said = visitor.call(&to("ann")).await;
+            assert_eq!(outcome(&said), "approval.unavailable", "{said}");
+            assert_eq!(scene.questions().len(), 0, "{column:?}");
+            approvals.fail(None);
+            let mut asked = scene.ask(&mut visitor, &to("ann")).await;
+            read().await;
+            approvals.fail(Some(step));
+            let said = visitor.answer(&mut asked, &yes()).await;
+            assert_eq!(outcome(&said), "approval.unavailable", "{said}");
+            let text = said["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(
+                text.contains("did not run") && !text.contains("disk"),
+                "{text}"
+            );
+            let states: Vec<_> = scene.questions().iter().map(|row| row.state).collect();
+            assert_eq!(
+                (states, scene.runs()),
+                (vec![left], 0),
+                "{column:?} {step:?}"
+            );
+            assert_eq!(scene.world.alarms.lock().unwrap().len(), 2);
+            approvals.fail(None);
+            let said = match (column.is_modern(), left) {
+                (true, _) => visitor.answer(&mut asked, &yes()).await,
+                (false, State::Approved) => visitor.call(&to("ann")).await,
+                (false, _) => {
+                    let mut asked = visitor.ask(&to("ann")).await;
+                    read().await;
+                    visitor.answer(&mut asked, &yes()).await
+                }
+            };
+            assert_eq!(
+                (outcome(&said).as_str(), scene.runs()),
+                ("ran", 1),
+                "{column:?}"
+            );
+            scene.end().await;
+        }
+    }
 }
