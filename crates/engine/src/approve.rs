@@ -17,6 +17,8 @@ use model::risk::Risk;
 
 pub use inbox::{AnswerFault, Decision, Inbox, Listed, Listing, Said};
 pub use model::approval::Scope;
+#[cfg(feature = "testing")]
+pub use store::approvals::Step;
 
 /// Someone who can be asked.
 pub trait Approver: fmt::Debug + Send + Sync {

@@ -146,6 +146,21 @@ impl Approver for Deferred {
     }
 }
 
+/// Says at once that nobody was shown the question, which then waits in the inbox. For
+/// a client whose answer came back faster than anybody reads.
+#[derive(Debug)]
+pub(crate) struct Unshown;
+
+impl Approver for Unshown {
+    fn channel(&self) -> &'static str {
+        CHANNEL
+    }
+
+    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async { Answer::NotRendered })
+    }
+}
+
 /// What a state is good for: this question, asked by this caller's call of this
 /// tool with these arguments.
 #[derive(Clone, Debug)]
@@ -342,6 +357,8 @@ pub(crate) enum Way {
     Now(Arc<Elicit>),
     /// By ending it.
     Later(Arc<Deferred>),
+    /// It was asked and showed nobody the question.
+    Unshown,
     /// Not through this client.
     None,
 }
@@ -352,6 +369,7 @@ impl Way {
         match self {
             Way::Now(elicit) => Some(Arc::clone(elicit) as Arc<dyn Approver>),
             Way::Later(deferred) => Some(Arc::clone(deferred) as Arc<dyn Approver>),
+            Way::Unshown => Some(Arc::new(Unshown)),
             Way::None => None,
         }
     }
@@ -360,7 +378,7 @@ impl Way {
     pub(crate) fn question(&self) -> Option<Question> {
         match self {
             Way::Later(deferred) => deferred.take(),
-            Way::Now(_) | Way::None => None,
+            Way::Now(_) | Way::Unshown | Way::None => None,
         }
     }
 }

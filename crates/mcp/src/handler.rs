@@ -162,12 +162,13 @@ impl Handler {
             let Some(answered) = inner.seal.open(state, responses, &about) else {
                 return Ok(refusal(Reason::ApprovalState, era).into());
             };
-            if take(&inner.engine, &caller, &answered).await.is_err() {
-                return Ok(refusal(Reason::ApprovalState, era).into());
+            if let Err(fault) = take(&inner.engine, &caller, &answered).await {
+                return Ok(refusal(untaken(&fault), era).into());
             }
             if answered.answer == Answer::NotRendered {
-                // This client shows its questions to nobody; somebody else is asked.
-                way = Way::None;
+                // This client shows its questions to nobody; somebody else is asked,
+                // and the record says why.
+                way = Way::Unshown;
             }
         }
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
@@ -263,6 +264,22 @@ async fn take(
     }
 }
 
+/// What the caller is told of an answer that was not taken. A store that cannot write
+/// is the operator's to know of; the same answer may be brought again.
+fn untaken(fault: &AnswerFault) -> Reason {
+    match fault {
+        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
+        AnswerFault::Unknown
+        | AnswerFault::NotYours
+        | AnswerFault::Several(_)
+        | AnswerFault::Answered(_)
+        | AnswerFault::Expired
+        | AnswerFault::TooWide { .. }
+        | AnswerFault::NotApproved(_)
+        | AnswerFault::Separate => Reason::ApprovalState,
+    }
+}
+
 /// The trace a call is part of: in the request's own words, or in its header.
 fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
     let told = context.meta.get(TRACE_HEADER).and_then(Value::as_str);
@@ -282,6 +299,10 @@ fn refusal(reason: Reason, era: Era) -> CallToolResult {
             reason,
             "the answer does not belong to this call, is too old or was used before; \
              the call did not run, make it again to be asked again",
+        ),
+        Reason::ApprovalUnavailable => CallError::passing(
+            reason,
+            "a person must approve this call, and the answer cannot be kept just now; it did not run",
         ),
         _ => CallError::new(reason, "the call was not approved and did not run"),
     };

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, DefaultBodyLimit};
+use axum::extract::ConnectInfo;
 use axum::routing::get;
 use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
@@ -17,6 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use model::config::ServeConfig;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -27,8 +28,9 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::Gate;
 use crate::handler::Handler;
 use crate::metrics::Metrics;
+use crate::patience::Patient;
 pub use crate::session::Sessions;
-use crate::translate::{self, Answers, Bounds};
+use crate::translate::{self, Answers, Bounds, Reading};
 use crate::{Door, DoorError, Shutdown, gate, inbox, limit, news, probe};
 
 /// The address of the protocol.
@@ -54,6 +56,12 @@ pub struct HttpBounds {
     pub body_bytes_max: usize,
     /// How long a session may be idle.
     pub session_idle_max: Duration,
+    /// How long a connection may take to send the head of its next request.
+    pub head_max: Duration,
+    /// How long a request may take to send its body.
+    pub body_max: Duration,
+    /// How long the other side may take to read a piece of an answer.
+    pub write_max: Duration,
     /// Whether the transport itself refuses hosts and origins that are not loopback.
     /// Not needed behind a gate that knows the server's names.
     pub loopback_only: bool,
@@ -70,6 +78,9 @@ impl HttpBounds {
             sessions_per_caller_max: size(config.sessions_per_caller_max),
             body_bytes_max: size(config.body_bytes_max),
             session_idle_max: Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX),
+            head_max: Duration::from_secs(limit::HEAD_SECONDS_MAX),
+            body_max: Duration::from_secs(limit::BODY_SECONDS_MAX),
+            write_max: Duration::from_secs(limit::WRITE_SECONDS_MAX),
             loopback_only: true,
         }
     }
@@ -115,7 +126,7 @@ pub fn router<H: ServerHandler>(
     let answers = Answers::default();
     let state = Bounds {
         answers: answers.clone(),
-        body_bytes_max: bounds.body_bytes_max,
+        reading: Reading::of(bounds),
         sessions: Arc::clone(&sessions),
     };
     let router = Router::new()
@@ -172,7 +183,10 @@ pub fn behind(
             "/metrics",
             get(probe::metrics).with_state((metrics, Arc::clone(&gate))),
         )
-        .layer(DefaultBodyLimit::max(bounds.body_bytes_max));
+        .layer(middleware::from_fn_with_state(
+            Reading::of(bounds),
+            translate::whole,
+        ));
     move |agents| {
         gate::agents(agents, &gate)
             .merge(gate::operators(operators, &gate))
@@ -205,13 +219,14 @@ pub async fn listen(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // Without this every streamed answer waits for the reader's kernel.
-        let _ = stream.set_nodelay(true);
+        prepare(&stream, bounds);
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
                 let app = app.clone().layer(Extension(ConnectInfo(peer)));
                 let end = (end.clone(), transport.cut.clone());
-                connections.spawn(connection(stream, app, end, place));
+                let stream = Patient::new(stream, bounds.write_max);
+                let head_max = bounds.head_max;
+                connections.spawn(connection(stream, app, head_max, end, place));
             }
             Err(_) => turn_away(stream).await,
         }
@@ -230,18 +245,31 @@ pub async fn listen(
     Ok(())
 }
 
+/// What the kernel does for a connection. None of it is needed for the bounds above
+/// to hold, so none of it can fail.
+fn prepare(stream: &TcpStream, bounds: &HttpBounds) {
+    // Without this every streamed answer waits for the reader's kernel.
+    let _ = stream.set_nodelay(true);
+    // The less is kept here, the sooner it shows that nobody reads.
+    let _ = sockopt::set_socket_send_buffer_size(stream, limit::WRITE_KEPT_BYTES_MAX);
+    // What is too little to fill that is not kept for ever either.
+    let patience_ms = u32::try_from(bounds.write_max.as_millis()).unwrap_or(u32::MAX);
+    let _ = sockopt::set_tcp_user_timeout(stream, patience_ms);
+}
+
 /// One connection, for as long as it lives. Asked to end, it takes no further
 /// request; when the streams are cut, it goes.
 async fn connection(
-    stream: TcpStream,
+    stream: Patient<TcpStream>,
     app: Router,
+    head_max: Duration,
     (end, cut): (CancellationToken, CancellationToken),
     _place: OwnedSemaphorePermit,
 ) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         // Counts between requests too, so that it bounds idling as well.
-        .header_read_timeout(Duration::from_secs(limit::HEAD_SECONDS_MAX))
+        .header_read_timeout(head_max)
         .max_headers(limit::HEADERS_MAX)
         .max_buf_size(limit::HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));

@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod limit;
 pub mod metrics;
 mod news;
+mod patience;
 mod probe;
 mod progress;
 mod session;

@@ -17,6 +17,12 @@ pub const HEAD_BYTES_MAX: usize = 32 << 10;
 pub const HEAD_SECONDS_MAX: u64 = 60;
 /// Seconds a request may take to send its body.
 pub const BODY_SECONDS_MAX: u64 = 30;
+/// Seconds the other side of a connection may take to read a piece of an answer.
+pub const WRITE_SECONDS_MAX: u64 = 60;
+/// Bytes of such a piece. All that is there to be read is one too.
+pub const WRITE_PIECE_BYTES: usize = 64 << 10;
+/// Bytes the kernel is asked to keep of what a connection has not read.
+pub const WRITE_KEPT_BYTES_MAX: usize = 128 << 10;
 /// Seconds a session may be idle.
 pub const SESSION_IDLE_SECONDS_MAX: u64 = 600;
 /// Seconds a session may wait for its first request.

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::gate::{self, Principal};
 use crate::handler::SESSION_HEADER;
-use crate::limit;
+use crate::http::HttpBounds;
 use crate::session::{self, Owner, Sessions};
 
 /// Bytes of an answer of rmcp's that is not JSON; they are single sentences.
@@ -36,9 +36,25 @@ const NO_SESSION: i64 = -32001;
 /// What the layer needs to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
-    pub(crate) body_bytes_max: usize,
+    pub(crate) reading: Reading,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) answers: Answers,
+}
+
+/// How much of a request is read, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    bytes_max: usize,
+    patience: Duration,
+}
+
+impl Reading {
+    pub(crate) fn of(bounds: &HttpBounds) -> Reading {
+        Reading {
+            bytes_max: bounds.body_bytes_max,
+            patience: bounds.body_max,
+        }
+    }
 }
 
 /// The answers to POST that are not written yet. When the server ends, nothing is
@@ -148,7 +164,7 @@ async fn answer(bounds: Bounds, request: Request, next: Next) -> Response {
             return no_session();
         }
     }
-    let bytes = match read(body, bounds.body_bytes_max).await {
+    let bytes = match read(body, bounds.reading).await {
         Ok(bytes) => bytes,
         Err(response) => return *response,
     };
@@ -172,7 +188,23 @@ fn is_modern(parts: &Parts) -> bool {
     version.is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice())
 }
 
-async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Box<Response>> {
+/// For routes that are not the protocol's: what is behind gets the request whole.
+pub(crate) async fn whole(
+    State(reading): State<Reading>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match read(body, reading).await {
+        Ok(bytes) => {
+            next.run(Request::from_parts(parts, Body::from(bytes)))
+                .await
+        }
+        Err(response) => *response,
+    }
+}
+
+async fn read(body: Body, reading: Reading) -> Result<Bytes, Box<Response>> {
     let no = |status, message: &str| {
         let mut response = refusal(status, TRANSPORT, message, Value::Null);
         // What was not read must not be taken for the next request.
@@ -180,7 +212,10 @@ async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Box<Response>> {
         response.headers_mut().insert(header::CONNECTION, close);
         Box::new(response)
     };
-    let patience = Duration::from_secs(limit::BODY_SECONDS_MAX);
+    let Reading {
+        bytes_max,
+        patience,
+    } = reading;
     match timeout(patience, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {

@@ -17,7 +17,6 @@ use crate::error::StoreError;
 use crate::limit;
 
 const READING: &str = "read the approvals";
-const CHANGING: &str = "change the approvals";
 
 /// A question, and what was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,10 +141,32 @@ pub enum Listing {
     All,
 }
 
+/// What changes. An operator reads which of them failed; each happens whole or not at
+/// all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A question is written down.
+    Ask,
+    /// It waits elsewhere.
+    Wait,
+    /// It is answered.
+    Answer,
+    /// A call looks for an answer it may run by.
+    Claim,
+    /// A call takes the answer to its own question.
+    Take,
+    /// An approval is taken back.
+    Revoke,
+    /// A session is over.
+    EndSession,
+}
+
 /// Questions to people and their answers.
 #[derive(Debug)]
 pub struct Approvals {
     connection: Mutex<Connection>,
+    #[cfg(feature = "testing")]
+    failing: Mutex<Option<Step>>,
 }
 
 impl Approvals {
@@ -157,14 +178,42 @@ impl Approvals {
             .map_err(&fail)?;
         Ok(Approvals {
             connection: Mutex::new(connection),
+            #[cfg(feature = "testing")]
+            failing: Mutex::default(),
         })
+    }
+
+    /// For tests: from now on this step fails at its very end, or none does.
+    #[cfg(feature = "testing")]
+    pub fn fail(&self, step: Option<Step>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = step;
+    }
+
+    #[cfg(feature = "testing")]
+    fn disk(&self, step: Step) -> rusqlite::Result<()> {
+        let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        if failing == Some(step) {
+            let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
+            return Err(rusqlite::Error::SqliteFailure(error, None));
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "testing"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "only a disk of tests fails on purpose"
+    )]
+    fn disk(&self, _: Step) -> rusqlite::Result<()> {
+        Ok(())
     }
 
     /// Writes a question down, or finds the one that waits for the same. One that
     /// another call is showing to its client right now is not joined: each of the
     /// two gets an answer of its own.
     pub fn ask(&self, question: &Approval, now_ms: i64) -> Result<Asked, StoreError> {
-        self.change(|change| {
+        self.change(Step::Ask, |change| {
             if let Some(same) = waiting_for(change, &question.binding, now_ms)? {
                 return Ok(Asked::Joined(Box::new(same)));
             }
@@ -181,7 +230,7 @@ impl Approvals {
     /// to come back. The answer is the id it waits under: that of another one, if
     /// the same is asked there already.
     pub fn wait_at(&self, id: &str, place: Place, now_ms: i64) -> Result<String, StoreError> {
-        self.change(|change| {
+        self.change(Step::Wait, |change| {
             let binding: Option<String> = change
                 .query_row(
                     "SELECT binding FROM approvals WHERE id = ?1 AND state = 'pending'",
@@ -217,7 +266,7 @@ impl Approvals {
         answer: &GivenAnswer,
         expires_at_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
-        self.change(|change| {
+        self.change(Step::Answer, |change| {
             let changed = change.execute(
                 "UPDATE approvals SET state = ?2, scope = ?3, answered_ms = ?4, answered_by = ?5,
                  channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms)
@@ -242,7 +291,7 @@ impl Approvals {
     /// else a no that nobody was told. An approval that counts once is used up; a
     /// no is told once.
     pub fn claim(&self, claim: &Claim, now_ms: i64) -> Result<Option<Approval>, StoreError> {
-        self.change(|change| {
+        self.change(Step::Claim, |change| {
             let found = change
                 .query_row(
                     "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
@@ -279,7 +328,7 @@ impl Approvals {
         claim: &Claim,
         now_ms: i64,
     ) -> Result<Option<Approval>, StoreError> {
-        self.change(|change| match read(change, id)? {
+        self.change(Step::Take, |change| match read(change, id)? {
             Some(found) => take(change, &found, claim, now_ms),
             None => Ok(None),
         })
@@ -287,7 +336,7 @@ impl Approvals {
 
     /// Takes an approval back. The answer is whether it still counted.
     pub fn revoke(&self, id: &str, now_ms: i64) -> Result<bool, StoreError> {
-        self.change(|change| {
+        self.change(Step::Revoke, |change| {
             let changed = change.execute(
                 "UPDATE approvals SET state = 'revoked'
                  WHERE id = ?1 AND state = 'approved' AND expires_ms > ?2",
@@ -299,7 +348,7 @@ impl Approvals {
 
     /// A session is over: what counted for it counts no more.
     pub fn end_session(&self, session: &str) -> Result<usize, StoreError> {
-        self.change(|change| {
+        self.change(Step::EndSession, |change| {
             change.execute(
                 "UPDATE approvals SET state = 'revoked'
                  WHERE session = ?1 AND scope = 'session' AND state = 'approved'",
@@ -368,14 +417,16 @@ impl Approvals {
 
     fn change<T>(
         &self,
+        step: Step,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database(CHANGING);
+        let fail = StoreError::database(step.doing());
         let mut connection = self.connection();
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
         let changed = change(&transaction).map_err(&fail)?;
+        self.disk(step).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(changed)
     }
@@ -384,6 +435,20 @@ impl Approvals {
         self.connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Step {
+    fn doing(self) -> &'static str {
+        match self {
+            Step::Ask => "write a question down",
+            Step::Wait => "keep a question waiting",
+            Step::Answer => "write an answer down",
+            Step::Claim => "look for an approval",
+            Step::Take => "take an answer",
+            Step::Revoke => "take an approval back",
+            Step::EndSession => "end the approvals of a session",
+        }
     }
 }
 

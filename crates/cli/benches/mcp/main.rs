@@ -3,7 +3,8 @@
 //!
 //! Prints one JSON object; `cargo xtask bench mcp`. Everything is measured in one run, server
 //! after server, by the same clients; processor time is what the kernel charged to the server
-//! and to the processes it started. Fails if an answer is wrong, or if a single client waits
+//! and to the processes it started. Servers on other people's SDKs are measured beside ours
+//! where `cargo xtask peers` has installed them, and left out otherwise. Fails if an answer is wrong, or if a single client waits
 //! ten milliseconds: then a small packet waits for an acknowledgement somewhere.
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +21,23 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::load::{Era, Measured};
-use crate::server::Server;
+use crate::server::{Peer, Server};
+
+/// The same echo on the official SDKs: what it is called, what it runs on, what it speaks.
+const PEERS: [(&str, Peer, Era); 4] = [
+    (
+        "TypeScript SDK echo, session",
+        Peer::TypeScript("echo-v1.mjs", "@modelcontextprotocol/sdk"),
+        Era::Legacy,
+    ),
+    (
+        "TypeScript SDK echo, 2026-07-28",
+        Peer::TypeScript("echo-v2.mjs", "@modelcontextprotocol/server"),
+        Era::Modern,
+    ),
+    ("Python SDK echo, session", Peer::Python, Era::Legacy),
+    ("Python SDK echo, 2026-07-28", Peer::Python, Era::Modern),
+];
 
 /// How many clients call at one time.
 const CLIENTS: [usize; 3] = [1, 8, 64];
@@ -56,7 +73,7 @@ fn main() -> ExitCode {
     };
     let ratios = ratio(&modern, &echo_modern);
     let alone = [&modern, &session].map(|runs| runs[0].p50_ms);
-    let report = json!({
+    let mut report = json!({
         "clients": CLIENTS,
         "axum": table(&floor),
         "rmcp echo, 2026-07-28": table(&echo_modern),
@@ -72,6 +89,19 @@ fn main() -> ExitCode {
             "p50 ms alone, session": verdict(alone[1], WAIT_MS_MAX),
         },
     });
+    for (name, peer, era) in PEERS {
+        let Some(server) = Server::peer(peer) else {
+            report[name] = json!("not installed; `cargo xtask peers` does that");
+            continue;
+        };
+        let measured = runs(&server, era);
+        let ours = match era {
+            Era::Legacy => &session,
+            Era::Modern => &modern,
+        };
+        report[name] = table(&measured);
+        report[format!("{name} / governed")] = json!(ratio(&measured, ours));
+    }
     println!("{report:#}");
     match alone.iter().all(|wait| *wait < WAIT_MS_FAILURE) {
         true => ExitCode::SUCCESS,

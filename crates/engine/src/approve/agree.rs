@@ -64,20 +64,22 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
     tell(&asking, whom.as_ref());
     if let Some(whom) = &whom {
         let answer = asked(engine, &asking, whom, until).await;
-        leaving.is_over = true;
         trail.said(whom, answer);
-        match answer {
+        let next = match answer {
             // Somebody answered elsewhere.
-            None => {}
-            Some(answer) => match noted(engine, &asking, whom, answer).await? {
-                Next::Settled => {}
-                Next::Inbox(id) => {
-                    asking.question.id.clone_from(&id);
-                    trail.id = id;
-                    tell(&asking, None);
-                }
-                Next::Left => return Err(left(&asking, answer, &trail)),
-            },
+            None => Next::Settled,
+            Some(answer) => noted(engine, &asking, whom, answer).await?,
+        };
+        // Until it was noted, whatever ends the call leaves the question to the inbox.
+        leaving.is_over = true;
+        match next {
+            Next::Settled => {}
+            Next::Inbox(id) => {
+                asking.question.id.clone_from(&id);
+                trail.id = id;
+                tell(&asking, None);
+            }
+            Next::Left(answer) => return Err(left(&asking, answer, &trail)),
         }
     }
     let waited = tokio::time::timeout_at(until.into(), answered(engine, &asking.question.id));
@@ -134,17 +136,20 @@ enum Next {
     /// The inbox is waited for, under this id.
     Inbox(String),
     /// The call ends here; the question stays.
-    Left,
+    Left(Answer),
 }
 
 impl Asking<'_> {
-    fn claim(&self) -> Claim {
+    /// Whether only somebody else may approve is looked up again: a person may take
+    /// long, and the operator may have decided so meanwhile.
+    fn claim(&self, engine: &Engine) -> Claim {
+        let separate_now = engine.registry().current().config.approvals.separate;
         Claim {
             call_id: self.question.call_id.clone(),
             binding: self.question.binding.clone(),
             tool_binding: self.tool_binding.clone(),
             session: self.session.clone(),
-            separate: self.settings.separate,
+            separate: self.settings.separate || separate_now,
         }
     }
 
@@ -195,7 +200,7 @@ async fn claimed(
     asking: &Asking<'_>,
     id: Option<String>,
 ) -> Result<Option<Approval>, Stop> {
-    let claim = asking.claim();
+    let claim = asking.claim(engine);
     on_disk(engine, move |store| match &id {
         Some(id) => store.approvals().claim_one(id, &claim, now_ms()),
         None => store.approvals().claim(&claim, now_ms()),
@@ -311,7 +316,7 @@ async fn noted(
         let id = on_disk(engine, waits).await?;
         return Ok(match answer {
             Answer::Unavailable | Answer::NotRendered => Next::Inbox(id),
-            _ => Next::Left,
+            _ => Next::Left(answer),
         });
     };
     let given = GivenAnswer {

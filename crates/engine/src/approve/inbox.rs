@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use store::approvals::{FoundApproval, GivenAnswer, Place};
 use store::{Approval, StoreError};
 
-use crate::Engine;
 use crate::approve::{Answer, words};
 use crate::run::now_ms;
+use crate::{Engine, causes};
 
 pub use store::approvals::Listing;
 
@@ -165,6 +165,26 @@ impl Engine {
     /// to a person leaves the question to the inbox: that call is then to be made
     /// without a way to ask, or the client would be asked the same again.
     pub fn answer(
+        &self,
+        id: &str,
+        by: &Caller,
+        channel: &str,
+        answer: Answer,
+    ) -> Result<(), AnswerFault> {
+        let answered = self.answer_of(id, by, channel, answer);
+        self.alarmed(answered)
+    }
+
+    /// A store that fails is the operator's to know of, whoever is told besides.
+    fn alarmed<T>(&self, done: Result<T, AnswerFault>) -> Result<T, AnswerFault> {
+        if let Err(AnswerFault::Store(fault)) = &done {
+            let why = causes(fault);
+            self.alarm(&format!("the approvals cannot be used: {why}"));
+        }
+        done
+    }
+
+    fn answer_of(
         &self,
         id: &str,
         by: &Caller,
@@ -350,7 +370,8 @@ impl Inbox<'_> {
             own_client: false,
             note,
         };
-        let after = self.engine.give(found, answer, &given)?;
+        let after = self.engine.give(found, answer, &given);
+        let after = self.engine.alarmed(after)?;
         Ok(listed(after, now_ms()))
     }
 }

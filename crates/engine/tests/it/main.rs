@@ -11,6 +11,7 @@
 mod approvals;
 mod approvals_crash;
 mod approvals_scope;
+mod approvals_store;
 mod bench_call;
 mod call;
 mod catalog;

@@ -1,219 +1,201 @@
-//! Asking the person at the client, while the call is open.
+//! Asking the person at the client: what they are shown, and what the matrix in
+//! `ask_matrix` has no row for.
 
-use std::time::Duration;
-
+use engine::approve::Step;
+use model::approval::State;
 use model::audit::Status;
 use serde_json::{Value, json};
 
-use crate::client::{Events, Http, LEGACY, Pipe, call};
+use crate::ask_scene::{Column, Scene, TOOL, outcome, read, to, yes};
+use crate::client::{LEGACY, call};
 use crate::world::{World, document};
 
-/// Longer than nobody needs to read.
-const READ: Duration = Duration::from_millis(160);
+const WAIT: &str = "wait_seconds = 1\n";
 
-fn guarded() -> Value {
-    let more = json!({"humanInTheLoop": {"mode": "REQUIRED", "promptTemplate": "Do {toolName}?"}});
-    document("guarded", "return 'ran'", more)
-}
-
-/// The message and the form a client is shown.
-fn shown(asked: &Value) -> &Value {
-    assert_eq!(asked["method"], "elicitation/create", "{asked}");
-    assert_eq!(asked["params"]["mode"], "form");
-    let message = asked["params"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("Do guarded?") && message.contains("L0"),
-        "{message}"
-    );
-    let schema = &asked["params"]["requestedSchema"];
+/// The form is the same in both eras: who, what, how risky, and one choice.
+fn assert_whole(form: &Value) {
+    assert_eq!(form["mode"], "form");
+    let message = form["message"].as_str().unwrap();
+    for part in ["ann wants", "Do asks?", "L0", r#"{"to":"bob"}"#] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let schema = &form["requestedSchema"];
     assert_eq!(schema["required"], json!(["answer"]));
     assert_eq!(schema["properties"]["answer"]["oneOf"][0]["const"], "once");
-    &asked["id"]
-}
-
-fn yes() -> Value {
-    json!({"action": "accept", "content": {"answer": "once"}})
-}
-
-/// A session whose call waits for an answer.
-async fn asked(client: &mut Http) -> (Events, Value) {
-    let mut events = client.post(&call(1, "guarded", json!({}))).await.events();
-    let question = events.next().await.unwrap();
-    let id = shown(&question).clone();
-    (events, id)
-}
-
-async fn asked_over_pipe(pipe: &mut Pipe) -> Value {
-    pipe.say(&call(1, "guarded", json!({}))).await;
-    let question = pipe.next().await.unwrap();
-    shown(&question).clone()
-}
-
-fn answer(id: &Value, result: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "result": result})
-}
-
-async fn pause(read: bool) {
-    if read {
-        // Sleeps: an answer counts only if somebody could have read the question.
-        tokio::time::sleep(READ).await;
-    }
-}
-
-/// What the client answers, whether it takes its time, and whether the call runs.
-fn answers() -> Vec<(Value, bool, bool)> {
-    vec![
-        (yes(), true, true),
-        (yes(), false, false),
-        (json!({"action": "decline"}), true, false),
-        (json!({"action": "cancel"}), true, false),
-        (json!({"action": "accept"}), true, false),
-        (
-            json!({"action": "accept", "content": {"answer": "always"}}),
-            true,
-            false,
-        ),
-        (
-            json!({"action": "sure", "content": {"answer": "once"}}),
-            true,
-            false,
-        ),
-    ]
-}
-
-fn ran(answer: &Value) -> bool {
-    let result = &answer["result"];
-    let ran = result["content"][0]["text"] == "ran";
-    assert_eq!(result["isError"], !ran, "{answer}");
-    if !ran {
-        let code = result["structuredContent"]["code"].as_str().unwrap();
-        assert!(code.starts_with("approval."), "{answer}");
-    }
-    ran
 }
 
 #[tokio::test]
-async fn answers_in_a_session() {
-    let world = World::with("[approvals]\nwait_seconds = 1\n").await;
-    world.publish(&guarded()).await;
+async fn a_question_shows_everything() {
+    let world = World::with(&format!("[approvals]\n{WAIT}")).await;
+    let more = json!({
+        "humanInTheLoop": {"mode": "REQUIRED", "promptTemplate": "Do {toolName}?"},
+        "params": [{"name": "to", "type": "STRING", "required": false}],
+    });
+    world.publish(&document("asks", "return 'ran'", more)).await;
     let server = world.serve().await;
-    for (result, read, runs) in answers() {
-        let mut client = server.client().await;
-        client
-            .begin(LEGACY, json!({"elicitation": {"form": {}}}))
-            .await;
-        let mut other = client.another().await;
-        let (mut events, id) = asked(&mut client).await;
-        pause(read).await;
-        let _ = other.post(&answer(&id, &result)).await.text().await;
-        let said = events.next().await.unwrap();
-        assert_eq!(ran(&said), runs, "{result}");
-        let status = if runs { Status::Done } else { Status::Refused };
-        world.ended_as("guarded", status).await;
-    }
-    server.end().await;
-}
-
-#[tokio::test]
-async fn answers_over_pipes() {
-    let world = World::with("[approvals]\nwait_seconds = 1\n").await;
-    world.publish(&guarded()).await;
-    for (result, read, runs) in answers() {
-        let (mut pipe, _, _) = world.pipe();
-        pipe.begin(LEGACY, json!({"elicitation": {}})).await;
-        let id = asked_over_pipe(&mut pipe).await;
-        pause(read).await;
-        pipe.say(&answer(&id, &result)).await;
-        let said = loop {
-            let said = pipe.next().await.unwrap();
-            if said["id"] == 1 {
-                break said;
-            }
-        };
-        assert_eq!(ran(&said), runs, "{result}");
-    }
-}
-
-#[tokio::test]
-async fn who_does_not_answer_has_not_agreed() {
-    let world = World::with("[approvals]\nwait_seconds = 1\n").await;
-    world.publish(&guarded()).await;
-    let server = world.serve().await;
+    let capable = json!({"elicitation": {}});
     let mut client = server.client().await;
-    client.begin(LEGACY, json!({"elicitation": {}})).await;
-    let (mut events, _) = asked(&mut client).await;
-    let said = loop {
-        let said = events.next().await.unwrap();
-        if said["id"] == 1 {
-            break said;
-        }
-    };
-    assert!(!ran(&said));
-    // A client that says it cannot ask after all.
-    let mut other = client.another().await;
-    let (mut events, id) = asked(&mut client.another().await).await;
-    let cannot = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}});
-    let _ = other.post(&cannot).await.text().await;
-    assert!(!ran(&events.next().await.unwrap()));
+    client.begin(LEGACY, capable.clone()).await;
+    let message = call(1, "asks", to("bob"));
+    let mut events = client.post(&message).await.events();
+    let asked = events.next().await.unwrap();
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_whole(&asked["params"]);
+    let mut client = server.client().await;
+    let said = client.modern_with(&message, capable).await.last().await;
+    let asked = &said["result"]["inputRequests"]["approval"];
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_whole(&asked["params"]);
     server.end().await;
 }
 
-/// A client that vanishes while it is asked: the call ends with the pipe.
+/// A client that says it can ask, and then that it cannot: as if nobody were there.
 #[tokio::test]
-async fn who_vanishes_has_not_agreed() {
-    let world = World::with("[approvals]\nwait_seconds = 60\n").await;
-    world.publish(&guarded()).await;
-    let (mut pipe, serving, _) = world.pipe();
-    pipe.begin(LEGACY, json!({"elicitation": {}})).await;
-    asked_over_pipe(&mut pipe).await;
-    pipe.hang_up();
-    serving.await.unwrap();
-    let entry = world.ended("guarded").await;
-    let status = entry.closing.unwrap().status;
-    assert!(
-        matches!(status, Status::Cancelled | Status::Refused),
-        "{status:?}"
-    );
+async fn a_client_may_be_unable_after_all() {
+    let mut scene = Scene::new("unable after all", Column::LegacyHttp, WAIT).await;
+    let mut visitor = scene.visitor().await;
+    let mut asked = scene.ask(&mut visitor, &to("ann")).await;
+    let error = json!({"code": -32601, "message": "no"});
+    let cannot = json!({"jsonrpc": "2.0", "id": asked.token, "error": error});
+    visitor.say(&cannot).await;
+    let said = visitor.rest(&mut asked).await;
+    scene.see_answer(&said);
+    let facts = scene.end().await;
+    assert_eq!(facts[0].told, "approval.pending");
+    assert_eq!((facts[0].runs, facts[0].shown), (0, 1));
 }
 
 /// A call that is taken back takes its question along.
 #[tokio::test]
 async fn a_cancelled_call_takes_its_question_back() {
-    let world = World::with("[approvals]\nwait_seconds = 60\n").await;
-    world.publish(&guarded()).await;
-    let (mut pipe, _, _) = world.pipe();
-    pipe.begin(LEGACY, json!({"elicitation": {}})).await;
-    let id = asked_over_pipe(&mut pipe).await;
+    let scene = Scene::new("cancelled", Column::LegacyPipe, "wait_seconds = 60\n").await;
+    let mut visitor = scene.visitor().await;
+    let asked = scene.ask(&mut visitor, &to("ann")).await;
+    let params = json!({"requestId": asked.call});
     let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    pipe.say(&cancelled).await;
-    let said = pipe.next().await.unwrap();
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    visitor.say(&cancelled).await;
+    let said = visitor.next().await;
     assert_eq!(said["method"], "notifications/cancelled");
-    assert_eq!(said["params"]["requestId"], id);
-    world.ended_as("guarded", Status::Cancelled).await;
+    assert_eq!(said["params"]["requestId"], asked.token);
+    scene.world.ended_as(TOOL, Status::Cancelled).await;
+    assert_eq!(scene.runs(), 0);
+    // Another call with the same arguments finds it in the inbox.
+    assert_eq!(scene.questions()[0].state, State::Pending);
+    scene.end().await;
 }
 
-/// Without the capability nobody is asked through the client, in either era.
 #[tokio::test]
-async fn clients_that_cannot_ask_are_not_asked() {
-    let world = World::with("[approvals]\nwait_seconds = 1\n").await;
-    world.publish(&guarded()).await;
-    let server = world.serve().await;
-    for capabilities in [
-        json!({}),
-        json!({"elicitation": {"url": {}}}),
-        json!({"sampling": {}}),
-    ] {
-        let mut client = server.client().await;
-        let message = call(1, "guarded", json!({}));
-        let said = client
-            .modern_with(&message, capabilities.clone())
-            .await
-            .last()
-            .await;
-        assert!(!ran(&said));
-        client.begin(LEGACY, capabilities).await;
-        assert!(!ran(&client.post(&message).await.last().await));
+async fn two_at_once_run_once() {
+    let scene = Scene::new("two at once", Column::ModernHttp, WAIT).await;
+    let mut first = scene.visitor().await;
+    let mut second = scene.visitor().await;
+    let asked = scene.ask(&mut first, &to("ann")).await;
+    read().await;
+    let messages = (first.retry(&asked, &yes()), second.retry(&asked, &yes()));
+    let both = tokio::join!(
+        first.say_modern(&messages.0),
+        second.say_modern(&messages.1)
+    );
+    assert_eq!(scene.runs(), 1, "{both:?}");
+    scene.end().await;
+}
+
+/// What was made up, changed or left out opens nothing, and uses nothing up.
+#[tokio::test]
+async fn a_state_that_is_not_ours_opens_nothing() {
+    for column in [Column::ModernHttp, Column::ModernPipe] {
+        let scene = Scene::new("not ours", column, WAIT).await;
+        let mut visitor = scene.visitor().await;
+        let mut asked = scene.ask(&mut visitor, &to("ann")).await;
+        read().await;
+        let state = asked.token.as_str().unwrap().to_owned();
+        let mut cut = state.clone();
+        cut.pop();
+        let turned: String = state.chars().rev().collect();
+        for wrong in [&format!("{state}A"), &cut, &turned, "made up", ""] {
+            asked.token = json!(wrong);
+            let said = visitor.answer(&mut asked, &yes()).await;
+            assert_eq!(outcome(&said), "approval.state", "{wrong}");
+        }
+        assert_eq!(scene.runs(), 0);
+        asked.token = json!(state);
+        let said = visitor.answer(&mut asked, &yes()).await;
+        assert_eq!(outcome(&said), "ran");
+        scene.end().await;
     }
-    server.end().await;
+}
+
+/// The key of the seal goes with the process: after a restart everybody is asked again,
+/// and the question that waits is the same.
+#[tokio::test]
+async fn a_state_of_another_process_opens_nothing() {
+    let scene = Scene::new("restart", Column::ModernPipe, WAIT).await;
+    let mut visitor = scene.visitor().await;
+    let mut asked = scene.ask(&mut visitor, &to("ann")).await;
+    read().await;
+    let mut later = scene.after_restart().await;
+    let said = later.answer(&mut asked, &yes()).await;
+    assert_eq!(outcome(&said), "approval.state");
+    assert_eq!(outcome(&later.call(&to("ann")).await), "asked");
+    assert_eq!(scene.questions().len(), 1);
+    assert_eq!(scene.runs(), 0);
+    scene.end().await;
+}
+
+/// A store that fails at any step: nothing runs, the client reads one sentence, and once
+/// the store works again nothing was used up.
+#[tokio::test]
+async fn a_store_that_fails_runs_nothing() {
+    for column in Column::ALL {
+        // Where a modern call takes an answer it does not know whether there is one.
+        let taking = match column.is_modern() {
+            true => Step::Claim,
+            false => Step::Take,
+        };
+        let steps = [(Step::Answer, State::Pending), (taking, State::Approved)];
+        for (step, left) in steps {
+            let scene = Scene::new("a store that fails", column, "wait_seconds = 20\n").await;
+            let approvals = scene.world.engine().store().approvals();
+            let mut visitor = scene.visitor().await;
+            approvals.fail(Some(Step::Ask));
+            let said = visitor.call(&to("ann")).await;
+            assert_eq!(outcome(&said), "approval.unavailable", "{said}");
+            assert_eq!(scene.questions().len(), 0, "{column:?}");
+            approvals.fail(None);
+            let mut asked = scene.ask(&mut visitor, &to("ann")).await;
+            read().await;
+            approvals.fail(Some(step));
+            let said = visitor.answer(&mut asked, &yes()).await;
+            assert_eq!(outcome(&said), "approval.unavailable", "{said}");
+            let text = said["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(
+                text.contains("did not run") && !text.contains("disk"),
+                "{text}"
+            );
+            let states: Vec<_> = scene.questions().iter().map(|row| row.state).collect();
+            assert_eq!(
+                (states, scene.runs()),
+                (vec![left], 0),
+                "{column:?} {step:?}"
+            );
+            assert_eq!(scene.world.alarms.lock().unwrap().len(), 2);
+            approvals.fail(None);
+            let said = match (column.is_modern(), left) {
+                (true, _) => visitor.answer(&mut asked, &yes()).await,
+                (false, State::Approved) => visitor.call(&to("ann")).await,
+                (false, _) => {
+                    let mut asked = visitor.ask(&to("ann")).await;
+                    read().await;
+                    visitor.answer(&mut asked, &yes()).await
+                }
+            };
+            assert_eq!(
+                (outcome(&said).as_str(), scene.runs()),
+                ("ran", 1),
+                "{column:?}"
+            );
+            scene.end().await;
+        }
+    }
 }

@@ -9,7 +9,8 @@
 )]
 
 mod ask;
-mod ask_modern;
+mod ask_matrix;
+mod ask_scene;
 mod both;
 mod bound;
 mod cancel;
@@ -30,4 +31,5 @@ mod lab;
 mod news;
 mod progress;
 mod soak;
+mod wire;
 mod world;

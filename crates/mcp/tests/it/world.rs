@@ -1,7 +1,7 @@
 //! A home of its own for every test, an engine on it, and a door in front.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +61,7 @@ impl Drop for Home {
 pub(crate) struct World {
     pub(crate) door: Door,
     pub(crate) alarms: Arc<Mutex<Vec<String>>>,
-    pub(crate) home: Home,
+    pub(crate) home: Arc<Home>,
 }
 
 /// A server on loopback.
@@ -90,6 +90,16 @@ pub(crate) fn echo() -> Value {
     document("echo", "return text", json!({"params": params}))
 }
 
+fn opened(home: &Path, alarms: &Arc<Mutex<Vec<String>>>) -> Door {
+    let raised = Arc::clone(alarms);
+    let alarm = Alarm::new(move |sentence| raised.lock().unwrap().push(sentence.to_owned()));
+    let mut settings = EngineSettings::new(home.to_owned(), Environment::empty(), alarm);
+    let worker = PathBuf::from(env!("CARGO_BIN_EXE_mcp-test-worker"));
+    settings.program = WorkerProgram::Other(worker, Vec::new());
+    let engine = Engine::open(settings).unwrap();
+    Door::open(Arc::new(engine)).unwrap()
+}
+
 impl World {
     /// With `echo` published.
     pub(crate) async fn new() -> World {
@@ -104,16 +114,20 @@ impl World {
             &format!("[exposure]\npreset = \"none\"\n{settings}"),
         );
         let alarms: Arc<Mutex<Vec<String>>> = Arc::default();
-        let raised = Arc::clone(&alarms);
-        let alarm = Alarm::new(move |sentence| raised.lock().unwrap().push(sentence.to_owned()));
-        let mut settings = EngineSettings::new(home.path.clone(), Environment::empty(), alarm);
-        let worker = PathBuf::from(env!("CARGO_BIN_EXE_mcp-test-worker"));
-        settings.program = WorkerProgram::Other(worker, Vec::new());
-        let engine = Engine::open(settings).unwrap();
-        let door = Door::open(Arc::new(engine)).unwrap();
+        let door = opened(&home.path, &alarms);
+        let home = Arc::new(home);
         let world = World { door, alarms, home };
         world.publish(&echo()).await;
         world
+    }
+
+    /// The same home, opened by another process.
+    pub(crate) fn reopened(&self) -> World {
+        World {
+            door: opened(&self.home.path, &self.alarms),
+            alarms: Arc::clone(&self.alarms),
+            home: Arc::clone(&self.home),
+        }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -142,11 +156,17 @@ impl World {
     /// Serves over HTTP. Requests say themselves who they are from; `ann` if they
     /// do not.
     pub(crate) async fn serve(&self) -> Server {
+        self.serve_within(|_| {}).await
+    }
+
+    /// The same, within other bounds.
+    pub(crate) async fn serve_within(&self, change: impl FnOnce(&mut http::HttpBounds)) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
         let config = &self.door.engine().registry().current().config;
-        let bounds = http::HttpBounds::of(&config.serve);
+        let mut bounds = http::HttpBounds::of(&config.serve);
+        change(&mut bounds);
         let door = self.door.clone();
         let serving = http::serve(door, listener, bounds, guard, shutdown.clone());
         let ended = tokio::spawn(async move { serving.await.unwrap() });
