@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::assessment::Sound;
-use model::audit::{Closing, Failure, GateRecord, SharedFacts, Status, Timing};
+use model::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::config::{AuditArguments, Config};
 use model::digest;
 use model::mask::{Masked, Masker};
@@ -159,6 +159,7 @@ pub(crate) struct Record {
     run_started: Option<Instant>,
     usage: Option<Usage>,
     run_us: u64,
+    shadow: Option<Shadow>,
 }
 
 impl Record {
@@ -177,6 +178,7 @@ impl Record {
             run_started: None,
             usage: None,
             run_us: 0,
+            shadow: None,
         }
     }
 
@@ -216,16 +218,24 @@ impl Record {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
         };
-        match decision.effect {
-            Effect::Allow => self.note(Gate::Rules, "pass", None, Some(note)),
-            Effect::Ask => self.note(Gate::Rules, "ask", None, Some(note)),
-            Effect::Deny => {
-                let code = decision.code.unwrap_or(Reason::RuleDenied);
+        let verdict = match decision.effect {
+            Effect::Allow => "pass",
+            Effect::Ask => "ask",
+            Effect::Deny => "stop",
+        };
+        let denied =
+            (decision.effect == Effect::Deny).then(|| decision.code.unwrap_or(Reason::RuleDenied));
+        self.note(Gate::Rules, verdict, denied, Some(note.clone()));
+        if let Some(gate) = self.gates.last_mut() {
+            gate.rule.clone_from(&decision.rule);
+        }
+        match denied {
+            None => Ok(decision),
+            Some(code) => {
                 let error = CallError::new(code, decision.told());
-                return self.gate(Gate::Rules, Err(Stop::refused(error).note(note)));
+                Err(Stop::refused(error).note(note))
             }
         }
-        Ok(decision)
     }
 
     fn note(
@@ -243,6 +253,7 @@ impl Record {
             verdict: verdict.into(),
             reason: reason.map(|reason| reason.code().into()),
             note: note.filter(|note| !note.is_empty()),
+            rule: None,
         });
     }
 
@@ -361,6 +372,7 @@ impl Record {
                 .and_then(|value| digest::of_value(value).ok()),
             events: events.into_iter().map(masked).collect(),
             events_dropped,
+            shadow: self.shadow.take(),
             timing: Some(Timing {
                 total_us: micros(self.started),
                 run_us: self.run_us,
