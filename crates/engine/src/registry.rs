@@ -241,7 +241,7 @@ impl Registry {
             }),
         };
         // No call runs without a record, so this is said and not fatal.
-        if let Err(fault) = settings::note(store, &settings) {
+        if let Err(fault) = settings::note(store, &settings, false) {
             let why = causes(&fault);
             registry
                 .alarm
@@ -350,12 +350,12 @@ impl Registry {
             Ok(settings)
         });
         let settings = read.map_err(|fault| causes(&fault))?;
-        latest.is_owing = false;
+        let was_owing = std::mem::take(&mut latest.is_owing);
         if settings == *latest.snapshot.settings {
             latest.refused = None;
             return Ok(Arc::clone(&latest.snapshot.settings));
         }
-        if let Err(fault) = settings::note(&self.store, &settings) {
+        if let Err(fault) = settings::note(&self.store, &settings, was_owing) {
             latest.is_owing = true;
             let why = causes(&fault);
             return Err(format!("the change could not be written down: {why}"));

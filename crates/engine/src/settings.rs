@@ -178,12 +178,13 @@ pub(crate) fn notice(act: Act, message: &str) -> Notice {
 }
 
 /// Writes down which settings and rules are in force, unless the audit says so
-/// already. They may have changed while nobody ran.
-pub(crate) fn note(store: &Store, settings: &Settings) -> Result<(), StoreError> {
+/// already. They may have changed while nobody ran. `anew` after an attempt that
+/// failed: a record that the disk did not confirm may be there all the same.
+pub(crate) fn note(store: &Store, settings: &Settings, anew: bool) -> Result<(), StoreError> {
     let text = digest::of_text(&settings.text);
     // A home where nothing was ever set has nothing to tell.
     let is_new = |digest: &str, act: Act, is_empty: bool| match last(store, act)? {
-        Some(last) => Ok::<_, StoreError>(last != digest),
+        Some(last) => Ok::<_, StoreError>(anew || last != digest),
         None => Ok(!is_empty),
     };
     if is_new(&text, Act::SettingsChanged, settings.text.is_empty())? {
