@@ -11,10 +11,13 @@ use crate::keys::KeysArguments;
 use crate::printer::Format;
 
 mod approvals;
+mod policy;
 
 pub(crate) use approvals::{
     Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
 };
+
+pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 
 /// Runs the tools of AI agents behind a fence.
 #[derive(Debug, Parser)]
@@ -63,6 +66,10 @@ pub(crate) enum Command {
     Approvals(Approvals),
     /// Read the audit and verify it
     Audit(Audit),
+    /// Tell why a call was or would be allowed, asked about or refused
+    Explain(Explain),
+    /// Show, check and try rules
+    Policy(Policy),
     /// Make, list and revoke the keys of callers
     Keys(KeysArguments),
     /// Put the server into the settings of an MCP client
@@ -432,6 +439,8 @@ impl Arguments {
             Command::Expose(expose) => &expose.home,
             Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
+            Command::Explain(explain) => &explain.common.home,
+            Command::Policy(policy) => policy.home(),
             Command::Keys(keys) => keys.home(),
             Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,

@@ -121,6 +121,16 @@ impl Stop {
         }
     }
 
+    /// The sentence the operator reads.
+    pub(crate) fn why(&self) -> &str {
+        self.note.as_deref().unwrap_or(&self.error.message)
+    }
+
+    /// The reason the operator reads.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason.unwrap_or(self.error.reason)
+    }
+
     /// What the operator reads went before.
     pub(crate) fn after(self, before: &str) -> Stop {
         let note = self.note.as_deref().unwrap_or(&self.error.message);
@@ -232,7 +242,7 @@ impl Record {
         match denied {
             None => Ok(decision),
             Some(code) => {
-                let error = CallError::new(code, decision.told());
+                let error = CallError::new(code, decision.told()).advised(decision.advice());
                 Err(Stop::refused(error).note(note))
             }
         }
@@ -255,6 +265,11 @@ impl Record {
             note: note.filter(|note| !note.is_empty()),
             rule: None,
         });
+    }
+
+    /// What a candidate says that the live rules do not.
+    pub(crate) fn shadows(&mut self, shadow: Option<Shadow>) {
+        self.shadow = shadow;
     }
 
     /// From here on, what leaves goes through this.
@@ -338,6 +353,22 @@ impl Record {
         }
     }
 
+    /// What the gates said, when nothing was to be run. Masked.
+    pub(crate) fn dry(mut self, stop: Option<Stop>) -> (Closing, Option<CallError>) {
+        let walked = match stop {
+            Some(stop) => Err(stop),
+            None => Ok(Ran::nothing()),
+        };
+        let outcome = self.outcome(walked);
+        let closing = self.closing(&outcome);
+        (closing, outcome.into_inner().error)
+    }
+
+    /// A gate that is not asked in earnest.
+    pub(crate) fn would(&mut self, gate: Gate, verdict: &'static str, note: &str) {
+        self.note(gate, verdict, None, Some(note.to_owned()));
+    }
+
     /// The closing record.
     pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>) -> Closing {
         let none = Masker::none();
@@ -349,6 +380,10 @@ impl Record {
         };
         let arguments = self.arguments.take();
         let outcome = outcome.get();
+        if let Some(shadow) = &mut self.shadow {
+            let reason = std::mem::take(&mut shadow.reason);
+            shadow.reason = masker.own_text(reason).into_inner();
+        }
         let mut gates = std::mem::take(&mut self.gates);
         for gate in &mut gates {
             gate.note = gate
