@@ -22,4 +22,5 @@ mod crash;
 mod gates;
 mod life;
 mod notices;
+mod policy;
 mod world;
