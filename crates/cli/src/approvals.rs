@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Approvals, printer: &mut Printer) -> anyhow::Resul
             given.note.as_deref(),
         ),
         ApprovalsCommand::Deny(given) => inbox.deny(&given.id, &owner, given.note.as_deref()),
-        ApprovalsCommand::Revoke(given) => inbox.revoke(&given.id),
+        ApprovalsCommand::Revoke(given) => inbox.revoke(&given.id, &owner),
     };
     match answered {
         Ok(row) => {

@@ -11,10 +11,13 @@ use crate::keys::KeysArguments;
 use crate::printer::Format;
 
 mod approvals;
+mod policy;
 
 pub(crate) use approvals::{
     Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
 };
+
+pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 
 /// Runs the tools of AI agents behind a fence.
 #[derive(Debug, Parser)]
@@ -63,6 +66,10 @@ pub(crate) enum Command {
     Approvals(Approvals),
     /// Read the audit and verify it
     Audit(Audit),
+    /// Tell why a call was or would be allowed, asked about or refused
+    Explain(Explain),
+    /// Show, check and try rules
+    Policy(Policy),
     /// Make, list and revoke the keys of callers
     Keys(KeysArguments),
     /// Put the server into the settings of an MCP client
@@ -262,15 +269,15 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List attempts, newest first
+    /// List attempts and notices, newest first
     List(AuditList),
-    /// Show one attempt whole
+    /// Show one attempt or notice whole
     Show(AuditShow),
     /// Walk the chain and name the first record that is wrong
     Verify(AuditVerify),
     /// Write the records as JSON Lines, enough to verify elsewhere
     Export(AuditExport),
-    /// Follow attempts as they end
+    /// Follow attempts as they end, and notices
     Tail(AuditTail),
     /// Remove old entries; the chain stays verifiable
     Prune(AuditPrune),
@@ -290,6 +297,20 @@ pub(crate) struct Which {
     /// Only calls after this: a length such as `2h` or `7d`, or a date
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
+    /// Only calls about which the rules that are only tried say something else
+    #[arg(long)]
+    pub(crate) differs: bool,
+}
+
+/// What a list is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindWord {
+    /// Calls
+    Call,
+    /// What was done beside calls: settings, keys, approvals, publications
+    Notice,
+    /// Both
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -305,6 +326,9 @@ pub(crate) enum StatusWord {
 pub(crate) struct AuditList {
     #[command(flatten)]
     pub(crate) which: Which,
+    /// Calls, notices or both
+    #[arg(long, value_name = "KIND", default_value = "call")]
+    pub(crate) kind: KindWord,
     /// At most so many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub(crate) limit: usize,
@@ -314,7 +338,7 @@ pub(crate) struct AuditList {
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditShow {
-    /// The id of a call, or how it begins
+    /// The id of a call or a notice, or how it begins
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -335,6 +359,9 @@ pub(crate) struct AuditVerify {
 pub(crate) struct AuditExport {
     #[command(flatten)]
     pub(crate) which: Which,
+    /// Calls, notices or both
+    #[arg(long, value_name = "KIND", default_value = "all")]
+    pub(crate) kind: KindWord,
     #[command(flatten)]
     pub(crate) home: Home,
 }
@@ -412,6 +439,8 @@ impl Arguments {
             Command::Expose(expose) => &expose.home,
             Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
+            Command::Explain(explain) => &explain.common.home,
+            Command::Policy(policy) => policy.home(),
             Command::Keys(keys) => keys.home(),
             Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,

@@ -8,10 +8,12 @@ use model::audit::Status;
 use model::audit::chain::Head;
 use model::text::{elided, one_line};
 use serde_json::json;
-use store::{Audit, Entry, Filter, Found, Retention, Store, StoreSettings};
+use store::{
+    Audit, Entry, Filter, Found, Item, NoticeEntry, Retention, Rows, Store, StoreSettings,
+};
 
 use crate::arguments::{
-    AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail, AuditVerify,
+    AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail, AuditVerify, KindWord,
     StatusWord, Which,
 };
 use crate::exit::Exit;
@@ -41,7 +43,7 @@ pub(crate) fn run(
     }
 }
 
-fn filter(which: &Which) -> anyhow::Result<Filter> {
+fn filter(which: &Which, kind: KindWord) -> anyhow::Result<Filter> {
     let status = which.status.map(|word| match word {
         StatusWord::Done => Status::Done,
         StatusWord::Refused => Status::Refused,
@@ -50,6 +52,12 @@ fn filter(which: &Which) -> anyhow::Result<Filter> {
         StatusWord::Crashed => Status::Crashed,
     });
     Ok(Filter {
+        rows: match kind {
+            KindWord::Call => Rows::Calls,
+            KindWord::Notice => Rows::Notices,
+            KindWord::All => Rows::All,
+        },
+        differs: which.differs,
         tool: which.tool.clone(),
         caller: which.caller.clone(),
         status,
@@ -59,7 +67,7 @@ fn filter(which: &Which) -> anyhow::Result<Filter> {
 }
 
 /// A moment: so long ago (`90s`, `15m`, `2h`, `7d`), or a date (`2026-01-31`).
-fn moment(text: &str) -> anyhow::Result<i64> {
+pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now_ms = i64::try_from(now.as_millis())?;
     if let Some(ago_ms) = length_ms(text) {
@@ -102,14 +110,36 @@ fn shown_time(at_ms: i64) -> String {
 fn run_list(audit: &Audit, list: &AuditList, printer: &mut Printer) -> anyhow::Result<Exit> {
     let filter = Filter {
         limit: Some(list.limit),
-        ..filter(&list.which)?
+        ..filter(&list.which, list.kind)?
     };
-    let entries = audit.list(&filter)?;
+    let items = audit.items(&filter)?;
     match printer.format() {
-        Format::Json => printer.json(&serde_json::to_value(&entries)?),
-        Format::Human => entries.iter().for_each(|entry| show_line(entry, printer)),
+        Format::Json => printer.json(&serde_json::to_value(&items)?),
+        Format::Human => items.iter().for_each(|item| show_item(item, printer)),
     }
     Ok(Exit::Done)
+}
+
+fn show_item(item: &Item, printer: &mut Printer) {
+    match item {
+        Item::Call(entry) => show_line(entry, printer),
+        Item::Notice(notice) => show_notice(notice, printer),
+    }
+}
+
+fn show_notice(entry: &NoticeEntry, printer: &mut Printer) {
+    let notice = &entry.notice;
+    let line = format!(
+        "{}  {}  {}  {}  {}  {}  {}",
+        shown_time(notice.at_ms),
+        notice.id,
+        printer.styled(Style::Bold, notice.act.word()),
+        one_line(notice.about.as_deref().unwrap_or("-")),
+        one_line(&notice.by),
+        one_line(&notice.through),
+        elided(&one_line(&notice.message), 200),
+    );
+    printer.line(&line);
 }
 
 fn show_line(entry: &Entry, printer: &mut Printer) {
@@ -144,6 +174,18 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
     match audit.find(&show.id)? {
         Found::None => bail!("no call has the id `{}`", one_line(&show.id)),
         Found::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        Found::Notice(entry) => {
+            let value = serde_json::to_value(&entry)?;
+            match printer.format() {
+                Format::Json => printer.json(&value),
+                Format::Human => {
+                    show_notice(&entry, printer);
+                    let text = format!("{value:#}");
+                    text.lines().for_each(|line| printer.line(&one_line(line)));
+                }
+            }
+            Ok(Exit::Done)
+        }
         Found::One(entry) => {
             // The same whole entry either way: people who look at one want all of it.
             let value = serde_json::to_value(&entry)?;
@@ -176,6 +218,7 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
             "entries": verified.entries,
             "open": verified.open,
             "checkpoints": verified.checkpoints,
+            "notices": verified.notices,
             "head": head,
             "broken": verified.broken,
         }));
@@ -185,8 +228,8 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
         None => {
             let word = printer.styled(Style::Good, "whole");
             printer.line(&format!(
-                "{word}  records: {}, entries: {}, open: {}",
-                verified.records, verified.entries, verified.open
+                "{word}  records: {}, entries: {}, open: {}, notices: {}",
+                verified.records, verified.entries, verified.open, verified.notices
             ));
             printer.line(&format!("head  {head}"));
         }
@@ -215,7 +258,7 @@ fn read_head(text: &str) -> anyhow::Result<Head> {
 }
 
 fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let filter = filter(&export.which)?;
+    let filter = filter(&export.which, export.kind)?;
     printer.emit();
     let mut output = std::io::BufWriter::new(std::io::stdout().lock());
     let written = audit.export(&filter, &mut |record| {
@@ -231,17 +274,17 @@ fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::R
     let mut from = audit.head()?.sequence;
     let mut left = tail.count.unwrap_or(usize::MAX);
     while left > 0 {
-        let entries = audit.after(from, TAIL_ENTRIES_MAX.min(left))?;
-        for entry in &entries {
-            from = entry.closed_sequence.unwrap_or(from);
+        let items = audit.after(from, TAIL_ENTRIES_MAX.min(left))?;
+        for item in &items {
+            from = item.last_sequence();
             match printer.format() {
-                Format::Json => printer.line(&serde_json::to_string(entry)?),
-                Format::Human => show_line(entry, printer),
+                Format::Json => printer.line(&serde_json::to_string(item)?),
+                Format::Human => show_item(item, printer),
             }
         }
-        left = left.saturating_sub(entries.len());
+        left = left.saturating_sub(items.len());
         printer.emit();
-        if entries.is_empty() {
+        if items.is_empty() {
             std::thread::sleep(TAIL_EVERY);
         }
     }

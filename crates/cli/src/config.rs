@@ -1,6 +1,7 @@
 //! `ringfence config`: every setting, its value and where it comes from.
 
-use engine::registry::{CONFIG_FILE, read_config};
+use engine::registry::CONFIG_FILE;
+use engine::settings::read;
 use model::config::SettingSource;
 use serde_json::{Value, json};
 
@@ -14,13 +15,13 @@ use crate::wiring;
 pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments)?;
     let from = settings::home_source(arguments.home.as_deref());
-    let (config, text) = read_config(&home)?;
-    let settings = config.settings(&text);
+    let read = read(&home)?;
+    let settings = read.config.settings(&read.text, &read.rule_texts());
     if printer.format() == Format::Json {
         let entry = |key: &str, value: &str, source: &str| json!({"key": key, "value": value, "source": source});
         let mut entries = vec![entry("home", &home.display().to_string(), from)];
         for setting in &settings {
-            entries.push(entry(&setting.key, &setting.value, &place(setting.source)));
+            entries.push(entry(&setting.key, &setting.value, &place(&setting.source)));
         }
         printer.json(&Value::Array(entries));
         return Ok(Exit::Done);
@@ -34,15 +35,17 @@ pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exi
     };
     line(printer, "home", &home.display().to_string(), from);
     for setting in &settings {
-        let source = place(setting.source);
+        let source = place(&setting.source);
         line(printer, &setting.key, &setting.value, &source);
     }
     Ok(Exit::Done)
 }
 
-fn place(source: SettingSource) -> String {
+/// Where a value comes from, as people write it.
+pub(crate) fn place(source: &SettingSource) -> String {
     match source {
         SettingSource::Default => "default".to_owned(),
         SettingSource::Line(line) => format!("{CONFIG_FILE}:{line}"),
+        SettingSource::File(file, line) => format!("{file}:{line}"),
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &Expose, printer: &mut Printer) -> anyhow::Result<E
     let engine = wiring::engine_at(&arguments.home)?;
     if changes_something(arguments) {
         check(arguments, &engine)?;
-        let text = engine.registry().current().config_text.clone();
+        let text = engine.registry().current().settings.text.clone();
         let changed = change(&text, arguments)?;
         // What would not load must not be saved.
         if let Err(faults) = Config::parse(&changed) {

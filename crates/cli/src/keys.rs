@@ -1,14 +1,15 @@
 //! `ringfence keys`: who may come to the doors, and with what. A key is shown once,
 //! when it is made; only its digest is kept.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use mcp::gate::local::random;
+use model::audit::{Act, Notice};
 use model::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
 use serde_json::{Value, json};
-use store::Keys;
 use store::keys::Added;
+use store::{Keys, Store, StoreError, StoreSettings};
 
 use crate::arguments::Home;
 use crate::exit::Exit;
@@ -96,17 +97,42 @@ impl KeysArguments {
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments.home())?;
     let keys = Keys::open(&home)?;
+    // The audit of a home whose settings are broken can be written to as well: a key
+    // must always be possible to take back.
+    let store = || Store::open(&home, StoreSettings::standard());
     match &arguments.command {
-        KeysCommand::Add(add) => run_add(&keys, add, printer),
+        KeysCommand::Add(add) => run_add(&keys, &store()?, add, printer),
         KeysCommand::List(_) => run_list(&keys, printer),
-        KeysCommand::Revoke(name) => run_revoke(&keys, &name.name, printer),
-        KeysCommand::Rotate(rotate) => run_rotate(&keys, rotate, printer),
+        KeysCommand::Revoke(name) => run_revoke(&keys, store, &name.name, printer),
+        KeysCommand::Rotate(rotate) => run_rotate(&keys, &store()?, rotate, printer),
     }
 }
 
-fn run_add(keys: &Keys, add: &Add, printer: &mut Printer) -> anyhow::Result<Exit> {
+/// What the audit says about a key.
+fn notice(act: Act, record: &KeyRecord, message: &str) -> Notice {
+    let notice = Notice::new(act, "owner", "cli", message).about(&record.name);
+    let notice = notice
+        .detail("id", &record.id)
+        .detail("role", record.role.word());
+    match record.expires_ms {
+        Some(expires_ms) => notice.detail("expires", &shown_day(expires_ms)),
+        None => notice,
+    }
+}
+
+fn run_add(keys: &Keys, store: &Store, add: &Add, printer: &mut Printer) -> anyhow::Result<Exit> {
     if let Err(sentence) = key::check_name(&add.name) {
         bail!("{sentence}");
+    }
+    let taken = || {
+        anyhow!(
+            "`{}` has a key already; `ringfence keys rotate {0}` makes another in its place",
+            add.name
+        )
+    };
+    let mut all = keys.all()?.into_iter();
+    if all.any(|record| record.name.eq_ignore_ascii_case(&add.name)) {
+        return Err(taken());
     }
     let now_ms = now_ms();
     for _ in 0..ID_ATTEMPTS_MAX {
@@ -123,17 +149,25 @@ fn run_add(keys: &Keys, add: &Add, printer: &mut Printer) -> anyhow::Result<Exit
             created_ms: now_ms,
             expires_ms: add.expires.map(|days| after(now_ms, days)),
         };
-        match keys.add(&record)? {
-            Added::Yes => {
+        let made = notice(Act::KeyMade, &record, "a key was made");
+        let written = store.audit().notice(made.clone());
+        written.context("no key was made, for it could not be written down")?;
+        let why = match keys.add(&record) {
+            Ok(Added::Yes) => {
                 show_once(&record, &secret, printer);
                 return Ok(Exit::Done);
             }
-            Added::IdTaken => {}
-            Added::NameTaken => bail!(
-                "`{}` has a key already; `ringfence keys rotate {0}` makes another in its place",
-                add.name
-            ),
-            Added::TooMany => bail!("there are too many keys; revoke some"),
+            Ok(Added::IdTaken) => None,
+            Ok(Added::NameTaken) => Some(taken()),
+            Ok(Added::TooMany) => Some(anyhow!("there are too many keys; revoke some")),
+            Err(fault) => Some(fault.into()),
+        };
+        let said = why
+            .as_ref()
+            .map_or("the id is taken".to_owned(), ToString::to_string);
+        store.audit().notice(made.undone(&said))?;
+        if let Some(why) = why {
+            return Err(why);
         }
     }
     bail!("no free id was found for the key; try again")
@@ -169,9 +203,21 @@ fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn run_revoke(keys: &Keys, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_revoke(
+    keys: &Keys,
+    store: impl FnOnce() -> Result<Store, StoreError>,
+    name: &str,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
     let record = find(keys, name)?;
     keys.revoke(&record.name)?;
+    let taken = notice(Act::KeyRevoked, &record, "a key was taken back");
+    let written = store().and_then(|store| store.audit().notice(taken));
+    if let Err(fault) = written {
+        printer.note(&format!(
+            "warning: the key was taken back, but this is not in the audit: {fault}"
+        ));
+    }
     match printer.format() {
         Format::Json => printer.json(&json!({"name": record.name, "revoked": true})),
         Format::Human => printer.line(&format!("{}  revoked", record.name)),
@@ -179,7 +225,12 @@ fn run_revoke(keys: &Keys, name: &str, printer: &mut Printer) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-fn run_rotate(keys: &Keys, rotate: &Rotate, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_rotate(
+    keys: &Keys,
+    store: &Store,
+    rotate: &Rotate,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
     let mut record = find(keys, &rotate.name)?;
     let secret = key::key(&record.id, random()?);
     let now_ms = now_ms();
@@ -192,8 +243,18 @@ fn run_rotate(keys: &Keys, rotate: &Rotate, printer: &mut Printer) -> anyhow::Re
     };
     record.created_ms = now_ms;
     record.digest = secret.digest();
+    let made = notice(
+        Act::KeyReplaced,
+        &record,
+        "a key was put in the place of another",
+    );
+    let written = store.audit().notice(made.clone());
+    written.context("no key was made, for it could not be written down")?;
     let digest = &record.digest;
     if !keys.replace(&record.name, digest, now_ms, record.expires_ms)? {
+        store
+            .audit()
+            .notice(made.undone("the key was revoked just now"))?;
         bail!("`{}` was revoked just now", record.name);
     }
     show_once(&record, &secret, printer);

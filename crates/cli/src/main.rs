@@ -12,10 +12,12 @@ mod connect;
 mod doctor;
 mod excerpt;
 mod exit;
+mod explain;
 mod expose;
 mod gate;
 mod keys;
 mod list;
+mod policy;
 mod printer;
 mod run;
 mod serve;
@@ -68,6 +70,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Expose(expose) => expose::run(expose, printer),
         Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),
+        Command::Explain(explain) => explain::run(explain, printer),
+        Command::Policy(policy) => policy::run(policy, printer),
         Command::Keys(keys) => keys::run(keys, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),

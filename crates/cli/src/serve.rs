@@ -14,6 +14,8 @@ use mcp::gate::local::{LocalToken, TOKEN_FILE};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::{Door, http};
+use model::audit::notice::SERVER;
+use model::audit::{Act, Notice};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 
@@ -43,6 +45,9 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         .with_context(|| format!("`{listen}` cannot be listened on"))?;
     let address = listener.local_addr()?;
     let (gate, token) = gate::open(engine.home(), &config, address, auth)?;
+    if token.is_new {
+        note_token(&engine)?;
+    }
     let door = Door::open(Arc::new(engine))?;
     door.engine().pool().await?;
     let url = format!("{}{}", gate.base_url(), http::PATH);
@@ -61,6 +66,17 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     }
     served?;
     Ok(Exit::Done)
+}
+
+/// A token that is not in the audit is none: it goes again.
+fn note_token(engine: &Engine) -> anyhow::Result<()> {
+    let message = "the token of this machine was made";
+    let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
+    let written = engine.notice(notice);
+    if written.is_err() {
+        let _ = std::fs::remove_file(engine.home().join(TOKEN_FILE));
+    }
+    written.context("no token was made, for it could not be written down")
 }
 
 /// The engine, with everybody who is told of its calls.

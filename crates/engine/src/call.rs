@@ -31,13 +31,16 @@ use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
-use crate::registry::Snapshot;
+use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables, now_ms};
 use crate::scratch::Scratch;
-use crate::{Engine, causes};
+use crate::{Engine, causes, explain};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 const NAME_SHOWN_CHARS_MAX: usize = 200;
+
+/// What the first gate notes about a document that the owner brought.
+pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
 
 /// What a door asks for.
 #[derive(Clone, Debug)]
@@ -179,42 +182,72 @@ async fn walk(
 ) -> Result<Ran, Stop> {
     let now = engine.registry().current();
     record.keeps_arguments(&now.config);
+    record.shadows(explain::shadow(&now, request, now_ms()));
     let found = record.gate(Gate::Registry, find(&now, request))?;
-    record.found(&found.sound);
-    record.gate(Gate::Access, access(&now, request, &found))?;
-    let environment = record.gate(Gate::Secrets, environment(engine, request, &found))?;
-    let variables = Variables::resolve(&found.sound, &environment);
-    let masker = record.gate(Gate::Masking, masker(&variables))?;
-    record.masks_with(&masker);
-    record.gate(Gate::Requirements, required(request, &found, &environment))?;
-    let arguments = record.gate(Gate::Arguments, arguments(request, &found))?;
-    record.keeps(&arguments);
-    let policy = record.gate(Gate::Policy, effective(&now, request, &found))?;
-    let risk = rated(&now, &found, &policy);
-    record.enforces(&found.sound, &policy, &risk, found.source);
-    let decision = decide(&now, request, &found, &arguments, &policy, &risk);
-    let decision = record.decision(decision)?;
-    if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
-        let judged = Judged {
-            found: &found,
-            arguments: &arguments,
-            policy: &policy,
-            risk: &risk,
-        };
-        let asking = asking(engine, &now, request, record, &judged, &masker);
+    let judged = judge(engine, &now, request, &found, record)?;
+    if judged.decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
+        let asking = asking(engine, &now, request, record, &judged);
         let answer = agreed(engine, asking).await;
         record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
     }
-    if is_grave(&policy, &risk) {
+    if is_grave(&judged.policy, &judged.risk) {
         record.gate(Gate::Audit, secured(engine, row).await)?;
     }
     let settings = power_settings(engine, &now, request, record);
-    let prepared = prepare(
-        engine, &found, &policy, arguments, variables, &settings, masker,
-    );
+    let prepared = prepare(engine, judged, &settings);
     let prepared = record.gate(Gate::Powers, prepared)?;
     record.runs_with(&prepared.powers);
     run(engine, request, prepared).await
+}
+
+/// Steps 3 to 7, which ask nobody and start nothing: what a call goes through and
+/// what `explain` tells about one that was not made are the same lines.
+pub(crate) fn judge<'a>(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &'a Found,
+    record: &mut Record,
+) -> Result<Judged<'a>, Stop> {
+    record.found(&found.sound);
+    record.gate(Gate::Access, access(now, request, found))?;
+    let environment = record.gate(Gate::Secrets, environment(engine, request, found))?;
+    let variables = Variables::resolve(&found.sound, &environment);
+    let masker = record.gate(Gate::Masking, masker(&variables))?;
+    record.masks_with(&masker);
+    record.gate(Gate::Requirements, required(request, found, &environment))?;
+    let arguments = record.gate(Gate::Arguments, arguments(request, found))?;
+    record.keeps(&arguments);
+    let policy = record.gate(Gate::Policy, effective(now, request, found))?;
+    let risk = rated(now, found, &policy);
+    record.enforces(&found.sound, &policy, &risk, found.source);
+    let decision = decide(now, request, found, &arguments, (&policy, &risk), now_ms());
+    let decision = record.decision(decision)?;
+    Ok(Judged {
+        found,
+        variables,
+        masker,
+        arguments,
+        policy,
+        risk,
+        decision,
+    })
+}
+
+/// What settings and rules alone say about a call of a tool that was found: the
+/// gates of a call that they decide, at some moment.
+pub(crate) fn ruled(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+    at_ms: i64,
+) -> Result<Decision, Stop> {
+    access(now, request, found)?;
+    let (arguments, _) = arguments(request, found)?;
+    let (policy, _) = effective(now, request, found)?;
+    let risk = rated(now, found, &policy);
+    let judged = (&*policy, &*risk);
+    Ok(decide(now, request, found, &arguments, judged, at_ms))
 }
 
 /// A tool that was found.
@@ -223,6 +256,17 @@ pub(crate) struct Found {
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
     registered: bool,
+}
+
+impl Found {
+    /// A tool of the registry, published or not.
+    pub(crate) fn registered(tool: &Tool) -> Found {
+        Found {
+            sound: Arc::clone(&tool.sound),
+            source: tool.source,
+            registered: true,
+        }
+    }
 }
 
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
@@ -257,7 +301,7 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
                 source: Source::User,
                 registered: false,
             };
-            return Ok((found, "a document as it stands".to_owned()));
+            return Ok((found, AS_IT_STANDS.to_owned()));
         }
         Target::Name(name) => name,
     };
@@ -268,12 +312,10 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
         let error = CallError::new(Reason::ToolDraft, format!("`{name}` {why}; publish it"));
         return Err(hidden(request, name, error));
     }
-    let found = Found {
-        sound: Arc::clone(&tool.sound),
-        source: tool.source,
-        registered: true,
-    };
-    Ok((found, tool.sound.judged.digest.to_string()))
+    Ok((
+        Found::registered(tool),
+        tool.sound.judged.digest.to_string(),
+    ))
 }
 
 /// Step 3. Whether the tool is on offer, and to this caller.
@@ -425,8 +467,8 @@ fn decide(
     request: &CallRequest,
     found: &Found,
     arguments: &Arguments,
-    policy: &EffectivePolicy,
-    risk: &Risk,
+    (policy, risk): (&EffectivePolicy, &Risk),
+    at_ms: i64,
 ) -> Decision {
     now.config.rules.decide(&Asked {
         caller: &request.caller,
@@ -436,16 +478,19 @@ fn decide(
         arguments,
         policy,
         risk,
-        at_ms: now_ms(),
+        at_ms,
     })
 }
 
 /// What the gates made of a call.
-struct Judged<'a> {
+pub(crate) struct Judged<'a> {
     found: &'a Found,
-    arguments: &'a Arguments,
-    policy: &'a EffectivePolicy,
-    risk: &'a Risk,
+    variables: Variables,
+    masker: Arc<Masker>,
+    arguments: Arguments,
+    policy: Cow<'a, EffectivePolicy>,
+    risk: Cow<'a, Risk>,
+    pub(crate) decision: Decision,
 }
 
 /// What a person is to be asked, and what the answer binds to.
@@ -455,14 +500,15 @@ fn asking<'a>(
     request: &'a CallRequest,
     record: &Record,
     judged: &Judged<'_>,
-    masker: &Masker,
 ) -> Asking<'a> {
     let Judged {
         found,
+        masker,
         arguments,
         policy,
         risk,
-    } = *judged;
+        ..
+    } = judged;
     let document = &found.sound.document;
     let files = engine.power_settings(&now.config, &request.caller);
     let binding = approval::Bound {
@@ -482,7 +528,7 @@ fn asking<'a>(
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
         caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
-        risk: risk.clone(),
+        risk: risk.clone().into_owned(),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
         arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
         // Nobody guesses it, whoever knows the ids of calls.
@@ -531,10 +577,11 @@ fn is_same(now: &Snapshot, request: &CallRequest, judged: &Judged<'_>) -> Result
     let (policy, _) = effective(now, request, &found)?;
     let overrides = &found.sound.document.sandbox_overrides;
     let risk = risk::rate(&now.ground, overrides, &policy);
-    let decision = decide(now, request, &found, judged.arguments, &policy, &risk);
+    let both = (&*policy, &risk);
+    let decision = decide(now, request, &found, &judged.arguments, both, now_ms());
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
-            && *policy == *judged.policy
+            && policy == judged.policy
             && risk.level == judged.risk.level
             && decision.effect != Effect::Deny,
     )
@@ -575,17 +622,21 @@ fn power_settings(
 
 fn prepare(
     engine: &Engine,
-    found: &Found,
-    policy: &EffectivePolicy,
-    arguments: Arguments,
-    variables: Variables,
+    judged: Judged<'_>,
     settings: &PowerSettings,
-    masker: Arc<Masker>,
 ) -> Result<(Prepared, String), Stop> {
     let moment = engine.moment();
+    let Judged {
+        found,
+        variables,
+        masker,
+        arguments,
+        policy,
+        ..
+    } = judged;
     match run::prepare(
         &found.sound,
-        policy,
+        &policy,
         arguments,
         variables,
         settings,

@@ -8,15 +8,19 @@ pub mod approve;
 pub mod call;
 pub mod catalog;
 mod entropy;
+pub mod explain;
 pub mod life;
+mod notice;
 pub mod offer;
 pub mod powers;
 pub mod publish;
 mod record;
 pub mod registry;
+pub mod replay;
 pub mod report;
 mod run;
 mod scratch;
+pub mod settings;
 
 use std::error::Error;
 use std::fmt;
@@ -378,6 +382,10 @@ impl Engine {
 
     pub(crate) fn observer(&self) -> Option<Observer> {
         self.settings.observer.clone()
+    }
+
+    pub(crate) fn alarm_of(&self) -> &Alarm {
+        &self.settings.alarm
     }
 
     pub(crate) fn alarm(&self, sentence: &str) {

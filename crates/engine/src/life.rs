@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::assessment::{self, Assessment, Sound};
+use model::audit::{Act, Notice};
+use model::caller::Origin;
 use model::digest;
 use model::document::{self, Document};
 use model::environment::Environment;
@@ -12,6 +14,7 @@ use model::finding::Finding;
 use model::json::Lines;
 use model::safety::Source;
 
+use crate::publish::OWNER;
 use crate::registry::Tool;
 use crate::run::now_ms;
 use crate::{Engine, EngineError};
@@ -119,7 +122,10 @@ impl Engine {
         self.write(&document, replace)?;
         // What was published under this name was another text, or has to be
         // published again on purpose.
-        self.store().standing().unpublish(&name)?;
+        if self.store().standing().unpublish(&name)? {
+            let message = format!("another document took the place of `{name}`");
+            self.noticed(taken_back(Act::ToolUnpublished, &name, &message));
+        }
         Ok(())
     }
 
@@ -187,7 +193,11 @@ impl Engine {
         let tool = self.own_tool(name)?;
         self.store().standing().unpublish(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
-        Ok(self.registry().folder().trash(&stem)?)
+        let trash = self.registry().folder().trash(&stem)?;
+        let message = format!("`{name}` went to the trash");
+        let notice = taken_back(Act::ToolDeleted, name, &message);
+        self.noticed(notice.detail("digest", &tool.sound.judged.digest.to_string()));
+        Ok(trash)
     }
 
     /// Judges one document as it stands, for running it without taking it in.
@@ -203,6 +213,10 @@ impl Engine {
         };
         document::parse(text).items.into_iter().map(judge).collect()
     }
+}
+
+fn taken_back(act: Act, name: &str, message: &str) -> Notice {
+    Notice::new(act, OWNER, Origin::Cli.word(), message).about(name)
 }
 
 fn sound_document(text: &str) -> Option<Document> {

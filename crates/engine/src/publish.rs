@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::assessment::Sound;
-use model::audit::{Failure, Status};
+use model::audit::{Act, Failure, Notice, Status};
 use model::caller::{Caller, Origin};
 use model::mask::Masked;
 use model::outcome::Outcome;
@@ -13,8 +13,12 @@ use serde_json::Value;
 use store::Pass;
 
 use crate::call::{CallRequest, Purpose, Target};
+use crate::registry::Standing;
 use crate::run::now_ms;
 use crate::{Engine, EngineError};
+
+/// Who publishes.
+pub(crate) const OWNER: &str = "owner";
 
 /// What a Local Pass came to.
 #[derive(Clone, Debug)]
@@ -127,6 +131,11 @@ impl Engine {
             _ => self.local_pass(&tool.sound, origin).await?,
         };
         if passed.ok {
+            if tool.standing != Standing::Published {
+                let message = format!("`{name}` was published");
+                let notice = Notice::new(Act::ToolPublished, OWNER, origin.word(), &message);
+                self.notice(notice.about(name).detail("digest", &digest))?;
+            }
             self.store().standing().publish(name, &digest, now_ms())?;
             self.mark(&tool, false)?;
         }
@@ -137,6 +146,11 @@ impl Engine {
     pub fn unpublish(&self, name: &str) -> Result<bool, EngineError> {
         let tool = self.own_tool(name)?;
         let was = self.store().standing().unpublish(name)?;
+        if was {
+            let message = format!("`{name}` is a draft again");
+            let notice = Notice::new(Act::ToolUnpublished, OWNER, Origin::Cli.word(), &message);
+            self.noticed(notice.about(name));
+        }
         self.mark(&tool, true)?;
         Ok(was)
     }

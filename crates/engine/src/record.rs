@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::assessment::Sound;
-use model::audit::{Closing, Failure, GateRecord, SharedFacts, Status, Timing};
+use model::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::config::{AuditArguments, Config};
 use model::digest;
 use model::mask::{Masked, Masker};
@@ -121,6 +121,16 @@ impl Stop {
         }
     }
 
+    /// The sentence the operator reads.
+    pub(crate) fn why(&self) -> &str {
+        self.note.as_deref().unwrap_or(&self.error.message)
+    }
+
+    /// The reason the operator reads.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason.unwrap_or(self.error.reason)
+    }
+
     /// What the operator reads went before.
     pub(crate) fn after(self, before: &str) -> Stop {
         let note = self.note.as_deref().unwrap_or(&self.error.message);
@@ -159,6 +169,7 @@ pub(crate) struct Record {
     run_started: Option<Instant>,
     usage: Option<Usage>,
     run_us: u64,
+    shadow: Option<Shadow>,
 }
 
 impl Record {
@@ -177,6 +188,7 @@ impl Record {
             run_started: None,
             usage: None,
             run_us: 0,
+            shadow: None,
         }
     }
 
@@ -216,16 +228,24 @@ impl Record {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
         };
-        match decision.effect {
-            Effect::Allow => self.note(Gate::Rules, "pass", None, Some(note)),
-            Effect::Ask => self.note(Gate::Rules, "ask", None, Some(note)),
-            Effect::Deny => {
-                let code = decision.code.unwrap_or(Reason::RuleDenied);
-                let error = CallError::new(code, decision.told());
-                return self.gate(Gate::Rules, Err(Stop::refused(error).note(note)));
+        let verdict = match decision.effect {
+            Effect::Allow => "pass",
+            Effect::Ask => "ask",
+            Effect::Deny => "stop",
+        };
+        let denied =
+            (decision.effect == Effect::Deny).then(|| decision.code.unwrap_or(Reason::RuleDenied));
+        self.note(Gate::Rules, verdict, denied, Some(note.clone()));
+        if let Some(gate) = self.gates.last_mut() {
+            gate.rule.clone_from(&decision.rule);
+        }
+        match denied {
+            None => Ok(decision),
+            Some(code) => {
+                let error = CallError::new(code, decision.told()).advised(decision.advice());
+                Err(Stop::refused(error).note(note))
             }
         }
-        Ok(decision)
     }
 
     fn note(
@@ -243,7 +263,13 @@ impl Record {
             verdict: verdict.into(),
             reason: reason.map(|reason| reason.code().into()),
             note: note.filter(|note| !note.is_empty()),
+            rule: None,
         });
+    }
+
+    /// What a candidate says that the live rules do not.
+    pub(crate) fn shadows(&mut self, shadow: Option<Shadow>) {
+        self.shadow = shadow;
     }
 
     /// From here on, what leaves goes through this.
@@ -327,6 +353,22 @@ impl Record {
         }
     }
 
+    /// What the gates said, when nothing was to be run. Masked.
+    pub(crate) fn dry(mut self, stop: Option<Stop>) -> (Closing, Option<CallError>) {
+        let walked = match stop {
+            Some(stop) => Err(stop),
+            None => Ok(Ran::nothing()),
+        };
+        let outcome = self.outcome(walked);
+        let closing = self.closing(&outcome);
+        (closing, outcome.into_inner().error)
+    }
+
+    /// A gate that is not asked in earnest.
+    pub(crate) fn would(&mut self, gate: Gate, verdict: &'static str, note: &str) {
+        self.note(gate, verdict, None, Some(note.to_owned()));
+    }
+
     /// The closing record.
     pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>) -> Closing {
         let none = Masker::none();
@@ -338,6 +380,10 @@ impl Record {
         };
         let arguments = self.arguments.take();
         let outcome = outcome.get();
+        if let Some(shadow) = &mut self.shadow {
+            let reason = std::mem::take(&mut shadow.reason);
+            shadow.reason = masker.own_text(reason).into_inner();
+        }
         let mut gates = std::mem::take(&mut self.gates);
         for gate in &mut gates {
             gate.note = gate
@@ -361,6 +407,7 @@ impl Record {
                 .and_then(|value| digest::of_value(value).ok()),
             events: events.into_iter().map(masked).collect(),
             events_dropped,
+            shadow: self.shadow.take(),
             timing: Some(Timing {
                 total_us: micros(self.started),
                 run_us: self.run_us,

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::assessment::{self, Sound};
-use model::config::{Config, ConfigFault};
+use model::audit::Act;
+use model::config::Config;
 use model::document::{self, Document, FileShape, Item};
 use model::environment::Environment;
 use model::exposure::{Exposed, Offered};
@@ -24,8 +25,11 @@ use model::safety::Source;
 use store::{StandingTable, Store, ToolFile, ToolFolder, together};
 
 use crate::catalog::{Bundled, Catalog};
+use crate::notice::loudly;
+use crate::settings::{self, Candidate, Settings};
 use crate::{Alarm, EngineError, causes};
 
+pub use crate::settings::read_config;
 pub use store::settings::CONFIG_FILE;
 
 /// Which tools there are.
@@ -44,6 +48,10 @@ struct Latest {
     snapshot: Arc<Snapshot>,
     standing_version: u64,
     parsed: BTreeMap<String, Parsed>,
+    /// Why the newest settings are not in force, if they are not.
+    refused: Option<String>,
+    /// Settings could not be written down and are to be tried again.
+    is_owing: bool,
 }
 
 /// A file that was read before, so that it is parsed once.
@@ -57,10 +65,12 @@ struct Parsed {
 /// Everything a call depends on, at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The operator's settings.
+    /// The operator's settings, with the rules of all files.
     pub config: Config,
-    /// Their text, for showing where a value comes from.
-    pub config_text: String,
+    /// The texts they come from.
+    pub settings: Arc<Settings>,
+    /// What would hold if the candidate beside the live rules were in force.
+    pub shadow: Option<Arc<Shadow>>,
     /// What every tool stands on.
     pub ground: Baseline,
     own: BTreeMap<String, Tool>,
@@ -68,6 +78,15 @@ pub struct Snapshot {
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     preset: Vec<String>,
+}
+
+/// A candidate that is tried beside the live rules.
+#[derive(Debug)]
+pub struct Shadow {
+    /// Its file.
+    pub file: String,
+    /// Everything as it would be.
+    pub snapshot: Snapshot,
 }
 
 /// One tool that can be used, published or not.
@@ -204,35 +223,82 @@ impl Registry {
         // Asked before reading: what changes while we read is read again.
         let _ = folder.changed();
         let standing_version = store.standing().version()?;
-        let (config, config_text) = read_config(home)?;
+        let settings = Arc::new(settings::read(home)?);
         let mut parsed = BTreeMap::new();
-        let snapshot = take(&folder, store, &catalog, (config, config_text), &mut parsed)?;
-        let latest = Latest {
-            snapshot: Arc::new(snapshot),
-            standing_version,
-            parsed,
-        };
-        Ok(Registry {
+        let snapshot = take(&folder, store, &catalog, &settings, &mut parsed)?;
+        let registry = Registry {
             home: home.to_owned(),
             folder,
             store: store.clone(),
             catalog,
             alarm,
-            latest: Mutex::new(latest),
-        })
+            latest: Mutex::new(Latest {
+                snapshot: Arc::new(snapshot),
+                standing_version,
+                parsed,
+                refused: None,
+                is_owing: false,
+            }),
+        };
+        // No call runs without a record, so this is said and not fatal.
+        if let Err(fault) = settings::note(store, &settings, false) {
+            let why = causes(&fault);
+            registry
+                .alarm
+                .raise(&format!("the settings are not in the audit: {why}"));
+        }
+        registry.settle(&settings);
+        Ok(registry)
+    }
+
+    /// Watches what the settings name, and says what is wrong with a candidate.
+    fn settle(&self, settings: &Settings) {
+        let shadow = settings.config.shadow.iter();
+        let named = shadow.map(|file| self.home.join(file)).collect();
+        self.folder.watch_also(named);
+        let broken = match &settings.shadow {
+            None => None,
+            Some(Candidate::Broken { file, why }) => Some((file, why.clone())),
+            Some(Candidate::Good { file, settings }) => {
+                let preset = preset(&settings.config, &self.catalog);
+                preset.err().map(|fault| (file, causes(&fault)))
+            }
+        };
+        if let Some((file, why)) = broken {
+            self.alarm.raise(&format!(
+                "the candidate `{file}` is not tried beside the live rules: {why}"
+            ));
+            if let Some(notice) = settings::broken_candidate(&self.store, file, &why) {
+                loudly(&self.store, &self.alarm, notice);
+            }
+        }
+    }
+
+    /// Everything as it would be if other settings were in force.
+    pub fn under(&self, settings: &Arc<Settings>) -> Result<Snapshot, EngineError> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parsed = latest.parsed.clone();
+        drop(latest);
+        take(
+            &self.folder,
+            &self.store,
+            &self.catalog,
+            settings,
+            &mut parsed,
+        )
     }
 
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let news = self.folder.news();
-        let is_readable = latest.standing_version != u64::MAX;
-        if !news.changed && news.covers_publications && is_readable {
+        let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
+        if !news.changed && news.covers_publications && is_settled {
             return Arc::clone(&latest.snapshot);
         }
         let version = self.store.standing().version();
         let same = matches!(&version, Ok(version) if *version == latest.standing_version);
-        if !news.changed && same {
+        if !news.changed && same && !latest.is_owing {
             return Arc::clone(&latest.snapshot);
         }
         match self.again(&mut latest) {
@@ -253,28 +319,50 @@ impl Registry {
     }
 
     fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
-        let read = read_config(&self.home).and_then(|(config, text)| {
-            preset(&config, &self.catalog)?;
-            Ok((config, text))
-        });
-        let config = match read {
-            Ok(config) => config,
-            Err(fault) => {
-                let why = causes(&fault);
+        let settings = match self.newest(latest) {
+            Ok(settings) => settings,
+            Err(why) => {
                 self.alarm.raise(&format!(
                     "settings not changed, the last good ones stay: {why}"
                 ));
-                let old = &latest.snapshot;
-                (old.config.clone(), old.config_text.clone())
+                if latest.refused.as_ref() != Some(&why) {
+                    let notice = settings::notice(Act::SettingsRefused, &why);
+                    loudly(&self.store, &self.alarm, notice.about(CONFIG_FILE));
+                }
+                latest.refused = Some(why);
+                Arc::clone(&latest.snapshot.settings)
             }
         };
         take(
             &self.folder,
             &self.store,
             &self.catalog,
-            config,
+            &settings,
             &mut latest.parsed,
         )
+    }
+
+    /// The settings as they are now, if they can be used and were written down.
+    fn newest(&self, latest: &mut Latest) -> Result<Arc<Settings>, String> {
+        let read = settings::read(&self.home).and_then(|settings| {
+            preset(&settings.config, &self.catalog)?;
+            ground(&settings.config)?;
+            Ok(settings)
+        });
+        let settings = read.map_err(|fault| causes(&fault))?;
+        let was_owing = std::mem::take(&mut latest.is_owing);
+        if settings == *latest.snapshot.settings {
+            latest.refused = None;
+            return Ok(Arc::clone(&latest.snapshot.settings));
+        }
+        if let Err(fault) = settings::note(&self.store, &settings, was_owing) {
+            latest.is_owing = true;
+            let why = causes(&fault);
+            return Err(format!("the change could not be written down: {why}"));
+        }
+        latest.refused = None;
+        self.settle(&settings);
+        Ok(Arc::new(settings))
     }
 
     /// The folder the documents are in.
@@ -291,7 +379,8 @@ impl Snapshot {
     fn without_tools(&self) -> Snapshot {
         Snapshot {
             config: self.config.clone(),
-            config_text: self.config_text.clone(),
+            settings: Arc::clone(&self.settings),
+            shadow: None,
             ground: self.ground.clone(),
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
@@ -299,35 +388,6 @@ impl Snapshot {
             preset: Vec::new(),
         }
     }
-}
-
-/// The operator's settings and their text. No file means nothing set; a file that
-/// cannot be read or understood is an error, never the defaults.
-pub fn read_config(home: &Path) -> Result<(Config, String), EngineError> {
-    let Some(text) = store::settings::read(home)? else {
-        return Ok((Config::closed(), String::new()));
-    };
-    match Config::parse(&text) {
-        Ok(config) => Ok((config, text)),
-        Err(faults) => {
-            let path = home.join(CONFIG_FILE);
-            Err(EngineError::Settings(shown(&path, &faults)))
-        }
-    }
-}
-
-/// All faults of a settings file, a line each.
-fn shown(path: &Path, faults: &[ConfigFault]) -> String {
-    let line = |fault: &ConfigFault| {
-        let place = match fault.line {
-            0 => String::new(),
-            line => format!(":{line}:{}", fault.column),
-        };
-        let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
-        let fix = fix.unwrap_or_default();
-        format!("{}{place}: {}{fix}", path.display(), fault.message)
-    };
-    faults.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The bundled tools the settings offer.
@@ -338,20 +398,36 @@ fn preset(config: &Config, catalog: &Catalog) -> Result<Vec<String>, EngineError
     }
 }
 
+fn ground(config: &Config) -> Result<Baseline, EngineError> {
+    let ground = config.ground();
+    ground.map_err(|conflict| EngineError::Ground(conflict.to_string()))
+}
+
 fn take(
     folder: &ToolFolder,
     store: &Store,
     catalog: &Arc<Catalog>,
-    (config, config_text): (Config, String),
+    settings: &Arc<Settings>,
     parsed: &mut BTreeMap<String, Parsed>,
 ) -> Result<Snapshot, EngineError> {
-    let ground = config
-        .ground()
-        .map_err(|conflict| EngineError::Ground(conflict.to_string()))?;
+    let config = settings.config.clone();
+    let ground = ground(&config)?;
     let preset = preset(&config, catalog)?;
+    let shadow = match &settings.shadow {
+        Some(Candidate::Good { file, settings }) => {
+            // What is wrong with it is said when it is settled.
+            let taken = take(folder, store, catalog, settings, &mut parsed.clone());
+            let file = file.clone();
+            taken
+                .ok()
+                .map(|snapshot| Arc::new(Shadow { file, snapshot }))
+        }
+        Some(Candidate::Broken { .. }) | None => None,
+    };
     let mut snapshot = Snapshot {
         config,
-        config_text,
+        settings: Arc::clone(settings),
+        shadow,
         bundled: Bundled::new(catalog, &ground),
         ground,
         own: BTreeMap::new(),

@@ -107,6 +107,17 @@ pub(crate) fn now_ms() -> i64 {
 }
 
 impl Ran {
+    /// Nothing was run and nothing is wrong.
+    pub(crate) fn nothing() -> Ran {
+        Ran {
+            status: Status::Done,
+            value: None,
+            error: None,
+            console: Vec::new(),
+            usage: None,
+        }
+    }
+
     /// What a run came to.
     pub(crate) fn from_run(run: Result<Run, RunError>) -> Ran {
         match run {

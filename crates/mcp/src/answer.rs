@@ -82,9 +82,12 @@ pub(crate) fn failed(error: &CallError, call_id: Option<String>, era: Era) -> Ca
     let code = error.reason.code();
     let text = format!("{} [{code}]", error.message);
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    let details = json!({
-        "code": code, "message": error.message, "retryable": error.retryable,
-    });
+    // Where in its code a tool threw is for its author.
+    let details = CallError {
+        place: None,
+        ..error.clone()
+    };
+    let details = details.to_json();
     let mut meta = stamp(era);
     meta.0.insert("ringfence/error".to_owned(), details.clone());
     if let Some(call_id) = call_id {

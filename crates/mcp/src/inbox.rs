@@ -70,8 +70,13 @@ async fn decide(
     answered(decided.await)
 }
 
-async fn revoke(State(door): State<Door>, Path(id): Path<String>) -> Response {
-    let revoked = on_thread(door, move |door| door.engine().approvals().revoke(&id));
+async fn revoke(
+    State(door): State<Door>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+) -> Response {
+    let by = principal.caller;
+    let revoked = on_thread(door, move |door| door.engine().approvals().revoke(&id, &by));
     answered(revoked.await)
 }
 

@@ -4,9 +4,11 @@
 //! An attempt leaves two records: one when it opens, before anything happens, and
 //! one when it closes. Both are links of one chain, so neither can be changed,
 //! dropped or moved unseen. What a person reads as one entry is the two together.
+//! What is done beside calls leaves one record, a notice, in the same chain.
 
 pub mod chain;
 mod facts;
+pub mod notice;
 pub mod spell;
 pub mod walk;
 
@@ -18,6 +20,7 @@ use serde_json::Value;
 use crate::caller::Origin;
 
 pub use facts::SharedFacts;
+pub use notice::{Act, Notice};
 
 /// The opening record: what was asked, by whom, before any gate looked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +74,10 @@ pub struct Closing {
     /// Events beyond the bound, which were only counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub events_dropped: u64,
+    /// What the rules that are tried beside the live ones say, where it is
+    /// something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<Shadow>,
     /// Where the time went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
@@ -90,6 +97,7 @@ impl Closing {
             result_digest: None,
             events: Vec::new(),
             events_dropped: 0,
+            shadow: None,
             timing: None,
         }
     }
@@ -179,9 +187,29 @@ pub struct GateRecord {
     /// The reason code, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
-    /// What a person reads: the rule, the list, the limit.
+    /// What a person reads: the list, the limit, why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The rule that decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+/// What a candidate decides about a call where the live rules decide something
+/// else. It had no part in what happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// The candidate's file.
+    pub candidate: String,
+    /// What the live ones decided: `allow`, `ask` or `deny`.
+    pub live: String,
+    /// What the candidate would have.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+    /// By which rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// Where the time went, in microseconds.

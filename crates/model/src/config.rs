@@ -70,6 +70,9 @@ pub struct Config {
     pub access: Access,
     /// What is decided about calls.
     pub rules: Rules,
+    /// A file of rules or settings that is tried beside these and decides nothing;
+    /// a relative one is under the home folder.
+    pub shadow: Option<String>,
     /// How many calls.
     pub limits: Vec<Limit>,
     /// What callers earn and lose.
@@ -181,6 +184,7 @@ impl Config {
             exposure: Exposure::standard(),
             access: Access::default(),
             rules: Rules::standard(),
+            shadow: None,
             limits: Vec::new(),
             trust: TrustConfig::standard(),
             audit: AuditConfig {
@@ -246,6 +250,7 @@ struct ConfigFile {
     callers: BTreeMap<String, govern::CallerFile>,
     groups: BTreeMap<String, govern::CallerFile>,
     rule: Vec<toml::Spanned<govern::RuleFile>>,
+    rules: govern::RulesSection,
     limit: Vec<toml::Spanned<govern::LimitFile>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
     trust: Option<toml::Spanned<trust::TrustFile>>,
@@ -352,6 +357,7 @@ impl ConfigFile {
             trust: self.trust,
         };
         config.govern(governance, &mut faults);
+        config.shadow = faults.shadow(self.rules);
         let ask_from = self.approvals.ask_from.clone();
         faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.approvals = faults.approvals(self.approvals);

@@ -51,6 +51,12 @@ pub fn of_value(value: &Value) -> Result<String, CanonicalError> {
     Ok(hex(&Sha256::digest(&bytes)))
 }
 
+/// SHA-256 of a text as it stands, in hexadecimal: what `sha256sum` says of a file.
+#[must_use]
+pub fn of_text(text: &str) -> String {
+    hex(&Sha256::digest(text))
+}
+
 /// Scheme and hash: `ringfence-tool-1:sha256:rfc8785:9f86d0…`.
 impl fmt::Display for ToolDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -67,6 +67,16 @@ pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
 pub const AUDIT_BYTES_MAX: u64 = 1 << 44;
 /// Days an operator may ask for; a hundred years.
 pub const AUDIT_KEEP_DAYS_MAX: u64 = 36_500;
+/// The sentence of a notice in the audit, in characters.
+pub const NOTICE_MESSAGE_CHARS_MAX: usize = 4_000;
+/// Any other text of a notice, in characters.
+pub const NOTICE_WORDS_CHARS_MAX: usize = 400;
+/// Details of one notice.
+pub const NOTICE_DETAILS_MAX: usize = 100;
+/// Files of rules in the folder `rules`.
+pub const RULE_FILES_MAX: usize = 100;
+/// All files of rules together, in bytes.
+pub const RULE_FILES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Events kept in the record of one call; the rest are counted.
 pub const CALL_EVENTS_MAX: usize = 1_000;
 /// Worker processes unless the operator says otherwise.
@@ -324,6 +334,31 @@ pub const ALL: &[Limit] = &[
         "AUDIT_BYTES_MAX",
         AUDIT_BYTES_MAX,
         "bytes an operator may give the audit",
+    ),
+    limit(
+        "NOTICE_MESSAGE_CHARS_MAX",
+        NOTICE_MESSAGE_CHARS_MAX as u64,
+        "characters of the sentence of a notice in the audit",
+    ),
+    limit(
+        "NOTICE_WORDS_CHARS_MAX",
+        NOTICE_WORDS_CHARS_MAX as u64,
+        "characters of any other text of a notice",
+    ),
+    limit(
+        "NOTICE_DETAILS_MAX",
+        NOTICE_DETAILS_MAX as u64,
+        "details of one notice",
+    ),
+    limit(
+        "RULE_FILES_MAX",
+        RULE_FILES_MAX as u64,
+        "files in the folder `rules`",
+    ),
+    limit(
+        "RULE_FILES_BYTES_MAX",
+        RULE_FILES_BYTES_MAX as u64,
+        "bytes of all files of rules together",
     ),
     limit(
         "AUDIT_KEEP_DAYS_MAX",

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::audit::Status;
 use crate::mask::{Masked, Masker};
 use crate::reason::Reason;
+use crate::rules::Advice;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct CallError {
     pub place: Option<(u32, u32)>,
     /// Whether the same call may succeed if it is made again.
     pub retryable: bool,
+    /// What helps, where a rule or a level said no.
+    pub advice: Option<Box<Advice>>,
 }
 
 impl CallError {
@@ -45,7 +48,43 @@ impl CallError {
             message: message.into(),
             place: None,
             retryable: false,
+            advice: None,
         }
+    }
+
+    /// The same with what helps.
+    #[must_use]
+    pub fn advised(self, advice: Option<Advice>) -> CallError {
+        CallError {
+            advice: advice.map(Box::new),
+            ..self
+        }
+    }
+
+    /// As programs read it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut shown = json!({
+            "code": self.reason.code(), "message": self.message, "retryable": self.retryable,
+        });
+        let Some(members) = shown.as_object_mut() else {
+            return shown;
+        };
+        if let Some((line, column)) = self.place {
+            members.insert("line".to_owned(), line.into());
+            members.insert("column".to_owned(), column.into());
+        }
+        if let Some(advice) = &self.advice {
+            let Advice {
+                rule,
+                remedy,
+                retry,
+            } = &**advice;
+            members.insert("rule".to_owned(), rule.clone().into());
+            members.insert("remedy".to_owned(), remedy.clone().into());
+            members.insert("retry".to_owned(), retry.word().into());
+        }
+        shown
     }
 
     /// An error that may be gone the next time.
@@ -82,14 +121,7 @@ impl Outcome {
     /// The shape scripts rely on.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let error = self.error.as_ref().map(|error| {
-            let mut shown = json!({"code": error.reason.code(), "message": error.message, "retryable": error.retryable});
-            if let (Some((line, column)), Some(members)) = (error.place, shown.as_object_mut()) {
-                members.insert("line".to_owned(), line.into());
-                members.insert("column".to_owned(), column.into());
-            }
-            shown
-        });
+        let error = self.error.as_ref().map(CallError::to_json);
         let line = |line: &ConsoleLine| json!({"level": line.level, "text": line.text});
         json!({
             "callId": self.call_id,
@@ -118,6 +150,13 @@ impl Masker {
             value: outcome.value.map(|value| self.value(value).into_inner()),
             error: outcome.error.map(|error| CallError {
                 message: text(error.message),
+                advice: error.advice.map(|advice| {
+                    Box::new(Advice {
+                        rule: advice.rule.map(text),
+                        remedy: advice.remedy.map(text),
+                        retry: advice.retry,
+                    })
+                }),
                 ..error
             }),
             console: outcome

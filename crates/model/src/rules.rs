@@ -20,6 +20,7 @@ pub mod condition;
 pub mod lint;
 pub mod replay;
 mod rule;
+mod words;
 
 pub use condition::{Condition, ConditionFault, Unevaluable};
 use rule::{Facts, Match};
@@ -84,6 +85,28 @@ pub enum Retry {
     Never,
     /// With other arguments.
     Changed,
+}
+
+/// What helps a caller whose call was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The rule that decided, if one did.
+    pub rule: Option<String>,
+    /// The narrowest change that would let the call through.
+    pub remedy: Option<String>,
+    /// Whether it makes sense to try again.
+    pub retry: Retry,
+}
+
+impl Retry {
+    /// One word: `never` or `changed`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Retry::Never => "never",
+            Retry::Changed => "changed",
+        }
+    }
 }
 
 /// What is to happen. Later is stronger.
@@ -219,7 +242,10 @@ impl Rules {
             Effect::Deny => {
                 let reason =
                     format!("the caller's autonomy is {word}, which refuses what cannot be undone");
-                Some(Decision::deny(Reason::LevelDenied, reason))
+                Some(Decision {
+                    remedy: Some("ask the operator for another autonomy".to_owned()),
+                    ..Decision::deny(Reason::LevelDenied, reason)
+                })
             }
         }
     }
@@ -285,10 +311,23 @@ impl Decision {
             told.push_str(&format!("; it would take: {remedy}"));
         }
         match (self.effect, self.retry) {
-            (Effect::Allow | Effect::Ask, _) | (Effect::Deny, Retry::Changed) => {}
+            (Effect::Allow | Effect::Ask, _) => {}
+            (Effect::Deny, Retry::Changed) => {
+                told.push_str("; do not try again with the same arguments");
+            }
             (Effect::Deny, Retry::Never) => told.push_str("; do not try again"),
         }
         told
+    }
+
+    /// The same in parts, for programs.
+    #[must_use]
+    pub fn advice(&self) -> Option<Advice> {
+        (self.effect == Effect::Deny).then(|| Advice {
+            rule: self.rule.clone(),
+            remedy: self.remedy.clone(),
+            retry: self.retry,
+        })
     }
 
     /// Allow or ask, for a reason.

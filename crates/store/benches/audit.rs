@@ -369,6 +369,7 @@ fn closing(number: usize) -> Closing {
             verdict: "pass".into(),
             reason: None,
             note: None,
+            rule: None,
         })
         .to_vec();
     closing.arguments = Some(json!({"from": "EUR", "to": "USD", "amount": number}));

@@ -1,8 +1,9 @@
-//! The audit: opening and closing entries, and reading them back.
+//! The audit: opening and closing entries, writing notices, and reading them back.
 //!
 //! Writing goes through the desk; reading has the log as it was at one moment and a
 //! connection to the index of its own, and keeps nobody waiting.
 
+mod notices;
 pub(crate) mod read;
 mod tail;
 mod verify;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use model::audit::chain::{Head, Record};
 use model::audit::walk::Verified;
-use model::audit::{Closing, Failure, Opening, Status, spell};
+use model::audit::{Act, Closing, Failure, Notice, Opening, Status, spell};
 use model::caller::Origin;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -20,7 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::desk::Desk;
 use crate::error::StoreError;
-use crate::ledger::NewEntry;
+use crate::ledger::{NewEntry, NewNotice, now_ms};
 use crate::limit;
 use crate::log::moment::Moment;
 use crate::queue::{OpenRow, Request};
@@ -51,6 +52,59 @@ pub struct Entry {
     pub hash: String,
 }
 
+/// Something that was done beside calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NoticeEntry {
+    /// What was done.
+    pub notice: Notice,
+    /// The place of its record.
+    pub sequence: u64,
+    /// Its hash, in hexadecimal.
+    pub hash: String,
+}
+
+/// A call or a notice.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Item {
+    /// A call.
+    Call(Box<Entry>),
+    /// A notice.
+    Notice(NoticeEntry),
+}
+
+impl Item {
+    /// The place of its first record.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Item::Call(entry) => entry.sequence,
+            Item::Notice(notice) => notice.sequence,
+        }
+    }
+
+    /// The place of its last record.
+    #[must_use]
+    pub fn last_sequence(&self) -> u64 {
+        match self {
+            Item::Call(entry) => entry.closed_sequence.unwrap_or(entry.sequence),
+            Item::Notice(notice) => notice.sequence,
+        }
+    }
+}
+
+/// Which of the two a filter is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// Both.
+    #[default]
+    All,
+    /// Calls.
+    Calls,
+    /// Notices.
+    Notices,
+}
+
 /// A record that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
@@ -63,6 +117,8 @@ pub struct Link {
 /// Which entries; what is not set does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Calls, notices or both; a list of one kind does not look at it.
+    pub rows: Rows,
     /// The tool's name as it was asked for.
     pub tool: Option<String>,
     /// Who asked.
@@ -71,6 +127,10 @@ pub struct Filter {
     pub status: Option<Status>,
     /// The door.
     pub origin: Option<Origin>,
+    /// Only calls about which rules that are only tried say something else.
+    pub differs: bool,
+    /// What was done, for notices; calls do not look at it.
+    pub act: Option<Act>,
     /// Opened at this time or later.
     pub since_ms: Option<i64>,
     /// Opened before this time.
@@ -81,14 +141,16 @@ pub struct Filter {
     pub before: Option<u64>,
 }
 
-/// What a call id, or the start of one, leads to.
+/// What the id of a call or a notice, or the start of one, leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Nothing.
     None,
     /// One entry.
     One(Box<Entry>),
-    /// Several call ids start like that; the first few.
+    /// One notice.
+    Notice(Box<NoticeEntry>),
+    /// Several ids start like that; the first few.
     Several(Vec<String>),
 }
 
@@ -108,6 +170,8 @@ pub struct Removed {
     pub records: u64,
     /// Entries.
     pub entries: u64,
+    /// Notices.
+    pub notices: u64,
     /// The last removed place; none if nothing was removed.
     pub through: Option<u64>,
 }
@@ -144,12 +208,39 @@ impl Audit {
     /// Writes down how an attempt ended. Resolves when that survives the death of
     /// this process. After an error the end is still written as soon as it can be.
     pub async fn close(&self, mut row: OpenRow, closing: Closing) -> Result<Link, StoreError> {
-        let status = closing.status;
+        let (status, differs) = (closing.status, closing.shadow.is_some());
         let part = bounded_part(closing)?;
-        let end = row.end(status, part);
+        let end = row.end(status, differs, part);
         let (reply, answer) = oneshot::channel();
         self.desk.submit(Request::Close(end, Some(reply))).await?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes down something that was done beside calls; its id and time are set
+    /// here. Blocks until it is on the disk.
+    pub fn notice(&self, mut notice: Notice) -> Result<Link, StoreError> {
+        notice.id = uuid::Uuid::now_v7().to_string();
+        notice.at_ms = now_ms();
+        let new = NewNotice::new(notice)?;
+        if new.part.len() > limit::RECORD_BYTES_MAX {
+            return Err(StoreError::TooLong {
+                bytes: new.part.len(),
+                bytes_max: limit::RECORD_BYTES_MAX,
+            });
+        }
+        let (reply, answer) = mpsc::channel();
+        self.desk.submit_to_thread(Request::Notice(new, reply))?;
+        answer.recv().map_err(|_| StoreError::Closed)?
+    }
+
+    /// Notices, newest first.
+    pub fn notices(&self, filter: &Filter) -> Result<Vec<NoticeEntry>, StoreError> {
+        self.read(|reader| notices::list(reader, filter))
+    }
+
+    /// Calls and notices, newest first.
+    pub fn items(&self, filter: &Filter) -> Result<Vec<Item>, StoreError> {
+        self.read(|reader| notices::items(reader, filter))
     }
 
     /// Entries, newest first.
@@ -157,14 +248,15 @@ impl Audit {
         self.read(|reader| read::list(reader, filter))
     }
 
-    /// The entry with that call id, or whose call id starts so.
+    /// The entry or notice with that id, or whose id starts so.
     pub fn find(&self, call_id_or_prefix: &str) -> Result<Found, StoreError> {
         self.read(|reader| read::find(reader, call_id_or_prefix))
     }
 
-    /// Entries whose close record stands after a place, oldest end first. To
-    /// follow the audit, ask again with the last one's `closed_sequence`.
-    pub fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    /// Entries whose close record stands after a place and notices after it, oldest
+    /// end first. To follow the audit, ask again with the last one's
+    /// [`Item::last_sequence`].
+    pub fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Item>, StoreError> {
         self.read(|reader| read::after(reader, sequence, limit))
     }
 
@@ -235,11 +327,14 @@ fn bounded_part(closing: Closing) -> Result<String, StoreError> {
     let mut short = Closing::bare(closing.at_ms, closing.status, closing.error.or(Some(note)));
     short.events_dropped = closing.events_dropped.saturating_add(events);
     short.result_digest = closing.result_digest;
+    short.shadow = closing.shadow;
     short.timing = closing.timing;
     let part = spell::closing(&short)?;
     if part.len() <= limit::RECORD_BYTES_MAX {
         return Ok(part);
     }
-    let bare = Closing::bare(short.at_ms, short.status, None);
+    let mut bare = Closing::bare(short.at_ms, short.status, None);
+    // A reason is cut when it is made, so this is short.
+    bare.shadow = short.shadow;
     Ok(spell::closing(&bare)?)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::audit::chain::{Body, ChainHash, Ending, Head};
-use model::audit::{Opening, Status};
+use model::audit::{Notice, Opening, Status};
 use rusqlite::{Connection, ErrorCode, Params, Transaction, TransactionBehavior, params};
 
 use crate::database::{self, Access};
@@ -22,7 +22,7 @@ use crate::log::moment::Moment;
 const DOING: &str = "index the audit";
 
 /// The schema; a file with another one is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// A record: its place in the chain, and where its line stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,17 @@ pub(crate) struct Reach {
 pub(crate) struct Additions {
     entries: Vec<(Place, Option<Arc<str>>, Arc<Opening>)>,
     /// By the place of the beginning. Most find theirs above, and both are one row.
-    ends: HashMap<u64, (Place, Status)>,
+    ends: HashMap<u64, End>,
+    notices: Vec<(Place, Arc<Notice>)>,
+}
+
+/// How an entry ended, as filters see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) place: Place,
+    pub(crate) status: Status,
+    /// Whether rules that are only tried say something else.
+    pub(crate) differs: bool,
 }
 
 impl Additions {
@@ -54,13 +64,18 @@ impl Additions {
         self.entries.push((place, process, Arc::clone(opening)));
     }
 
-    pub(crate) fn close(&mut self, opened: u64, place: Place, status: Status) {
-        self.ends.insert(opened, (place, status));
+    pub(crate) fn close(&mut self, opened: u64, end: End) {
+        self.ends.insert(opened, end);
+    }
+
+    pub(crate) fn notice(&mut self, place: Place, notice: &Arc<Notice>) {
+        self.notices.push((place, Arc::clone(notice)));
     }
 
     pub(crate) fn append(&mut self, mut later: Additions) {
         self.entries.append(&mut later.entries);
         self.ends.extend(later.ends);
+        self.notices.append(&mut later.notices);
     }
 }
 
@@ -154,12 +169,19 @@ impl Index {
         Ok(to)
     }
 
-    /// Removes the entries that began and ended up to a record. The answer is how
-    /// many.
+    /// Removes the notices up to a record and the entries that began and ended up
+    /// to it. The answer is how many entries.
     pub(crate) fn remove_through(&self, last: u64) -> Result<u64, StoreError> {
+        let fail = StoreError::database("remove old entries");
+        let sql = "DELETE FROM notices WHERE sequence <= ?1";
+        self.connection
+            .execute(sql, [number(last)])
+            .map_err(&fail)?;
         let sql = "DELETE FROM entries WHERE opened <= ?1 AND closed <= ?1";
-        let removed = self.connection.execute(sql, [number(last)]);
-        let removed = removed.map_err(StoreError::database("remove old entries"))?;
+        let removed = self
+            .connection
+            .execute(sql, [number(last)])
+            .map_err(&fail)?;
         Ok(u64::try_from(removed).unwrap_or(u64::MAX))
     }
 }
@@ -246,7 +268,7 @@ fn still_holds(moment: &Moment, reach: &Reach) -> Result<bool, StoreError> {
 /// Begins from the start.
 fn forget(connection: &Connection) -> Result<Reach, StoreError> {
     connection
-        .execute("DELETE FROM entries", [])
+        .execute_batch("DELETE FROM entries; DELETE FROM notices")
         .map_err(StoreError::database(DOING))?;
     Ok(Reach {
         head: Head::START,
@@ -283,13 +305,19 @@ fn read(
                 additions.entries.push((place, process, opening));
             }
             Ok(Body::Close(close)) => {
-                let status = close.closing.status;
-                additions.ends.insert(close.opened, (place, status));
+                let end = End {
+                    place,
+                    status: close.closing.status,
+                    differs: close.closing.differs,
+                };
+                additions.ends.insert(close.opened, end);
             }
+            Ok(Body::Notice(notice)) => additions.notices.push((place, Arc::new(notice))),
             Ok(Body::Checkpoint(_)) | Err(_) => {}
         }
         to.head = line.head();
-        if additions.entries.len() >= limit::INDEX_PIECE_ENTRIES_MAX {
+        let held = additions.entries.len() + additions.notices.len();
+        if held >= limit::INDEX_PIECE_ENTRIES_MAX {
             each(std::mem::take(&mut additions), &to)?;
         }
     }
@@ -305,17 +333,21 @@ fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
 }
 
 fn add(connection: &Connection, additions: Additions, to: &Reach) -> rusqlite::Result<()> {
-    let Additions { entries, mut ends } = additions;
+    let Additions {
+        entries,
+        mut ends,
+        notices,
+    } = additions;
     for (opened, process, opening) in &entries {
         let end = ends.remove(&opened.sequence);
         // Replaces what somebody else may have put there.
         let sql = "INSERT OR REPLACE INTO entries
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let values = params![
             number(opened.sequence),
             number(opened.position),
-            end.map(|(closed, _)| number(closed.sequence)),
-            end.map(|(closed, _)| number(closed.position)),
+            end.map(|end| number(end.place.sequence)),
+            end.map(|end| number(end.place.position)),
             // Only who has not ended can be left behind.
             process.as_deref().filter(|_| end.is_none()),
             opening.at_ms,
@@ -323,17 +355,33 @@ fn add(connection: &Connection, additions: Additions, to: &Reach) -> rusqlite::R
             opening.origin.word(),
             opening.caller,
             opening.tool,
-            end.map(|(_, status)| status.word()),
+            end.map(|end| end.status.word()),
+            end.is_some_and(|end| end.differs),
         ];
         run(connection, sql, values)?;
     }
-    for (opened, (closed, status)) in ends {
-        let sql = "UPDATE entries SET closed = ?2, closed_at = ?3, status = ?4 WHERE opened = ?1";
+    for (opened, end) in ends {
+        let sql = "UPDATE entries SET closed = ?2, closed_at = ?3, status = ?4, differs = ?5
+                   WHERE opened = ?1";
         let values = params![
             number(opened),
-            number(closed.sequence),
-            number(closed.position),
-            status.word()
+            number(end.place.sequence),
+            number(end.place.position),
+            end.status.word(),
+            end.differs,
+        ];
+        run(connection, sql, values)?;
+    }
+    for (place, notice) in &notices {
+        let sql = "INSERT OR REPLACE INTO notices VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let values = params![
+            number(place.sequence),
+            number(place.position),
+            notice.at_ms,
+            notice.id,
+            notice.act.word(),
+            notice.by,
+            notice.about,
         ];
         run(connection, sql, values)?;
     }

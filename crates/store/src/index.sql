@@ -13,7 +13,8 @@ CREATE TABLE entries (
     origin    TEXT NOT NULL,
     caller    TEXT NOT NULL,
     tool      TEXT NOT NULL,
-    status    TEXT
+    status    TEXT,
+    differs   INTEGER NOT NULL
 ) STRICT;
 -- Whose process may have died.
 CREATE INDEX entries_open ON entries (opened) WHERE closed IS NULL;
@@ -22,6 +23,20 @@ CREATE INDEX entries_tool ON entries (tool);
 CREATE INDEX entries_caller ON entries (caller);
 -- Most attempts get there; the others are what people look for.
 CREATE INDEX entries_status ON entries (status) WHERE status <> 'done';
+CREATE INDEX entries_differs ON entries (opened) WHERE differs;
+
+-- What was done beside calls.
+CREATE TABLE notices (
+    sequence INTEGER PRIMARY KEY,
+    position INTEGER NOT NULL,
+    at_ms    INTEGER NOT NULL,
+    id       TEXT NOT NULL,
+    act      TEXT NOT NULL,
+    by_whom  TEXT NOT NULL,
+    about    TEXT
+) STRICT;
+CREATE INDEX notices_id ON notices (id);
+CREATE INDEX notices_act ON notices (act);
 
 -- The last record it covers, that record's hash, and where the next line stands.
 CREATE TABLE indexed (

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::audit::chain::{self, Checkpoint, Head, Kind};
-use model::audit::{Opening, Status, spell};
+use model::audit::{Notice, Opening, Status, spell};
 use rusqlite::Connection;
 
 use crate::error::StoreError;
-use crate::index::{self, Additions, Index, Place, Reach, Source};
+use crate::index::{self, Additions, End, Index, Place, Reach, Source};
 use crate::log::moment::Moment;
 use crate::log::{Log, Patience, Seen};
 use crate::process::Pulse;
@@ -41,8 +41,26 @@ pub(crate) struct NewEnd {
     pub(crate) opened: u64,
     pub(crate) call_id: String,
     pub(crate) status: Status,
+    /// Whether rules that are only tried say something else.
+    pub(crate) differs: bool,
     /// The canonical closing.
     pub(crate) part: String,
+}
+
+/// A notice to write.
+#[derive(Debug)]
+pub(crate) struct NewNotice {
+    pub(crate) notice: Arc<Notice>,
+    /// The canonical notice.
+    pub(crate) part: String,
+}
+
+impl NewNotice {
+    pub(crate) fn new(notice: Notice) -> Result<NewNotice, StoreError> {
+        let part = spell::notice(&notice)?;
+        let notice = Arc::new(notice);
+        Ok(NewNotice { notice, part })
+    }
 }
 
 /// The chain, and what extends it.
@@ -159,7 +177,26 @@ impl Ledger {
             sequence: head.sequence,
             position,
         };
-        self.group.close(end.opened, place, end.status);
+        let ended = End {
+            place,
+            status: end.status,
+            differs: end.differs,
+        };
+        self.group.close(end.opened, ended);
+        Ok(head)
+    }
+
+    /// Adds a notice.
+    pub(crate) fn notice(&mut self, new: &NewNotice) -> Result<Head, StoreError> {
+        let (head, position) = self.log.add(Kind::Notice, None, |out, sequence| {
+            chain::write_notice_body(out, sequence, &new.part);
+            Ok(())
+        })?;
+        let place = Place {
+            sequence: head.sequence,
+            position,
+        };
+        self.group.notice(place, &new.notice);
         Ok(head)
     }
 

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 pub use approvals::{Approval, Approvals};
-pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
+pub use audit::{Audit, Entry, Filter, Found, Item, Link, NoticeEntry, Removed, Retention, Rows};
 pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;

@@ -186,6 +186,7 @@ fn bury_within(folder: &Path, ledger: &mut Ledger) -> Result<(u64, Locks), Store
             opened: open.opened,
             call_id: open.call_id,
             status: Status::Crashed,
+            differs: false,
             part: spell::closing(&closing)?,
         })?;
         count += 1;

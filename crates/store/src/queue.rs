@@ -9,12 +9,13 @@ use tokio::sync::oneshot;
 
 use crate::audit::{Link, Removed, Retention};
 use crate::error::StoreError;
-use crate::ledger::{NewEnd, NewEntry, now_ms};
+use crate::ledger::{NewEnd, NewEntry, NewNotice, now_ms};
 
 /// Something to write, and who wants to know.
 pub(crate) enum Request {
     Open(NewEntry, oneshot::Sender<Result<OpenRow, StoreError>>),
     Close(NewEnd, Option<oneshot::Sender<Result<Link, StoreError>>>),
+    Notice(NewNotice, mpsc::Sender<Result<Link, StoreError>>),
     Retain(Retention, mpsc::Sender<Result<Removed, StoreError>>),
 }
 
@@ -85,7 +86,7 @@ impl Queue {
             return Err(StoreError::Closed);
         }
         let is_bounded = match request {
-            Request::Open(..) | Request::Retain(..) => true,
+            Request::Open(..) | Request::Notice(..) | Request::Retain(..) => true,
             Request::Close(..) => false,
         };
         if is_bounded && state.requests.len() >= self.waiting_max {
@@ -231,12 +232,13 @@ impl OpenRow {
     }
 
     /// The end to write. From here on dropping the row does nothing.
-    pub(crate) fn end(&mut self, status: Status, part: String) -> NewEnd {
+    pub(crate) fn end(&mut self, status: Status, differs: bool, part: String) -> NewEnd {
         self.is_ended = true;
         NewEnd {
             opened: self.opened,
             call_id: self.call_id.clone(),
             status,
+            differs,
             part,
         }
     }
@@ -254,7 +256,7 @@ impl Drop for OpenRow {
         let closing = Closing::bare(now_ms(), Status::Cancelled, Some(error));
         // Left open if it cannot be queued: the next process closes it as crashed.
         if let Ok(part) = spell::closing(&closing) {
-            let end = self.end(Status::Cancelled, part);
+            let end = self.end(Status::Cancelled, false, part);
             if self.queue.push(Request::Close(end, None)).is_ok() {
                 self.queue.hand_over();
             }

@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 
 use model::audit::chain::{Checkpoint, Head};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use crate::audit::{Removed, Retention};
 use crate::error::StoreError;
@@ -62,6 +62,7 @@ impl Removal {
     fn add(&mut self, part: &Removed) {
         self.removed.records += part.records;
         self.removed.entries += part.entries;
+        self.removed.notices += part.notices;
         self.removed.through = part.through.or(self.removed.through);
     }
 
@@ -99,14 +100,19 @@ fn remove_through(ledger: &mut Ledger, moment: &Moment, wanted: u64) -> Result<S
     };
     let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
     // Without this a checkpoint would be replaced by the next one for ever.
-    if wanted <= start || !has_ended_entries(ledger.connection(), wanted)? {
+    if wanted <= start || !has_old(ledger.connection(), wanted)? {
         ledger.roll_back();
         return Ok(Step::Last(Removed::default()));
     }
     let last = wanted.min(start + limit::REMOVE_STEP_RECORDS_MAX);
     let through = head_at(moment, last)?;
     let kept = kept(ledger.connection(), moment, last)?;
-    let (entries, from_ms, to_ms) = ended(ledger.connection(), last)?;
+    let Old {
+        entries,
+        notices,
+        from_ms,
+        to_ms,
+    } = old(ledger.connection(), last)?;
     let kept_before = earlier.as_ref().map_or(0, |it| it.kept.len());
     let records = (last - start + count(kept_before)).saturating_sub(count(kept.len()));
     let checkpoint = Checkpoint {
@@ -114,6 +120,7 @@ fn remove_through(ledger: &mut Ledger, moment: &Moment, wanted: u64) -> Result<S
         through,
         records: records + earlier.as_ref().map_or(0, |it| it.records),
         entries: entries + earlier.as_ref().map_or(0, |it| it.entries),
+        notices: notices + earlier.as_ref().map_or(0, |it| it.notices),
         from_ms,
         to_ms,
         kept,
@@ -124,6 +131,7 @@ fn remove_through(ledger: &mut Ledger, moment: &Moment, wanted: u64) -> Result<S
     let removed = Removed {
         records,
         entries,
+        notices,
         through: Some(through.sequence),
     };
     Ok(match last == wanted {
@@ -158,11 +166,12 @@ fn last_to_remove(ledger: &Ledger, moment: &Moment, rule: &Retention) -> Result<
             let first_young: Option<i64> = ledger
                 .connection()
                 .query_row(
-                    "SELECT opened FROM entries WHERE at_ms >= ?1 ORDER BY opened LIMIT 1",
+                    "SELECT min(place) FROM (
+                         SELECT min(opened) AS place FROM entries WHERE at_ms >= ?1
+                         UNION ALL SELECT min(sequence) FROM notices WHERE at_ms >= ?1)",
                     [older_than_ms],
                     |row| row.get(0),
                 )
-                .optional()
                 .map_err(&fail)?;
             first_young.map_or(head, |opened| place(opened).saturating_sub(1))
         }
@@ -220,24 +229,43 @@ fn kept(connection: &Connection, moment: &Moment, last: u64) -> Result<Vec<Head>
     Ok(kept)
 }
 
-fn has_ended_entries(connection: &Connection, last: u64) -> Result<bool, StoreError> {
+fn has_old(connection: &Connection, last: u64) -> Result<bool, StoreError> {
     connection
         .query_row(
-            "SELECT EXISTS (SELECT 1 FROM entries WHERE opened <= ?1 AND closed <= ?1)",
+            "SELECT EXISTS (SELECT 1 FROM entries WHERE opened <= ?1 AND closed <= ?1)
+                 OR EXISTS (SELECT 1 FROM notices WHERE sequence <= ?1)",
             [number(last)],
             |row| row.get(0),
         )
         .map_err(StoreError::database("look for old entries"))
 }
 
-/// How many entries ended up to a record, and from when to when they were opened.
-fn ended(connection: &Connection, last: u64) -> Result<(u64, i64, i64), StoreError> {
+/// What can go, and from when to when it was written.
+struct Old {
+    entries: u64,
+    notices: u64,
+    from_ms: i64,
+    to_ms: i64,
+}
+
+/// The entries that ended up to a record, and the notices.
+fn old(connection: &Connection, last: u64) -> Result<Old, StoreError> {
     connection
         .query_row(
-            "SELECT count(*), coalesce(min(at_ms), 0), coalesce(max(at_ms), 0) FROM entries
-             WHERE opened <= ?1 AND closed <= ?1",
+            "SELECT coalesce(sum(is_entry), 0), coalesce(sum(1 - is_entry), 0),
+                    coalesce(min(at_ms), 0), coalesce(max(at_ms), 0)
+             FROM (SELECT 1 AS is_entry, at_ms FROM entries
+                   WHERE opened <= ?1 AND closed <= ?1
+                   UNION ALL SELECT 0, at_ms FROM notices WHERE sequence <= ?1)",
             [number(last)],
-            |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?)),
+            |row| {
+                Ok(Old {
+                    entries: place(row.get(0)?),
+                    notices: place(row.get(1)?),
+                    from_ms: row.get(2)?,
+                    to_ms: row.get(3)?,
+                })
+            },
         )
         .map_err(StoreError::database("look for old entries"))
 }

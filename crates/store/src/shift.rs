@@ -2,15 +2,16 @@
 //! when it is written, and what has to be done between calls.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use model::audit::chain::Head;
 use tokio::sync::oneshot;
 
 use crate::audit::Link;
 use crate::error::StoreError;
-use crate::ledger::{Ledger, NewEnd, NewEntry};
+use crate::ledger::{Ledger, NewEnd, NewEntry, NewNotice};
 use crate::limit;
 use crate::log::{Patience, disk};
 use crate::queue::{OpenRow, Queue, Request};
@@ -20,6 +21,7 @@ use crate::{Durability, StoreSettings};
 
 type OpenReply = oneshot::Sender<Result<OpenRow, StoreError>>;
 type CloseReply = oneshot::Sender<Result<Link, StoreError>>;
+type NoticeReply = mpsc::Sender<Result<Link, StoreError>>;
 
 /// With nothing to do for so long, what was written is indexed.
 const INDEX_IDLE: Duration = Duration::from_millis(limit::INDEX_IDLE_MS_MAX);
@@ -52,6 +54,21 @@ pub(crate) struct Shift {
 type Opens = Vec<(NewEntry, OpenReply)>;
 /// Ends with those who wait for them.
 type Closes = Vec<(NewEnd, Option<CloseReply>)>;
+
+/// What is written together.
+#[derive(Default)]
+struct Group {
+    opens: Opens,
+    closes: Closes,
+    /// On the disk before anybody is told.
+    notices: Vec<(NewNotice, NoticeReply)>,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.opens.is_empty() && self.closes.is_empty() && self.notices.is_empty()
+    }
+}
 
 impl Shift {
     pub(crate) fn new(ledger: Ledger, settings: StoreSettings) -> Shift {
@@ -101,26 +118,26 @@ impl Shift {
         match request {
             Request::Open(..) => self.open <= limit::AT_ONCE_OPEN_MAX,
             Request::Close(..) => self.open <= limit::AT_ONCE_OPEN_MAX + 1,
-            Request::Retain(..) => false,
+            Request::Notice(..) | Request::Retain(..) => false,
         }
     }
 
     /// Writes requests without waiting for anybody; what could not be written is
     /// left in `batch`.
     pub(crate) fn write_at_once(&mut self, shared: &Shared, batch: &mut Vec<Request>) {
-        let (mut opens, mut closes) = (Opens::new(), Closes::new());
+        let mut group = Group::default();
         let mut others = Vec::new();
         for request in batch.drain(..) {
             match request {
-                Request::Open(new, reply) => opens.push((new, reply)),
-                Request::Close(end, reply) => closes.push((end, reply)),
-                Request::Retain(..) => others.push(request),
+                Request::Open(new, reply) => group.opens.push((new, reply)),
+                Request::Close(end, reply) => group.closes.push((end, reply)),
+                Request::Notice(..) | Request::Retain(..) => others.push(request),
             }
         }
         // The writer can wait, and knows what to do about failures.
-        let _ = self.commit(shared, &mut opens, &mut closes, Patience::None);
-        let opens = opens.into_iter();
-        let closes = closes.into_iter();
+        let _ = self.commit(shared, &mut group, Patience::None);
+        let opens = group.opens.into_iter();
+        let closes = group.closes.into_iter();
         batch.extend(closes.map(|(end, reply)| Request::Close(end, reply)));
         batch.extend(opens.map(|(new, reply)| Request::Open(new, reply)));
         batch.append(&mut others);
@@ -141,25 +158,30 @@ impl Shift {
 
     /// Writes everything that waits.
     pub(crate) fn write(&mut self, shared: &Shared, batch: &mut Vec<Request>) {
-        let (mut opens, mut closes) = (Opens::new(), Closes::new());
-        closes.extend(self.owed.drain(..).map(|end| (end, None)));
+        let mut group = Group::default();
+        let owed = std::mem::take(&mut self.owed);
+        group.closes.extend(owed.into_iter().map(|end| (end, None)));
         for request in batch.drain(..) {
             match request {
-                Request::Open(new, reply) => opens.push((new, reply)),
-                Request::Close(end, reply) => closes.push((end, reply)),
+                Request::Open(new, reply) => group.opens.push((new, reply)),
+                Request::Close(end, reply) => group.closes.push((end, reply)),
+                Request::Notice(new, reply) => group.notices.push((new, reply)),
                 Request::Retain(rule, reply) => {
                     self.removals.push_back(Removal::new(rule, reply));
                 }
             }
         }
         let patience = Patience::Bounded;
-        if let Err(error) = self.commit(shared, &mut opens, &mut closes, patience) {
-            for (_, reply) in opens.drain(..) {
+        if let Err(error) = self.commit(shared, &mut group, patience) {
+            for (_, reply) in group.opens.drain(..) {
+                let _ = reply.send(Err(error.clone()));
+            }
+            for (_, reply) in group.notices.drain(..) {
                 let _ = reply.send(Err(error.clone()));
             }
             // Ends need less than beginnings and matter more.
-            if let Err(error) = self.commit(shared, &mut Opens::new(), &mut closes, patience) {
-                self.owe(shared, closes, &error);
+            if let Err(error) = self.commit(shared, &mut group, patience) {
+                self.owe(shared, group.closes, &error);
             }
         }
         self.count_owed(shared);
@@ -176,31 +198,30 @@ impl Shift {
         self.note_commit(shared, false);
     }
 
-    /// Writes all of it in one group and answers, or leaves both lists as they are.
+    /// Writes all of it in one group and answers, or leaves the lists as they are.
     fn commit(
         &mut self,
         shared: &Shared,
-        opens: &mut Opens,
-        closes: &mut Closes,
+        group: &mut Group,
         patience: Patience,
     ) -> Result<(), StoreError> {
-        if opens.is_empty() && closes.is_empty() {
+        if group.is_empty() {
             return Ok(());
         }
         if let Some(failure) = shared.sync.failure() {
             return Err(failure);
         }
         self.ledger.begin(patience)?;
-        let written = self.try_commit(opens, closes);
-        let (places, links) = written.inspect_err(|_| self.ledger.roll_back())?;
-        let is_synced = self.settings.durability == Durability::Full;
+        let written = self.try_commit(group);
+        let written = written.inspect_err(|_| self.ledger.roll_back())?;
+        let is_synced = self.settings.durability == Durability::Full || !group.notices.is_empty();
         if is_synced && let Err(failure) = disk::sync(self.ledger.file()) {
             shared.sync.fail(&failure);
             return Err(failure);
         }
         let commit = self.note_commit(shared, is_synced);
-        self.open = self.open.saturating_sub(count(closes.len()));
-        for ((new, reply), place) in opens.drain(..).zip(places) {
+        self.open = self.open.saturating_sub(count(group.closes.len()));
+        for ((new, reply), place) in group.opens.drain(..).zip(written.places) {
             let row = place.map(|sequence| {
                 self.open += 1;
                 let queue = Arc::clone(&shared.queue);
@@ -209,43 +230,53 @@ impl Shift {
             // A row nobody waits for any more comes back and ends as cancelled.
             let _ = reply.send(row);
         }
-        for ((_, reply), link) in closes.drain(..).zip(links) {
+        for ((_, reply), link) in group.closes.drain(..).zip(written.links) {
             if let Some(reply) = reply {
                 let _ = reply.send(Ok(link));
             }
         }
+        for ((_, reply), link) in group.notices.drain(..).zip(written.notices) {
+            let _ = reply.send(link);
+        }
         Ok(())
     }
 
-    fn try_commit(&mut self, opens: &Opens, closes: &Closes) -> Result<Written, StoreError> {
-        let mut links = Vec::with_capacity(closes.len());
-        for (end, _) in closes {
-            let head = self.ledger.close(end)?;
-            links.push(Link {
-                sequence: head.sequence,
-                hash: head.hash.hex(),
-            });
+    fn try_commit(&mut self, group: &Group) -> Result<Written, StoreError> {
+        let mut links = Vec::with_capacity(group.closes.len());
+        for (end, _) in &group.closes {
+            links.push(link_to(self.ledger.close(end)?));
         }
-        if !closes.is_empty() && self.ledger.bytes() > self.settings.audit_bytes_max {
+        if !group.closes.is_empty() && self.ledger.bytes() > self.settings.audit_bytes_max {
             return Err(StoreError::Full { source: None });
         }
-        let mut places = Vec::with_capacity(opens.len());
-        for (new, _) in opens {
-            places.push(match self.has_room(new) {
+        let mut notices = Vec::with_capacity(group.notices.len());
+        for (new, _) in &group.notices {
+            notices.push(match self.has_room(new.part.len()) {
+                Ok(()) => Ok(link_to(self.ledger.notice(new)?)),
+                Err(error) => Err(error),
+            });
+        }
+        let mut places = Vec::with_capacity(group.opens.len());
+        for (new, _) in &group.opens {
+            places.push(match self.has_room(new.part.len()) {
                 Ok(()) => Ok(self.ledger.open(new)?.sequence),
                 Err(error) => Err(error),
             });
         }
         self.ledger.commit()?;
-        Ok((places, links))
+        Ok(Written {
+            places,
+            links,
+            notices,
+        })
     }
 
     /// Whether another beginning fits. A part of the size is left for the ends of
     /// what has begun.
-    fn has_room(&self, new: &NewEntry) -> Result<(), StoreError> {
+    fn has_room(&self, part_bytes: usize) -> Result<(), StoreError> {
         /// What an entry takes beside the text of its opening, generously.
         const ENTRY_BYTES: u64 = 16 * 1024;
-        let need = ENTRY_BYTES + count(new.part.len());
+        let need = ENTRY_BYTES + count(part_bytes);
         let reserve = (self.settings.audit_bytes_max / 16).min(4 * 1024 * 1024);
         let bytes_max = self.settings.audit_bytes_max.saturating_sub(reserve);
         match self.ledger.bytes().saturating_add(need) > bytes_max {
@@ -292,5 +323,17 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// The places of the beginnings, the links of the ends.
-type Written = (Vec<Result<u64, StoreError>>, Vec<Link>);
+fn link_to(head: Head) -> Link {
+    Link {
+        sequence: head.sequence,
+        hash: head.hash.hex(),
+    }
+}
+
+/// Where everything of a group stands.
+struct Written {
+    /// The places of the beginnings.
+    places: Vec<Result<u64, StoreError>>,
+    links: Vec<Link>,
+    notices: Vec<Result<Link, StoreError>>,
+}

@@ -188,6 +188,11 @@ impl ToolFolder {
         lock(&self.watch).changed()
     }
 
+    /// Files beside the usual ones that count from now on.
+    pub fn watch_also(&self, files: Vec<PathBuf>) {
+        lock(&self.watch).name(files);
+    }
+
     /// The same, and whether publications would have been noticed as well.
     pub fn news(&self) -> News {
         let mut watch = lock(&self.watch);

@@ -19,6 +19,7 @@ use store::{Approval, Store, StoreError};
 use crate::approve::inbox::expiry;
 use crate::approve::{Answer, Approver, Question};
 use crate::call::CallRequest;
+use crate::notice::{Answered, with_notice};
 use crate::record::Stop;
 use crate::run::now_ms;
 use crate::{Engine, causes};
@@ -329,8 +330,23 @@ async fn noted(
     };
     let expires = scope.map(|scope| expiry(scope, &asking.settings, given.at_ms));
     // Whether it was the first to answer or not: what counts is in the store.
+    let alarm = engine.alarm_of().clone();
+    let question = &asking.question;
+    let notice = Answered {
+        id: &id,
+        tool: &question.tool,
+        caller: &asking.request.caller.name,
+        call_id: &question.call_id,
+        by: &given.by,
+        channel: &given.channel,
+        decision: state.word(),
+        scope: scope.map(Scope::word),
+    };
+    let notice = notice.notice();
     on_disk(engine, move |store| {
-        store.approvals().answer(&id, state, &given, expires)
+        let grants = state == State::Approved;
+        let act = || store.approvals().answer(&id, state, &given, expires);
+        with_notice(store, &alarm, grants, notice, act, |was_first| *was_first)
     })
     .await?;
     Ok(Next::Settled)

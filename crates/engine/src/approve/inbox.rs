@@ -7,6 +7,7 @@
 //! must approve. Who may have an [`Inbox`] is for the door to make sure of.
 
 use model::approval::{self, Scope, State};
+use model::audit::{Act, Notice};
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
 use model::risk::Level;
@@ -16,6 +17,7 @@ use store::approvals::{FoundApproval, GivenAnswer, Place};
 use store::{Approval, StoreError};
 
 use crate::approve::{Answer, words};
+use crate::notice::{Answered, with_notice};
 use crate::run::now_ms;
 use crate::{Engine, causes};
 
@@ -252,7 +254,24 @@ impl Engine {
             note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
         };
         let expires = scope.map(|scope| expiry(scope, settings, now));
-        let was_first = approvals.answer(&found.id, state, &kept, expires)?;
+        let answered = Answered {
+            id: &found.id,
+            tool: &found.tool,
+            caller: &found.caller,
+            call_id: &found.call_id,
+            by: given.by,
+            channel: given.channel,
+            decision: word(state),
+            scope: scope.map(word),
+        };
+        let was_first = with_notice(
+            self.store(),
+            self.alarm_of(),
+            state == State::Approved,
+            answered.notice(),
+            || approvals.answer(&found.id, state, &kept, expires),
+            |was_first| *was_first,
+        )?;
         self.answers().notify_waiters();
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
         if was_first {
@@ -328,13 +347,17 @@ impl Inbox<'_> {
     }
 
     /// Takes an approval back that was not used up.
-    pub fn revoke(&self, beginning: &str) -> Result<Listed, AnswerFault> {
+    pub fn revoke(&self, beginning: &str, by: &Caller) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
         let approvals = self.engine.store().approvals();
         let is_revoked = approvals.revoke(&found.id, now_ms())?;
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
         let after = listed(after, now_ms());
         if is_revoked {
+            let message = format!("an approval of `{}` was taken back", found.tool);
+            let notice = Notice::new(Act::ApprovalRevoked, &by.name, CHANNEL, &message);
+            let notice = notice.about(&found.id).detail("tool", &found.tool);
+            self.engine.noticed(notice.detail("caller", &found.caller));
             Ok(after)
         } else {
             Err(AnswerFault::NotApproved(after.state))

@@ -280,7 +280,7 @@ async fn a_later_call_uses_the_approval_once() {
     // It cannot be given again, nor taken back.
     let twice = inbox.approve(&asked.id, &Caller::owner(), Scope::Once, None);
     assert!(matches!(twice, Err(AnswerFault::Answered(State::Used))));
-    let revoked = inbox.revoke(&asked.id);
+    let revoked = inbox.revoke(&asked.id, &Caller::owner());
     assert!(matches!(
         revoked,
         Err(AnswerFault::NotApproved(State::Used))

@@ -176,16 +176,19 @@ async fn what_is_taken_back_counts_no_more() {
     let id = all(&world)[0].id.clone();
     assert_eq!(world.made(request("ann", "x")).await.status, Status::Done);
     let inbox = world.engine.approvals();
-    assert_eq!(inbox.revoke(&id).unwrap().state, State::Revoked);
+    assert_eq!(
+        inbox.revoke(&id, &Caller::owner()).unwrap().state,
+        State::Revoked
+    );
     let refused = world.made(request("ann", "x")).await;
     assert_eq!(error(&refused).0, "approval.pending");
     assert_eq!(runs(&world), 2);
     assert!(matches!(
-        inbox.revoke(&id),
+        inbox.revoke(&id, &Caller::owner()),
         Err(AnswerFault::NotApproved(State::Revoked))
     ));
     let pending = first_pending(&world).await;
-    let fault = inbox.revoke(&pending.id);
+    let fault = inbox.revoke(&pending.id, &Caller::owner());
     assert!(matches!(
         fault,
         Err(AnswerFault::NotApproved(State::Pending))

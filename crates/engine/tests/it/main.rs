@@ -22,4 +22,6 @@ mod catalog_page;
 mod crash;
 mod gates;
 mod life;
+mod notices;
+mod policy;
 mod world;

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use crate::audit::notice::Notice;
 use crate::audit::{Closing, Opening, Status};
 use crate::canonical::{self, CanonicalError};
 
@@ -156,6 +157,8 @@ pub enum Kind {
     Close,
     /// Older records were removed on purpose.
     Checkpoint,
+    /// Something was done that is no attempt.
+    Notice,
 }
 
 impl Kind {
@@ -166,13 +169,14 @@ impl Kind {
             Kind::Open => "open",
             Kind::Close => "close",
             Kind::Checkpoint => "checkpoint",
+            Kind::Notice => "notice",
         }
     }
 
     /// The kind a word names.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Kind> {
-        [Kind::Open, Kind::Close, Kind::Checkpoint]
+        [Kind::Open, Kind::Close, Kind::Checkpoint, Kind::Notice]
             .into_iter()
             .find(|kind| kind.word() == word)
     }
@@ -223,6 +227,20 @@ pub fn write_close_body(
     Ok(())
 }
 
+/// Appends the body of a notice; `part` comes from [`super::spell::notice`].
+pub fn write_notice_body(out: &mut Vec<u8>, sequence: u64, part: &str) {
+    out.extend_from_slice(br#"{"kind":"notice","notice":"#);
+    out.extend_from_slice(part.as_bytes());
+    let _ = write!(out, r#","sequence":{sequence}}}"#);
+}
+
+#[cfg(test)]
+pub(crate) fn notice_body(sequence: u64, part: &str) -> String {
+    let mut out = Vec::new();
+    write_notice_body(&mut out, sequence, part);
+    String::from_utf8(out).expect("text")
+}
+
 #[cfg(test)]
 pub(crate) fn open_body(sequence: u64, part: &str) -> String {
     let mut out = Vec::new();
@@ -260,7 +278,10 @@ pub struct Checkpoint {
     pub records: u64,
     /// Entries removed so far.
     pub entries: u64,
-    /// When the first entry removed by this checkpoint was opened.
+    /// Notices removed so far.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub notices: u64,
+    /// When the first entry or notice removed by this checkpoint was written.
     pub from_ms: i64,
     /// When the last one was.
     pub to_ms: i64,
@@ -279,6 +300,8 @@ pub enum Body<C = Closing> {
     Close(Close<C>),
     /// Older records were removed on purpose.
     Checkpoint(Checkpoint),
+    /// Something was done that is no attempt.
+    Notice(Notice),
 }
 
 /// A close record's body.
@@ -297,6 +320,13 @@ pub struct Close<C = Closing> {
 pub struct Ending {
     /// How it ended.
     pub status: Status,
+    /// Whether the rules that are tried beside the live ones disagree.
+    #[serde(default, rename = "shadow", deserialize_with = "is_there")]
+    pub differs: bool,
+}
+
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 /// A body does not say what its record says.
@@ -323,6 +353,7 @@ struct Parts<C> {
     call_id: Option<String>,
     closing: Option<C>,
     checkpoint: Option<Checkpoint>,
+    notice: Option<Notice>,
 }
 
 impl Record {
@@ -339,6 +370,7 @@ impl Record {
         let body = match self.kind {
             Kind::Open => parts.opening.map(Body::Open),
             Kind::Checkpoint => parts.checkpoint.map(Body::Checkpoint),
+            Kind::Notice => parts.notice.map(Body::Notice),
             Kind::Close => match (parts.opened, parts.call_id, parts.closing) {
                 (Some(opened), Some(call_id), Some(closing)) => Some(Body::Close(Close {
                     opened,

@@ -6,7 +6,8 @@
 //! apart by name, so that a new field does not compile until it is spelled, and a
 //! property holds the result against the general way.
 
-use crate::audit::{Closing, Failure, GateRecord, Opening, SharedFacts, Timing, ToolFacts};
+use crate::audit::notice::Notice;
+use crate::audit::{Closing, Failure, GateRecord, Opening, Shadow, SharedFacts, Timing, ToolFacts};
 use crate::canonical::{self, CanonicalError, Object};
 
 /// The canonical text of an opening.
@@ -43,6 +44,7 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
         result_digest,
         events,
         events_dropped,
+        shadow,
         timing,
     } = closing;
     let facts = tool.as_ref().map(SharedFacts::text).transpose()?;
@@ -64,6 +66,22 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
     }
     object.list("gates", gates, gate)?;
     object.maybe_text("resultDigest", result_digest.as_deref())?;
+    if let Some(shadow) = shadow {
+        let Shadow {
+            candidate,
+            live,
+            verdict,
+            reason,
+            rule,
+        } = shadow;
+        object.object("shadow", |object| {
+            object.text("candidate", candidate)?;
+            object.text("live", live)?;
+            object.text("reason", reason)?;
+            object.maybe_text("rule", rule.as_deref())?;
+            object.text("verdict", verdict)
+        })?;
+    }
     object.text("status", status.word())?;
     if let Some(timing) = timing {
         let Timing {
@@ -89,14 +107,24 @@ fn gate(gate: &GateRecord, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
         verdict,
         reason,
         note,
+        rule,
     } = gate;
     let mut object = Object::within(out);
     object.text("gate", gate)?;
     object.maybe_text("note", note.as_deref())?;
     object.maybe_text("reason", reason.as_deref())?;
+    object.maybe_text("rule", rule.as_deref())?;
     object.text("verdict", verdict)?;
     *out = object.end_bytes();
     Ok(())
+}
+
+/// The canonical text of a notice. There are few of them, so the general way will
+/// do.
+pub fn notice(notice: &Notice) -> Result<String, CanonicalError> {
+    let value = serde_json::to_value(notice).unwrap_or_default();
+    let bytes = canonical::to_bytes(&value)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The canonical text of the facts about a tool.

@@ -22,6 +22,8 @@ pub struct Verified {
     pub open: u64,
     /// Checkpoints seen.
     pub checkpoints: u64,
+    /// Notices seen.
+    pub notices: u64,
     /// The last record that was in order.
     pub head: Head,
     /// The first that was not.
@@ -81,7 +83,7 @@ impl Walk {
     pub fn new(checkpoint: Option<&Record>, expected: Option<Head>) -> Walk {
         let start = checkpoint.and_then(|record| match record.read::<Ending>() {
             Ok(Body::Checkpoint(checkpoint)) => Some((place(record), checkpoint)),
-            Ok(Body::Open(_) | Body::Close(_)) | Err(_) => None,
+            Ok(Body::Open(_) | Body::Close(_) | Body::Notice(_)) | Err(_) => None,
         });
         let head = start.as_ref().map_or(Head::START, |(_, it)| it.through);
         let mut kept = start.as_ref().map_or(Vec::new(), |(_, it)| it.kept.clone());
@@ -92,6 +94,7 @@ impl Walk {
                 entries: 0,
                 open: 0,
                 checkpoints: 0,
+                notices: 0,
                 head,
                 broken: None,
             },
@@ -111,7 +114,7 @@ impl Walk {
         let call_id = match &body {
             Ok(Body::Open(opening)) => Some(opening.call_id.clone()),
             Ok(Body::Close(close)) => Some(close.call_id.clone()),
-            Ok(Body::Checkpoint(_)) | Err(_) => None,
+            Ok(Body::Checkpoint(_) | Body::Notice(_)) | Err(_) => None,
         };
         let checked = match self.check(record, body) {
             Ok(body) => body,
@@ -160,6 +163,7 @@ impl Walk {
             }
             Body::Close(close) => self.close(close).map_err(fault)?,
             Body::Checkpoint(_) => self.found.checkpoints += 1,
+            Body::Notice(_) => self.found.notices += 1,
         }
         let here = place(record);
         if self

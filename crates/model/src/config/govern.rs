@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::DeTable;
 
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
@@ -27,6 +28,13 @@ pub(super) struct GovernFile {
     pub(super) callers: BTreeMap<String, CallerFile>,
     pub(super) groups: BTreeMap<String, CallerFile>,
     pub(super) trust: Option<Spanned<TrustFile>>,
+}
+
+/// What holds for rules as a whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RulesSection {
+    shadow: Option<Spanned<String>>,
 }
 
 /// A file of rules and nothing else.
@@ -87,8 +95,29 @@ struct ConstraintsFile {
 }
 
 impl Config {
-    /// Reads a file of rules, such as `rules/payments.toml`, or one that is only
-    /// tried. The actions and groups are those of this configuration.
+    /// What would hold if a file were in force. One with nothing but rules stands
+    /// in the place of all rules there are; any other is a whole configuration.
+    pub fn candidate(&self, text: &str) -> Result<Config, Vec<ConfigFault>> {
+        if !Config::is_only_rules(text) {
+            return Config::parse(text);
+        }
+        let mut config = self.clone();
+        config.rules.list.clear();
+        config.rules.list = config.parse_rules(text)?;
+        Ok(config)
+    }
+
+    /// Whether a file holds rules and nothing else.
+    #[must_use]
+    pub fn is_only_rules(text: &str) -> bool {
+        DeTable::parse(text).is_ok_and(|table| {
+            let mut names = table.get_ref().keys();
+            names.all(|name| name.get_ref() == "rule")
+        })
+    }
+
+    /// Reads a file of rules, such as `rules/payments.toml`. The actions and groups
+    /// are those of this configuration; the ids are none of its.
     pub fn parse_rules(&self, text: &str) -> Result<Vec<Rule>, Vec<ConfigFault>> {
         if text.len() > limits::CONFIG_BYTES_MAX {
             return Err(vec![super::too_long()]);
@@ -100,7 +129,8 @@ impl Config {
             faults: Vec::new(),
         };
         let groups: Vec<_> = self.access.groups.keys().map(String::as_str).collect();
-        let rules = faults.rules(file.rule, &self.rules.actions, &groups);
+        let taken = self.rules.list.iter().map(|rule| rule.id.clone());
+        let rules = faults.rules(file.rule, &self.rules.actions, &groups, taken.collect());
         if faults.faults.is_empty() {
             Ok(rules)
         } else {
@@ -138,7 +168,7 @@ impl Config {
         }
         let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
-        self.rules.list = faults.rules(file.rules, &actions, &group_names);
+        self.rules.list = faults.rules(file.rules, &actions, &group_names, BTreeSet::new());
         self.limits = faults.limits(file.limits, &group_names);
         let access = &mut self.access;
         faults.no_members(&file.access);
@@ -183,6 +213,18 @@ impl Faults<'_> {
         }
     }
 
+    /// The candidate's file. One that is in force already would never differ.
+    pub(super) fn shadow(&mut self, section: RulesSection) -> Option<String> {
+        let shadow = section.shadow?;
+        let path = shadow.get_ref().trim_start_matches("./");
+        if path.is_empty() || path == "ringfence.toml" || path.starts_with("rules/") {
+            let message = "`shadow` must name a file that is not in force already".to_owned();
+            let fix = Some("write `shadow = \"candidate.toml\"`".to_owned());
+            self.say(&shadow, message, fix);
+        }
+        Some(shadow.into_inner())
+    }
+
     fn actions(&mut self, file: &BTreeMap<Spanned<String>, Spanned<String>>) -> Actions {
         let mut actions = Actions::default();
         for (name, risk) in file {
@@ -201,8 +243,8 @@ impl Faults<'_> {
         files: Vec<Spanned<RuleFile>>,
         actions: &Actions,
         groups: &[&str],
+        mut ids: BTreeSet<String>,
     ) -> Vec<Rule> {
-        let mut ids = BTreeSet::new();
         let mut rules = Vec::new();
         for (index, file) in files.into_iter().enumerate() {
             if index == limits::RULES_MAX {

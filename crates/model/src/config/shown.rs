@@ -21,27 +21,36 @@ pub struct Setting {
 }
 
 /// Where a value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
     /// Nobody said anything.
     Default,
     /// A line of the operator's file.
     Line(usize),
+    /// A line of a file of rules.
+    File(String, usize),
 }
 
 impl Config {
-    /// Every setting. `text` is the operator's file that was read, if there is one.
+    /// Every setting. `text` is the operator's file that was read, if there is one;
+    /// `files` are the files of rules with their texts.
     #[must_use]
-    pub fn settings(&self, text: &str) -> Vec<Setting> {
-        let mut lines = BTreeMap::new();
-        if let Ok(table) = DeTable::parse(text) {
-            collect(text, "", table.get_ref(), &mut lines);
+    pub fn settings(&self, text: &str, files: &[(&str, &str)]) -> Vec<Setting> {
+        let lines = lines_of(text);
+        let mut elsewhere = BTreeMap::new();
+        for (file, text) in files {
+            let found = lines_of(text).into_iter();
+            let rules = found.filter(|(key, _)| key.starts_with("rule."));
+            elsewhere.extend(rules.map(|(key, line)| (key, ((*file).to_owned(), line))));
         }
         let mut rows = self.rows();
         rows.sort();
         let setting = |(key, value): (String, String)| {
-            let line = lines.get(&key).copied();
-            let source = line.map_or(SettingSource::Default, SettingSource::Line);
+            let source = match (lines.get(&key), elsewhere.get(&key)) {
+                (Some(line), _) => SettingSource::Line(*line),
+                (None, Some((file, line))) => SettingSource::File(file.clone(), *line),
+                (None, None) => SettingSource::Default,
+            };
             Setting { key, value, source }
         };
         rows.into_iter().map(setting).collect()
@@ -56,6 +65,7 @@ impl Config {
         let mut rows = vec![
             ("profile", or_nothing(self.profile.as_deref())),
             ("approvals.ask_from", quoted(self.rules.ask_from.badge())),
+            ("rules.shadow", or_nothing(self.shadow.as_deref())),
             ("audit.durability", quoted(audit.durability.word())),
             ("audit.arguments", quoted(audit.arguments.word())),
             ("audit.keep_days", keep_days.unwrap_or_default()),
@@ -283,6 +293,14 @@ fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", words.map(toml_text).collect::<Vec<_>>().join(", "))
 }
 
+fn lines_of(text: &str) -> BTreeMap<String, usize> {
+    let mut lines = BTreeMap::new();
+    if let Ok(table) = DeTable::parse(text) {
+        collect(text, "", table.get_ref(), &mut lines);
+    }
+    lines
+}
+
 /// The line of every key of a file. A caller's name is known in lower case.
 fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
     for (name, value) in table {
@@ -325,11 +343,15 @@ mod tests {
     #[test]
     fn each_value_says_where_it_comes_from() {
         let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\nlevel = \"standard\"\n\n[[rule]]\nid = \"x\"\neffect = \"ask\"\n";
-        let settings = Config::parse(text).expect("a config").settings(text);
+        let more = "[[rule]]\nid = \"y\"\neffect = \"deny\"\n";
+        let mut config = Config::parse(text).expect("a config");
+        let rules = config.parse_rules(more).expect("rules");
+        config.add_rules(rules).expect("another id");
+        let settings = config.settings(text, &[("rules/a.toml", more)]);
         let find = |key: &str| {
             let found = settings.iter().find(|setting| setting.key == key);
             found
-                .map(|setting| (setting.value.as_str(), setting.source))
+                .map(|setting| (setting.value.as_str(), setting.source.clone()))
                 .expect("a setting")
         };
         assert_eq!(
@@ -349,6 +371,8 @@ mod tests {
             ("\"standard\"", SettingSource::Line(6))
         );
         assert_eq!(find("rule.x"), ("\"ask\"", SettingSource::Line(8)));
+        let place = SettingSource::File("rules/a.toml".to_owned(), 1);
+        assert_eq!(find("rule.y"), ("\"deny\"", place));
         assert_eq!(
             find("exposure.preset"),
             ("\"starter\"", SettingSource::Default)

@@ -5,6 +5,7 @@
 //! Everything said here is certain; what only might be odd is not said.
 
 use crate::document::Document;
+use crate::nearest::nearest;
 use crate::pattern::{NamePattern, first};
 
 use super::{Effect, Rule, Rules};
@@ -32,6 +33,78 @@ pub enum LintKind {
     /// It looks at an argument that none of its tools takes, so it denies or is
     /// about no call.
     Undecidable,
+    /// Something it names is not there, beside other things that are.
+    Unknown,
+}
+
+impl LintKind {
+    /// One word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            LintKind::NeverMatches => "never-matches",
+            LintKind::Shadowed => "shadowed",
+            LintKind::Contradicts => "contradicts",
+            LintKind::Undecidable => "undecidable",
+            LintKind::Unknown => "unknown-name",
+        }
+    }
+
+    /// Whether the rule cannot do what somebody meant by it. A rule that another
+    /// one makes needless, or that names what may yet come, does no harm.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        match self {
+            LintKind::NeverMatches | LintKind::Contradicts | LintKind::Undecidable => true,
+            LintKind::Shadowed | LintKind::Unknown => false,
+        }
+    }
+}
+
+/// Names that rules use and nobody has. `callers` are those the settings and the
+/// keys know; what `lint` finds is not said again.
+#[must_use]
+pub fn unknown(rules: &Rules, tools: &[&Document], callers: &[&str]) -> Vec<LintFinding> {
+    let mut findings = Vec::new();
+    for rule in &rules.list {
+        if never(rule, tools).is_some() {
+            continue;
+        }
+        let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let strange = strangers(&rule.tools, &tool_names);
+        let messages = strange.map(|name| missing("tool", &name, &tool_names));
+        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
+        let strange = strangers(&rule.callers, callers);
+        let messages = strange.map(|name| missing("caller", &name, callers));
+        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
+        let categories = tools.iter().filter_map(|tool| tool.category.as_deref());
+        let categories: Vec<_> = categories.map(str::to_lowercase).collect();
+        let known: Vec<_> = categories.iter().map(String::as_str).collect();
+        let named = rule.categories.iter();
+        let strange = named.filter(|name| !categories.contains(name));
+        let messages = strange.map(|name| missing("category", name, &known));
+        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
+    }
+    findings
+}
+
+/// Patterns that none of the names fit.
+fn strangers<'a>(
+    patterns: &'a [NamePattern],
+    names: &'a [&str],
+) -> impl Iterator<Item = String> + 'a {
+    let fits = |pattern: &&NamePattern| {
+        let pattern = std::slice::from_ref(*pattern);
+        names.iter().any(|name| first(pattern, name).is_some())
+    };
+    let strange = patterns.iter().filter(move |pattern| !fits(pattern));
+    strange.map(ToString::to_string)
+}
+
+fn missing(what: &str, name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known.iter().copied());
+    let near = near.map(|near| format!("; did you mean `{near}`?"));
+    format!("there is no {what} `{name}`{}", near.unwrap_or_default())
 }
 
 /// Reads a set of rules. `tools` are those there are; without any, what depends on
@@ -77,7 +150,12 @@ fn never(rule: &Rule, tools: &[&Document]) -> Option<String> {
             .iter()
             .all(|tool| first(&rule.tools, &tool.name).is_none())
     {
-        return Some("there is no tool of such a name".to_owned());
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let near = rule.tools.first().map(ToString::to_string);
+        let near = near.and_then(|name| nearest(&name, names.iter().copied()));
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        let near = near.unwrap_or_default();
+        return Some(format!("there is no tool of such a name{near}"));
     }
     (named().next().is_none()).then(|| "there is no tool of such a name and category".to_owned())
 }

@@ -11,7 +11,7 @@ use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
 use crate::audit::tail::Tail;
-use crate::audit::{Entry, Filter, Found};
+use crate::audit::{Entry, Filter, Found, Item, Rows, notices};
 use crate::error::StoreError;
 use crate::index::{self, Place, Reach, number, place};
 use crate::limit;
@@ -78,6 +78,21 @@ pub(crate) fn find(reader: &Reader<'_>, raw_id: &str) -> Result<Found, StoreErro
     let tail = Tail::read(reader)?;
     let mut matches: Vec<(String, Places)> = tail.starting_with(&start);
     matches.extend(indexed_starting_with(reader, &start, &tail)?);
+    let noticed = notices::starting_with(reader, &start)?;
+    if let ([], [(_, place)]) = (matches.as_slice(), noticed.as_slice()) {
+        let line = reader.log.record(place)?;
+        return Ok(match line {
+            Some(line) => Found::Notice(Box::new(notices::entry(&line.record)?)),
+            None => Found::None,
+        });
+    }
+    if !noticed.is_empty() {
+        let ids = matches.into_iter().map(|(id, _)| id);
+        let mut ids: Vec<_> = ids.chain(noticed.into_iter().map(|(id, _)| id)).collect();
+        ids.sort();
+        ids.truncate(limit::PREFIX_MATCHES_MAX);
+        return Ok(Found::Several(ids));
+    }
     let exact = matches.iter().filter(|(call_id, _)| *call_id == start);
     let (_, places) = match (exact.collect::<Vec<_>>().as_slice(), matches.as_slice()) {
         ([exact], _) => exact,
@@ -151,16 +166,16 @@ pub(crate) fn after(
     reader: &Reader<'_>,
     sequence: u64,
     limit: usize,
-) -> Result<Vec<Entry>, StoreError> {
+) -> Result<Vec<Item>, StoreError> {
     let limit = limit.min(limit::LIST_MAX);
     // Not every line before the record need be looked at: one that begins an entry
     // no later will do.
     let sql = "SELECT opened_at FROM entries WHERE opened <= ?1 ORDER BY opened DESC LIMIT 1";
     let from = position(reader, sql, sequence)?.unwrap_or(0);
     let mut seen = HashMap::new();
-    let mut places = Vec::new();
+    let mut items = Vec::new();
     for placed in reader.log.lines(from) {
-        if places.len() >= limit {
+        if items.len() >= limit {
             break;
         }
         let (position, Some(line)) = placed? else {
@@ -173,8 +188,16 @@ pub(crate) fn after(
         if line.record.kind == Kind::Open {
             seen.insert(here.sequence, here);
         }
-        if line.record.kind != Kind::Close || here.sequence <= sequence {
+        if here.sequence <= sequence {
             continue;
+        }
+        match line.record.kind {
+            Kind::Open | Kind::Checkpoint => continue,
+            Kind::Notice => {
+                items.push(Item::Notice(notices::entry(&line.record)?));
+                continue;
+            }
+            Kind::Close => {}
         }
         let Ok(Body::Close(close)) = line.record.read::<Ending>() else {
             return Err(damaged(here.sequence, "its body is no end of an attempt"));
@@ -183,12 +206,14 @@ pub(crate) fn after(
             Some(opened) => Some(*opened),
             None => indexed_opening(reader, close.opened)?,
         };
-        places.extend(opened.map(|opened| Places {
+        let places = opened.map(|opened| Places {
             opened,
             closed: Some(here),
-        }));
+        });
+        let ended = entries(&reader.log, places.as_slice())?;
+        items.extend(ended.into_iter().map(|entry| Item::Call(Box::new(entry))));
     }
-    entries(&reader.log, &places)
+    Ok(items)
 }
 
 fn indexed_opening(reader: &Reader<'_>, opened: u64) -> Result<Option<Place>, StoreError> {
@@ -222,12 +247,21 @@ pub(crate) fn export(
         true => None,
         false => {
             let limit = filter.limit.unwrap_or(usize::MAX);
-            let chosen = chosen(reader, filter, limit)?;
-            let places = chosen.into_iter().flat_map(|places| {
+            let calls = match filter.rows {
+                Rows::Notices => Vec::new(),
+                Rows::All | Rows::Calls => chosen(reader, filter, limit)?,
+            };
+            let places = calls.into_iter().flat_map(|places| {
                 let opened = places.opened.sequence;
                 std::iter::once(opened).chain(places.closed.map(|closed| closed.sequence))
             });
-            Some(places.collect::<std::collections::BTreeSet<u64>>())
+            let noticed = notices::chosen(reader, filter, limit)?;
+            let noticed = noticed.into_iter().map(|place| place.sequence);
+            Some(
+                places
+                    .chain(noticed)
+                    .collect::<std::collections::BTreeSet<u64>>(),
+            )
         }
     };
     let mut count = 0;
@@ -335,6 +369,9 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     );
     add("e.at_ms >= ?", filter.since_ms.map(Column::Integer));
     add("e.at_ms < ?", filter.until_ms.map(Column::Integer));
+    if filter.differs {
+        add("e.differs AND ?", Some(Column::Integer(1)));
+    }
     let before = filter.before.map(|before| Column::Integer(number(before)));
     add("e.opened < ?", before);
     (terms.join(" AND "), columns)

@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use model::audit::chain::{Body, Ending};
-use model::audit::{Opening, Status};
+use model::audit::{Notice, Opening};
 use rusqlite::OptionalExtension as _;
 
 use crate::audit::Filter;
 use crate::audit::read::{Places, Reader};
 use crate::error::StoreError;
-use crate::index::{Place, number, place};
+use crate::index::{End, Place, number, place};
 
 const DOING: &str = "read the end of the audit";
 
@@ -18,6 +18,7 @@ const DOING: &str = "read the end of the audit";
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     entries: HashMap<u64, TailEntry>,
+    notices: Vec<(Place, Notice)>,
     /// How many of them began before.
     spanning: usize,
     /// The last indexed record.
@@ -28,7 +29,7 @@ pub(crate) struct Tail {
 struct TailEntry {
     opened: Place,
     opening: Opening,
-    end: Option<(Place, Status)>,
+    end: Option<End>,
 }
 
 impl Tail {
@@ -57,20 +58,21 @@ impl Tail {
                     tail.entries.insert(here.sequence, entry);
                 }
                 Ok(Body::Close(close)) => {
-                    tail.end(reader, close.opened, (here, close.closing.status))?;
+                    let end = End {
+                        place: here,
+                        status: close.closing.status,
+                        differs: close.closing.differs,
+                    };
+                    tail.end(reader, close.opened, end)?;
                 }
+                Ok(Body::Notice(notice)) => tail.notices.push((here, notice)),
                 Ok(Body::Checkpoint(_)) | Err(_) => {}
             }
         }
         Ok(tail)
     }
 
-    fn end(
-        &mut self,
-        reader: &Reader<'_>,
-        opened: u64,
-        end: (Place, Status),
-    ) -> Result<(), StoreError> {
+    fn end(&mut self, reader: &Reader<'_>, opened: u64, end: End) -> Result<(), StoreError> {
         if let Some(entry) = self.entries.get_mut(&opened) {
             entry.end = Some(end);
             return Ok(());
@@ -130,6 +132,21 @@ impl Tail {
             .collect()
     }
 
+    /// The places of notices here that fit.
+    pub(crate) fn notices(&self, fits: impl Fn(Place, &Notice) -> bool) -> Vec<Place> {
+        let fitting = self.notices.iter().filter(|(place, it)| fits(*place, it));
+        fitting.map(|(place, _)| *place).collect()
+    }
+
+    /// Notices here whose id starts so.
+    pub(crate) fn notice_ids(&self, start: &str) -> Vec<(String, Place)> {
+        let found = self
+            .notices
+            .iter()
+            .filter(|(_, it)| it.id.starts_with(start));
+        found.map(|(place, it)| (it.id.clone(), *place)).collect()
+    }
+
     /// Entries here that a filter names.
     pub(crate) fn matching(&self, filter: &Filter) -> Vec<Places> {
         let entries = self.entries.values().filter(|entry| entry.fits(filter));
@@ -141,7 +158,7 @@ impl TailEntry {
     fn places(&self) -> Places {
         Places {
             opened: self.opened,
-            closed: self.end.map(|(closed, _)| closed),
+            closed: self.end.map(|end| end.place),
         }
     }
 
@@ -149,20 +166,24 @@ impl TailEntry {
     /// against each other.
     fn fits(&self, filter: &Filter) -> bool {
         let Filter {
+            rows: _,
             tool,
             caller,
             status,
             origin,
+            differs,
+            act: _,
             since_ms,
             until_ms,
             limit: _,
             before,
         } = filter;
         let opening = &self.opening;
-        let ended = self.end.map(|(_, status)| status);
+        let ended = self.end.map(|end| end.status);
         tool.as_ref().is_none_or(|tool| *tool == opening.tool)
             && caller.as_ref().is_none_or(|it| *it == opening.caller)
             && status.is_none_or(|status| ended == Some(status))
+            && (!differs || self.end.is_some_and(|end| end.differs))
             && origin.is_none_or(|origin| origin == opening.origin)
             && since_ms.is_none_or(|since_ms| opening.at_ms >= since_ms)
             && until_ms.is_none_or(|until_ms| opening.at_ms < until_ms)

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use model::audit::Opening;
 use model::audit::chain::{Body, Ending, Head, Record};
 use model::audit::walk::{Verified, Walk};
+use model::audit::{Notice, Opening};
 use rusqlite::{Row, Rows};
 
 use crate::audit::read::Reader;
@@ -40,6 +40,27 @@ impl Indexed {
 struct End {
     closed: Option<Place>,
     status: Option<String>,
+    differs: bool,
+}
+
+/// What the index says about a notice.
+struct IndexedNotice {
+    place: Place,
+    at_ms: i64,
+    id: String,
+    act: String,
+    by: String,
+    about: Option<String>,
+}
+
+impl IndexedNotice {
+    fn says(&self, notice: &Notice) -> bool {
+        self.at_ms == notice.at_ms
+            && self.id == notice.id
+            && self.act == notice.act.word()
+            && self.by == notice.by
+            && self.about == notice.about
+    }
 }
 
 pub(crate) fn verify(
@@ -51,22 +72,33 @@ pub(crate) fn verify(
         .index
         .prepare(
             "SELECT opened, opened_at, closed, closed_at, status,
-                    call_id, at_ms, origin, caller, tool
+                    call_id, at_ms, origin, caller, tool, differs
              FROM entries ORDER BY opened",
         )
         .map_err(&fail)?;
     let rows = statement.query([]).map_err(&fail)?;
+    let mut notices = reader
+        .index
+        .prepare(
+            "SELECT sequence, position, at_ms, id, act, by_whom, about
+             FROM notices ORDER BY sequence",
+        )
+        .map_err(&fail)?;
+    let notices = notices.query([]).map_err(&fail)?;
     let checkpoint = reader.log.newest_checkpoint()?;
     let removed = checkpoint.as_ref().and_then(believable);
     let removed = removed.map_or(0, |checkpoint| checkpoint.through.sequence);
     let mut comparison = Comparison {
         rows,
         next: None,
+        notices,
+        next_notice: None,
         indexed: reader.reach.head.sequence,
         removed,
         ends: HashMap::new(),
     };
     comparison.advance()?;
+    comparison.advance_notice()?;
     let checkpoint = checkpoint.map(|line| line.record);
     let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied());
     let mut last = 0;
@@ -103,6 +135,8 @@ pub(crate) fn verify(
 struct Comparison<'a> {
     rows: Rows<'a>,
     next: Option<Indexed>,
+    notices: Rows<'a>,
+    next_notice: Option<IndexedNotice>,
     /// The last record the index covers.
     indexed: u64,
     /// Up to here records were removed; the index may not know yet.
@@ -118,13 +152,20 @@ struct Fault {
 }
 
 const DIFFERS: &str = "its index says something else than its body";
-const NOT_THERE: &str = "the index names an entry that is not there";
+const NOT_THERE: &str = "the index names a record that is not there";
 
 impl Comparison<'_> {
     fn advance(&mut self) -> Result<(), StoreError> {
         let fail = StoreError::database(DOING);
         let row = self.rows.next().map_err(&fail)?;
         self.next = row.map(indexed_of).transpose().map_err(&fail)?;
+        Ok(())
+    }
+
+    fn advance_notice(&mut self) -> Result<(), StoreError> {
+        let fail = StoreError::database(DOING);
+        let row = self.notices.next().map_err(&fail)?;
+        self.next_notice = row.map(notice_of).transpose().map_err(&fail)?;
         Ok(())
     }
 
@@ -147,6 +188,7 @@ impl Comparison<'_> {
                     true => End {
                         closed: Some(here),
                         status: Some(close.closing.status.word().to_owned()),
+                        differs: close.closing.differs,
                     },
                     false => End::default(),
                 };
@@ -155,6 +197,19 @@ impl Comparison<'_> {
                     None => close.opened > self.indexed,
                 };
                 (agrees, close.call_id)
+            }
+            Body::Notice(notice) => {
+                if let Some(fault) = self.skip_notices_to(record.sequence)? {
+                    return Ok(Err(fault));
+                }
+                return Ok(match self.compare_notice(here, &notice)? {
+                    true => Ok(()),
+                    false => Err(Fault {
+                        sequence: record.sequence,
+                        call_id: None,
+                        what: DIFFERS,
+                    }),
+                });
             }
             Body::Checkpoint(_) => return Ok(Ok(())),
         };
@@ -185,6 +240,36 @@ impl Comparison<'_> {
         Ok(agrees)
     }
 
+    fn compare_notice(&mut self, here: Place, notice: &Notice) -> Result<bool, StoreError> {
+        let is_indexed = here.sequence <= self.indexed;
+        let Some(row) = self
+            .next_notice
+            .take_if(|row| row.place.sequence == here.sequence)
+        else {
+            return Ok(!is_indexed);
+        };
+        self.advance_notice()?;
+        Ok(is_indexed && row.place == here && row.says(notice))
+    }
+
+    /// The same as [`Comparison::skip_to`], for notices.
+    fn skip_notices_to(&mut self, sequence: u64) -> Result<Option<Fault>, StoreError> {
+        while let Some(row) = self
+            .next_notice
+            .take_if(|row| row.place.sequence < sequence)
+        {
+            if row.place.sequence > self.removed {
+                return Ok(Some(Fault {
+                    sequence: row.place.sequence,
+                    call_id: None,
+                    what: NOT_THERE,
+                }));
+            }
+            self.advance_notice()?;
+        }
+        Ok(None)
+    }
+
     /// Rows before a record have none of their own. Removed ones may be left.
     fn skip_to(&mut self, sequence: u64) -> Result<Option<Fault>, StoreError> {
         while let Some(row) = self.next.take_if(|row| row.opened.sequence < sequence) {
@@ -210,7 +295,10 @@ impl Comparison<'_> {
                 what: "its index names an end that is not there",
             }));
         }
-        self.skip_to(u64::MAX)
+        match self.skip_to(u64::MAX)? {
+            Some(fault) => Ok(Some(fault)),
+            None => self.skip_notices_to(u64::MAX),
+        }
     }
 }
 
@@ -228,11 +316,26 @@ fn indexed_of(row: &Row<'_>) -> rusqlite::Result<Indexed> {
                 position: place(closed_at.unwrap_or(0)),
             }),
             status: row.get(4)?,
+            differs: row.get(10)?,
         },
         call_id: row.get(5)?,
         at_ms: row.get(6)?,
         origin: row.get(7)?,
         caller: row.get(8)?,
         tool: row.get(9)?,
+    })
+}
+
+fn notice_of(row: &Row<'_>) -> rusqlite::Result<IndexedNotice> {
+    Ok(IndexedNotice {
+        place: Place {
+            sequence: place(row.get(0)?),
+            position: place(row.get(1)?),
+        },
+        at_ms: row.get(2)?,
+        id: row.get(3)?,
+        act: row.get(4)?,
+        by: row.get(5)?,
+        about: row.get(6)?,
     })
 }

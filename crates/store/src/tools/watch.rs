@@ -1,8 +1,9 @@
 //! Whether anything changed that a person can change, at the price of one system
 //! call: the kernel notes events, and a quiet queue answers "no".
 //!
-//! Where the kernel cannot, names and stamps are compared. In doubt the answer is
-//! "changed", for looking again costs little.
+//! Where the kernel cannot, names and stamps are compared: everywhere without its
+//! help, else for files that are links, whose other end may be anywhere. In doubt the
+//! answer is "changed", for looking again costs little.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +30,10 @@ pub(super) struct Watch {
     /// Without it, stamps are compared.
     events: Option<Events>,
     stamps: Stamps,
+    /// Files that are links, and those that were named; what stands at their end.
+    ends: Stamps,
+    /// Files beside the usual ones that count.
+    named: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -47,6 +52,8 @@ impl Watch {
             home: home.to_owned(),
             events: Events::new(home).ok(),
             stamps: Stamps::new(),
+            ends: ends(home, &[]),
+            named: Vec::new(),
         };
         if watch.events.is_none() {
             watch.stamps = stamps(home);
@@ -60,7 +67,24 @@ impl Watch {
         events.is_some_and(|events| events.publications.is_some())
     }
 
+    /// More files that count from now on, instead of those named before.
+    pub(super) fn name(&mut self, files: Vec<PathBuf>) {
+        if self.named != files {
+            self.named = files;
+            self.ends = ends(&self.home, &self.named);
+        }
+    }
+
     pub(super) fn changed(&mut self) -> bool {
+        let is_other_end = self.ends.iter().any(|(path, stamp)| end(path) != *stamp);
+        let has_changed = self.names_changed() || is_other_end;
+        if has_changed {
+            self.ends = ends(&self.home, &self.named);
+        }
+        has_changed
+    }
+
+    fn names_changed(&mut self) -> bool {
         let Some(events) = &self.events else {
             let stamps = stamps(&self.home);
             return std::mem::replace(&mut self.stamps, stamps) != self.stamps;
@@ -194,6 +218,23 @@ impl Events {
     }
 }
 
+/// What stands at the end of every file that is a link, and of those named.
+fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
+    let is_link = |path: &PathBuf| {
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
+    };
+    let files = FILES.iter().map(|file| home.join(file));
+    let rules = fs::read_dir(home.join("rules")).into_iter().flatten();
+    let rules = rules.flatten().take(limit::TOOL_FILES_MAX);
+    let linked = files.chain(rules.map(|entry| entry.path())).filter(is_link);
+    let all = linked.chain(named.iter().cloned());
+    all.map(|path| (path.clone(), end(&path))).collect()
+}
+
+fn end(path: &Path) -> Option<Stamp> {
+    fs::metadata(path).ok().as_ref().map(Stamp::of)
+}
+
 /// Names and stamps of everything that counts.
 fn stamps(home: &Path) -> Stamps {
     let mut found = Stamps::new();
@@ -232,6 +273,8 @@ mod tests {
             home: home.clone(),
             events: None,
             stamps: stamps(&home),
+            ends: Stamps::new(),
+            named: Vec::new(),
         };
         assert!(!watch.changed());
         let acts: [(&str, &str); 4] = [

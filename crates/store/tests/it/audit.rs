@@ -1,8 +1,8 @@
 //! Entries: written, read back, filtered, verified.
 
-use model::audit::Status;
+use model::audit::{Act, Notice, Status};
 use model::caller::Origin;
-use store::{Entry, Filter, Found};
+use store::{Entry, Filter, Found, Item};
 
 use crate::home::{BODY, Home, closing, fill, line, opening, wait};
 
@@ -303,17 +303,24 @@ fn following_shows_each_end_once() {
     let mut seen = Vec::new();
     fill(&store, 0..25);
     wait(store.audit().close(early, closing(Status::Failed))).unwrap();
+    let notice = Notice::new(Act::KeyMade, "owner", "cli", "a notice");
+    store.audit().notice(notice).unwrap();
     fill(&store, 25..30);
     loop {
         let entries = store.audit().after(place, 7).unwrap();
         let Some(last) = entries.last() else {
             break;
         };
-        place = last.closed_sequence.unwrap();
-        seen.extend(entries.into_iter().map(|entry| entry.opening.call_id));
+        place = last.last_sequence();
+        seen.extend(entries.into_iter().map(|item| match item {
+            Item::Call(entry) => entry.opening.call_id,
+            Item::Notice(notice) => notice.notice.message,
+        }));
     }
-    let numbers = (0..25).chain([500]).chain(25..30);
-    let expected: Vec<_> = numbers.map(|number| opening(number).call_id).collect();
+    let ids = |numbers: std::ops::Range<usize>| numbers.map(|number| opening(number).call_id);
+    let mut expected: Vec<_> = ids(0..25).chain(ids(500..501)).collect();
+    expected.push("a notice".to_owned());
+    expected.extend(ids(25..30));
     assert_eq!(seen, expected);
 }
 

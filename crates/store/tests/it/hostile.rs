@@ -104,7 +104,7 @@ const INDEX_EDITS: &[(&str, u64)] = &[
     ("UPDATE entries SET closed = 10 WHERE opened = 7", 8),
     ("DELETE FROM entries WHERE opened = 7", 7),
     (
-        "INSERT INTO entries SELECT 900, 0, 901, 0, process, at_ms, 'x', origin, caller, tool, 'done'
+        "INSERT INTO entries SELECT 900, 0, 901, 0, process, at_ms, 'x', origin, caller, tool, 'done', 0
          FROM entries WHERE opened = 7",
         900,
     ),

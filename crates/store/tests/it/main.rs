@@ -13,6 +13,7 @@ mod full;
 mod home;
 mod hostile;
 mod keys;
+mod notices;
 mod retention;
 mod standing;
 mod sync;

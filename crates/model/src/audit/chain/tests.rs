@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::audit::spell;
+use crate::audit::{Act, spell};
 use crate::caller::Origin;
 
 fn opening() -> Opening {
@@ -58,6 +58,14 @@ fn bodies_are_canonical_as_written() {
     assert_eq!(close, canonical_text(&close));
     let checkpoint = checkpoint_body(9, &checkpoint()).expect("canonical");
     assert_eq!(checkpoint, canonical_text(&checkpoint));
+    let part = spell::notice(&notice()).expect("canonical");
+    let notice = notice_body(10, &part);
+    assert_eq!(notice, canonical_text(&notice));
+}
+
+fn notice() -> Notice {
+    let notice = Notice::new(Act::KeyMade, "owner", "cli", "a \"key\"");
+    notice.about("ann").detail("b", "1").detail("a", "2")
 }
 
 fn checkpoint() -> Checkpoint {
@@ -66,6 +74,7 @@ fn checkpoint() -> Checkpoint {
         through: Head::START,
         records: 2,
         entries: 3,
+        notices: 6,
         from_ms: 4,
         to_ms: 5,
         kept: vec![Head::START],
@@ -91,6 +100,10 @@ fn a_body_is_read_as_it_was_written() {
     let body = checkpoint_body(9, &checkpoint()).expect("canonical");
     let read = record(Kind::Checkpoint, 9, body).read::<Closing>();
     assert_eq!(read, Ok(Body::Checkpoint(checkpoint())));
+
+    let part = spell::notice(&notice()).expect("canonical");
+    let read = record(Kind::Notice, 10, notice_body(10, &part)).read::<Closing>();
+    assert_eq!(read, Ok(Body::Notice(notice())));
 }
 
 #[test]

@@ -58,8 +58,9 @@ prop_compose! {
         verdict in any::<String>(),
         reason in any::<Option<String>>(),
         note in any::<Option<String>>(),
+        rule in any::<Option<String>>(),
     ) -> GateRecord {
-        GateRecord { gate: gate.into(), verdict: verdict.into(), reason: reason.map(Into::into), note }
+        GateRecord { gate: gate.into(), verdict: verdict.into(), reason: reason.map(Into::into), note, rule }
     }
 }
 
@@ -74,6 +75,8 @@ prop_compose! {
         result_digest in any::<Option<String>>(),
         events in prop::collection::vec(any_value(), 0..3),
         events_dropped in prop_oneof![Just(0), any::<u64>()],
+        shadow in prop::option::of(prop::collection::vec(any::<String>(), 4)),
+        shadow_rule in any::<Option<String>>(),
         timing in prop::option::of(any::<(u64, u64, u64)>()),
     ) -> Closing {
         Closing {
@@ -86,6 +89,13 @@ prop_compose! {
             result_digest,
             events,
             events_dropped,
+            shadow: shadow.map(|texts| Shadow {
+                candidate: texts[0].clone(),
+                live: texts[1].clone(),
+                verdict: texts[2].clone(),
+                reason: texts[3].clone(),
+                rule: shadow_rule,
+            }),
             timing: timing.map(|(total_us, run_us, cpu_us)| Timing { total_us, run_us, cpu_us }),
         }
     }

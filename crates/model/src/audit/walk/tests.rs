@@ -3,19 +3,28 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::audit::chain::{ChainHash, checkpoint_body, close_body, open_body};
-use crate::audit::{Closing, Opening, Status, spell};
+use crate::audit::chain::{ChainHash, checkpoint_body, close_body, notice_body, open_body};
+use crate::audit::{Act, Closing, Notice, Opening, Status, spell};
 use crate::caller::Origin;
 
-/// A chain as a store would write it. Each step opens an entry or closes the
-/// oldest open one.
-fn chain(steps: &[bool]) -> Vec<Record> {
+/// What is written next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open,
+    Close,
+    Notice,
+}
+
+/// A chain as a store would write it. Each step opens an entry, closes the oldest
+/// open one or writes a notice.
+fn chain(steps: &[Step]) -> Vec<Record> {
     let mut chain = Vec::new();
     let mut open = Vec::new();
-    for is_open in steps {
-        match (is_open, open.is_empty()) {
-            (true, _) | (false, true) => open.push(add_open(&mut chain)),
-            (false, false) => {
+    for step in steps {
+        match (step, open.is_empty()) {
+            (Step::Notice, _) => add_notice(&mut chain),
+            (Step::Open, _) | (Step::Close, true) => open.push(add_open(&mut chain)),
+            (Step::Close, false) => {
                 let opened = open.remove(0);
                 add_close(&mut chain, opened);
             }
@@ -51,6 +60,13 @@ fn add_open(chain: &mut Vec<Record>) -> u64 {
         };
         open_body(sequence, &spell::opening(&opening).expect("canonical"))
     })
+}
+
+fn add_notice(chain: &mut Vec<Record>) {
+    add(chain, Kind::Notice, |sequence| {
+        let notice = Notice::new(Act::ToolPublished, "owner", "cli", "published");
+        notice_body(sequence, &spell::notice(&notice).expect("canonical"))
+    });
 }
 
 fn add_close(chain: &mut Vec<Record>, opened: u64) {
@@ -89,6 +105,7 @@ fn retain(chain: &mut Vec<Record>, through: u64) {
         through: through_head,
         records: 0,
         entries: 0,
+        notices: 0,
         from_ms: 0,
         to_ms: 0,
         kept,
@@ -103,8 +120,9 @@ fn broken(chain: &[Record]) -> Option<u64> {
     verify(chain, None).broken.map(|broken| broken.sequence)
 }
 
-fn steps() -> impl Strategy<Value = Vec<bool>> {
-    prop::collection::vec(any::<bool>(), 3..40)
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop::sample::select(vec![Step::Open, Step::Close, Step::Notice]);
+    prop::collection::vec(step, 3..40)
 }
 
 proptest! {
@@ -117,7 +135,9 @@ proptest! {
         prop_assert_eq!(Some(found.head), chain.last().map(place));
         let opens = chain.iter().filter(|record| record.kind == Kind::Open).count();
         prop_assert_eq!(found.entries, count(opens));
-        prop_assert_eq!(found.open, count(2 * opens - chain.len()));
+        let notices = chain.iter().filter(|record| record.kind == Kind::Notice).count();
+        prop_assert_eq!(found.notices, count(notices));
+        prop_assert_eq!(found.open, count(2 * opens + notices - chain.len()));
     }
 
     /// One flipped bit anywhere in a record.
@@ -147,7 +167,7 @@ proptest! {
             2 => record.previous = flip(record.previous),
             3 => record.kind = match record.kind {
                 Kind::Open => Kind::Close,
-                Kind::Close | Kind::Checkpoint => Kind::Open,
+                Kind::Close | Kind::Checkpoint | Kind::Notice => Kind::Open,
             },
             _ => record.sequence += 7,
         }
@@ -259,10 +279,14 @@ proptest! {
         let through = count(first.index(whole.len()) + 1);
         retain(&mut written, through);
         prop_assert_eq!(broken(&written), None);
-        for is_open in more {
-            if is_open {
-                let opened = add_open(&mut written);
-                add_close(&mut written, opened);
+        for step in more {
+            match step {
+                Step::Open => {
+                    let opened = add_open(&mut written);
+                    add_close(&mut written, opened);
+                }
+                Step::Notice => add_notice(&mut written),
+                Step::Close => {}
             }
         }
         prop_assert_eq!(broken(&written), None);
@@ -278,17 +302,17 @@ proptest! {
 
 #[test]
 fn an_entry_is_closed_once_and_by_its_own_record() {
-    let mut twice = chain(&[true, false]);
+    let mut twice = chain(&[Step::Open, Step::Close]);
     add_close(&mut twice, 1);
     assert_eq!(broken(&twice), Some(3));
-    let mut unopened = chain(&[true]);
+    let mut unopened = chain(&[Step::Open]);
     add_close(&mut unopened, 9);
     assert_eq!(broken(&unopened), Some(2));
 }
 
 #[test]
 fn a_head_from_before_a_checkpoint_cannot_be_compared() {
-    let mut chain = chain(&[true, false, true, false]);
+    let mut chain = chain(&[Step::Open, Step::Close, Step::Notice, Step::Open]);
     let (old, last_removed) = (place(&chain[0]), place(&chain[1]));
     retain(&mut chain, 2);
     assert!(verify(&chain, Some(&old)).broken.is_some());

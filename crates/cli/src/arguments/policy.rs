@@ -1,0 +1,123 @@
+//! The command lines of `ringfence policy` and `ringfence explain`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use model::caller::Origin;
+
+use super::{Common, Home};
+
+/// Nothing here changes what is in force.
+#[derive(Debug, Args)]
+pub(crate) struct Policy {
+    #[command(subcommand)]
+    pub(crate) command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Show the rules in force, in words
+    Show(PolicyShow),
+    /// Look for rules that cannot do what they were meant to
+    Lint(PolicyLint),
+    /// Decide recorded calls again, as another file of rules or settings would
+    Test(PolicyTest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyShow {
+    /// Only what is about this caller, and where it stands
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caller: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+/// A file of rules alone stands in the place of all rules; any other in that of
+/// ringfence.toml.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 nothing wrong, 1 a finding is an error, 2 could not be looked at.")]
+pub(crate) struct PolicyLint {
+    /// A file of rules or settings, instead of what is in force
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+/// A file of rules alone stands in the place of all rules; any other in that of
+/// ringfence.toml. Nothing runs and nobody is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 nothing gets looser, 1 something does, 2 could not be tried.")]
+pub(crate) struct PolicyTest {
+    /// A file of rules or settings
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only calls after this: a length such as `2h` or `7d`, or a date
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls by this caller
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caller: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+/// Either a call that was made, by its id, or one that was not.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit: 0 it would run or be asked about, 1 it is refused, 2 could not be told."
+)]
+pub(crate) struct Explain {
+    /// The id of a call, or how it begins
+    #[arg(value_name = "CALL-ID", required_unless_present = "tool", conflicts_with_all = ["tool", "caller", "args", "door"])]
+    pub(crate) id: Option<String>,
+    /// The tool of a call that is not made
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Who would call
+    #[arg(long, value_name = "NAME", default_value = "owner")]
+    pub(crate) caller: String,
+    /// With what, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Through which door
+    #[arg(long, value_name = "DOOR", default_value = "mcp")]
+    pub(crate) door: DoorWord,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoorWord {
+    Cli,
+    Studio,
+    Mcp,
+    Script,
+    Chat,
+}
+
+impl DoorWord {
+    pub(crate) fn origin(self) -> Origin {
+        match self {
+            DoorWord::Cli => Origin::Cli,
+            DoorWord::Studio => Origin::Studio,
+            DoorWord::Mcp => Origin::Mcp,
+            DoorWord::Script => Origin::Script,
+            DoorWord::Chat => Origin::Chat,
+        }
+    }
+}
+
+impl Policy {
+    pub(crate) fn home(&self) -> &Home {
+        match &self.command {
+            PolicyCommand::Show(show) => &show.home,
+            PolicyCommand::Lint(lint) => &lint.home,
+            PolicyCommand::Test(test) => &test.home,
+        }
+    }
+}

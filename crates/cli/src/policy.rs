@@ -1,0 +1,363 @@
+//! `ringfence policy`: the rules in force, what is wrong with them, and what others
+//! would have decided.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use engine::registry::Snapshot;
+use engine::replay::{Change, Replayed};
+use engine::settings::{Candidate, Settings};
+use engine::{Engine, EngineError};
+use model::access::Standing;
+use model::caller::Caller;
+use model::config::{Config, SettingSource};
+use model::document::{Document, Word as _};
+use model::rules::Rule;
+use model::rules::lint::{self, LintFinding};
+use model::text::{count, one_line};
+use serde_json::{Value, json};
+use store::{Filter, Keys};
+
+use crate::arguments::{Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
+use crate::audit::moment;
+use crate::config::place;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer, Style};
+use crate::source;
+use crate::wiring;
+
+/// Call ids named for each group of changes.
+const GROUP_IDS_MAX: usize = 3;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Policy, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine_at(arguments.home())?;
+    match &arguments.command {
+        PolicyCommand::Show(show) => Ok(run_show(&engine, show, printer)),
+        PolicyCommand::Lint(lint) => run_lint(&engine, lint, printer),
+        PolicyCommand::Test(test) => run_test(&engine, test, printer),
+    }
+}
+
+fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
+    let now = engine.registry().current();
+    let caller = show.caller.as_deref().map(|name| match Caller::owner() {
+        owner if owner.name == name => owner,
+        _ => Caller::named(name),
+    });
+    let standing = caller
+        .as_ref()
+        .map(|caller| now.config.access.standing(caller, None));
+    let concerns = |rule: &&Rule| match (&caller, &standing) {
+        (Some(caller), Some(standing)) => rule.concerns(&caller.name, &standing.groups),
+        (_, _) => true,
+    };
+    let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
+    // The order in a file means nothing; what is strongest decides.
+    rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
+    let places = places(&now.config, &now.settings);
+    let at = |rule: &Rule| places.get(&rule.id).cloned().unwrap_or_default();
+    let ask_from = now.config.rules.ask_from.badge();
+    let stands = standing.as_ref().map(|standing| {
+        json!({
+            "caller": show.caller,
+            "level": standing.level.map(|level| level.word()),
+            "autonomy": standing.autonomy.word(),
+            "groups": standing.groups,
+            "categories": standing.categories,
+        })
+    });
+    if printer.format() == Format::Json {
+        let rules = rules.iter().map(|rule| {
+            json!({
+                "id": rule.id, "effect": rule.effect.word(), "words": rule.words(),
+                "source": at(rule),
+            })
+        });
+        printer.json(&json!({
+            "rules": rules.collect::<Vec<_>>(),
+            "askFrom": ask_from,
+            "standing": stands,
+            "shadow": now.config.shadow,
+        }));
+        return Exit::Done;
+    }
+    if let Some(standing) = &standing {
+        show_standing(show.caller.as_deref().unwrap_or(""), standing, printer);
+    }
+    for rule in rules {
+        let id = printer.styled(Style::Bold, &rule.id);
+        let source = printer.styled(Style::Dim, &format!("# {}", at(rule)));
+        printer.line(&format!("{id}  {}  {source}", one_line(&rule.words())));
+    }
+    printer.line(&format!(
+        "where no rule speaks, tools that leave it to the rules are asked about from {ask_from} up"
+    ));
+    show_candidate(&now.settings, printer);
+    Exit::Done
+}
+
+fn show_standing(caller: &str, standing: &Standing, printer: &mut Printer) {
+    let level = standing.level.map_or("none", |level| level.word());
+    let groups = match standing.groups.is_empty() {
+        true => "none".to_owned(),
+        false => standing.groups.join(", "),
+    };
+    printer.line(&format!(
+        "{}  level {level}, autonomy {}, groups: {groups}",
+        printer.styled(Style::Bold, &one_line(caller)),
+        standing.autonomy.word(),
+    ));
+}
+
+fn show_candidate(settings: &Settings, printer: &mut Printer) {
+    match &settings.shadow {
+        None => {}
+        Some(Candidate::Good { file, .. }) => printer.line(&format!(
+            "beside these `{}` is tried and decides nothing",
+            one_line(file)
+        )),
+        Some(Candidate::Broken { file, .. }) => {
+            printer.line(&format!(
+                "`{}` cannot be tried beside these",
+                one_line(file)
+            ));
+        }
+    }
+}
+
+/// Where each rule stands, by its id.
+fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
+    let all = config.settings(&settings.text, &settings.rule_texts());
+    let rules = all.into_iter().filter_map(|setting| {
+        let id = setting.key.strip_prefix("rule.")?.to_owned();
+        Some((id, place(&setting.source)))
+    });
+    rules.collect()
+}
+
+fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let now = engine.registry().current();
+    let settings = match &lint.file {
+        None => Arc::clone(&now.settings),
+        Some(path) => match candidate(&now, path)? {
+            Ok(settings) => settings,
+            Err(fault) => return Ok(unreadable(&fault, printer)),
+        },
+    };
+    let tools: Vec<&Document> = now.tools().map(|tool| &tool.sound.document).collect();
+    let callers = callers(engine, &settings.config)?;
+    let callers: Vec<_> = callers.iter().map(String::as_str).collect();
+    let rules = &settings.config.rules;
+    let mut findings = lint::lint(rules, &tools);
+    findings.extend(lint::unknown(rules, &tools, &callers));
+    findings.sort_by(|one, two| {
+        let errors = two.kind.is_error().cmp(&one.kind.is_error());
+        errors.then_with(|| one.rule.cmp(&two.rule))
+    });
+    let has_errors = findings.iter().any(|finding| finding.kind.is_error());
+    let places = match &lint.file {
+        None => places(&settings.config, &settings),
+        Some(path) => in_file(path, &settings),
+    };
+    show_findings(&findings, &places, rules.list.len(), printer);
+    Ok(if has_errors { Exit::No } else { Exit::Done })
+}
+
+/// The same for a file that is not in force.
+fn in_file(path: &Path, settings: &Settings) -> BTreeMap<String, String> {
+    let all = settings
+        .config
+        .settings(&settings.text, &settings.rule_texts());
+    let rules = all.into_iter().filter_map(|setting| {
+        let id = setting.key.strip_prefix("rule.")?.to_owned();
+        let place = match &setting.source {
+            SettingSource::Line(line) => format!("{}:{line}", path.display()),
+            other => place(other),
+        };
+        Some((id, place))
+    });
+    rules.collect()
+}
+
+fn show_findings(
+    findings: &[LintFinding],
+    places: &BTreeMap<String, String>,
+    rules: usize,
+    printer: &mut Printer,
+) {
+    let at = |finding: &LintFinding| places.get(&finding.rule).cloned().unwrap_or_default();
+    let severity = |finding: &LintFinding| match finding.kind.is_error() {
+        true => "error",
+        false => "warning",
+    };
+    if printer.format() == Format::Json {
+        let shown = findings.iter().map(|finding| {
+            json!({
+                "rule": finding.rule, "kind": finding.kind.word(), "severity": severity(finding),
+                "message": finding.message, "source": at(finding),
+            })
+        });
+        printer.json(&Value::Array(shown.collect()));
+        return;
+    }
+    for finding in findings {
+        let style = match finding.kind.is_error() {
+            true => Style::Bad,
+            false => Style::Caution,
+        };
+        printer.line(&format!(
+            "{}  {}[{}] `{}`: {}",
+            at(finding),
+            printer.styled(style, severity(finding)),
+            finding.kind.word(),
+            finding.rule,
+            one_line(&finding.message)
+        ));
+    }
+    if findings.is_empty() {
+        let rules = count(rules, "rule");
+        printer.line(&format!("{rules}, nothing wrong with them"));
+    }
+}
+
+/// A file that cannot be read as rules is the plainest finding there is.
+fn unreadable(fault: &EngineError, printer: &mut Printer) -> Exit {
+    let text = fault.to_string();
+    if printer.format() == Format::Json {
+        let shown = text.lines().map(|line| {
+            json!({
+                "rule": null, "kind": "unreadable", "severity": "error", "message": line,
+                "source": null,
+            })
+        });
+        printer.json(&Value::Array(shown.collect()));
+        return Exit::No;
+    }
+    for line in text.lines() {
+        let word = printer.styled(Style::Bad, "error");
+        printer.line(&format!("{word}[unreadable] {}", one_line(line)));
+    }
+    Exit::No
+}
+
+/// What would hold if a file were in force.
+fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>, EngineError>> {
+    let text = source::small_text(path).context("could not read the rules")?;
+    Ok(now.settings.candidate(path, &text).map(Arc::new))
+}
+
+/// Everybody the settings and the keys know.
+fn callers(engine: &Engine, config: &Config) -> anyhow::Result<Vec<String>> {
+    let access = &config.access;
+    let mut all = vec![Caller::owner().name];
+    all.extend(access.callers.keys().cloned());
+    all.extend(access.terms.keys().cloned());
+    let members = access.groups.values().flat_map(|group| &group.members);
+    all.extend(members.map(ToString::to_string));
+    let keys = Keys::open(engine.home())?.all()?;
+    all.extend(keys.into_iter().map(|key| key.name));
+    Ok(all)
+}
+
+fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let now = engine.registry().current();
+    let settings = candidate(&now, &test.file)??;
+    let snapshot = engine.registry().under(&settings)?;
+    let filter = Filter {
+        tool: test.tool.clone(),
+        caller: test.caller.clone(),
+        since_ms: test.since.as_deref().map(moment).transpose()?,
+        ..Filter::default()
+    };
+    let replayed = engine.replay(&snapshot, &filter)?;
+    let looser = replayed.changes.iter().filter(|it| it.loosens()).count();
+    match printer.format() {
+        Format::Json => printer.json(&replayed_json(&replayed, looser)),
+        Format::Human => show_replayed(&replayed, looser, printer),
+    }
+    Ok(if looser > 0 { Exit::No } else { Exit::Done })
+}
+
+/// Changes with everything in common.
+fn groups(changes: &[Change]) -> BTreeMap<String, Vec<&Change>> {
+    let mut groups: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
+    for change in changes {
+        let by = |rule: &Option<String>| match rule {
+            Some(rule) => format!("rule {rule}"),
+            None => "no rule".to_owned(),
+        };
+        // What gets looser is what matters.
+        let word = if change.loosens() {
+            "looser"
+        } else {
+            "tighter"
+        };
+        let group = format!(
+            "{word}  {} ({}) → {} ({})  {}  by {}",
+            change.before.word(),
+            by(&change.before_rule),
+            change.after.word(),
+            by(&change.after_rule),
+            one_line(&change.tool),
+            one_line(&change.caller),
+        );
+        groups.entry(group).or_default().push(change);
+    }
+    groups
+}
+
+fn show_replayed(replayed: &Replayed, looser: usize, printer: &mut Printer) {
+    for (group, changes) in groups(&replayed.changes) {
+        printer.line(&format!("{group}  {}", count(changes.len(), "call")));
+        if let Some(first) = changes.first() {
+            printer.line(&format!("    {}", one_line(&first.reason)));
+        }
+        let ids: Vec<_> = changes
+            .iter()
+            .take(GROUP_IDS_MAX)
+            .map(|change| change.call_id.as_str())
+            .collect();
+        let more = changes.len().saturating_sub(ids.len());
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        printer.line(&format!("    {}{more}", ids.join(", ")));
+    }
+    printer.line(&format!(
+        "{} of {} calls decided again, {} differ, {looser} looser",
+        replayed.decided,
+        replayed.calls,
+        replayed.changes.len()
+    ));
+    for (missing, calls) in &replayed.missing {
+        printer.line(&format!(
+            "{calls} could not be decided again: {}",
+            missing.words()
+        ));
+    }
+}
+
+fn replayed_json(replayed: &Replayed, looser: usize) -> Value {
+    let changes = replayed.changes.iter().map(|change| {
+        json!({
+            "callId": change.call_id, "tool": change.tool, "caller": change.caller,
+            "before": change.before.word(), "beforeRule": change.before_rule,
+            "after": change.after.word(), "afterRule": change.after_rule,
+            "reason": change.reason, "loosens": change.loosens(),
+        })
+    });
+    let groups = groups(&replayed.changes).into_iter();
+    let groups: BTreeMap<_, _> = groups.map(|(group, of)| (group, of.len())).collect();
+    json!({
+        "calls": replayed.calls,
+        "decided": replayed.decided,
+        "looser": looser,
+        "changes": changes.collect::<Vec<_>>(),
+        "groups": groups,
+        "notDecided": replayed.missing,
+    })
+}

@@ -1,0 +1,88 @@
+//! Notices: what is done beside calls, written into the same chain.
+//!
+//! What grants something is written down first and does not happen without; what
+//! takes something away happens in any case, and is said aloud if it cannot be
+//! written down.
+
+use model::audit::{Act, Notice};
+use store::{Store, StoreError};
+
+use crate::{Alarm, Engine, causes};
+
+impl Engine {
+    /// Writes down what is about to be granted. After an error it must not be.
+    pub fn notice(&self, notice: Notice) -> Result<(), StoreError> {
+        self.store().audit().notice(notice).map(|_| ())
+    }
+
+    /// Writes down what was taken away, or says aloud that it could not.
+    pub fn noticed(&self, notice: Notice) {
+        loudly(self.store(), self.alarm_of(), notice);
+    }
+}
+
+/// Writes a notice, or says aloud that it could not.
+pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
+    let said = format!("{}: {}", notice.act.word(), notice.message);
+    if let Err(fault) = store.audit().notice(notice) {
+        alarm.raise(&format!("not in the audit ({said}): {}", causes(&fault)));
+    }
+}
+
+/// An answer to a question, by whom and through what.
+pub(crate) struct Answered<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) caller: &'a str,
+    pub(crate) call_id: &'a str,
+    pub(crate) by: &'a str,
+    pub(crate) channel: &'a str,
+    /// The word of the answer, such as `approved`.
+    pub(crate) decision: &'a str,
+    pub(crate) scope: Option<&'a str>,
+}
+
+impl Answered<'_> {
+    pub(crate) fn notice(&self) -> Notice {
+        let message = format!("a call of `{}` was {}", self.tool, self.decision);
+        let notice = Notice::new(Act::ApprovalAnswered, self.by, self.channel, &message)
+            .about(self.id)
+            .detail("decision", self.decision)
+            .detail("tool", self.tool)
+            .detail("caller", self.caller)
+            .detail("callId", self.call_id);
+        match self.scope {
+            Some(scope) => notice.detail("scope", scope),
+            None => notice,
+        }
+    }
+}
+
+/// Carries an act out with its notice: before it, where it grants something, and
+/// after it otherwise. `done` says whether it happened.
+pub(crate) fn with_notice<T>(
+    store: &Store,
+    alarm: &Alarm,
+    grants: bool,
+    notice: Notice,
+    act: impl FnOnce() -> Result<T, StoreError>,
+    done: impl FnOnce(&T) -> bool,
+) -> Result<T, StoreError> {
+    let undone = notice.clone();
+    let loud = |notice| loudly(store, alarm, notice);
+    if grants {
+        store.audit().notice(notice)?;
+        let came = act();
+        match &came {
+            Ok(it) if done(it) => {}
+            Ok(_) => loud(undone.undone("something else came first")),
+            Err(fault) => loud(undone.undone(&causes(fault))),
+        }
+        return came;
+    }
+    let came = act()?;
+    if done(&came) {
+        loud(notice);
+    }
+    Ok(came)
+}

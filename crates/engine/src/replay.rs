@@ -1,0 +1,244 @@
+//! What other settings would have decided about calls that were made. Decisions
+//! only: nothing runs, nobody is asked.
+//!
+//! A call can be decided again if its tool is still the same document and the audit
+//! kept its arguments. The others are counted by what is missing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::audit::{Closing, GateRecord};
+use model::caller::Caller;
+use model::digest;
+use model::mask::MASK;
+use model::rules::{Decision, Effect};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use store::{Entry, Filter, StoreError};
+
+use crate::Engine;
+use crate::call::{self, AS_IT_STANDS, CallRequest, Found, Target};
+use crate::explain::{denied, is_ruled};
+use crate::record::Gate;
+use crate::registry::Snapshot;
+
+/// Entries read at a time.
+const PAGE: usize = 1_000;
+
+/// A decision that comes out differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The call.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Who called.
+    pub caller: String,
+    /// What was decided.
+    pub before: Effect,
+    /// By which rule.
+    pub before_rule: Option<String>,
+    /// What would be decided.
+    pub after: Effect,
+    /// By which rule.
+    pub after_rule: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Change {
+    /// Whether something gets through that was held back.
+    #[must_use]
+    pub fn loosens(&self) -> bool {
+        self.after < self.before
+    }
+}
+
+/// Why a call could not be decided again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Missing {
+    /// Only the digest of its arguments was kept.
+    OnlyDigest,
+    /// A secret is masked in its arguments.
+    Masked,
+    /// Its tool is gone.
+    ToolGone,
+    /// Its tool is another document now.
+    ToolChanged,
+    /// It ended before anything was decided about it, or has not ended.
+    Undecided,
+}
+
+impl Missing {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Missing::OnlyDigest => "only digests of their arguments were kept",
+            Missing::Masked => "a secret is masked in their arguments",
+            Missing::ToolGone => "their tool is gone",
+            Missing::ToolChanged => "their tool was changed since",
+            Missing::Undecided => "nothing was decided about them",
+        }
+    }
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Calls looked at.
+    pub calls: u64,
+    /// Those that were decided again.
+    pub decided: u64,
+    /// Those that came out differently, newest first.
+    pub changes: Vec<Change>,
+    /// Those that could not be decided again.
+    pub missing: BTreeMap<Missing, u64>,
+}
+
+impl Engine {
+    /// Decides every recorded call that a filter names again, as `candidate` would.
+    pub fn replay(&self, candidate: &Snapshot, filter: &Filter) -> Result<Replayed, StoreError> {
+        let mut found = Replayed::default();
+        let mut filter = Filter {
+            limit: Some(PAGE),
+            ..filter.clone()
+        };
+        loop {
+            let page = self.store().audit().list(&filter)?;
+            let Some(last) = page.last() else {
+                return Ok(found);
+            };
+            filter.before = Some(last.sequence);
+            for entry in &page {
+                found.calls += 1;
+                match again(candidate, entry) {
+                    Ok(change) => {
+                        found.decided += 1;
+                        found.changes.extend(change);
+                    }
+                    Err(missing) => *found.missing.entry(missing).or_default() += 1,
+                }
+            }
+        }
+    }
+}
+
+/// Decides one call again.
+fn again(candidate: &Snapshot, entry: &Entry) -> Result<Option<Change>, Missing> {
+    let closing = entry.closing.as_ref().ok_or(Missing::Undecided)?;
+    let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
+    let (before, before_rule) = decided(closing).ok_or(Missing::Undecided)?;
+    let tool = candidate.tool(&facts.name).ok_or(Missing::ToolGone)?;
+    if tool.sound.judged.digest.to_string() != facts.digest {
+        return Err(Missing::ToolChanged);
+    }
+    let opening = &entry.opening;
+    let caller = match Caller::owner() {
+        owner if owner.name == opening.caller => owner,
+        _ => Caller::named(&opening.caller),
+    };
+    let mut request = CallRequest::new(caller, opening.origin, &facts.name, Value::Null);
+    let registry = gate(closing, Gate::Registry);
+    let is_brought = registry.is_some_and(|gate| gate.note.as_deref() == Some(AS_IT_STANDS));
+    let found = match is_brought {
+        false => Found::registered(tool),
+        true => {
+            request.target = Target::Document(Arc::clone(&tool.sound));
+            let found = call::find(candidate, &request);
+            found.map_err(|_| Missing::Undecided)?.0
+        }
+    };
+    let after = match arguments(entry, closing) {
+        Ok(arguments) => {
+            request.arguments = arguments;
+            let ruled = call::ruled(candidate, &request, &found, opening.at_ms);
+            ruled.unwrap_or_else(|stop| denied(&stop))
+        }
+        // Whether the caller may use the tool does not depend on them.
+        Err(missing) if is_access(closing) => match call::access(candidate, &request, &found) {
+            Ok(_) => past_access(),
+            Err(stop) if is_ruled(stop.reason()) => denied(&stop),
+            Err(_) => return Err(missing),
+        },
+        Err(missing) => return Err(missing),
+    };
+    Ok((after.effect != before).then(|| Change {
+        call_id: opening.call_id.clone(),
+        tool: facts.name.clone(),
+        caller: opening.caller.clone(),
+        before,
+        before_rule,
+        after: after.effect,
+        after_rule: after.rule,
+        reason: after.reason,
+    }))
+}
+
+/// What was decided then: by the rules, or before them whether the caller may use
+/// the tool at all.
+fn decided(closing: &Closing) -> Option<(Effect, Option<String>)> {
+    if is_access(closing) {
+        return Some((Effect::Deny, None));
+    }
+    let rules = gate(closing, Gate::Rules)?;
+    let effect = match rules.verdict.as_ref() {
+        "pass" => Effect::Allow,
+        "ask" => Effect::Ask,
+        "stop" => Effect::Deny,
+        _ => return None,
+    };
+    Some((effect, rules.rule.clone()))
+}
+
+fn is_access(closing: &Closing) -> bool {
+    gate(closing, Gate::Access).is_some_and(|gate| gate.verdict == "stop")
+}
+
+fn gate(closing: &Closing, gate: Gate) -> Option<&GateRecord> {
+    closing.gates.iter().find(|it| it.gate == gate.word())
+}
+
+/// The caller would get to the rules; what they say depends on what was not kept.
+fn past_access() -> Decision {
+    Decision {
+        effect: Effect::Allow,
+        reason: "the caller may use the tool; its arguments were not kept".to_owned(),
+        rule: None,
+        code: None,
+        remedy: None,
+        retry: model::rules::Retry::Never,
+    }
+}
+
+/// The arguments as they were, if they can be known.
+fn arguments(entry: &Entry, closing: &Closing) -> Result<Value, Missing> {
+    let is_same = |value: &Value| {
+        let digest = digest::of_value(value);
+        digest.is_ok_and(|digest| digest == entry.opening.arguments_digest)
+    };
+    match &closing.arguments {
+        Some(kept) if !has_mask(kept) || is_same(kept) => Ok(kept.clone()),
+        Some(_) => Err(Missing::Masked),
+        None => {
+            // A call without arguments has a digest everybody knows.
+            let none = Value::Object(Map::new());
+            match is_same(&none) {
+                true => Ok(none),
+                false => Err(Missing::OnlyDigest),
+            }
+        }
+    }
+}
+
+fn has_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MASK),
+        Value::Array(items) => items.iter().any(has_mask),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.contains(MASK) || has_mask(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

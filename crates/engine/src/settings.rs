@@ -1,0 +1,237 @@
+//! The operator's settings as they are written: `ringfence.toml`, the files of rules
+//! beside it, and a candidate that is only tried.
+//!
+//! Settings are taken whole or not at all. A candidate that cannot be used is said
+//! and left out, for it decides nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::audit::notice::SERVER;
+use model::audit::{Act, Notice};
+use model::config::{Config, ConfigFault};
+use model::digest;
+use store::settings::{CONFIG_FILE, RuleFile};
+use store::{Filter, Rows, Store, StoreError};
+
+use crate::{EngineError, causes};
+
+/// Through what settings change.
+const THROUGH: &str = "file";
+/// The name of the digest in a notice.
+const DIGEST: &str = "digest";
+
+/// The operator's settings and the texts they come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What they mean, the rules of all files included.
+    pub config: Config,
+    /// The text of the operator's file; empty if there is none.
+    pub text: String,
+    /// The files of rules.
+    pub rules: Vec<RuleFile>,
+    /// What is tried beside them.
+    pub shadow: Option<Candidate>,
+}
+
+/// A file that is tried beside the live settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// It can be used.
+    Good {
+        /// Its name in the settings.
+        file: String,
+        /// What would hold.
+        settings: Arc<Settings>,
+    },
+    /// It cannot.
+    Broken {
+        /// Its name in the settings.
+        file: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Settings {
+    /// The files of rules as [`Config::settings`] takes them.
+    #[must_use]
+    pub fn rule_texts(&self) -> Vec<(&str, &str)> {
+        let files = self.rules.iter();
+        files
+            .map(|file| (file.name.as_str(), file.text.as_str()))
+            .collect()
+    }
+
+    /// What would hold if a text were in force: rules alone stand in the place of
+    /// all rules, anything else in that of the operator's file, beside the files of
+    /// rules.
+    pub fn candidate(&self, path: &Path, text: &str) -> Result<Settings, EngineError> {
+        let refuse =
+            |faults: Vec<ConfigFault>| EngineError::Settings(shown(&path.display(), &faults));
+        let mut config = self.config.candidate(text).map_err(refuse)?;
+        config.shadow = None;
+        let mut rules = Vec::new();
+        if !Config::is_only_rules(text) {
+            add_rules(&mut config, Path::new(""), &self.rules)?;
+            rules.clone_from(&self.rules);
+        }
+        Ok(Settings {
+            config,
+            text: text.to_owned(),
+            rules,
+            shadow: None,
+        })
+    }
+}
+
+/// The operator's settings and the text of their file. No file means nothing set; a
+/// file that cannot be read or understood is an error, never the defaults.
+pub fn read_config(home: &Path) -> Result<(Config, String), EngineError> {
+    let settings = read(home)?;
+    Ok((settings.config, settings.text))
+}
+
+/// Everything the operator wrote.
+pub fn read(home: &Path) -> Result<Settings, EngineError> {
+    let text = store::settings::read(home)?;
+    let mut config = match &text {
+        None => Config::closed(),
+        Some(text) => Config::parse(text).map_err(|faults| {
+            let path = home.join(CONFIG_FILE);
+            EngineError::Settings(shown(&path.display(), &faults))
+        })?,
+    };
+    let rules = store::settings::read_rules(home)?;
+    add_rules(&mut config, home, &rules)?;
+    let mut settings = Settings {
+        config,
+        text: text.unwrap_or_default(),
+        rules,
+        shadow: None,
+    };
+    settings.shadow = shadow(home, &settings);
+    Ok(settings)
+}
+
+/// Adds the rules of every file, or says what is wrong with all of them.
+fn add_rules(config: &mut Config, home: &Path, files: &[RuleFile]) -> Result<(), EngineError> {
+    let mut wrong = Vec::new();
+    for file in files {
+        let added = config.parse_rules(&file.text).and_then(|rules| {
+            let added = config.add_rules(rules);
+            added.map_err(|fault| vec![fault])
+        });
+        if let Err(faults) = added {
+            wrong.push(shown(&home.join(&file.name).display(), &faults));
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(EngineError::Settings(wrong.join("\n"))),
+    }
+}
+
+fn shadow(home: &Path, settings: &Settings) -> Option<Candidate> {
+    let file = settings.config.shadow.clone()?;
+    let path = home.join(&file);
+    let read = match store::settings::read_file(&path) {
+        Ok(Some(text)) => settings.candidate(&path, &text),
+        Ok(None) => Err(EngineError::Settings("there is no such file".to_owned())),
+        Err(fault) => Err(fault.into()),
+    };
+    Some(match read {
+        Ok(settings) => match settings.config.ground() {
+            Ok(_) => Candidate::Good {
+                file,
+                settings: Arc::new(settings),
+            },
+            Err(conflict) => Candidate::Broken {
+                file,
+                why: conflict.to_string(),
+            },
+        },
+        Err(fault) => Candidate::Broken {
+            file,
+            why: causes(&fault),
+        },
+    })
+}
+
+/// All faults of a settings file, a line each.
+fn shown(path: &dyn std::fmt::Display, faults: &[ConfigFault]) -> String {
+    let line = |fault: &ConfigFault| {
+        let place = match fault.line {
+            0 => String::new(),
+            line => format!(":{line}:{}", fault.column),
+        };
+        let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
+        let fix = fix.unwrap_or_default();
+        format!("{path}{place}: {}{fix}", fault.message)
+    };
+    faults.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A notice about settings: nobody knows who wrote a file.
+pub(crate) fn notice(act: Act, message: &str) -> Notice {
+    Notice::new(act, SERVER, THROUGH, message)
+}
+
+/// Writes down which settings and rules are in force, unless the audit says so
+/// already. They may have changed while nobody ran. `anew` after an attempt that
+/// failed: a record that the disk did not confirm may be there all the same.
+pub(crate) fn note(store: &Store, settings: &Settings, anew: bool) -> Result<(), StoreError> {
+    let text = digest::of_text(&settings.text);
+    // A home where nothing was ever set has nothing to tell.
+    let is_new = |digest: &str, act: Act, is_empty: bool| match last(store, act)? {
+        Some(last) => Ok::<_, StoreError>(anew || last != digest),
+        None => Ok(!is_empty),
+    };
+    if is_new(&text, Act::SettingsChanged, settings.text.is_empty())? {
+        let message = "other settings are in force";
+        let notice = notice(Act::SettingsChanged, message).about(CONFIG_FILE);
+        store.audit().notice(notice.detail(DIGEST, &text))?;
+    }
+    let mut all = String::new();
+    let mut details = Vec::new();
+    for file in &settings.rules {
+        let digest = digest::of_text(&file.text);
+        all.push_str(&format!("{digest}  {}\n", file.name));
+        details.push((file.name.as_str(), digest));
+    }
+    let all = digest::of_text(&all);
+    if is_new(&all, Act::RulesChanged, settings.rules.is_empty())? {
+        let notice = notice(Act::RulesChanged, "other files of rules are in force");
+        let notice = notice
+            .about(store::settings::RULES_FOLDER)
+            .detail(DIGEST, &all);
+        let notice = details
+            .iter()
+            .fold(notice, |notice, (name, digest)| notice.detail(name, digest));
+        store.audit().notice(notice)?;
+    }
+    Ok(())
+}
+
+/// What is to be written down about a candidate that cannot be used, unless that
+/// was the last thing said.
+pub(crate) fn broken_candidate(store: &Store, file: &str, why: &str) -> Option<Notice> {
+    let digest = digest::of_text(&format!("{file}\n{why}"));
+    let is_known = matches!(last(store, Act::ShadowRefused), Ok(Some(last)) if last == digest);
+    (!is_known).then(|| {
+        let notice = notice(Act::ShadowRefused, why).about(file);
+        notice.detail(DIGEST, &digest)
+    })
+}
+
+/// The digest in the newest notice of an act.
+fn last(store: &Store, act: Act) -> Result<Option<String>, StoreError> {
+    let newest = store.audit().notices(&Filter {
+        rows: Rows::Notices,
+        act: Some(act),
+        limit: Some(1),
+        ..Filter::default()
+    })?;
+    let newest = newest.into_iter().next();
+    Ok(newest.and_then(|entry| entry.notice.details.get(DIGEST).cloned()))
+}

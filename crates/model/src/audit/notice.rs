@@ -1,0 +1,200 @@
+//! A notice: something a person or the server did that is no call, such as a key
+//! that was made or a question that was answered. One record of the chain, which
+//! nothing closes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::text;
+
+/// Who the server is, where nobody else did it.
+pub const SERVER: &str = "server";
+
+/// What was done, by whom, through what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// The notice, a UUID.
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// What was done.
+    pub act: Act,
+    /// Who did it; [`SERVER`] if nobody in particular.
+    pub by: String,
+    /// Through what: `cli`, `inbox`, `file`.
+    pub through: String,
+    /// The tool, caller, question, key or file it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// In a sentence.
+    pub message: String,
+    /// What else there is to know, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
+}
+
+impl Notice {
+    /// A notice about nothing in particular yet. What is long is cut.
+    #[must_use]
+    pub fn new(act: Act, by: &str, through: &str, message: &str) -> Notice {
+        Notice {
+            id: String::new(),
+            at_ms: 0,
+            act,
+            by: cut(by),
+            through: cut(through),
+            about: None,
+            message: text::elided(message, limits::NOTICE_MESSAGE_CHARS_MAX),
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn about(mut self, about: &str) -> Notice {
+        self.about = Some(cut(about));
+        self
+    }
+
+    /// One more thing to know. Beyond a bound they are left out.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: &str) -> Notice {
+        if self.details.len() < limits::NOTICE_DETAILS_MAX {
+            self.details.insert(cut(name), cut(value));
+        }
+        self
+    }
+
+    /// The same, when what was to be done after it was written did not come about.
+    #[must_use]
+    pub fn undone(mut self, why: &str) -> Notice {
+        let message = format!("it came to nothing: {why}; {}", self.message);
+        self.message = text::elided(&message, limits::NOTICE_MESSAGE_CHARS_MAX);
+        self.detail("undone", why)
+    }
+}
+
+fn cut(words: &str) -> String {
+    text::elided(words, limits::NOTICE_WORDS_CHARS_MAX)
+}
+
+/// What can be done beside calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Another text of the operator's file is in force.
+    #[serde(rename = "settings.changed")]
+    SettingsChanged,
+    /// Settings or rules could not be used; the last good ones stay.
+    #[serde(rename = "settings.refused")]
+    SettingsRefused,
+    /// Other files of rules are in force.
+    #[serde(rename = "rules.changed")]
+    RulesChanged,
+    /// Rules that were to be tried beside the live ones cannot be used.
+    #[serde(rename = "shadow.refused")]
+    ShadowRefused,
+    /// A question was answered.
+    #[serde(rename = "approval.answered")]
+    ApprovalAnswered,
+    /// An approval was taken back.
+    #[serde(rename = "approval.revoked")]
+    ApprovalRevoked,
+    /// A key was made.
+    #[serde(rename = "key.made")]
+    KeyMade,
+    /// A key was put in the place of another.
+    #[serde(rename = "key.replaced")]
+    KeyReplaced,
+    /// A key was taken back.
+    #[serde(rename = "key.revoked")]
+    KeyRevoked,
+    /// A tool was published.
+    #[serde(rename = "tool.published")]
+    ToolPublished,
+    /// A tool is a draft again.
+    #[serde(rename = "tool.unpublished")]
+    ToolUnpublished,
+    /// A tool went to the trash.
+    #[serde(rename = "tool.deleted")]
+    ToolDeleted,
+    /// A caller's calls are held.
+    #[serde(rename = "caller.paused")]
+    CallerPaused,
+    /// A caller's calls go on.
+    #[serde(rename = "caller.resumed")]
+    CallerResumed,
+    /// A caller earned or lost a level.
+    #[serde(rename = "trust.changed")]
+    TrustChanged,
+}
+
+impl Act {
+    /// All of them.
+    pub const ALL: [Act; 15] = [
+        Act::SettingsChanged,
+        Act::SettingsRefused,
+        Act::RulesChanged,
+        Act::ShadowRefused,
+        Act::ApprovalAnswered,
+        Act::ApprovalRevoked,
+        Act::KeyMade,
+        Act::KeyReplaced,
+        Act::KeyRevoked,
+        Act::ToolPublished,
+        Act::ToolUnpublished,
+        Act::ToolDeleted,
+        Act::CallerPaused,
+        Act::CallerResumed,
+        Act::TrustChanged,
+    ];
+
+    /// The word in the audit.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Act::SettingsChanged => "settings.changed",
+            Act::SettingsRefused => "settings.refused",
+            Act::RulesChanged => "rules.changed",
+            Act::ShadowRefused => "shadow.refused",
+            Act::ApprovalAnswered => "approval.answered",
+            Act::ApprovalRevoked => "approval.revoked",
+            Act::KeyMade => "key.made",
+            Act::KeyReplaced => "key.replaced",
+            Act::KeyRevoked => "key.revoked",
+            Act::ToolPublished => "tool.published",
+            Act::ToolUnpublished => "tool.unpublished",
+            Act::ToolDeleted => "tool.deleted",
+            Act::CallerPaused => "caller.paused",
+            Act::CallerResumed => "caller.resumed",
+            Act::TrustChanged => "trust.changed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_act_is_kept_by_its_word() {
+        for act in Act::ALL {
+            let kept = serde_json::to_value(act).expect("a word");
+            assert_eq!(kept, serde_json::Value::from(act.word()));
+            assert_eq!(serde_json::from_value::<Act>(kept).ok(), Some(act));
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_cut() {
+        let long = "x".repeat(1_000_000);
+        let mut notice = Notice::new(Act::KeyMade, &long, &long, &long).about(&long);
+        for index in 0..1_000 {
+            notice = notice.detail(&format!("{index}{long}"), &long);
+        }
+        let bytes = serde_json::to_vec(&notice).expect("JSON").len();
+        assert!(bytes < 1_000_000, "{bytes}");
+    }
+}
