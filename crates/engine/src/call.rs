@@ -29,15 +29,17 @@ use tokio_util::sync::CancellationToken;
 use crate::approve::agree::{Asking, agreed};
 use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
+use crate::callers::{not_paused, welcome};
+use crate::limit::{self, Admission};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
 use crate::run::{self, Prepared, Ran, Variables, now_ms};
 use crate::scratch::Scratch;
-use crate::{Engine, causes};
+use crate::{Engine, callers, causes};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
-const NAME_SHOWN_CHARS_MAX: usize = 200;
+pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 /// What a door asks for.
 #[derive(Clone, Debug)]
@@ -148,7 +150,9 @@ impl Engine {
         };
         self.observe("ran");
         let outcome = record.outcome(walked);
-        let closing = record.closing(&outcome);
+        record.leaves(self).await;
+        callers::count(self, &request, outcome.get()).await;
+        let closing = record.closing(&outcome, self.now_ms());
         let report = self.report_on(record.call_id(), &request, &closing);
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
@@ -179,6 +183,7 @@ async fn walk(
 ) -> Result<Ran, Stop> {
     let now = engine.registry().current();
     record.keeps_arguments(&now.config);
+    let now = record.gate(Gate::Caller, welcome(engine, now, request).await)?;
     let found = record.gate(Gate::Registry, find(&now, request))?;
     record.found(&found.sound);
     record.gate(Gate::Access, access(&now, request, &found))?;
@@ -194,6 +199,9 @@ async fn walk(
     record.enforces(&found.sound, &policy, &risk, found.source);
     let decision = decide(&now, request, &found, &arguments, &policy, &risk);
     let decision = record.decision(decision)?;
+    let admission = admitted(engine, &now, request, &found).await;
+    let admission = record.gate(Gate::Limits, admission)?;
+    record.holds(admission);
     if decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
         let judged = Judged {
             found: &found,
@@ -203,6 +211,7 @@ async fn walk(
         };
         let asking = asking(engine, &now, request, record, &judged, &masker);
         let answer = agreed(engine, asking).await;
+        let answer = still_welcome(engine, request, answer).await;
         record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
     }
     if is_grave(&policy, &risk) {
@@ -230,7 +239,7 @@ fn opening(engine: &Engine, request: &CallRequest) -> Opening {
         Target::Name(name) => name,
         Target::Document(sound) => &sound.document.name,
     };
-    let at_ms = now_ms();
+    let at_ms = engine.now_ms();
     Opening {
         call_id: engine.entropy().call_id(at_ms),
         parent_id: request.parent_id.clone(),
@@ -440,6 +449,18 @@ fn decide(
     })
 }
 
+/// Whether its limits let the call in.
+async fn admitted(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<(Option<Admission>, String), Stop> {
+    let groups = standing(now, request, found).groups;
+    let (limits, tool) = (&now.config.limits, &found.sound.document.name);
+    limit::admit(engine, limits, request, tool, &groups).await
+}
+
 /// What the gates made of a call.
 struct Judged<'a> {
     found: &'a Found,
@@ -502,6 +523,19 @@ fn asking<'a>(
         session,
         settings,
         started: record.started(),
+    }
+}
+
+/// Somebody may have paused the caller while a person was asked.
+async fn still_welcome(
+    engine: &Engine,
+    request: &CallRequest,
+    answer: Result<((), String), Stop>,
+) -> Result<((), String), Stop> {
+    let (agreed, note) = answer?;
+    match not_paused(engine, &request.caller).await {
+        Ok(()) => Ok((agreed, note)),
+        Err(stop) => Err(stop.after(&note)),
     }
 }
 

@@ -21,8 +21,10 @@ use model::lifecycle::{self, State};
 use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
+use model::trust::{Strategy, TrustState};
 use store::{StandingTable, Store, ToolFile, ToolFolder, together};
 
+use crate::callers::CallerBook;
 use crate::catalog::{Bundled, Catalog};
 use crate::{Alarm, EngineError, causes};
 
@@ -35,6 +37,7 @@ pub struct Registry {
     folder: ToolFolder,
     store: Store,
     catalog: Arc<Catalog>,
+    callers: Arc<CallerBook>,
     alarm: Alarm,
     latest: Mutex<Latest>,
 }
@@ -43,6 +46,8 @@ pub struct Registry {
 struct Latest {
     snapshot: Arc<Snapshot>,
     standing_version: u64,
+    /// What callers earned when the snapshot was taken.
+    earned: Arc<BTreeMap<String, TrustState>>,
     parsed: BTreeMap<String, Parsed>,
 }
 
@@ -198,18 +203,22 @@ impl Registry {
         home: &Path,
         store: &Store,
         catalog: Arc<Catalog>,
+        callers: Arc<CallerBook>,
         alarm: Alarm,
     ) -> Result<Registry, EngineError> {
         let folder = ToolFolder::open(home)?;
         // Asked before reading: what changes while we read is read again.
         let _ = folder.changed();
         let standing_version = store.standing().version()?;
-        let (config, config_text) = read_config(home)?;
+        let (mut config, config_text) = read_config(home)?;
         let mut parsed = BTreeMap::new();
+        let earned = callers.earned()?;
+        put_earned(&mut config, &earned);
         let snapshot = take(&folder, store, &catalog, (config, config_text), &mut parsed)?;
         let latest = Latest {
             snapshot: Arc::new(snapshot),
             standing_version,
+            earned,
             parsed,
         };
         Ok(Registry {
@@ -217,6 +226,7 @@ impl Registry {
             folder,
             store: store.clone(),
             catalog,
+            callers,
             alarm,
             latest: Mutex::new(latest),
         })
@@ -225,7 +235,8 @@ impl Registry {
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = self.folder.news();
+        let mut news = self.folder.news();
+        news.changed |= self.has_earned_news(&latest);
         let is_readable = latest.standing_version != u64::MAX;
         if !news.changed && news.covers_publications && is_readable {
             return Arc::clone(&latest.snapshot);
@@ -252,12 +263,22 @@ impl Registry {
         Arc::clone(&latest.snapshot)
     }
 
+    /// Whether anybody's level changed. What cannot be told is a reason to look,
+    /// and then to have no tools.
+    fn has_earned_news(&self, latest: &Latest) -> bool {
+        if latest.snapshot.config.trust.strategy == Strategy::Disabled {
+            return false;
+        }
+        let earned = self.callers.earned();
+        !matches!(&earned, Ok(earned) if Arc::ptr_eq(earned, &latest.earned))
+    }
+
     fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
         let read = read_config(&self.home).and_then(|(config, text)| {
             preset(&config, &self.catalog)?;
             Ok((config, text))
         });
-        let config = match read {
+        let mut config = match read {
             Ok(config) => config,
             Err(fault) => {
                 let why = causes(&fault);
@@ -268,6 +289,8 @@ impl Registry {
                 (old.config.clone(), old.config_text.clone())
             }
         };
+        latest.earned = self.callers.earned()?;
+        put_earned(&mut config.0, &latest.earned);
         take(
             &self.folder,
             &self.store,
@@ -328,6 +351,15 @@ fn shown(path: &Path, faults: &[ConfigFault]) -> String {
         format!("{}{place}: {}{fix}", path.display(), fault.message)
     };
     faults.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What trust leaves of the levels the settings give.
+fn put_earned(config: &mut Config, states: &BTreeMap<String, TrustState>) {
+    let trust = &config.trust;
+    let earned = states.iter();
+    let earned = earned.filter_map(|(name, state)| Some((name.clone(), state.earned(trust)?)));
+    config.access.earned = earned.collect();
+    config.access.unproven = TrustState::initial(trust, 0).earned(trust);
 }
 
 /// The bundled tools the settings offer.

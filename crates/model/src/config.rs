@@ -74,6 +74,8 @@ pub struct Config {
     pub limits: Vec<Limit>,
     /// What callers earn and lose.
     pub trust: TrustConfig,
+    /// How calls that are made together run.
+    pub calls: CallsConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
     /// The worker processes.
@@ -90,6 +92,16 @@ pub struct Config {
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+}
+
+/// How calls that are made together run.
+///
+/// Defaults: what only reads runs at the same time, everything else one after
+/// the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallsConfig {
+    /// Everything at the same time, in whatever order that turns out to be.
+    pub concurrent: bool,
 }
 
 /// What is written down, and how surely.
@@ -183,6 +195,7 @@ impl Config {
             rules: Rules::standard(),
             limits: Vec::new(),
             trust: TrustConfig::standard(),
+            calls: CallsConfig::default(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
                 arguments: AuditArguments::Masked,
@@ -249,6 +262,7 @@ struct ConfigFile {
     limit: Vec<toml::Spanned<govern::LimitFile>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
     trust: Option<toml::Spanned<trust::TrustFile>>,
+    calls: CallsFile,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
@@ -274,6 +288,12 @@ struct SelectionFile {
     names: BTreeSet<String>,
     tags: BTreeSet<String>,
     categories: BTreeSet<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CallsFile {
+    concurrent: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -352,6 +372,7 @@ impl ConfigFile {
             trust: self.trust,
         };
         config.govern(governance, &mut faults);
+        config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
         let ask_from = self.approvals.ask_from.clone();
         faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.approvals = faults.approvals(self.approvals);

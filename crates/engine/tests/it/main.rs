@@ -21,4 +21,8 @@ mod catalog_page;
 mod crash;
 mod gates;
 mod life;
+mod limits;
+mod many;
+mod pauses;
+mod trust;
 mod world;
