@@ -30,4 +30,5 @@ mod lab;
 mod news;
 mod progress;
 mod soak;
+mod together;
 mod world;
