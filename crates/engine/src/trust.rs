@@ -165,7 +165,12 @@ fn reckon(
             Some(state) => state.clone().completed(config, now_ms),
             None => TrustState::initial(config, now_ms),
         };
-        let records = records(store, shown, &begun)?;
+        let first = row.as_ref().map_or(shown, |row| row.shown.as_str());
+        let mut records = records(store, shown, &begun)?;
+        if first != shown {
+            // The same caller, written in another way.
+            records.extend(self::records(store, first, &begun)?);
+        }
         let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
         let from_ms = last_ms.unwrap_or(now_ms);
         let (after, assessments) = follow(config, &begun, &records, &feedback, from_ms, now_ms);
