@@ -65,6 +65,7 @@ fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
         | AnswerFault::Expired
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
+        | AnswerFault::TrustChanged
         | AnswerFault::Separate => {
             let word = printer.styled(Style::Bad, "refused");
             printer.note(&format!("{word}: {fault}"));
@@ -165,7 +166,7 @@ fn short(id: &str) -> String {
 }
 
 /// `2026-01-31 09:05:07` of a moment, UTC.
-fn shown_time(at_ms: i64) -> String {
+pub(crate) fn shown_time(at_ms: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(at_ms);
     moment.map_or_else(
         |_| "-".to_owned(),

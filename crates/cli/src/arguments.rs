@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::callers::CallersArguments;
 use crate::connect::Connect;
 use crate::exit::Exit;
 use crate::keys::KeysArguments;
 use crate::printer::Format;
+use crate::trust::TrustArguments;
 
 mod approvals;
 mod policy;
@@ -72,6 +74,10 @@ pub(crate) enum Command {
     Policy(Policy),
     /// Make, list and revoke the keys of callers
     Keys(KeysArguments),
+    /// See who is paused; pause and resume callers
+    Callers(CallersArguments),
+    /// Explain what a caller earned, and say how well it works
+    Trust(TrustArguments),
     /// Put the server into the settings of an MCP client
     Connect(Connect),
     /// Show every setting and where it comes from
@@ -442,6 +448,8 @@ impl Arguments {
             Command::Explain(explain) => &explain.common.home,
             Command::Policy(policy) => policy.home(),
             Command::Keys(keys) => keys.home(),
+            Command::Callers(callers) => callers.home(),
+            Command::Trust(trust) => trust.home(),
             Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,

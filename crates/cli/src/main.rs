@@ -6,6 +6,7 @@ mod approvals;
 mod arguments;
 mod audit;
 mod badge;
+mod callers;
 mod check;
 mod config;
 mod connect;
@@ -27,6 +28,7 @@ mod stdio;
 mod telemetry;
 mod test;
 mod tool;
+mod trust;
 mod wiring;
 
 use arguments::{Arguments, Command};
@@ -73,6 +75,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Explain(explain) => explain::run(explain, printer),
         Command::Policy(policy) => policy::run(policy, printer),
         Command::Keys(keys) => keys::run(keys, printer),
+        Command::Callers(callers) => callers::run(callers, printer),
+        Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
         Command::Doctor(home) => doctor::run(home, printer),

@@ -29,15 +29,17 @@ use tokio_util::sync::CancellationToken;
 use crate::approve::agree::{Asking, agreed};
 use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
+use crate::callers::{not_paused, welcome};
+use crate::limit::{self, Admission};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
-use crate::run::{self, Prepared, Ran, Variables, now_ms};
+use crate::run::{self, Prepared, Ran, Variables};
 use crate::scratch::Scratch;
-use crate::{Engine, causes, explain};
+use crate::{Engine, callers, causes, explain};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
-const NAME_SHOWN_CHARS_MAX: usize = 200;
+pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 /// What the first gate notes about a document that the owner brought.
 pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
@@ -151,7 +153,9 @@ impl Engine {
         };
         self.observe("ran");
         let outcome = record.outcome(walked);
-        let closing = record.closing(&outcome);
+        record.leaves(self).await;
+        callers::count(self, &request, outcome.get()).await;
+        let closing = record.closing(&outcome, self.now_ms());
         let report = self.report_on(record.call_id(), &request, &closing);
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
@@ -182,12 +186,17 @@ async fn walk(
 ) -> Result<Ran, Stop> {
     let now = engine.registry().current();
     record.keeps_arguments(&now.config);
-    record.shadows(explain::shadow(&now, request, now_ms()));
+    record.shadows(explain::shadow(&now, request, engine.now_ms()));
+    let now = record.gate(Gate::Caller, welcome(engine, now, request).await)?;
     let found = record.gate(Gate::Registry, find(&now, request))?;
     let judged = judge(engine, &now, request, &found, record)?;
+    let admission = admitted(engine, &now, request, &found).await;
+    let admission = record.gate(Gate::Limits, admission)?;
+    record.holds(admission);
     if judged.decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
         let asking = asking(engine, &now, request, record, &judged);
         let answer = agreed(engine, asking).await;
+        let answer = still_welcome(engine, request, answer).await;
         record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
     }
     if is_grave(&judged.policy, &judged.risk) {
@@ -221,7 +230,8 @@ pub(crate) fn judge<'a>(
     let policy = record.gate(Gate::Policy, effective(now, request, found))?;
     let risk = rated(now, found, &policy);
     record.enforces(&found.sound, &policy, &risk, found.source);
-    let decision = decide(now, request, found, &arguments, (&policy, &risk), now_ms());
+    let at_ms = engine.now_ms();
+    let decision = decide(now, request, found, &arguments, (&policy, &risk), at_ms);
     let decision = record.decision(decision)?;
     Ok(Judged {
         found,
@@ -274,7 +284,7 @@ fn opening(engine: &Engine, request: &CallRequest) -> Opening {
         Target::Name(name) => name,
         Target::Document(sound) => &sound.document.name,
     };
-    let at_ms = now_ms();
+    let at_ms = engine.now_ms();
     Opening {
         call_id: engine.entropy().call_id(at_ms),
         parent_id: request.parent_id.clone(),
@@ -482,6 +492,18 @@ fn decide(
     })
 }
 
+/// Whether its limits let the call in.
+async fn admitted(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<(Option<Admission>, String), Stop> {
+    let groups = standing(now, request, found).groups;
+    let (limits, tool) = (&now.config.limits, &found.sound.document.name);
+    limit::admit(engine, limits, request, tool, &groups).await
+}
+
 /// What the gates made of a call.
 pub(crate) struct Judged<'a> {
     found: &'a Found,
@@ -533,7 +555,7 @@ fn asking<'a>(
         arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
         // Nobody guesses it, whoever knows the ids of calls.
         id: uuid::Uuid::new_v4().simple().to_string(),
-        expires_at_ms: expiry(Scope::Once, &settings, now_ms()),
+        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),
         binding: binding
             .as_ref()
@@ -551,6 +573,19 @@ fn asking<'a>(
     }
 }
 
+/// Somebody may have paused the caller while a person was asked.
+async fn still_welcome(
+    engine: &Engine,
+    request: &CallRequest,
+    answer: Result<((), String), Stop>,
+) -> Result<((), String), Stop> {
+    let (agreed, note) = answer?;
+    match not_paused(engine, &request.caller).await {
+        Ok(()) => Ok((agreed, note)),
+        Err(stop) => Err(stop.after(&note)),
+    }
+}
+
 /// A person may take long to answer, and what they agreed to may be gone by then:
 /// every gate must still say what it said.
 fn unchanged(
@@ -560,7 +595,7 @@ fn unchanged(
     answer: Result<((), String), Stop>,
 ) -> Result<((), String), Stop> {
     let (agreed, note) = answer?;
-    match is_same(&engine.registry().current(), request, judged) {
+    match is_same(engine, request, judged) {
         Ok(true) => Ok((agreed, note)),
         Ok(false) => {
             let message = "the tool or its policy changed while a person was asked; it did not run, repeat the call to ask again";
@@ -571,14 +606,15 @@ fn unchanged(
     }
 }
 
-fn is_same(now: &Snapshot, request: &CallRequest, judged: &Judged<'_>) -> Result<bool, Stop> {
+fn is_same(engine: &Engine, request: &CallRequest, judged: &Judged<'_>) -> Result<bool, Stop> {
+    let (now, at_ms) = (&*engine.registry().current(), engine.now_ms());
     let (found, _) = find(now, request)?;
     access(now, request, &found)?;
     let (policy, _) = effective(now, request, &found)?;
     let overrides = &found.sound.document.sandbox_overrides;
     let risk = risk::rate(&now.ground, overrides, &policy);
     let both = (&*policy, &risk);
-    let decision = decide(now, request, &found, &judged.arguments, both, now_ms());
+    let decision = decide(now, request, &found, &judged.arguments, both, at_ms);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
             && policy == judged.policy

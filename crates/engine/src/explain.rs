@@ -12,9 +12,9 @@ use model::text;
 
 use crate::Engine;
 use crate::call::{self, CallRequest};
+use crate::callers::looked_up;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
-use crate::run::now_ms;
 
 /// Characters of a reason kept in the audit.
 const REASON_CHARS_MAX: usize = 400;
@@ -39,13 +39,13 @@ impl Engine {
         let now = self.registry().current();
         let mut record = Record::new(String::new(), Instant::now(), None);
         record.keeps_arguments(&now.config);
-        record.shadows(shadow(&now, request, now_ms()));
+        record.shadows(shadow(&now, request, self.now_ms()));
         let walked = self.walk_dry(&now, request, &mut record);
         let (effect, stop) = match walked {
             Ok(effect) => (effect, None),
             Err(stop) => (Effect::Deny, Some(stop)),
         };
-        let (closing, told) = record.dry(stop);
+        let (closing, told) = record.dry(stop, self.now_ms());
         Explained {
             effect,
             told,
@@ -59,9 +59,13 @@ impl Engine {
         request: &CallRequest,
         record: &mut Record,
     ) -> Result<Effect, Stop> {
+        record.gate(Gate::Caller, looked_up(self, &request.caller))?;
         let found = record.gate(Gate::Registry, call::find(now, request))?;
         let judged = call::judge(self, now, request, &found, record)?;
         let effect = judged.decision.effect;
+        if !now.config.limits.is_empty() {
+            record.would(Gate::Limits, "count", "counted when a call is made");
+        }
         if effect == Effect::Ask {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);

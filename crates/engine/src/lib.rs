@@ -6,10 +6,13 @@
 
 pub mod approve;
 pub mod call;
+pub mod callers;
 pub mod catalog;
 mod entropy;
 pub mod explain;
 pub mod life;
+mod limit;
+pub mod many;
 mod notice;
 pub mod offer;
 pub mod powers;
@@ -21,6 +24,7 @@ pub mod report;
 mod run;
 mod scratch;
 pub mod settings;
+pub mod trust;
 
 use std::error::Error;
 use std::fmt;
@@ -39,6 +43,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use crate::approve::Approver;
 use crate::call::CallRequest;
+use crate::callers::CallerBook;
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
 use crate::powers::PowerSettings;
@@ -46,6 +51,7 @@ use crate::registry::Registry;
 use crate::report::{Report, Reporter};
 use crate::run::now_ms;
 use crate::scratch::Scratch;
+use crate::trust::Rounds;
 
 pub use record::Gate;
 pub use sandbox::pool::WorkerProgram;
@@ -104,6 +110,9 @@ pub struct EngineSettings {
     /// What the clock and the randomness of every script start from, instead of
     /// the system's; for tests.
     pub moment: Option<Moment>,
+    /// What the audit, limits, pauses and trust tell the time by, instead of the
+    /// system's clock; for tests.
+    pub clock: Option<Clock>,
     /// Who is told of each step of each call as it happens.
     pub observer: Option<Observer>,
     /// Who is told of each call after it was written down.
@@ -117,6 +126,23 @@ pub struct Moment {
     pub now_ms: i64,
     /// What `Math.random` starts from.
     pub seed: u64,
+}
+
+/// Says what time it is, in milliseconds since 1970.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// Asks `now` each time.
+    pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Clock {
+        Clock(Arc::new(now))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 /// Is told of each step of each call.
@@ -150,6 +176,7 @@ impl EngineSettings {
             alarm,
             powers: None,
             moment: None,
+            clock: None,
             observer: None,
             reporters: Vec::new(),
         }
@@ -170,6 +197,8 @@ pub struct Engine {
     /// answered.
     answers: Notify,
     entropy: Entropy,
+    book: Arc<CallerBook>,
+    rounds: Rounds,
 }
 
 /// The engine could not do it.
@@ -259,7 +288,14 @@ impl Engine {
         let home = settings.home.as_path();
         let config = registry::read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
-        let registry = Registry::open(home, &store, Arc::clone(&catalog), settings.alarm.clone())?;
+        let book = Arc::new(CallerBook::new(&store));
+        let registry = Registry::open(
+            home,
+            &store,
+            Arc::clone(&catalog),
+            Arc::clone(&book),
+            settings.alarm.clone(),
+        )?;
         let secrets = Secrets::open(home.join(SECRETS_FILE));
         Scratch::sweep(home);
         let powers = match &settings.powers {
@@ -277,6 +313,8 @@ impl Engine {
             pool: OnceCell::new(),
             answers: Notify::new(),
             entropy: Entropy::default(),
+            book,
+            rounds: Rounds::default(),
         })
     }
 
@@ -349,6 +387,22 @@ impl Engine {
             now_ms: now_ms(),
             seed: self.entropy.seed(),
         })
+    }
+
+    /// What time it is.
+    pub(crate) fn now_ms(&self) -> i64 {
+        match &self.settings.clock {
+            Some(Clock(now)) => now(),
+            None => now_ms(),
+        }
+    }
+
+    pub(crate) fn book(&self) -> &CallerBook {
+        &self.book
+    }
+
+    pub(crate) fn rounds(&self) -> &Rounds {
+        &self.rounds
     }
 
     pub(crate) fn entropy(&self) -> &Entropy {

@@ -19,14 +19,17 @@ use model::safety::{self, Source};
 use sandbox::job::Usage;
 use serde_json::Value;
 
-use crate::Observer;
+use crate::limit::Admission;
 use crate::powers::Powers;
-use crate::run::{Ran, now_ms};
+use crate::run::Ran;
 use crate::scratch::Scratch;
+use crate::{Engine, Observer};
 
 /// The gates of a call, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
+    /// May this caller call at all?
+    Caller,
     /// Is there such a tool?
     Registry,
     /// May this caller use it?
@@ -43,6 +46,8 @@ pub enum Gate {
     Policy,
     /// Allow, ask, deny?
     Rules,
+    /// Is there anything left of its limits?
+    Limits,
     /// Did a person agree?
     Approval,
     /// Is the attempt on the disk?
@@ -53,7 +58,8 @@ pub enum Gate {
 
 impl Gate {
     /// Every gate.
-    pub const ALL: [Gate; 11] = [
+    pub const ALL: [Gate; 13] = [
+        Gate::Caller,
         Gate::Registry,
         Gate::Access,
         Gate::Secrets,
@@ -62,6 +68,7 @@ impl Gate {
         Gate::Arguments,
         Gate::Policy,
         Gate::Rules,
+        Gate::Limits,
         Gate::Approval,
         Gate::Audit,
         Gate::Powers,
@@ -71,6 +78,7 @@ impl Gate {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Gate::Caller => "caller",
             Gate::Registry => "registry",
             Gate::Access => "access",
             Gate::Secrets => "secrets",
@@ -79,6 +87,7 @@ impl Gate {
             Gate::Arguments => "arguments",
             Gate::Policy => "policy",
             Gate::Rules => "rules",
+            Gate::Limits => "limits",
             Gate::Approval => "approval",
             Gate::Audit => "audit",
             Gate::Powers => "powers",
@@ -158,6 +167,8 @@ pub(crate) struct Record {
     observer: Option<Observer>,
     /// Goes when the call is over and nothing can write to it any more.
     scratch: Option<Scratch>,
+    /// The call's place among those its limits count.
+    admission: Option<Admission>,
     call_id: String,
     started: Instant,
     gates: Vec<GateRecord>,
@@ -177,6 +188,7 @@ impl Record {
         Record {
             observer,
             scratch: None,
+            admission: None,
             call_id,
             started,
             gates: Vec::with_capacity(Gate::ALL.len()),
@@ -319,7 +331,22 @@ impl Record {
         self.scratch = Some(scratch);
     }
 
+    /// It holds its place from here until it ends.
+    pub(crate) fn holds(&mut self, admission: Option<Admission>) {
+        self.admission = admission;
+    }
+
+    /// The place is free again.
+    pub(crate) async fn leaves(&mut self, engine: &Engine) {
+        if let Some(admission) = self.admission.take() {
+            admission.leave(engine).await;
+        }
+    }
+
     pub(crate) fn runs_with(&mut self, powers: &Arc<Powers>) {
+        if let Some(admission) = &mut self.admission {
+            admission.runs();
+        }
         self.powers = Some(Arc::clone(powers));
         self.run_started = Some(Instant::now());
     }
@@ -354,13 +381,13 @@ impl Record {
     }
 
     /// What the gates said, when nothing was to be run. Masked.
-    pub(crate) fn dry(mut self, stop: Option<Stop>) -> (Closing, Option<CallError>) {
+    pub(crate) fn dry(mut self, stop: Option<Stop>, at_ms: i64) -> (Closing, Option<CallError>) {
         let walked = match stop {
             Some(stop) => Err(stop),
             None => Ok(Ran::nothing()),
         };
         let outcome = self.outcome(walked);
-        let closing = self.closing(&outcome);
+        let closing = self.closing(&outcome, at_ms);
         (closing, outcome.into_inner().error)
     }
 
@@ -370,7 +397,7 @@ impl Record {
     }
 
     /// The closing record.
-    pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>) -> Closing {
+    pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>, at_ms: i64) -> Closing {
         let none = Masker::none();
         let masker = self.masker.as_deref().unwrap_or(&none);
         let masked = |value: Value| masker.value(value).into_inner();
@@ -392,7 +419,7 @@ impl Record {
                 .map(|note| masker.own_text(note).into_inner());
         }
         Closing {
-            at_ms: now_ms(),
+            at_ms,
             status: outcome.status,
             error: outcome.error.as_ref().map(|error| Failure {
                 code: error.reason.code().to_owned(),

@@ -22,8 +22,10 @@ use model::lifecycle::{self, State};
 use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
+use model::trust::{Strategy, TrustState};
 use store::{StandingTable, Store, ToolFile, ToolFolder, together};
 
+use crate::callers::CallerBook;
 use crate::catalog::{Bundled, Catalog};
 use crate::notice::loudly;
 use crate::settings::{self, Candidate, Settings};
@@ -39,6 +41,7 @@ pub struct Registry {
     folder: ToolFolder,
     store: Store,
     catalog: Arc<Catalog>,
+    callers: Arc<CallerBook>,
     alarm: Alarm,
     latest: Mutex<Latest>,
 }
@@ -47,6 +50,8 @@ pub struct Registry {
 struct Latest {
     snapshot: Arc<Snapshot>,
     standing_version: u64,
+    /// What callers earned when the snapshot was taken.
+    earned: Arc<BTreeMap<String, TrustState>>,
     parsed: BTreeMap<String, Parsed>,
     /// Why the newest settings are not in force, if they are not.
     refused: Option<String>,
@@ -217,6 +222,7 @@ impl Registry {
         home: &Path,
         store: &Store,
         catalog: Arc<Catalog>,
+        callers: Arc<CallerBook>,
         alarm: Alarm,
     ) -> Result<Registry, EngineError> {
         let folder = ToolFolder::open(home)?;
@@ -224,17 +230,21 @@ impl Registry {
         let _ = folder.changed();
         let standing_version = store.standing().version()?;
         let settings = Arc::new(settings::read(home)?);
+        let earned = callers.earned()?;
         let mut parsed = BTreeMap::new();
-        let snapshot = take(&folder, store, &catalog, &settings, &mut parsed)?;
+        let ground = (&settings, &*earned);
+        let snapshot = take(&folder, store, &catalog, ground, &mut parsed)?;
         let registry = Registry {
             home: home.to_owned(),
             folder,
             store: store.clone(),
             catalog,
+            callers,
             alarm,
             latest: Mutex::new(Latest {
                 snapshot: Arc::new(snapshot),
                 standing_version,
+                earned,
                 parsed,
                 refused: None,
                 is_owing: false,
@@ -278,12 +288,14 @@ impl Registry {
     pub fn under(&self, settings: &Arc<Settings>) -> Result<Snapshot, EngineError> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parsed = latest.parsed.clone();
+        let earned = Arc::clone(&latest.earned);
         drop(latest);
+        let ground = (settings, &*earned);
         take(
             &self.folder,
             &self.store,
             &self.catalog,
-            settings,
+            ground,
             &mut parsed,
         )
     }
@@ -291,7 +303,8 @@ impl Registry {
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = self.folder.news();
+        let mut news = self.folder.news();
+        news.changed |= self.has_earned_news(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
         if !news.changed && news.covers_publications && is_settled {
             return Arc::clone(&latest.snapshot);
@@ -318,6 +331,16 @@ impl Registry {
         Arc::clone(&latest.snapshot)
     }
 
+    /// Whether anybody's level changed. What cannot be told is a reason to look,
+    /// and then to have no tools.
+    fn has_earned_news(&self, latest: &Latest) -> bool {
+        if latest.snapshot.config.trust.strategy == Strategy::Disabled {
+            return false;
+        }
+        let earned = self.callers.earned();
+        !matches!(&earned, Ok(earned) if Arc::ptr_eq(earned, &latest.earned))
+    }
+
     fn again(&self, latest: &mut Latest) -> Result<Snapshot, EngineError> {
         let settings = match self.newest(latest) {
             Ok(settings) => settings,
@@ -333,11 +356,13 @@ impl Registry {
                 Arc::clone(&latest.snapshot.settings)
             }
         };
+        latest.earned = self.callers.earned()?;
+        let ground = (&settings, &*latest.earned);
         take(
             &self.folder,
             &self.store,
             &self.catalog,
-            &settings,
+            ground,
             &mut latest.parsed,
         )
     }
@@ -390,6 +415,15 @@ impl Snapshot {
     }
 }
 
+/// What trust leaves of the levels the settings give.
+fn put_earned(config: &mut Config, states: &BTreeMap<String, TrustState>) {
+    let trust = &config.trust;
+    let earned = states.iter();
+    let earned = earned.filter_map(|(name, state)| Some((name.clone(), state.earned(trust)?)));
+    config.access.earned = earned.collect();
+    config.access.unproven = TrustState::initial(trust, 0).earned(trust);
+}
+
 /// The bundled tools the settings offer.
 fn preset(config: &Config, catalog: &Catalog) -> Result<Vec<String>, EngineError> {
     match &config.exposure.preset {
@@ -407,16 +441,18 @@ fn take(
     folder: &ToolFolder,
     store: &Store,
     catalog: &Arc<Catalog>,
-    settings: &Arc<Settings>,
+    (settings, earned): (&Arc<Settings>, &BTreeMap<String, TrustState>),
     parsed: &mut BTreeMap<String, Parsed>,
 ) -> Result<Snapshot, EngineError> {
-    let config = settings.config.clone();
+    let mut config = settings.config.clone();
+    put_earned(&mut config, earned);
     let ground = ground(&config)?;
     let preset = preset(&config, catalog)?;
     let shadow = match &settings.shadow {
         Some(Candidate::Good { file, settings }) => {
             // What is wrong with it is said when it is settled.
-            let taken = take(folder, store, catalog, settings, &mut parsed.clone());
+            let beside = (settings, earned);
+            let taken = take(folder, store, catalog, beside, &mut parsed.clone());
             let file = file.clone();
             taken
                 .ok()

@@ -276,6 +276,7 @@ fn untaken(fault: &AnswerFault) -> Reason {
         | AnswerFault::Expired
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
+        | AnswerFault::TrustChanged
         | AnswerFault::Separate => Reason::ApprovalState,
     }
 }

@@ -100,9 +100,10 @@ fn refused(fault: &AnswerFault) -> Response {
     let status = match fault {
         AnswerFault::Unknown | AnswerFault::NotYours => StatusCode::NOT_FOUND,
         AnswerFault::Several(_) | AnswerFault::TooWide { .. } => StatusCode::BAD_REQUEST,
-        AnswerFault::Answered(_) | AnswerFault::NotApproved(_) | AnswerFault::Expired => {
-            StatusCode::CONFLICT
-        }
+        AnswerFault::Answered(_)
+        | AnswerFault::NotApproved(_)
+        | AnswerFault::Expired
+        | AnswerFault::TrustChanged => StatusCode::CONFLICT,
         AnswerFault::Separate => StatusCode::FORBIDDEN,
         AnswerFault::Store(_) => {
             // Why is the operator's, and in the alarm of whatever failed.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::autonomy::Autonomy;
-use crate::caller::Caller;
+use crate::caller::{Caller, CallerKind};
 use crate::document::{Document, Word as _};
 use crate::pattern::{NamePattern, first};
 use crate::text::elided;
@@ -30,8 +30,11 @@ pub struct Access {
     /// The terms of one caller, by name in lower case.
     pub terms: BTreeMap<String, Terms>,
     /// What trust leaves of a caller's level, by name in lower case. It can only
-    /// take: a caller who is not here keeps what the operator gave.
+    /// take.
     pub earned: BTreeMap<String, Earned>,
+    /// What it leaves of the level of callers who are not there: what everybody
+    /// starts with. Nothing while trust is off.
+    pub unproven: Option<Earned>,
 }
 
 /// Tools by pattern.
@@ -153,7 +156,7 @@ impl Access {
         let everyone = &self.everyone_terms;
         let own = own.cloned().unwrap_or_default();
         let given = own.level.or(shared.level).or(everyone.level);
-        let level = self.kept(&name, category, given);
+        let level = self.kept(caller, &name, category, given);
         let is_lowered = level != given;
         let changes = [&everyone.constraints, &shared.constraints, &own.constraints];
         let constrained = changes
@@ -201,14 +204,17 @@ impl Access {
     }
 
     /// The given level, or the earned one where that is lower. Whoever was given
-    /// none has the earned one: trust that is on holds for everybody.
+    /// none has the earned one: trust that is on holds for everybody but the owner,
+    /// who sets the levels.
     fn kept(
         &self,
+        caller: &Caller,
         name: &str,
         category: Option<&str>,
         given: Option<AccessLevel>,
     ) -> Option<AccessLevel> {
-        let Some(earned) = self.earned.get(name) else {
+        let earned = self.earned.get(name).or(self.unproven.as_ref());
+        let (Some(earned), CallerKind::Named) = (earned, caller.kind) else {
             return given;
         };
         let category = category.map(str::to_uppercase);

@@ -108,6 +108,20 @@ pub const ALIASES: [(&str, &[&str]); 7] = [
     ("git_push", &["vcs:push"]),
 ];
 
+/// Those that change nothing, here or elsewhere. What reaches out is not among
+/// them: nobody knows what the other side makes of a request.
+const READS: [&str; 9] = [
+    "code:read",
+    "vcs:read",
+    "db:query",
+    "memory:read",
+    "browser:screenshot",
+    "browser:diff",
+    "browser:accessibility_scan",
+    "browser:spec",
+    "desktop:screenshot",
+];
+
 /// The field of a document in which its author declares actions.
 pub const DECLARED_FIELD: &str = "x-ringfence-actions";
 
@@ -149,6 +163,12 @@ impl Action {
     #[must_use]
     pub fn category(&self) -> &str {
         self.0.split(':').next().unwrap_or("")
+    }
+
+    /// Whether it changes nothing. One that is not built in does.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        READS.contains(&self.word())
     }
 
     /// One of the built-in ones.

@@ -77,6 +77,8 @@ pub struct Config {
     pub limits: Vec<Limit>,
     /// What callers earn and lose.
     pub trust: TrustConfig,
+    /// How calls that are made together run.
+    pub calls: CallsConfig,
     /// What is written down, and how surely.
     pub audit: AuditConfig,
     /// The worker processes.
@@ -93,6 +95,16 @@ pub struct Config {
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+}
+
+/// How calls that are made together run.
+///
+/// Defaults: what only reads runs at the same time, everything else one after
+/// the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallsConfig {
+    /// Everything at the same time, in whatever order that turns out to be.
+    pub concurrent: bool,
 }
 
 /// What is written down, and how surely.
@@ -187,6 +199,7 @@ impl Config {
             shadow: None,
             limits: Vec::new(),
             trust: TrustConfig::standard(),
+            calls: CallsConfig::default(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
                 arguments: AuditArguments::Masked,
@@ -254,6 +267,7 @@ struct ConfigFile {
     limit: Vec<toml::Spanned<govern::LimitFile>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
     trust: Option<toml::Spanned<trust::TrustFile>>,
+    calls: CallsFile,
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
@@ -279,6 +293,12 @@ struct SelectionFile {
     names: BTreeSet<String>,
     tags: BTreeSet<String>,
     categories: BTreeSet<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CallsFile {
+    concurrent: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -358,6 +378,7 @@ impl ConfigFile {
         };
         config.govern(governance, &mut faults);
         config.shadow = faults.shadow(self.rules);
+        config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
         let ask_from = self.approvals.ask_from.clone();
         faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.approvals = faults.approvals(self.approvals);

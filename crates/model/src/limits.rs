@@ -174,7 +174,27 @@ pub const DENIALS_IN_A_ROW_MAX: u32 = 3;
 /// Denials in all after which a caller is paused.
 pub const DENIALS_IN_ALL_MAX: u32 = 20;
 /// Records trust looks back on for one caller.
-pub const TRUST_RECORDS_MAX: usize = 100_000;
+pub const TRUST_RECORDS_MAX: usize = 10_000;
+/// Errors and denials it looks back on besides, where these are older.
+pub const TRUST_OLDER_ERRORS_MAX: usize = 1_000;
+/// What people said that is kept about one caller.
+pub const TRUST_FEEDBACK_MAX: usize = 1_000;
+/// Calls of one caller after which trust is reckoned again.
+pub const TRUST_CALLS: u64 = 20;
+/// As many calls one that went wrong counts for in that.
+pub const TRUST_CALLS_OF_AN_ERROR: u64 = 10;
+/// Seconds after which trust is reckoned again before a call.
+pub const TRUST_SECONDS: u64 = 3_600;
+/// Days of absence trust is reckoned through, one by one.
+pub const TRUST_ABSENT_DAYS_MAX: u32 = 400;
+/// Days a question whether to raise a level waits, and a no to it counts.
+pub const TRUST_QUESTION_DAYS: u32 = 30;
+/// Callers of whom something is remembered.
+pub const CALLERS_MAX: u64 = 10_000;
+/// Calls that may be made together.
+pub const CALLS_TOGETHER_MAX: usize = 64;
+/// Of these, calls that run at one time.
+pub const CALLS_AT_ONCE_MAX: usize = 8;
 
 /// One line of the reference page.
 #[derive(Clone, Copy, Debug)]
@@ -600,6 +620,56 @@ pub const ALL: &[Limit] = &[
         "TRUST_RECORDS_MAX",
         TRUST_RECORDS_MAX as u64,
         "records trust looks back on for one caller",
+    ),
+    limit(
+        "TRUST_OLDER_ERRORS_MAX",
+        TRUST_OLDER_ERRORS_MAX as u64,
+        "older errors and denials trust looks back on besides",
+    ),
+    limit(
+        "TRUST_FEEDBACK_MAX",
+        TRUST_FEEDBACK_MAX as u64,
+        "things people said that are kept about one caller",
+    ),
+    limit(
+        "TRUST_CALLS",
+        TRUST_CALLS,
+        "calls of one caller after which trust is reckoned again",
+    ),
+    limit(
+        "TRUST_CALLS_OF_AN_ERROR",
+        TRUST_CALLS_OF_AN_ERROR,
+        "calls that one that went wrong counts for in that",
+    ),
+    limit(
+        "TRUST_SECONDS",
+        TRUST_SECONDS,
+        "seconds after which trust is reckoned again before a call",
+    ),
+    limit(
+        "TRUST_ABSENT_DAYS_MAX",
+        TRUST_ABSENT_DAYS_MAX as u64,
+        "days of absence trust is reckoned through",
+    ),
+    limit(
+        "TRUST_QUESTION_DAYS",
+        TRUST_QUESTION_DAYS as u64,
+        "days a question whether to raise a level waits, and a no to it counts",
+    ),
+    limit(
+        "CALLERS_MAX",
+        CALLERS_MAX,
+        "callers of whom something is remembered",
+    ),
+    limit(
+        "CALLS_TOGETHER_MAX",
+        CALLS_TOGETHER_MAX as u64,
+        "calls that may be made together",
+    ),
+    limit(
+        "CALLS_AT_ONCE_MAX",
+        CALLS_AT_ONCE_MAX as u64,
+        "of these, calls that run at one time",
     ),
 ];
 

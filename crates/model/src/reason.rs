@@ -82,7 +82,9 @@ reasons! {
     CallDeadline, "call.deadline",
         "The call's own deadline passed, waiting for approval included. It was stopped.";
     CallerPaused, "caller.paused",
-        "The caller was denied too often and is paused. A person must resume it; trying again does not help.";
+        "The caller was denied too often, or somebody paused it. Nothing of it runs until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
+    CallerUnavailable, "caller.unavailable",
+        "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
     GateAddressLimit, "gate.address_limit",
         "Too many requests, or too many wrong keys, from one network address. Wait as long as `Retry-After` says.";
     GateCallerLimit, "gate.caller_limit",
@@ -108,7 +110,9 @@ reasons! {
     LevelDenied, "level.denied",
         "The caller's level or autonomy does not go that far.";
     LimitExceeded, "limit.exceeded",
-        "A limit on the caller's calls is used up. Try again later.";
+        "A limit on the caller's calls is used up. It did not run; the message says when to try again.";
+    LimitUnavailable, "limit.unavailable",
+        "What the caller used so far cannot be read or written just now, so nothing runs. The operator sees why.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
     MaskUnavailable, "mask.unavailable",

@@ -153,9 +153,11 @@ impl TrustState {
     /// What a caller starts with.
     #[must_use]
     pub fn initial(config: &TrustConfig, now_ms: i64) -> TrustState {
+        // The call that a caller is first seen by counts.
+        let since_ms = now_ms.saturating_sub(1);
         let track = |level: AccessLevel| Track {
             level,
-            since_ms: now_ms,
+            since_ms,
             verified_ms: now_ms,
         };
         let categories = config.initial_levels.iter();
@@ -167,6 +169,15 @@ impl TrustState {
         }
     }
 
+    /// The same with what the operator added to the settings since.
+    #[must_use]
+    pub fn completed(mut self, config: &TrustConfig, now_ms: i64) -> TrustState {
+        for (name, track) in TrustState::initial(config, now_ms).categories {
+            self.categories.entry(name).or_insert(track);
+        }
+        self
+    }
+
     /// What it means for access; nothing while trust is disabled.
     #[must_use]
     pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
@@ -174,9 +185,14 @@ impl TrustState {
             return None;
         }
         let level = |(name, track): (&String, &Track)| (name.clone(), track.level);
+        let categories = match config.strategy {
+            Strategy::PerCategory => self.categories.iter().map(level).collect(),
+            // One level for all tools; nothing ever moves the others.
+            Strategy::Disabled | Strategy::Weighted | Strategy::Milestone => BTreeMap::new(),
+        };
         Some(Earned {
             level: self.all.level,
-            categories: self.categories.iter().map(level).collect(),
+            categories,
         })
     }
 
@@ -231,6 +247,31 @@ pub fn evaluate(
         Strategy::PerCategory => {
             let tracks = state.categories.iter();
             tracks.map(|(name, track)| one(Some(name), track)).collect()
+        }
+    }
+}
+
+/// The state and the last evaluation of a caller who was last evaluated at
+/// `from_ms`: as if somebody had looked every day since. So what is lost by being
+/// away does not depend on whether a process was up to see it.
+#[must_use]
+pub fn follow(
+    config: &TrustConfig,
+    state: &TrustState,
+    records: &[TrustRecord],
+    feedback: &[Feedback],
+    from_ms: i64,
+    now_ms: i64,
+) -> (TrustState, Vec<Assessment>) {
+    let absent_max = i64::from(limits::TRUST_ABSENT_DAYS_MAX) * DAY_MS;
+    let mut at_ms = from_ms.max(now_ms.saturating_sub(absent_max));
+    let mut state = state.clone();
+    loop {
+        at_ms = at_ms.saturating_add(DAY_MS).min(now_ms);
+        let assessments = evaluate(config, &state, records, feedback, at_ms);
+        state = state.after(&assessments);
+        if at_ms >= now_ms {
+            return (state, assessments);
         }
     }
 }
@@ -450,7 +491,8 @@ impl<'a> Seen<'a> {
         feedback: &[Feedback],
         now_ms: i64,
     ) -> Seen<'a> {
-        let counts = |at_ms: i64| at_ms >= track.since_ms && at_ms <= now_ms;
+        // What happened in the very moment of a step was part of what led to it.
+        let counts = |at_ms: i64| at_ms > track.since_ms && at_ms <= now_ms;
         let about = |of: Option<&String>| category.is_none() || of == category;
         let relevant =
             |record: &&TrustRecord| record.at_ms <= now_ms && about(record.category.as_ref());
@@ -465,7 +507,7 @@ impl<'a> Seen<'a> {
             .filter(|record| counts(record.at_ms))
             .collect();
         seen.sort_by_key(|record| std::cmp::Reverse(record.at_ms));
-        seen.truncate(limits::TRUST_RECORDS_MAX);
+        seen.truncate(limits::TRUST_RECORDS_MAX + limits::TRUST_OLDER_ERRORS_MAX);
         let scores = feedback.iter().filter(|said| counts(said.at_ms));
         let scores = scores.filter(|said| said.category.is_none() || about(said.category.as_ref()));
         Seen {

@@ -362,6 +362,18 @@ impl Approvals {
         read(&self.connection(), id).map_err(StoreError::database(READING))
     }
 
+    /// The last question that binds to this, whatever became of it.
+    pub fn last_about(&self, binding: &str) -> Result<Option<Approval>, StoreError> {
+        self.connection()
+            .query_row(
+                "SELECT * FROM approvals WHERE binding = ?1 ORDER BY asked_ms DESC LIMIT 1",
+                [binding],
+                approval_of,
+            )
+            .optional()
+            .map_err(StoreError::database(READING))
+    }
+
     /// One by its id or how it begins.
     pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
         let fail = StoreError::database(READING);

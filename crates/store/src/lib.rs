@@ -4,6 +4,8 @@
 
 pub mod approvals;
 pub mod audit;
+pub mod callers;
+mod counter;
 mod database;
 mod desk;
 mod error;
@@ -23,6 +25,7 @@ mod sync;
 pub mod testing;
 pub mod together;
 pub mod tools;
+pub mod usage;
 
 use std::fs::File;
 use std::path::Path;
@@ -32,11 +35,13 @@ use std::thread::JoinHandle;
 
 pub use approvals::{Approval, Approvals};
 pub use audit::{Audit, Entry, Filter, Found, Item, Link, NoticeEntry, Removed, Retention, Rows};
+pub use callers::Callers;
 pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
+pub use usage::Usage;
 
 use desk::Desk;
 use index::Index;
@@ -104,6 +109,8 @@ struct Inner {
     audit: Audit,
     standing: Standing,
     approvals: Approvals,
+    callers: Callers,
+    usage: Usage,
     desk: Arc<Desk>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -137,12 +144,17 @@ impl Store {
             shift: Mutex::new(Shift::new(ledger, settings)),
         });
         let standing = Standing::open(&home, database)?;
-        let approvals = Approvals::open(database::connect(&home, database::Access::Write)?)?;
+        let connect = || database::connect(&home, database::Access::Write);
+        let approvals = Approvals::open(connect()?)?;
+        let callers = Callers::open(&home, connect()?)?;
+        let usage = Usage::open(&home, connect()?, life.pulse().id())?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
             standing,
             approvals,
+            callers,
+            usage,
             desk,
             crashed,
             threads: Vec::new(),
@@ -179,6 +191,18 @@ impl Store {
     #[must_use]
     pub fn approvals(&self) -> &Approvals {
         &self.inner.approvals
+    }
+
+    /// What is remembered about callers.
+    #[must_use]
+    pub fn callers(&self) -> &Callers {
+        &self.inner.callers
+    }
+
+    /// What callers used of limits.
+    #[must_use]
+    pub fn usage(&self) -> &Usage {
+        &self.inner.usage
     }
 
     /// What was done so far.

@@ -214,6 +214,12 @@ fn dead_locks(folder: &Path, own: &str) -> Result<Locks, StoreError> {
     Ok(locks)
 }
 
+/// Whether a process of this home is gone. What cannot be told counts as alive.
+pub(crate) fn is_dead(home: &Path, id: &str) -> bool {
+    let path = home.join("locks").join(id);
+    matches!(fate(&path), Ok(Fate::Dead(_)))
+}
+
 enum Fate {
     Alive,
     /// With the lock, if its file is still there.

@@ -6,14 +6,13 @@
 //! and is right when they differ.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::audit::Failure;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
+use crate::counter::Counter;
 use crate::error::StoreError;
 
 const DOING: &str = "read what is published";
@@ -49,17 +48,14 @@ pub struct StandingTable {
 #[derive(Debug)]
 pub struct Standing {
     connection: Mutex<Connection>,
-    path: PathBuf,
-    counter: RwLock<File>,
+    counter: Counter,
 }
 
 impl Standing {
     pub(crate) fn open(home: &Path, connection: Connection) -> Result<Standing, StoreError> {
-        let path = home.join("standing.version");
         let standing = Standing {
-            counter: RwLock::new(open_counter(&path)?),
+            counter: Counter::open(home.join("standing.version"))?,
             connection: Mutex::new(connection),
-            path,
         };
         // A process may have died between the database and the file.
         let version = {
@@ -67,7 +63,7 @@ impl Standing {
             connection.query_row(READ_VERSION, [], |row| row.get::<_, i64>(0))
         };
         let version = version.map_err(StoreError::database(DOING))?;
-        standing.write_counter(u64::try_from(version).unwrap_or(0))?;
+        standing.counter.raise(version)?;
         Ok(standing)
     }
 
@@ -159,27 +155,11 @@ impl Standing {
     /// A number that changes whenever any process changes any of this. Read it
     /// before [`Standing::all`], never after.
     pub fn version(&self) -> Result<u64, StoreError> {
-        if self.find_counter()? {
+        if self.counter.find()? {
             // Somebody may have lost a change with the old file, so this is one.
             self.change(|_| Ok(Change::Some))?;
         }
-        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-        read_counter(&counter).map_err(|error| StoreError::file("read", &self.path, error))
-    }
-
-    /// Opens the file anew if ours was removed by hand, for nobody else would see
-    /// it any more. The answer is whether it was.
-    fn find_counter(&self) -> Result<bool, StoreError> {
-        let fail = |error| StoreError::file("look at", &self.path, error);
-        {
-            let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-            if counter.metadata().map_err(fail)?.nlink() > 0 {
-                return Ok(false);
-            }
-        }
-        let mut counter = self.counter.write().unwrap_or_else(PoisonError::into_inner);
-        *counter = open_counter(&self.path)?;
-        Ok(true)
+        self.counter.read()
     }
 
     /// Changes something in a transaction, and tells everybody if it did.
@@ -202,22 +182,8 @@ impl Standing {
             .query_row(READ_VERSION, [], |row| row.get(0))
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
-        self.write_counter(u64::try_from(version).unwrap_or(0))?;
+        self.counter.raise(version)?;
         Ok(changed)
-    }
-
-    /// Brings the file up to the database's count, never back.
-    fn write_counter(&self, version: u64) -> Result<(), StoreError> {
-        let fail = |error| StoreError::file("write", &self.path, error);
-        self.find_counter()?;
-        let counter = self.counter.read().unwrap_or_else(PoisonError::into_inner);
-        counter.lock().map_err(fail)?;
-        let written = match read_counter(&counter) {
-            Ok(found) if found >= version => Ok(()),
-            Ok(_) | Err(_) => counter.write_all_at(&version.to_le_bytes(), 0),
-        };
-        counter.unlock().map_err(fail)?;
-        written.map_err(fail)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -241,23 +207,6 @@ impl Change {
             Change::Some
         }
     }
-}
-
-fn open_counter(path: &Path) -> Result<File, StoreError> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| StoreError::file("open", path, error))
-}
-
-fn read_counter(file: &File) -> std::io::Result<u64> {
-    let mut bytes = [0; 8];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 fn pass_of(row: &Row<'_>) -> rusqlite::Result<Pass> {

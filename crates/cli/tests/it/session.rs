@@ -33,9 +33,10 @@ static FLEETING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b\d+ µs", "<n> µs"),
         (r"\b\d+\.\d+ ms", "<n> ms"),
         (r"in \d+ ms", "in <n> ms"),
+        (r"try again in \d+ s", "try again in <n> s"),
         (r#"("elapsedMs"): [0-9.]+"#, "$1: <n>"),
         (
-            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
+            r#"("(?:atMs|askedAtMs|expiresAtMs|answeredAtMs|pausedAtMs|sinceMs|createdMs|expiresMs|totalUs|runUs|cpuUs|updateTimestamp|createTimestamp)"): \d+"#,
             "$1: <n>",
         ),
         (r"\.\d{13}\.json", ".<time>.json"),

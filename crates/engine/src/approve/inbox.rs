@@ -18,8 +18,7 @@ use store::{Approval, StoreError};
 
 use crate::approve::{Answer, words};
 use crate::notice::{Answered, with_notice};
-use crate::run::now_ms;
-use crate::{Engine, causes};
+use crate::{Engine, causes, trust};
 
 pub use store::approvals::Listing;
 
@@ -143,6 +142,9 @@ pub enum AnswerFault {
     /// Nothing that could be taken back.
     #[error("there is nothing to take back: it is {}", word(*.0))]
     NotApproved(State),
+    /// A yes to a step in trust that is not there to be taken any more.
+    #[error("the caller's standing changed since the question was asked; nothing was raised")]
+    TrustChanged,
     /// The caller's own answer where somebody else must approve.
     #[error("whoever asks for a call may not approve it here; somebody else must")]
     Separate,
@@ -196,7 +198,9 @@ impl Engine {
         let found = self.store().approvals().get(id)?;
         let found = found.ok_or(AnswerFault::Unknown)?;
         let is_owner = by.kind == CallerKind::Owner;
-        if found.caller != by.name || found.caller_is_owner != is_owner {
+        // Invariant 7: an agent's own client never raises trust.
+        let is_trust = found.tool == trust::TOOL;
+        if is_trust || found.caller != by.name || found.caller_is_owner != is_owner {
             return Err(AnswerFault::NotYours);
         }
         if self.registry().current().config.approvals.separate {
@@ -218,7 +222,7 @@ impl Engine {
         answer: Answer,
         given: &Given<'_>,
     ) -> Result<Approval, AnswerFault> {
-        let now = now_ms();
+        let now = self.now_ms();
         match found.state.at(found.expires_at_ms, now) {
             State::Pending => {}
             State::Expired if found.answer.is_none() => return Err(AnswerFault::Expired),
@@ -277,7 +281,7 @@ impl Engine {
         if was_first {
             return Ok(after);
         }
-        match after.state.at(after.expires_at_ms, now_ms()) {
+        match after.state.at(after.expires_at_ms, self.now_ms()) {
             State::Expired | State::Pending => Err(AnswerFault::Expired),
             state => Err(AnswerFault::Answered(state)),
         }
@@ -295,14 +299,15 @@ struct Given<'a> {
 impl Inbox<'_> {
     /// Questions, the oldest first.
     pub fn list(&self, listing: Listing) -> Result<Vec<Listed>, StoreError> {
-        let now = now_ms();
+        let now = self.engine.now_ms();
         let found = self.engine.store().approvals().list(listing, now)?;
         Ok(found.into_iter().map(|row| listed(row, now)).collect())
     }
 
     /// One question by its id or how it begins.
     pub fn find(&self, beginning: &str) -> Result<Listed, AnswerFault> {
-        self.found(beginning).map(|row| listed(row, now_ms()))
+        let now = self.engine.now_ms();
+        self.found(beginning).map(|row| listed(row, now))
     }
 
     /// Yes, by the owner or an operator.
@@ -318,7 +323,32 @@ impl Inbox<'_> {
         if settings.separate && found.caller.to_lowercase() == by.name.to_lowercase() {
             return Err(AnswerFault::Separate);
         }
+        if found.tool == trust::TOOL {
+            return self.raise(&found, by, note);
+        }
         self.give(&found, Answer::Approved(scope), by, note)
+    }
+
+    /// A yes to a step in trust is done at once, or counts for nothing.
+    fn raise(
+        &self,
+        found: &Approval,
+        by: &Caller,
+        note: Option<&str>,
+    ) -> Result<Listed, AnswerFault> {
+        // Nobody takes the last step for themselves, whatever the settings.
+        if found.caller.to_lowercase() == by.name.to_lowercase() {
+            return Err(AnswerFault::Separate);
+        }
+        self.give(found, Answer::Approved(Scope::Once), by, note)?;
+        let is_raised = self.engine.trust().answered(found)?;
+        let approvals = self.engine.store().approvals();
+        if !is_raised {
+            approvals.revoke(&found.id, self.engine.now_ms())?;
+            return Err(AnswerFault::TrustChanged);
+        }
+        let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
+        Ok(listed(after, self.engine.now_ms()))
     }
 
     /// No, by the owner or an operator.
@@ -350,9 +380,9 @@ impl Inbox<'_> {
     pub fn revoke(&self, beginning: &str, by: &Caller) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
         let approvals = self.engine.store().approvals();
-        let is_revoked = approvals.revoke(&found.id, now_ms())?;
+        let is_revoked = approvals.revoke(&found.id, self.engine.now_ms())?;
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
-        let after = listed(after, now_ms());
+        let after = listed(after, self.engine.now_ms());
         if is_revoked {
             let message = format!("an approval of `{}` was taken back", found.tool);
             let notice = Notice::new(Act::ApprovalRevoked, &by.name, CHANNEL, &message);
@@ -395,7 +425,7 @@ impl Inbox<'_> {
         };
         let after = self.engine.give(found, answer, &given);
         let after = self.engine.alarmed(after)?;
-        Ok(listed(after, now_ms()))
+        Ok(listed(after, self.engine.now_ms()))
     }
 }
 

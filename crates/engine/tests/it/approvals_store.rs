@@ -135,7 +135,7 @@ async fn an_answer_in_the_inbox_that_cannot_be_written_does_not_count() {
     assert_eq!(given.unwrap().state, State::Approved);
     // An approval that cannot be taken back still counts, and whoever tried knows.
     approvals.fail(Some(Step::Revoke));
-    let revoked = inbox.revoke(&question.id);
+    let revoked = inbox.revoke(&question.id, &Caller::owner());
     assert!(matches!(revoked, Err(AnswerFault::Store(_))), "{revoked:?}");
     assert_eq!(states(&world), [State::Approved]);
 }

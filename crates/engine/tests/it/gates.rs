@@ -10,10 +10,11 @@ use model::caller::{Caller, Origin};
 use serde_json::json;
 use store::Filter;
 
-use crate::world::{Home, Says, World, document, error};
+use crate::world::{Clockwork, Home, Says, World, document, error};
 
 /// The gates a call passes that runs to its end, asked for and with files.
-const ALL: [&str; 11] = [
+const ALL: [&str; 13] = [
+    "caller pass",
     "registry pass",
     "access pass",
     "secrets pass",
@@ -22,6 +23,7 @@ const ALL: [&str; 11] = [
     "arguments pass",
     "policy pass",
     "rules ask",
+    "limits pass",
     "approval pass",
     "audit pass",
     "powers pass",
@@ -85,7 +87,8 @@ async fn a_deny_list_with_a_star_denies_everywhere() {
             assert_eq!(error(&outcome), expected, "{origin:?}");
             assert_eq!(outcome.status, Status::Refused);
             let gates = world.gates(&outcome);
-            assert_eq!(gates, ["registry pass", "access stop"], "{origin:?}");
+            let expected = ["caller pass", "registry pass", "access stop"];
+            assert_eq!(gates, expected, "{origin:?}");
         }
     }
     // A document as it stands, and its own Local Pass, are calls as well.
@@ -208,6 +211,42 @@ reason = \"above 1000\"
             );
             assert_eq!(outcome.value, None);
             assert_eq!(world.gates(&outcome).pop().unwrap(), "rules stop");
+        }
+    }
+    world.assert_whole();
+}
+
+/// A limit that is used up and a pause stop a call at every door, whoever makes it.
+#[tokio::test]
+async fn limits_and_pauses_say_no_everywhere() {
+    let home = Home::new();
+    home.file(
+        "ringfence.toml",
+        "[[limit]]\nid = \"few\"\ncalls_per_minute = 1\n",
+    );
+    let clock = Clockwork::new();
+    let world = World::with(home, |settings| settings.clock = Some(clock.clock()));
+    world
+        .published(&document("hello", "return 1", json!({})))
+        .await;
+    for origin in Origin::ALL {
+        for caller in [Caller::named("ann"), Caller::owner()] {
+            clock.pass_ms(61_000);
+            let call = || {
+                let request = CallRequest::new(caller.clone(), origin, "hello", json!({}));
+                world.made(request)
+            };
+            assert_eq!(call().await.status, Status::Done, "{origin:?}");
+            let limited = call().await;
+            assert_eq!(error(&limited).0, "limit.exceeded", "{origin:?}");
+            assert_eq!(world.gates(&limited).pop().unwrap(), "limits stop");
+            clock.pass_ms(61_000);
+            let callers = world.engine.callers();
+            callers.pause(&caller.name, &Caller::owner(), None).unwrap();
+            let paused = call().await;
+            assert_eq!(error(&paused).0, "caller.paused", "{origin:?}");
+            assert_eq!(world.gates(&paused), ["caller stop"], "{origin:?}");
+            assert!(callers.resume(&caller.name).unwrap());
         }
     }
     world.assert_whole();

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::approve::{Answer, Approver, Question};
 use engine::call::CallRequest;
-use engine::{Alarm, Engine, EngineSettings};
+use engine::{Alarm, Clock, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
 use model::outcome::Outcome;
@@ -100,6 +100,20 @@ impl World {
         }
     }
 
+    /// The same home in another process.
+    pub(crate) fn beside(&self, change: impl FnOnce(&mut EngineSettings)) -> Engine {
+        let mut settings = settings(&self.home.path, &self.alarms);
+        change(&mut settings);
+        Engine::open(settings).unwrap()
+    }
+
+    /// The same home after a restart.
+    pub(crate) fn again(self, change: impl FnOnce(&mut EngineSettings)) -> World {
+        let World { engine, home, .. } = self;
+        drop(engine);
+        World::with(home, change)
+    }
+
     /// Writes a tool and publishes it.
     pub(crate) async fn published(&self, document: &Value) {
         let name = document["name"].as_str().unwrap();
@@ -150,6 +164,35 @@ impl World {
     pub(crate) fn assert_whole(&self) {
         let verified = self.engine.store().audit().verify(None).unwrap();
         assert_eq!(verified.broken, None);
+    }
+}
+
+/// A clock that only a test moves. It starts at a day's first moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Clockwork(Arc<AtomicI64>);
+
+pub(crate) const DAY_MS: i64 = 86_400_000;
+
+impl Clockwork {
+    pub(crate) fn new() -> Clockwork {
+        Clockwork(Arc::new(AtomicI64::new(20_000 * DAY_MS)))
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        let now = Arc::clone(&self.0);
+        Clock::new(move || now.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn pass_ms(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    pub(crate) fn pass_days(&self, days: i64) {
+        self.pass_ms(days * DAY_MS);
     }
 }
 

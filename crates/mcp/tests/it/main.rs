@@ -31,5 +31,6 @@ mod lab;
 mod news;
 mod progress;
 mod soak;
+mod together;
 mod wire;
 mod world;

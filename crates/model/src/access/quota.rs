@@ -1,13 +1,19 @@
 //! How much: calls in a minute, calls at one time, units in a day; and the pause
 //! of a caller who is denied again and again.
 //!
-//! State machines without a clock: whoever asks brings the time. They are exact
-//! on the safe side: no minute, wherever it starts, holds more than the limit.
+//! State machines without a clock or a place to be: whoever asks brings the time
+//! and what was counted so far, and keeps what comes back. They are exact on the
+//! safe side: no minute, wherever it starts, holds more than the limit.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use crate::audit::Status;
 use crate::limits;
+use crate::outcome::Outcome;
 use crate::pattern::NamePattern;
+use crate::reason::Reason;
 
 /// One limit. Each caller it holds for is counted apart; the tools it names are
 /// counted together.
@@ -58,28 +64,18 @@ pub struct Exceeded {
     pub retry_after_ms: Option<u64>,
 }
 
-/// A call that was let in. [`Meter::leave`] takes it back.
-#[derive(Debug)]
-#[must_use = "a call that never leaves counts as running for ever"]
-pub struct Admission {
-    keys: Vec<(String, String)>,
-}
-
-/// What has been used.
-#[derive(Clone, Debug, Default)]
-pub struct Meter {
-    tallies: BTreeMap<(String, String), Tally>,
-    /// The latest time seen. A clock that is set back stands still here.
-    now_ms: u64,
-}
-
-/// Calls by second for one minute, what runs, and the units of the day.
-#[derive(Clone, Debug, Default)]
-struct Tally {
+/// What one caller used of one limit: calls by second for one minute, what runs,
+/// and the units of the day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
     seconds: BTreeMap<u64, u64>,
-    running: u64,
+    /// By the process they run in: what a dead one ran is over.
+    running: BTreeMap<String, u64>,
     day: u64,
     units: u64,
+    /// The latest time seen. A clock that is set back stands still here.
+    now_ms: u64,
 }
 
 const SECONDS: u64 = 60;
@@ -93,90 +89,101 @@ impl Limit {
         all.iter().all(Option::is_none)
     }
 
-    fn holds_for(&self, visit: &Visit<'_>, caller: &str, tool: &str) -> bool {
+    /// Whether it holds for a call.
+    #[must_use]
+    pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
         let named = |patterns: &[NamePattern], name: &str| {
-            patterns.iter().any(|pattern| pattern.matches_lowered(name))
+            let name = name.to_lowercase();
+            patterns
+                .iter()
+                .any(|pattern| pattern.matches_lowered(&name))
         };
         let everybody = self.callers.is_empty() && self.groups.is_empty();
         let grouped = || visit.groups.iter().any(|group| self.groups.contains(group));
-        (everybody || named(&self.callers, caller) || grouped())
-            && (self.tools.is_empty() || named(&self.tools, tool))
+        (everybody || named(&self.callers, visit.caller) || grouped())
+            && (self.tools.is_empty() || named(&self.tools, visit.tool))
     }
 }
 
-impl Meter {
-    /// Lets a call in, or says which limit does not. Either it counts under every
-    /// limit or under none.
-    pub fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<Admission, Exceeded> {
-        self.now_ms = self.now_ms.max(visit.at_ms);
-        let (now_ms, units) = (self.now_ms, visit.units);
-        let (caller, tool) = (visit.caller.to_lowercase(), visit.tool.to_lowercase());
-        let holds = |limit: &&Limit| limit.holds_for(visit, &caller, &tool);
-        let held: Vec<_> = all.iter().filter(holds).collect();
-        let key = |limit: &Limit| (limit.id.clone(), caller.clone());
-        for limit in &held {
-            self.make_room(limit)?;
-            let tally = self.tallies.entry(key(limit)).or_default();
-            tally.forget(now_ms);
-            tally.fits(limit, units, now_ms)?;
-        }
-        for limit in &held {
-            let tally = self.tallies.entry(key(limit)).or_default();
-            *tally.seconds.entry(now_ms / 1_000).or_default() += 1;
-            tally.running += 1;
-            tally.units = tally.units.saturating_add(units);
-        }
-        let keys = held.iter().map(|limit| key(limit)).collect();
-        Ok(Admission { keys })
+/// Lets a call in, or says which limit does not. Either it counts under every
+/// limit or under none. Each limit comes with what its caller used of it.
+pub fn enter(
+    held: &mut [(&Limit, Tally)],
+    visit: &Visit<'_>,
+    process: &str,
+) -> Result<(), Exceeded> {
+    for (limit, tally) in held.iter_mut() {
+        tally.forget(visit.at_ms);
+        tally.fits(limit, visit.units)?;
     }
-
-    /// A call that was let in is over.
-    pub fn leave(&mut self, admission: Admission) {
-        for key in admission.keys {
-            if let Some(tally) = self.tallies.get_mut(&key) {
-                tally.running = tally.running.saturating_sub(1);
-            }
-        }
+    for (_, tally) in held.iter_mut() {
+        let second = tally.now_ms / 1_000;
+        *tally.seconds.entry(second).or_default() += 1;
+        *tally.running.entry(process.to_owned()).or_default() += 1;
+        tally.units = tally.units.saturating_add(visit.units);
     }
-
-    /// Drops what says nothing any more, when there is too much of it.
-    fn make_room(&mut self, limit: &Limit) -> Result<(), Exceeded> {
-        if self.tallies.len() < limits::METER_TALLIES_MAX {
-            return Ok(());
-        }
-        let now_ms = self.now_ms;
-        for tally in self.tallies.values_mut() {
-            tally.forget(now_ms);
-        }
-        self.tallies.retain(|_, tally| !tally.is_idle());
-        if self.tallies.len() < limits::METER_TALLIES_MAX {
-            return Ok(());
-        }
-        Err(Exceeded {
-            id: limit.id.clone(),
-            message: "there are too many callers to count".to_owned(),
-            retry_after_ms: None,
-        })
-    }
+    Ok(())
 }
 
 impl Tally {
-    fn forget(&mut self, now_ms: u64) {
+    /// A call that was let in is over. Units it did not use are given back, unless
+    /// the day they were taken from is over too.
+    pub fn leave(&mut self, process: &str, entered_ms: u64, units_back: u64) {
+        if let Some(running) = self.running.get_mut(process) {
+            *running = running.saturating_sub(1);
+        }
+        self.running.retain(|_, running| *running > 0);
+        if self.day == entered_ms / DAY_MS {
+            self.units = self.units.saturating_sub(units_back);
+        }
+    }
+
+    /// The processes that have calls under way.
+    pub fn processes(&self) -> impl Iterator<Item = &str> {
+        self.running.keys().map(String::as_str)
+    }
+
+    /// What a dead process ran is over.
+    pub fn bury(&mut self, process: &str) {
+        self.running.remove(process);
+    }
+
+    /// From when on it says nothing any more; never while something runs.
+    #[must_use]
+    pub fn idle_from_ms(&self) -> Option<u64> {
+        if !self.running.is_empty() {
+            return None;
+        }
+        let last = self.seconds.keys().next_back();
+        let minute = last.map_or(0, |second| (second + SECONDS + 1) * 1_000);
+        let day = if self.units > 0 {
+            (self.day + 1) * DAY_MS
+        } else {
+            0
+        };
+        Some(minute.max(day))
+    }
+
+    /// Units used today.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    fn forget(&mut self, at_ms: u64) {
+        self.now_ms = self.now_ms.max(at_ms);
         // A second that began up to a minute ago may still hold a call of the last
         // minute; it counts until it cannot.
-        let second = now_ms / 1_000;
+        let second = self.now_ms / 1_000;
         self.seconds.retain(|began, _| began + SECONDS >= second);
-        if self.day != now_ms / DAY_MS {
-            self.day = now_ms / DAY_MS;
+        if self.day != self.now_ms / DAY_MS {
+            self.day = self.now_ms / DAY_MS;
             self.units = 0;
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.seconds.is_empty() && self.running == 0 && self.units == 0
-    }
-
-    fn fits(&self, limit: &Limit, units: u64, now_ms: u64) -> Result<(), Exceeded> {
+    fn fits(&self, limit: &Limit, units: u64) -> Result<(), Exceeded> {
+        let now_ms = self.now_ms;
         let exceeded = |what: String, retry_after_ms| {
             Err(Exceeded {
                 id: limit.id.clone(),
@@ -196,7 +203,8 @@ impl Tally {
             let wait = free_ms.saturating_sub(now_ms);
             return exceeded(format!("{most} calls in a minute"), Some(wait));
         }
-        if let Some(most) = limit.concurrent.filter(|most| self.running >= *most) {
+        let running: u64 = self.running.values().sum();
+        if let Some(most) = limit.concurrent.filter(|most| running >= *most) {
             return exceeded(format!("{most} calls at one time"), None);
         }
         if let Some(most) = limit.units_per_day
@@ -219,9 +227,41 @@ pub struct Denials {
     pub in_all: u32,
 }
 
+/// What a call says about whether its caller should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conduct {
+    /// It was let through.
+    Allowed,
+    /// A rule, a level or a person said no.
+    Denied,
+    /// Neither: a slip, a limit, a call that was taken back.
+    Neither,
+}
+
+impl Conduct {
+    /// Looks at what the caller was told. Arguments that do not fit and tools that
+    /// do not exist are slips. So is a tool that exists, but not for this caller:
+    /// if it counted, a pause would tell the two apart (invariant 10).
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Conduct {
+        match outcome.status {
+            Status::Done | Status::Failed | Status::Crashed => Conduct::Allowed,
+            Status::Cancelled => Conduct::Neither,
+            Status::Refused => match outcome.error.as_ref().map(|error| error.reason) {
+                Some(
+                    Reason::ApprovalDeclined
+                    | Reason::LevelDenied
+                    | Reason::RuleDenied
+                    | Reason::RuleUnevaluable,
+                ) => Conduct::Denied,
+                Some(_) | None => Conduct::Neither,
+            },
+        }
+    }
+}
+
 impl Denials {
-    /// After a call that was denied by a rule, a level or a preset. Arguments
-    /// that do not fit, and tools that do not exist, are slips and not counted.
+    /// After a call that was denied.
     #[must_use]
     pub fn denied(self) -> Denials {
         Denials {
@@ -283,6 +323,31 @@ mod tests {
         }
     }
 
+    /// What everybody used of every limit, in memory.
+    #[derive(Default)]
+    struct Meter(BTreeMap<(String, String), Tally>);
+
+    impl Meter {
+        fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<(), Exceeded> {
+            let caller = visit.caller.to_lowercase();
+            let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+            let held = all.iter().filter(|limit| limit.holds_for(visit));
+            let mut held: Vec<_> = held
+                .map(|limit| (limit, self.0.get(&key(limit)).cloned().unwrap_or_default()))
+                .collect();
+            let entered = enter(&mut held, visit, "p");
+            for (limit, tally) in held {
+                self.0.insert(key(limit), tally);
+            }
+            entered
+        }
+
+        fn tally(&mut self, caller: &str) -> &mut Tally {
+            let key = ("some".to_owned(), caller.to_owned());
+            self.0.get_mut(&key).expect("counted")
+        }
+    }
+
     #[test]
     fn a_day_ends_at_midnight_and_a_clock_set_back_gives_nothing() {
         let all = [limit(None, None, Some(10))];
@@ -310,15 +375,49 @@ mod tests {
     fn calls_at_one_time_come_back() {
         let all = [limit(None, Some(2), None)];
         let mut meter = Meter::default();
-        let first = meter.enter(&all, &visit("Ann", "a", 1, 0)).expect("room");
-        let _second = meter.enter(&all, &visit("ann", "b", 1, 0)).expect("room");
+        meter.enter(&all, &visit("Ann", "a", 1, 0)).expect("room");
+        meter.enter(&all, &visit("ann", "b", 1, 0)).expect("room");
         assert!(meter.enter(&all, &visit("ANN", "c", 1, 0)).is_err());
         assert!(
             meter.enter(&all, &visit("bob", "c", 1, 0)).is_ok(),
             "counted apart"
         );
-        meter.leave(first);
+        meter.tally("ann").leave("p", 0, 0);
         assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
+        assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_err());
+        meter.tally("ann").bury("p");
+        assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
+    }
+
+    #[test]
+    fn units_come_back_to_their_own_day_only() {
+        let all = [limit(None, None, Some(2))];
+        let mut meter = Meter::default();
+        for _ in 0..2 {
+            meter.enter(&all, &visit("ann", "a", 1, 5)).expect("room");
+        }
+        meter.tally("ann").leave("p", 5, 1);
+        assert_eq!(meter.tally("ann").units(), 1);
+        assert!(meter.enter(&all, &visit("ann", "a", 1, DAY_MS)).is_ok());
+        meter.tally("ann").leave("p", 5, 1);
+        assert_eq!(meter.tally("ann").units(), 1, "yesterday's");
+    }
+
+    #[test]
+    fn a_tally_says_when_it_says_nothing_any_more() {
+        let all = [limit(Some(5), None, Some(5))];
+        let mut meter = Meter::default();
+        meter
+            .enter(&all, &visit("ann", "a", 0, 1_500))
+            .expect("room");
+        assert_eq!(meter.tally("ann").idle_from_ms(), None, "it runs");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(62_000));
+        meter
+            .enter(&all, &visit("ann", "a", 1, 1_500))
+            .expect("room");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(DAY_MS));
     }
 
     #[test]

@@ -161,7 +161,6 @@ impl Config {
     }
 
     pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
-        faults.not_in_force(&file);
         let actions = faults.actions(&file.actions);
         if let Some(trust) = file.trust {
             self.trust = faults.trust(trust.into_inner());
@@ -197,22 +196,6 @@ impl Config {
 }
 
 impl Faults<'_> {
-    /// What can be written but nothing keeps yet. A setting that does nothing is
-    /// worse than one that is refused: an operator would rely on it.
-    fn not_in_force(&mut self, file: &GovernFile) {
-        let fix = || Some("remove it until a version that keeps it".to_owned());
-        if let Some(first) = file.limits.first() {
-            let message = "limits on calls are not in force in this version".to_owned();
-            self.say(first, message, fix());
-        }
-        let strategy = file.trust.as_ref();
-        let strategy = strategy.and_then(|trust| trust.get_ref().strategy.as_ref());
-        if let Some(strategy) = strategy.filter(|word| word.get_ref() != "disabled") {
-            let message = "trust is not in force in this version".to_owned();
-            self.say(strategy, message, fix());
-        }
-    }
-
     /// The candidate's file. One that is in force already would never differ.
     pub(super) fn shadow(&mut self, section: RulesSection) -> Option<String> {
         let shadow = section.shadow?;

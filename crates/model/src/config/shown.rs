@@ -128,6 +128,22 @@ impl Config {
             let effect = toml_text(rule.effect.word());
             rows.push((format!("rule.{}", rule.id), effect));
         }
+        for limit in &self.limits {
+            let key = |name: &str| format!("limit.{}.{name}", limit.id);
+            let kinds = [
+                ("calls_per_minute", limit.calls_per_minute),
+                ("concurrent", limit.concurrent),
+                ("units_per_day", limit.units_per_day),
+            ];
+            let set = kinds
+                .into_iter()
+                .filter_map(|(name, most)| Some((name, most?)));
+            rows.extend(set.map(|(name, most)| (key(name), most.to_string())));
+        }
+        let strategy = toml_text(self.trust.strategy.word());
+        rows.push(("trust.strategy".to_owned(), strategy));
+        let concurrent = self.calls.concurrent.to_string();
+        rows.push(("calls.concurrent".to_owned(), concurrent));
         rows
     }
 

@@ -304,24 +304,13 @@ fn trust_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn what_nothing_keeps_yet_is_refused() {
-    refused(
-        "[[limit]]\nid = 'a'\nconcurrent = 1\n[trust]\nstrategy = 'weighted'\n",
-        &[
-            (
-                1,
-                1,
-                "limits on calls are not in force in this version",
-                Some("remove it until a version that keeps it"),
-            ),
-            (
-                5,
-                12,
-                "trust is not in force in this version",
-                Some("remove it until a version that keeps it"),
-            ),
-        ],
-    );
+fn limits_trust_and_calls_are_read() {
+    let text = "[[limit]]\nid = 'a'\nconcurrent = 1\n[trust]\nstrategy = 'weighted'\n\
+                [calls]\nconcurrent = true\n";
+    let config = Config::parse(text).expect("a file");
+    assert_eq!(config.limits[0].concurrent, Some(1));
+    assert_eq!(config.trust.strategy.word(), "weighted");
+    assert!(config.calls.concurrent && !Config::closed().calls.concurrent);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use model::access::quota::{self, Limit, Visit};
 use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
 use rustix::process::{Signal, getpid, kill_process};
@@ -28,6 +29,7 @@ fn main() {
         ["churn", home] => churn(Path::new(home)),
         ["write", home, name, count] => write(Path::new(home), name, count.parse().unwrap()),
         ["until-full", home] => until_full(Path::new(home)),
+        ["enter", home] => enter(Path::new(home)),
         ["hold", home, call_id] => hold(Path::new(home), call_id),
         other => panic!("no such work: {other:?}"),
     }
@@ -46,6 +48,36 @@ fn settings() -> StoreSettings {
 
 fn open(home: &Path) -> Store {
     Store::open(home, settings()).unwrap()
+}
+
+/// Lets a call in under a limit and dies while it runs.
+fn enter(home: &Path) {
+    let store = open(home);
+    let limit = Limit {
+        id: "few".to_owned(),
+        callers: Vec::new(),
+        groups: Vec::new(),
+        tools: Vec::new(),
+        calls_per_minute: None,
+        concurrent: Some(1),
+        units_per_day: None,
+    };
+    let visit = Visit {
+        caller: "ann",
+        groups: &[],
+        tool: "tool",
+        units: 1,
+        at_ms: 0,
+    };
+    let keys = [("few".to_owned(), "ann".to_owned())];
+    let entered = store.usage().change(&keys, 0, |tallies| {
+        let mut held = vec![(&limit, tallies.remove(0))];
+        let entered = quota::enter(&mut held, &visit, store.usage().process());
+        tallies.extend(held.into_iter().map(|(_, tally)| tally));
+        entered
+    });
+    say("entered", &format!("{:?}", entered.unwrap().unwrap()));
+    die();
 }
 
 /// Each line is written at once: what was said stays said.

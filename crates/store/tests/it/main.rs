@@ -8,6 +8,7 @@
 
 mod approvals;
 mod audit;
+mod callers;
 mod crash;
 mod full;
 mod home;
@@ -19,3 +20,4 @@ mod standing;
 mod sync;
 mod tools;
 mod torn;
+mod usage;

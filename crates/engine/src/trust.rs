@@ -1,0 +1,512 @@
+//! Trust in force: when it is reckoned, from what, and how a person takes the last
+//! step.
+//!
+//! The reckoning itself is `model::trust`. Its records come from the audit, what
+//! it says is kept in the store, and the level it leaves is part of the snapshot
+//! every call is judged by. It is done before a call when the last time is an hour
+//! or twenty calls ago, and before anybody is shown it. What is lost is lost at
+//! once; a step a person must take is a question in the inbox.
+//!
+//! Invariant 7: no door of an agent leads here. An agent's own client cannot answer
+//! these questions, and an answer of the caller itself does not count.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use model::access::quota::Conduct;
+use model::approval::State;
+use model::audit::Status;
+use model::caller::{Caller, CallerKind};
+use model::document::Word as _;
+use model::outcome::Outcome;
+use model::risk::Level;
+use model::trust::{
+    Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustRecord, TrustState,
+    follow,
+};
+use model::{digest, limits, text};
+use serde::Serialize;
+use serde_json::json;
+use store::approvals::{Asked, Claim, Place};
+use store::callers::{Kept, Raise, Said};
+use store::{Approval, Filter, Store, StoreError};
+
+use crate::callers::shown;
+use crate::{Engine, causes};
+
+/// What questions about trust name as their tool. No tool can have that name.
+pub const TOOL: &str = "trust:promote";
+
+/// Times a reckoning is done anew because another process was faster.
+const ATTEMPTS_MAX: usize = 4;
+const DAY_MS: i64 = 86_400_000;
+
+/// Whose trust was reckoned when, in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    callers: Mutex<HashMap<String, Round>>,
+    /// One reckoning at a time: calls that are due together wait for one.
+    busy: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    at_ms: i64,
+    calls: u64,
+}
+
+impl Rounds {
+    fn is_due(&self, name: &str, now_ms: i64) -> bool {
+        let rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(round) = rounds.get(name) else {
+            return true;
+        };
+        let every_ms = i64::try_from(limits::TRUST_SECONDS * 1_000).unwrap_or(i64::MAX);
+        // A clock that was set back is a reason to look as well.
+        let is_old = !(0..every_ms).contains(&(now_ms - round.at_ms));
+        is_old || round.calls >= limits::TRUST_CALLS
+    }
+
+    fn done(&self, name: String, at_ms: i64) {
+        let mut rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = usize::try_from(limits::CALLERS_MAX).unwrap_or(usize::MAX);
+        if rounds.len() >= most {
+            // Whoever is forgotten is looked at again, no more.
+            rounds.clear();
+        }
+        rounds.insert(name, Round { at_ms, calls: 0 });
+    }
+
+    fn count(&self, name: &str, calls: u64) {
+        let mut rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(round) = rounds.get_mut(name) {
+            round.calls = round.calls.saturating_add(calls);
+        }
+    }
+}
+
+/// A call of a caller is over.
+pub(crate) fn seen(engine: &Engine, caller: &Caller, outcome: &Outcome, conduct: Conduct) {
+    let is_wrong = conduct == Conduct::Denied || outcome.status == Status::Failed;
+    let calls = if is_wrong {
+        limits::TRUST_CALLS_OF_AN_ERROR
+    } else {
+        1
+    };
+    engine.rounds().count(&shown(caller), calls);
+}
+
+/// Reckons a caller's trust if it is due. The answer is what the audit will say
+/// about it, or why it could not be done.
+pub(crate) async fn look(
+    engine: &Engine,
+    config: &TrustConfig,
+    caller: &Caller,
+) -> Result<Option<String>, String> {
+    let name = shown(caller);
+    let rounds = engine.rounds();
+    if !rounds.is_due(&name, engine.now_ms()) {
+        return Ok(None);
+    }
+    let _one = rounds.busy.lock().await;
+    let now_ms = engine.now_ms();
+    if !rounds.is_due(&name, now_ms) {
+        return Ok(Some("trust was reckoned".to_owned()));
+    }
+    let (store, config, whom) = (engine.store().clone(), config.clone(), name.clone());
+    let work = move || reckon(&store, &config, &whom, now_ms);
+    let reckoned = match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(reckoned)) => reckoned,
+        Ok(Err(fault)) => return Err(causes(&fault)),
+        Err(_) => return Err("the thread that reckons died".to_owned()),
+    };
+    rounds.done(name, now_ms);
+    let level = reckoned.state.all.level.word();
+    Ok(Some(format!("trust was reckoned: {level}")))
+}
+
+/// What a reckoning came to.
+#[derive(Debug)]
+struct Reckoned {
+    state: TrustState,
+    assessments: Vec<Assessment>,
+    /// By the category they are about.
+    questions: Vec<(Option<String>, Standing)>,
+}
+
+/// How a step that a person must take stands.
+#[derive(Clone, Debug)]
+enum Standing {
+    /// It waits for an answer, under this id.
+    Asked(String),
+    /// A person agreed just now.
+    Raised,
+    /// A person said no, not long ago.
+    Declined,
+    /// It could not be asked: too many questions wait.
+    Full,
+}
+
+/// Reckons a caller's trust and keeps what comes of it. Blocks.
+fn reckon(
+    store: &Store,
+    config: &TrustConfig,
+    shown: &str,
+    now_ms: i64,
+) -> Result<Reckoned, StoreError> {
+    let said = store.callers().said(shown)?;
+    let feedback: Vec<Feedback> = said.into_iter().map(|said| said.feedback).collect();
+    let mut attempts = 0;
+    let (state, assessments) = loop {
+        attempts += 1;
+        let row = store.callers().get(shown)?;
+        let before = row.as_ref().and_then(|row| row.trust.as_ref());
+        let begun = match before {
+            Some(state) => state.clone().completed(config, now_ms),
+            None => TrustState::initial(config, now_ms),
+        };
+        let first = row.as_ref().map_or(shown, |row| row.shown.as_str());
+        let mut records = records(store, shown, &begun)?;
+        if first != shown {
+            // The same caller, written in another way.
+            records.extend(self::records(store, first, &begun)?);
+        }
+        let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
+        let from_ms = last_ms.unwrap_or(now_ms);
+        let (after, assessments) = follow(config, &begun, &records, &feedback, from_ms, now_ms);
+        match store.callers().keep_trust(shown, before, &after, now_ms)? {
+            Kept::Yes => break (after, assessments),
+            Kept::Changed if attempts < ATTEMPTS_MAX => {}
+            // Somebody else's look counts. Without room nothing is earned.
+            Kept::Changed | Kept::Full => break (begun, Vec::new()),
+        }
+    };
+    let mut reckoned = Reckoned {
+        state,
+        assessments,
+        questions: Vec::new(),
+    };
+    for assessment in &reckoned.assessments {
+        let Some(TrustChange::Proposed(to)) = assessment.change else {
+            continue;
+        };
+        let to = assessment.next.promoted(to, now_ms);
+        let step = Step {
+            shown,
+            category: assessment.category.as_deref(),
+            from: &assessment.next,
+            to: &to,
+            lines: &assessment.lines,
+        };
+        let standing = propose(store, &step, now_ms)?;
+        let about = (assessment.category.clone(), standing);
+        reckoned.questions.push(about);
+    }
+    if let Some(row) = store.callers().get(shown)?
+        && let Some(state) = row.trust
+    {
+        reckoned.state = state;
+    }
+    Ok(reckoned)
+}
+
+/// The audit as trust reads it: the newest attempts, and older ones that went
+/// wrong. Attack: many easy calls that push an error out of sight.
+fn records(store: &Store, shown: &str, state: &TrustState) -> Result<Vec<TrustRecord>, StoreError> {
+    let tracks = state.categories.values().chain([&state.all]);
+    let since_ms = tracks.map(|track| track.since_ms).min();
+    let all = Filter {
+        caller: Some(shown.to_owned()),
+        since_ms,
+        limit: Some(limits::TRUST_RECORDS_MAX),
+        ..Filter::default()
+    };
+    let mut entries = store.audit().list(&all)?;
+    if entries.len() >= limits::TRUST_RECORDS_MAX {
+        let before = entries.last().map(|oldest| oldest.sequence);
+        let mut errors = Vec::new();
+        for status in [Status::Failed, Status::Crashed, Status::Refused] {
+            let older = Filter {
+                status: Some(status),
+                before,
+                limit: Some(limits::TRUST_OLDER_ERRORS_MAX),
+                ..all.clone()
+            };
+            errors.extend(store.audit().list(&older)?);
+        }
+        errors.sort_by_key(|entry| std::cmp::Reverse(entry.sequence));
+        errors.truncate(limits::TRUST_OLDER_ERRORS_MAX);
+        entries.append(&mut errors);
+    }
+    let record = |entry: &store::Entry| {
+        let closing = entry.closing.as_ref()?;
+        TrustRecord::from_audit(&entry.opening, closing)
+    };
+    Ok(entries.iter().filter_map(record).collect())
+}
+
+/// A step up that a person must agree to.
+struct Step<'a> {
+    shown: &'a str,
+    category: Option<&'a str>,
+    from: &'a Track,
+    to: &'a Track,
+    lines: &'a [String],
+}
+
+impl Step<'_> {
+    /// What an answer counts for: this step from this very track. Once the caller
+    /// fell or rose, it counts for nothing.
+    fn binding(&self) -> Option<String> {
+        let bound = json!({
+            "trust": self.shown.to_lowercase(), "category": self.category,
+            "from": self.from.level.word(), "since": self.from.since_ms,
+            "to": self.to.level.word(),
+        });
+        digest::of_value(&bound).ok()
+    }
+
+    fn question(&self, binding: String, now_ms: i64) -> Approval {
+        let tools = match self.category {
+            None => "all tools".to_owned(),
+            Some(category) => format!("{category} tools"),
+        };
+        let (from, to) = (self.from.level.word(), self.to.level.word());
+        let lines = self.lines.iter().map(|line| text::elided(line, 200));
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        Approval {
+            state: State::Pending,
+            place: Place::Inbox,
+            asked_at_ms: now_ms,
+            expires_at_ms: now_ms.saturating_add(patience_ms()),
+            tool_binding: binding.clone(),
+            binding,
+            session: None,
+            call_id: id.clone(),
+            id,
+            tool: TOOL.to_owned(),
+            caller: self.shown.to_owned(),
+            caller_is_owner: false,
+            level: Level::L5,
+            reasons: lines.take(limits::APPROVAL_REASONS_MAX).collect(),
+            prompt: format!(
+                "Raise the level of {} from {from} to {to} for {tools}?",
+                text::one_line(self.shown)
+            ),
+            arguments: json!({"from": from, "to": to, "category": self.category}).to_string(),
+            answer: None,
+            used_by_call: None,
+            used_at_ms: None,
+            uses: 0,
+        }
+    }
+}
+
+fn patience_ms() -> i64 {
+    i64::from(limits::TRUST_QUESTION_DAYS) * DAY_MS
+}
+
+/// Takes the step if a person agreed to it, else sees to it that one is asked.
+fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, StoreError> {
+    let Some(binding) = step.binding() else {
+        return Ok(Standing::Full);
+    };
+    if let Some(last) = store.approvals().last_about(&binding)? {
+        let answered_ms = last.answer.as_ref().map(|answer| answer.at_ms);
+        let is_recent = answered_ms.is_some_and(|at_ms| now_ms - at_ms < patience_ms());
+        match last.state.at(last.expires_at_ms, now_ms) {
+            State::Pending => return Ok(Standing::Asked(last.id)),
+            State::Approved => {
+                if let Some(by) = taken(store, &binding, now_ms)? {
+                    let raise = Raise {
+                        category: step.category.map(str::to_owned),
+                        from: step.from.clone(),
+                        to: step.to.clone(),
+                        by,
+                    };
+                    if store.callers().raise(step.shown, &raise)? {
+                        return Ok(Standing::Raised);
+                    }
+                }
+            }
+            State::Declined | State::Dismissed | State::Malformed if is_recent => {
+                return Ok(Standing::Declined);
+            }
+            State::Declined | State::Dismissed | State::Malformed | State::Expired => {}
+            // A yes at a time when the step could not be taken.
+            State::Revoked => {}
+            // Used, but the level is what it was: the process died in between.
+            State::Used => {}
+        }
+    }
+    let question = step.question(binding, now_ms);
+    Ok(match store.approvals().ask(&question, now_ms)? {
+        Asked::Written => Standing::Asked(question.id),
+        Asked::Joined(same) => Standing::Asked(same.id),
+        Asked::TooManyOfCaller | Asked::TooMany => Standing::Full,
+    })
+}
+
+/// Uses a person's yes up. The answer is who gave it. The caller's own yes, or that
+/// of its client, is none.
+fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, StoreError> {
+    let claim = Claim {
+        call_id: TOOL.to_owned(),
+        binding: binding.to_owned(),
+        tool_binding: binding.to_owned(),
+        session: None,
+        separate: true,
+    };
+    let claimed = store.approvals().claim(&claim, now_ms)?;
+    let claimed = claimed.filter(|given| matches!(given.state, State::Approved | State::Used));
+    Ok(claimed
+        .and_then(|given| given.answer)
+        .map(|answer| answer.by))
+}
+
+/// A caller's trust as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustReport {
+    /// The caller.
+    pub caller: String,
+    /// How it is reckoned.
+    pub strategy: &'static str,
+    /// Each track.
+    pub tracks: Vec<TrackReport>,
+}
+
+/// One track.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrackReport {
+    /// The category; all tools if absent.
+    pub category: Option<String>,
+    /// The level earned.
+    pub level: &'static str,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: i64,
+    /// The question that waits for a person, if one does.
+    pub question: Option<String>,
+    /// How it came about, a line for each step.
+    pub lines: Vec<String>,
+}
+
+/// Shows trust and keeps what people say. For the owner and operators.
+#[derive(Clone, Copy, Debug)]
+pub struct Trust<'a> {
+    engine: &'a Engine,
+}
+
+impl Engine {
+    /// Trust, for the owner and for operators.
+    #[must_use]
+    pub fn trust(&self) -> Trust<'_> {
+        Trust { engine: self }
+    }
+}
+
+impl Trust<'_> {
+    /// Reckons a caller's trust and explains it. Nothing if the caller was never
+    /// seen. Blocks.
+    pub fn show(&self, name: &str) -> Result<Option<TrustReport>, StoreError> {
+        let engine = self.engine;
+        let config = engine.registry().current().config.trust.clone();
+        let row = engine.store().callers().get(name)?;
+        let mut report = TrustReport {
+            caller: text::one_line(name),
+            strategy: config.strategy.word(),
+            tracks: Vec::new(),
+        };
+        if config.strategy == Strategy::Disabled {
+            return Ok(Some(report));
+        }
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        report.caller = text::one_line(&row.shown);
+        let reckoned = reckon(engine.store(), &config, &row.shown, engine.now_ms())?;
+        report.tracks = reckoned.tracks();
+        Ok(Some(report))
+    }
+
+    /// Keeps what a person says about a caller's work. The answer is whether there
+    /// was room for it.
+    pub fn feedback(
+        &self,
+        name: &str,
+        by: &Caller,
+        score: u8,
+        category: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let note = note.map(str::trim).filter(|note| !note.is_empty());
+        let said = Said {
+            feedback: Feedback {
+                at_ms: self.engine.now_ms(),
+                score: score.min(10),
+                category: category.map(str::to_uppercase),
+            },
+            note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
+            by: by.name.clone(),
+        };
+        self.engine.store().callers().say(name, &said)
+    }
+
+    /// A person answered a question about trust: what they agreed to is done now,
+    /// if it still can be. The answer is whether it was.
+    pub(crate) fn answered(&self, question: &Approval) -> Result<bool, StoreError> {
+        let engine = self.engine;
+        let config = engine.registry().current().config.trust.clone();
+        let shown = &question.caller;
+        let reckoned = reckon(engine.store(), &config, shown, engine.now_ms())?;
+        let is_raised = |(_, standing): &(_, Standing)| matches!(standing, Standing::Raised);
+        let after = engine.store().approvals().get(&question.id)?;
+        let is_used = after.is_some_and(|after| after.state == State::Used);
+        Ok(is_used && reckoned.questions.iter().any(is_raised))
+    }
+}
+
+impl Reckoned {
+    fn tracks(&self) -> Vec<TrackReport> {
+        let report = |assessment: &Assessment| {
+            let category = &assessment.category;
+            let track = match category {
+                None => Some(&self.state.all),
+                Some(name) => self.state.categories.get(name),
+            };
+            let track = track.unwrap_or(&assessment.next);
+            let mut lines = assessment.lines.clone();
+            let asked = self.questions.iter().find(|(about, _)| about == category);
+            let asked = asked.map(|(_, standing)| standing);
+            let mut question = None;
+            match asked {
+                None => {}
+                Some(Standing::Asked(id)) => {
+                    lines.push(format!(
+                        "a person is asked: `ringfence approvals show {id}`"
+                    ));
+                    question = Some(id.clone());
+                }
+                Some(Standing::Raised) => lines.push("a person agreed".to_owned()),
+                Some(Standing::Declined) => lines.push("a person said no".to_owned()),
+                Some(Standing::Full) => {
+                    lines.push("nobody can be asked: too many questions wait".to_owned());
+                }
+            }
+            TrackReport {
+                category: category.clone(),
+                level: track.level.word(),
+                since_ms: track.since_ms,
+                question,
+                lines,
+            }
+        };
+        self.assessments.iter().map(report).collect()
+    }
+}
+
+/// Whether a caller's trust is reckoned at all. The owner sets the levels.
+pub(crate) fn is_reckoned(config: &TrustConfig, caller: &Caller) -> bool {
+    config.strategy != Strategy::Disabled && caller.kind != CallerKind::Owner
+}

@@ -1,0 +1,274 @@
+//! Limits on calls hold in every process, across restarts, and however a call ends.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::approve::{Answer, Approver, Question, Scope};
+use engine::call::CallRequest;
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use model::outcome::Outcome;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::world::{Clockwork, Home, Says, World, document, error};
+
+/// Somebody who is asked and then does what the test wants.
+#[derive(Debug)]
+struct Waits {
+    asked: Notify,
+    panics: bool,
+}
+
+impl Waits {
+    fn new(panics: bool) -> Arc<Waits> {
+        Arc::new(Waits {
+            asked: Notify::new(),
+            panics,
+        })
+    }
+}
+
+impl Approver for Waits {
+    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        self.asked.notify_one();
+        Box::pin(async {
+            assert!(!self.panics, "a panic that the test wants");
+            std::future::pending().await
+        })
+    }
+}
+
+fn limited(limit: &str) -> (World, Clockwork) {
+    let home = Home::new();
+    home.file(
+        "ringfence.toml",
+        &format!("[[limit]]\nid = \"few\"\n{limit}\n"),
+    );
+    let clock = Clockwork::new();
+    let world = World::with(home, |settings| settings.clock = Some(clock.clock()));
+    (world, clock)
+}
+
+fn asks() -> serde_json::Value {
+    document(
+        "asks",
+        "return 1",
+        json!({"humanInTheLoop": {"mode": "REQUIRED"}}),
+    )
+}
+
+fn plain() -> serde_json::Value {
+    document("plain", "return 1", json!({}))
+}
+
+#[tokio::test]
+async fn a_minute_holds_no_more_and_says_when_to_come_back() {
+    let (world, clock) = limited("calls_per_minute = 2");
+    world.published(&plain()).await;
+    clock.pass_ms(500);
+    for _ in 0..2 {
+        assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    }
+    clock.pass_ms(30_000);
+    let refused = world.call("plain", json!({})).await;
+    let expected = "the limit `few` allows 2 calls in a minute; it did not run, try again in 31 s";
+    assert_eq!(error(&refused), ("limit.exceeded", expected));
+    assert_eq!(refused.status, Status::Refused);
+    assert!(refused.error.unwrap().retryable);
+    // Another caller has a minute of its own.
+    assert_eq!(
+        world.own_call("plain", json!({})).await.status,
+        Status::Done
+    );
+    clock.pass_ms(31_000);
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    world.assert_whole();
+}
+
+/// Whom a limit names by tool, name and group, and nobody else.
+#[tokio::test]
+async fn a_limit_holds_for_whom_it_names() {
+    let (world, _) = limited(
+        "tools = [\"pl*\"]\ncallers = [\"@devs\"]\ncalls_per_minute = 1\n\
+         [groups.devs]\nmembers = [\"ann\"]",
+    );
+    world.published(&plain()).await;
+    world
+        .published(&document("other", "return 1", json!({})))
+        .await;
+    let call = async |caller: &str, tool: &str| {
+        let request = CallRequest::new(Caller::named(caller), Origin::Script, tool, json!({}));
+        world.made(request).await.status
+    };
+    assert_eq!(call("ann", "plain").await, Status::Done);
+    assert_eq!(call("Ann", "plain").await, Status::Refused);
+    assert_eq!(call("ann", "other").await, Status::Done);
+    assert_eq!(call("bob", "plain").await, Status::Done);
+    assert_eq!(call("bob", "plain").await, Status::Done);
+}
+
+/// Units of a day are one count for all processes, and no restart gives them back.
+#[tokio::test]
+async fn a_day_is_one_for_all_processes_and_restarts() {
+    let (world, clock) = limited("units_per_day = 3");
+    world.published(&plain()).await;
+    let other = world.beside(|settings| settings.clock = Some(clock.clock()));
+    let there = async || {
+        let ann = Caller::named("ann");
+        let request = CallRequest::new(ann, Origin::Mcp, "plain", json!({}));
+        other.call(request).await.into_inner()
+    };
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    assert_eq!(there().await.status, Status::Done);
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    assert_eq!(error(&there().await).0, "limit.exceeded");
+    drop(other);
+    let world = world.again(|settings| settings.clock = Some(clock.clock()));
+    let refused = world.call("plain", json!({})).await;
+    assert_eq!(error(&refused).0, "limit.exceeded");
+    clock.pass_days(1);
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+}
+
+/// What a person did not let run costs nothing of the day, but a call of the minute.
+#[tokio::test]
+async fn a_call_that_did_not_run_gives_its_unit_back() {
+    let (world, clock) = limited("units_per_day = 1\ncalls_per_minute = 3");
+    world.published(&asks()).await;
+    let asking = |answer| {
+        let ann = Caller::named("ann");
+        let mut request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
+        request.approver = Some(Says::new(answer));
+        world.made(request)
+    };
+    assert_eq!(
+        error(&asking(Answer::Declined).await).0,
+        "approval.declined"
+    );
+    assert_eq!(
+        error(&asking(Answer::Dismissed).await).0,
+        "approval.dismissed"
+    );
+    assert_eq!(
+        asking(Answer::Approved(Scope::Once)).await.status,
+        Status::Done
+    );
+    let refused = asking(Answer::Approved(Scope::Once)).await;
+    assert!(
+        error(&refused).1.contains("3 calls in a minute"),
+        "{refused:?}"
+    );
+    clock.pass_ms(61_000);
+    let refused = asking(Answer::Approved(Scope::Once)).await;
+    assert!(
+        error(&refused).1.contains("1 units in a day"),
+        "{refused:?}"
+    );
+}
+
+/// A rule's no costs nothing: it has a count of its own.
+#[tokio::test]
+async fn what_a_rule_denies_uses_nothing_up() {
+    let (world, _) = limited(
+        "calls_per_minute = 1\n[[rule]]\nid = \"no\"\nwhen = \"args.n > 1\"\neffect = \"deny\"",
+    );
+    let params = json!({"params": [
+        {"name": "n", "type": "NUMBER", "required": true, "testValue": "1"}]});
+    world.published(&document("pay", "return n", params)).await;
+    let denied = world.call("pay", json!({"n": 2})).await;
+    assert_eq!(error(&denied).0, "rule.denied");
+    let slip = world.call("pay", json!({"n": "x"})).await;
+    assert_eq!(error(&slip).0, "argument.type");
+    assert_eq!(
+        world.call("pay", json!({"n": 1})).await.status,
+        Status::Done
+    );
+    assert_eq!(
+        error(&world.call("pay", json!({"n": 1})).await).0,
+        "limit.exceeded"
+    );
+}
+
+/// However a call ends, its place is free again: answered, cancelled, too late, its
+/// task gone, its task panicking.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_comes_back_however_a_call_ends() {
+    let (world, _) = limited("concurrent = 1");
+    world.published(&asks()).await;
+    world.published(&plain()).await;
+    let World { engine, home, .. } = world;
+    let engine = Arc::new(engine);
+    let ann = || Caller::named("ann");
+    for end in ["cancel", "deadline", "abort", "panic", "deny"] {
+        let approver = Waits::new(end == "panic");
+        let mut request = CallRequest::new(ann(), Origin::Mcp, "asks", json!({"": 0}));
+        request.arguments = json!({});
+        request.approver = Some(approver.clone());
+        if end == "deadline" {
+            request.deadline = Some(Duration::from_millis(700));
+        }
+        let cancel = request.cancel.clone();
+        let calling = Arc::clone(&engine);
+        let call = tokio::spawn(async move { calling.call(request).await.into_inner() });
+        approver.asked.notified().await;
+        if end != "panic" {
+            let second = made(&engine, "plain").await;
+            let said = error(&second);
+            assert_eq!(said.0, "limit.exceeded", "{end}");
+            assert!(said.1.ends_with("try again when one has ended"), "{said:?}");
+        }
+        match end {
+            "cancel" => cancel.cancel(),
+            "abort" => call.abort(),
+            "deny" => {
+                let inbox = engine.approvals();
+                let listed = inbox.list(engine::approve::Listing::Pending).unwrap();
+                inbox.deny(&listed[0].id, &Caller::owner(), None).unwrap();
+            }
+            _ => {}
+        }
+        let ended = call.await;
+        match end {
+            "cancel" => assert_eq!(ended.unwrap().status, Status::Cancelled),
+            "deadline" | "deny" => assert_eq!(ended.unwrap().status, Status::Refused),
+            _ => assert!(ended.is_err(), "{end}"),
+        }
+        // Where nobody is left to wait for it, a thread of its own gives it back.
+        let mut tries = 0;
+        while made(&engine, "plain").await.status != Status::Done {
+            tries += 1;
+            assert!(tries < 500, "{end}: the place is lost");
+        }
+        assert!(
+            tries == 0 || matches!(end, "abort" | "panic"),
+            "{end}: {tries}"
+        );
+    }
+    drop(engine);
+    drop(home);
+}
+
+async fn made(engine: &engine::Engine, tool: &str) -> Outcome {
+    let request = CallRequest::new(Caller::named("ann"), Origin::Mcp, tool, json!({}));
+    engine.call(request).await.into_inner()
+}
+
+/// The author's own proof is no use of the tool.
+#[tokio::test]
+async fn a_local_pass_is_not_limited() {
+    let (world, _) = limited("calls_per_minute = 1");
+    world.published(&plain()).await;
+    let sound = world.engine.tool("plain").unwrap().sound;
+    for _ in 0..2 {
+        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        assert!(passed.ok, "{passed:?}");
+    }
+    assert_eq!(
+        world.own_call("plain", json!({})).await.status,
+        Status::Done
+    );
+    let refused = world.own_call("plain", json!({})).await;
+    assert_eq!(error(&refused).0, "limit.exceeded");
+}

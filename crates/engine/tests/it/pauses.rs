@@ -1,0 +1,228 @@
+//! Who is denied again and again is paused until a person says otherwise.
+
+use engine::approve::{Answer, Scope};
+use engine::call::CallRequest;
+use model::audit::Status;
+use model::caller::{Caller, Origin};
+use model::outcome::Outcome;
+use serde_json::json;
+
+use crate::world::{Home, Says, World, document, error};
+
+const RULE: &str = "[[rule]]
+id = \"no\"
+tools = [\"pay\"]
+when = \"args.n > 1\"
+effect = \"deny\"
+";
+
+async fn world() -> World {
+    let home = Home::new();
+    home.file("ringfence.toml", RULE);
+    let world = World::with(home, |_| ());
+    let params = json!({"params": [
+        {"name": "n", "type": "NUMBER", "required": true, "testValue": "1"}]});
+    world.published(&document("pay", "return n", params)).await;
+    world
+}
+
+async fn pay(world: &World, n: i64) -> Outcome {
+    world.call("pay", json!({"n": n})).await
+}
+
+#[tokio::test]
+async fn three_in_a_row_pause_until_a_person_resumes() {
+    let world = world().await;
+    for _ in 0..2 {
+        assert_eq!(error(&pay(&world, 2).await).0, "rule.denied");
+    }
+    // A call that gets through ends the row.
+    assert_eq!(pay(&world, 1).await.status, Status::Done);
+    for _ in 0..3 {
+        assert_eq!(error(&pay(&world, 2).await).0, "rule.denied");
+    }
+    let paused = pay(&world, 1).await;
+    let (code, told) = error(&paused);
+    assert_eq!(code, "caller.paused");
+    assert!(told.contains("`ringfence callers resume ann`"), "{told}");
+    assert!(!paused.error.as_ref().unwrap().retryable);
+    assert_eq!(world.gates(&paused), ["caller stop"]);
+    assert!(
+        world
+            .alarms
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|said| said.contains("ann was denied")),
+        "the operator is told"
+    );
+    // Others go on, and what there is to see stays the same.
+    assert_eq!(
+        world.own_call("pay", json!({"n": 1})).await.status,
+        Status::Done
+    );
+    let offered = |name: &str| {
+        world
+            .engine
+            .offered(&Caller::named(name), Origin::Mcp)
+            .len()
+    };
+    assert_eq!(offered("ann"), offered("bob"));
+    // A restart does not help, nor another process or another way to write it.
+    let other = world.beside(|_| ());
+    let request = CallRequest::new(Caller::named("ANN"), Origin::Script, "pay", json!({"n": 1}));
+    assert_eq!(
+        error(&other.call(request).await.into_inner()).0,
+        "caller.paused"
+    );
+    drop(other);
+    let world = world.again(|_| ());
+    assert_eq!(error(&pay(&world, 1).await).0, "caller.paused");
+    let known = world.engine.callers().find("ann").unwrap().unwrap();
+    assert_eq!((known.denied_in_a_row, known.denied_in_all), (3, 5));
+    assert_eq!(known.paused_why.as_deref(), Some("denied 3 times in a row"));
+    assert!(world.engine.callers().resume("Ann").unwrap());
+    assert!(!world.engine.callers().resume("ann").unwrap(), "not paused");
+    assert_eq!(pay(&world, 1).await.status, Status::Done);
+    world.assert_whole();
+}
+
+/// Twenty in all, however many get through in between, whichever process counts.
+#[tokio::test]
+async fn twenty_in_all_pause_across_processes() {
+    let world = world().await;
+    let other = world.beside(|_| ());
+    for number in 0..20 {
+        assert_eq!(error(&pay(&world, 2).await).0, "rule.denied", "{number}");
+        let ann = Caller::named("ann");
+        let request = CallRequest::new(ann, Origin::Mcp, "pay", json!({"n": 1}));
+        let through = other.call(request).await.into_inner();
+        let is_last = number == 19;
+        assert_eq!(
+            through.status == Status::Refused,
+            is_last,
+            "{number}: {through:?}"
+        );
+    }
+    let known = world.engine.callers().find("ann").unwrap().unwrap();
+    assert_eq!((known.denied_in_a_row, known.denied_in_all), (1, 20));
+    assert_eq!(known.paused_why.as_deref(), Some("denied 20 times in all"));
+}
+
+/// Slips in arguments, tools that are not there and tools that are not for this
+/// caller say nothing; a pause would tell the last two apart.
+#[tokio::test]
+async fn slips_do_not_count_and_a_hidden_tool_is_a_slip() {
+    let world = world().await;
+    world
+        .home
+        .file("ringfence.toml", "[callers.ann]\ndeny = [\"pay\"]\n");
+    for _ in 0..25 {
+        assert_eq!(error(&pay(&world, 1).await).0, "tool.unknown");
+        assert_eq!(
+            error(&world.call("none", json!({})).await).0,
+            "tool.unknown"
+        );
+    }
+    world.home.file("ringfence.toml", RULE);
+    for _ in 0..4 {
+        let slip = world.call("pay", json!({"m": 1})).await;
+        assert!(error(&slip).0.starts_with("argument."), "{slip:?}");
+    }
+    assert_eq!(world.engine.callers().find("ann").unwrap(), None);
+    assert_eq!(pay(&world, 1).await.status, Status::Done);
+}
+
+#[tokio::test]
+async fn a_persons_no_counts_and_an_answer_that_did_not_come_does_not() {
+    let world = World::new();
+    let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
+    world.published(&document("asks", "return 1", asks)).await;
+    let asking = |answer| {
+        let ann = Caller::named("ann");
+        let mut request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
+        request.approver = Some(Says::new(answer));
+        world.made(request)
+    };
+    for _ in 0..4 {
+        assert_eq!(
+            error(&asking(Answer::Dismissed).await).0,
+            "approval.dismissed"
+        );
+    }
+    for _ in 0..3 {
+        assert_eq!(
+            error(&asking(Answer::Declined).await).0,
+            "approval.declined"
+        );
+    }
+    let after = asking(Answer::Approved(Scope::Once)).await;
+    assert_eq!(error(&after).0, "caller.paused");
+}
+
+/// The person who is asked sees the call, and pauses its caller before saying yes.
+#[tokio::test]
+async fn a_pause_stops_a_call_that_waits_for_a_person() {
+    let world = World::new();
+    let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
+    world.published(&document("asks", "return 1", asks)).await;
+    let ann = Caller::named("ann");
+    let request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
+    let answering = async {
+        let inbox = world.engine.approvals();
+        let id = loop {
+            let listed = inbox.list(engine::approve::Listing::Pending).unwrap();
+            match listed.first() {
+                Some(row) => break row.id.clone(),
+                None => tokio::task::yield_now().await,
+            }
+        };
+        let owner = Caller::owner();
+        world
+            .engine
+            .callers()
+            .pause("ann", &owner, Some("looks odd"))
+            .unwrap();
+        inbox.approve(&id, &owner, Scope::Once, None).unwrap();
+    };
+    let (outcome, ()) = tokio::join!(world.made(request), answering);
+    assert_eq!(error(&outcome).0, "caller.paused");
+    assert_eq!(world.gates(&outcome).pop().unwrap(), "approval stop");
+    let closing = world.entry(&outcome).closing.unwrap();
+    let note = closing.gates.last().unwrap().note.clone().unwrap();
+    assert!(
+        note.starts_with("paused by owner: looks odd; approved"),
+        "{note}"
+    );
+}
+
+/// What cannot be looked up lets nobody in.
+#[tokio::test]
+async fn callers_that_cannot_be_looked_up_do_not_get_in() {
+    let world = world().await;
+    assert_eq!(pay(&world, 1).await.status, Status::Done);
+    let counter = world.home.path.join("callers.version");
+    std::fs::remove_file(&counter).unwrap();
+    std::fs::create_dir(&counter).unwrap();
+    let refused = pay(&world, 1).await;
+    assert_eq!(error(&refused).0, "caller.unavailable");
+    assert!(refused.error.unwrap().retryable);
+    std::fs::remove_dir(&counter).unwrap();
+    assert_eq!(pay(&world, 1).await.status, Status::Done);
+}
+
+/// The author proves tools that rules forbid, and is not paused for it.
+#[tokio::test]
+async fn a_local_pass_counts_as_nothing() {
+    let world = world().await;
+    world.home.file(
+        "ringfence.toml",
+        "[[rule]]\nid = \"none\"\neffect = \"deny\"\n",
+    );
+    let sound = world.engine.tool("pay").unwrap().sound;
+    for _ in 0..4 {
+        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        assert_eq!(passed.error.unwrap().code, "rule.denied");
+    }
+    assert_eq!(world.engine.callers().find("owner").unwrap(), None);
+}

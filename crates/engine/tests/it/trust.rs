@@ -1,0 +1,365 @@
+//! Trust in force: a clock that the test moves, histories as the audit has them, and
+//! callers who try to get more than they earned.
+
+use engine::approve::{Answer, AnswerFault, Listing, Scope};
+use engine::call::CallRequest;
+use engine::trust::TrackReport;
+use model::approval::State;
+use model::audit::{Closing, Opening, Status};
+use model::caller::{Caller, Origin};
+use model::limits;
+use serde_json::json;
+
+use crate::world::{Clockwork, DAY_MS, Home, World, document, error};
+
+/// Small steps, so that a test can take them.
+const MILESTONE: &str = "
+[trust]
+strategy = \"milestone\"
+initial_level = \"sandboxed\"
+[trust.milestones.sandboxed_to_restricted]
+tasks_completed = 2
+quality_score_min = 7.0
+[trust.milestones.restricted_to_standard]
+tasks_completed = 2
+quality_score_min = 7.0
+time_active_days = 2
+[trust.milestones.standard_to_elevated]
+tasks_completed = 2
+quality_score_min = 7.0
+clean_history_days = 1
+time_active_days = 0
+requires_human_approval = true
+";
+
+async fn world(config: &str) -> (World, Clockwork) {
+    let home = Home::new();
+    home.file("ringfence.toml", config);
+    let clock = Clockwork::new();
+    let world = World::with(home, |settings| settings.clock = Some(clock.clock()));
+    world.published(&plain()).await;
+    let web = json!({"category": "WEB"});
+    world.published(&document("web", "return 'web'", web)).await;
+    (world, clock)
+}
+
+fn plain() -> serde_json::Value {
+    document("plain", "return 1", json!({"category": "TEXT"}))
+}
+
+fn track(world: &World, caller: &str) -> TrackReport {
+    let report = world.engine.trust().show(caller).unwrap().unwrap();
+    report.tracks.into_iter().next().unwrap()
+}
+
+fn questions(world: &World) -> Vec<engine::approve::Listed> {
+    world.engine.approvals().list(Listing::Pending).unwrap()
+}
+
+/// Does a task on each of so many days.
+async fn works(world: &World, clock: &Clockwork, days: usize) {
+    for _ in 0..days {
+        let outcome = world.call("plain", json!({})).await;
+        assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+        clock.pass_days(1);
+    }
+}
+
+async fn web(world: &World) -> Option<&'static str> {
+    let outcome = world.call("web", json!({})).await;
+    outcome.error.map(|error| error.reason.code())
+}
+
+/// Writes an attempt down as a call would.
+async fn attempt(world: &World, number: usize, at_ms: i64, status: Status) {
+    let audit = world.engine.store().audit();
+    let opening = Opening {
+        call_id: format!("made-up-{number}"),
+        parent_id: None,
+        at_ms,
+        origin: Origin::Mcp,
+        caller: "ann".to_owned(),
+        tool: "plain".to_owned(),
+        arguments_digest: String::new(),
+    };
+    let row = audit.open(opening).await.unwrap();
+    let closing = Closing::bare(at_ms, status, None);
+    audit.close(row, closing).await.unwrap();
+}
+
+/// Level by level with time and work; what is earned is in force at once, in lists
+/// and calls, after a restart and in another process.
+#[tokio::test]
+async fn what_is_earned_is_in_force_and_what_is_lost_is_gone() {
+    let (world, clock) = world(MILESTONE).await;
+    let names = |world: &World| -> Vec<String> {
+        let offered = world.engine.offered(&Caller::named("ann"), Origin::Mcp);
+        let names = offered.iter().map(|one| one.sound.document.name.clone());
+        names.collect()
+    };
+    // Whoever was never seen starts at the bottom; the owner is not reckoned.
+    assert!(!names(&world).contains(&"web".to_owned()));
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    assert_eq!(world.own_call("web", json!({})).await.status, Status::Done);
+    works(&world, &clock, 2).await;
+    assert_eq!(web(&world).await, None, "restricted has the web");
+    assert!(names(&world).contains(&"web".to_owned()));
+    assert_eq!(track(&world, "ann").level, "restricted");
+    let world = world.again(|settings| settings.clock = Some(clock.clock()));
+    assert_eq!(web(&world).await, None, "after a restart");
+    // Idle for a month: one level. The same again: nothing below.
+    clock.pass_days(31);
+    let other = world.beside(|settings| settings.clock = Some(clock.clock()));
+    let request = || CallRequest::new(Caller::named("ann"), Origin::Mcp, "web", json!({}));
+    let there = other.call(request()).await.into_inner();
+    assert_eq!(
+        error(&there).0,
+        "tool.unknown",
+        "lost before the first call"
+    );
+    assert_eq!(web(&world).await, Some("tool.unknown"), "for every process");
+    assert_eq!(track(&world, "ann").level, "sandboxed");
+    world.assert_whole();
+}
+
+/// Nobody looks for four months: as much is lost as if somebody had looked every day.
+#[tokio::test]
+async fn a_long_absence_costs_a_level_a_month() {
+    let config = MILESTONE.replace("\"sandboxed\"\n[", "\"standard\"\n[");
+    let (world, clock) = world(&config).await;
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    assert_eq!(track(&world, "ann").level, "standard");
+    clock.pass_days(65);
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    assert_eq!(track(&world, "ann").level, "sandboxed");
+}
+
+/// An error rate that is too high costs a level within a few calls, not at the end
+/// of the hour.
+#[tokio::test]
+async fn errors_cost_a_level_at_once() {
+    let config = MILESTONE.replace("\"sandboxed\"\n[", "\"restricted\"\n[");
+    let (world, _) = world(&config).await;
+    let throws = document(
+        "throws",
+        "if (n > 1) throw new Error('no'); return n",
+        json!({"category": "TEXT", "params": [
+            {"name": "n", "type": "NUMBER", "required": true, "testValue": "1"}]}),
+    );
+    world.published(&throws).await;
+    assert_eq!(web(&world).await, None);
+    for _ in 0..12 {
+        let failed = world.call("throws", json!({"n": 2})).await;
+        assert_eq!(error(&failed).0, "tool.threw");
+    }
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    let lines = track(&world, "ann").lines.join("\n");
+    assert!(lines.contains("level sandboxed since 0 days"), "{lines}");
+}
+
+async fn at_standard() -> (World, Clockwork) {
+    let (world, clock) = world(MILESTONE).await;
+    works(&world, &clock, 8).await;
+    let track = track(&world, "ann");
+    assert_eq!(track.level, "standard", "{track:?}");
+    (world, clock)
+}
+
+/// The last step is a question, and only somebody else than the caller answers it.
+#[tokio::test]
+async fn the_last_step_is_a_persons() {
+    let (world, clock) = at_standard().await;
+    works(&world, &clock, 20).await;
+    assert_eq!(track(&world, "ann").level, "standard", "never by itself");
+    let asked = questions(&world);
+    assert_eq!(asked.len(), 1, "asked once: {asked:?}");
+    let question = &asked[0];
+    assert_eq!(question.tool, "trust:promote");
+    assert_eq!(question.scopes, [Scope::Once]);
+    let prompt = "Raise the level of ann from standard to elevated for all tools?";
+    assert_eq!(question.prompt, prompt);
+    let (ann, owner) = (Caller::named("ann"), Caller::owner());
+    let inbox = world.engine.approvals();
+    // Attack: the caller's own client brings a yes, in any shape it has.
+    for answer in [Answer::Approved(Scope::Once), Answer::Declined] {
+        let fault = world.engine.answer(&question.id, &ann, "elicit", answer);
+        assert!(matches!(fault, Err(AnswerFault::NotYours)), "{fault:?}");
+    }
+    let own = inbox.approve(&question.id, &ann, Scope::Once, None);
+    assert!(matches!(own, Err(AnswerFault::Separate)), "{own:?}");
+    // Attack: a call of a tool by that name, to have it approved as a call.
+    let called = world.call("trust:promote", json!({"to": "elevated"})).await;
+    assert_eq!(error(&called).0, "tool.unknown");
+    assert_eq!(track(&world, "ann").level, "standard");
+    let done = inbox.approve(&question.id, &owner, Scope::Once, Some("well done"));
+    assert_eq!(done.unwrap().state, State::Used);
+    let raised = track(&world, "ann");
+    assert_eq!(raised.level, "elevated");
+    assert_eq!(raised.since_ms, clock.now_ms());
+    let config = &world.engine.registry().current().config;
+    let standing = config.access.standing(&ann, None);
+    assert_eq!(
+        standing.level.map(|level| format!("{level:?}")),
+        Some("Elevated".to_owned())
+    );
+    let again = inbox.approve(&question.id, &owner, Scope::Once, None);
+    assert!(
+        matches!(again, Err(AnswerFault::Answered(State::Used))),
+        "{again:?}"
+    );
+    let world = world.again(|settings| settings.clock = Some(clock.clock()));
+    assert_eq!(track(&world, "ann").level, "elevated");
+    // What a person gave is lost like anything else.
+    clock.pass_days(31);
+    assert_eq!(track(&world, "ann").level, "standard");
+}
+
+/// A no counts for a month. A yes that comes too late raises nothing.
+#[tokio::test]
+async fn a_no_is_kept_and_a_late_yes_counts_for_nothing() {
+    let (world, clock) = at_standard().await;
+    works(&world, &clock, 3).await;
+    track(&world, "ann");
+    let inbox = world.engine.approvals();
+    let owner = Caller::owner();
+    let id = questions(&world)[0].id.clone();
+    inbox.deny(&id, &owner, Some("not yet")).unwrap();
+    works(&world, &clock, 5).await;
+    let lines = track(&world, "ann").lines.join("\n");
+    assert!(lines.ends_with("a person said no"), "{lines}");
+    assert_eq!(questions(&world), []);
+    works(&world, &clock, 26).await;
+    track(&world, "ann");
+    let id = questions(&world)[0].id.clone();
+    // Now the caller fails again and again, before anybody looks at the question.
+    clock.pass_days(20);
+    for number in 0..12 {
+        attempt(&world, number, clock.now_ms(), Status::Failed).await;
+    }
+    clock.pass_ms(1);
+    let late = inbox.approve(&id, &owner, Scope::Once, None);
+    assert!(matches!(late, Err(AnswerFault::TrustChanged)), "{late:?}");
+    assert_eq!(inbox.find(&id).unwrap().state, State::Revoked);
+    assert_eq!(track(&world, "ann").level, "restricted");
+}
+
+/// A thousand easy calls in an hour are one task and buy nothing; nor do they push
+/// an error out of sight.
+#[tokio::test]
+async fn many_easy_calls_buy_nothing_and_hide_nothing() {
+    let (world, clock) = world(MILESTONE).await;
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    let now = clock.now_ms();
+    for number in 0..1_000 {
+        attempt(&world, number, now + 1, Status::Done).await;
+    }
+    clock.pass_ms(3_600_000);
+    let bought = track(&world, "ann");
+    assert_eq!(bought.level, "sandboxed");
+    let lines = bought.lines.join("\n");
+    assert!(
+        lines.contains("1001 done, 0 failed, 0 denied: 1 tasks"),
+        "{lines}"
+    );
+    assert!(lines.contains("it takes 2 tasks, there are 1"), "{lines}");
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+
+    let (world, clock) = at_standard().await;
+    works(&world, &clock, 1).await;
+    let now = clock.now_ms();
+    attempt(&world, 0, now, Status::Failed).await;
+    for number in 1..=limits::TRUST_RECORDS_MAX {
+        attempt(&world, number, now + 1, Status::Done).await;
+    }
+    clock.pass_ms(DAY_MS / 2);
+    let lines = track(&world, "ann").lines.join("\n");
+    assert!(lines.contains("1 days without an error"), "{lines}");
+    // What was asked before the error is not there to be had any more.
+    let inbox = world.engine.approvals();
+    let id = questions(&world)[0].id.clone();
+    let late = inbox.approve(&id, &Caller::owner(), Scope::Once, None);
+    assert!(matches!(late, Err(AnswerFault::TrustChanged)), "{late:?}");
+    clock.pass_days(1);
+    works(&world, &clock, 2).await;
+    track(&world, "ann");
+    assert_eq!(questions(&world).len(), 1, "asked again when it is");
+}
+
+/// What people say counts, and is explained.
+#[tokio::test]
+async fn feedback_counts_against_what_was_done() {
+    let (world, clock) = world(MILESTONE).await;
+    works(&world, &clock, 1).await;
+    let owner = Caller::owner();
+    let say = |score, category| {
+        let trust = world.engine.trust();
+        trust
+            .feedback("Ann", &owner, score, category, Some("hm"))
+            .unwrap()
+    };
+    assert!(say(3, None));
+    works(&world, &clock, 2).await;
+    let poor = track(&world, "ann");
+    assert_eq!(poor.level, "sandboxed");
+    let lines = poor.lines.join("\n");
+    assert!(lines.contains("quality 3.00 of 10"), "{lines}");
+    for _ in 0..9 {
+        assert!(say(9, None));
+    }
+    assert_eq!(track(&world, "ann").level, "restricted");
+    // What is kept about a caller does not grow for ever.
+    for _ in 0..=limits::TRUST_FEEDBACK_MAX {
+        assert!(say(1, Some("web")));
+    }
+    let kept = world.engine.store().callers().said("ann").unwrap();
+    assert_eq!(kept.len(), limits::TRUST_FEEDBACK_MAX);
+}
+
+/// Trust that is off, or turned off, leaves what the operator gave.
+#[tokio::test]
+async fn trust_that_is_off_takes_nothing() {
+    let (world, clock) = world("").await;
+    assert_eq!(web(&world).await, None);
+    assert!(
+        world
+            .engine
+            .trust()
+            .show("ann")
+            .unwrap()
+            .unwrap()
+            .tracks
+            .is_empty()
+    );
+    world.home.file("ringfence.toml", MILESTONE);
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    works(&world, &clock, 1).await;
+    world.home.file("ringfence.toml", "");
+    assert_eq!(web(&world).await, None);
+    assert_eq!(
+        world.engine.trust().show("nobody").unwrap().unwrap().tracks,
+        []
+    );
+    world.home.file("ringfence.toml", MILESTONE);
+    assert_eq!(world.engine.trust().show("nobody").unwrap(), None);
+}
+
+/// Each category has a level of its own, and what is earned in one is not in another.
+#[tokio::test]
+async fn categories_are_earned_one_by_one() {
+    let config = "[trust]\nstrategy = \"per_category\"\ninitial_level = \"restricted\"\n\
+                  [trust.initial_levels]\nWEB = \"sandboxed\"\nTEXT = \"sandboxed\"\n\
+                  [trust.milestones.sandboxed_to_restricted]\ntasks_completed = 1\n\
+                  quality_score_min = 5.0\n";
+    let (world, clock) = world(config).await;
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    works(&world, &clock, 2).await;
+    let report = world.engine.trust().show("ann").unwrap().unwrap();
+    let level = |category: &str| {
+        let mut tracks = report.tracks.iter();
+        let found = tracks.find(|track| track.category.as_deref() == Some(category));
+        found.unwrap().level
+    };
+    assert_eq!(level("TEXT"), "restricted");
+    assert_eq!(level("WEB"), "sandboxed");
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+}

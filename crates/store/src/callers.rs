@@ -1,0 +1,489 @@
+//! What is remembered about callers: denials, pauses, what they earned and what
+//! people said about them.
+//!
+//! Every call asks whether its caller is paused, so a small file beside the
+//! database carries a counter that all processes see, as for publications. Who
+//! decides what a change is, is the engine; a change is one transaction.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::access::AccessLevel;
+use model::access::quota::Denials;
+use model::document::Word as _;
+use model::limits;
+use model::trust::{Feedback, Track, TrustState};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
+
+use crate::counter::Counter;
+use crate::error::StoreError;
+
+const READING: &str = "read what is remembered about callers";
+const CHANGING: &str = "change what is remembered about callers";
+const READ_VERSION: &str = "SELECT version FROM callers_version";
+const COLUMNS: &str = "name, shown, in_a_row, in_all, paused_ms, paused_by, paused_why, \
+                       evaluated_ms, changed_ms";
+/// The category that stands for all tools.
+const ALL_TOOLS: &str = "";
+/// Who agreed to a level that the settings begin with.
+const BY_SETTINGS: &str = "settings";
+
+/// One caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerRow {
+    /// The name, in lower case.
+    pub name: String,
+    /// The name as the audit has it.
+    pub shown: String,
+    /// How often it was denied.
+    pub denials: Denials,
+    /// Whether nothing of it runs.
+    pub paused: Option<Paused>,
+    /// What it earned.
+    pub trust: Option<TrustState>,
+    /// When that was last reckoned, in milliseconds since 1970.
+    pub evaluated_ms: Option<i64>,
+    /// When any of it last changed.
+    pub changed_ms: i64,
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paused {
+    /// Since when, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// By whom.
+    pub by: String,
+    /// Why.
+    pub why: Option<String>,
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// What counts.
+    pub feedback: Feedback,
+    /// What they added.
+    pub note: Option<String>,
+    /// Who.
+    pub by: String,
+}
+
+/// A step up that a person agreed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raise {
+    /// The category; all tools if absent.
+    pub category: Option<String>,
+    /// The track as it was when the person was asked.
+    pub from: Track,
+    /// The track from now on.
+    pub to: Track,
+    /// Who agreed.
+    pub by: String,
+}
+
+/// What came of keeping what a caller earned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is kept.
+    Yes,
+    /// Somebody else changed it meanwhile.
+    Changed,
+    /// There is no room for another caller.
+    Full,
+}
+
+/// What is remembered about callers.
+#[derive(Debug)]
+pub struct Callers {
+    connection: Mutex<Connection>,
+    counter: Counter,
+}
+
+impl Callers {
+    pub(crate) fn open(home: &Path, connection: Connection) -> Result<Callers, StoreError> {
+        let callers = Callers {
+            connection: Mutex::new(connection),
+            counter: Counter::open(home.join("callers.version"))?,
+        };
+        // A process may have died between the database and the file.
+        let version = callers
+            .connection()
+            .query_row(READ_VERSION, [], |row| row.get(0))
+            .map_err(StoreError::database(READING))?;
+        callers.counter.raise(version)?;
+        Ok(callers)
+    }
+
+    /// A number that changes whenever any process changes denials, pauses or
+    /// levels. Read it before [`Callers::all`], never after.
+    pub fn version(&self) -> Result<u64, StoreError> {
+        if self.counter.find()? {
+            // Somebody may have lost a change with the old file, so this is one.
+            self.write(|_| Ok((true, ())))?;
+        }
+        self.counter.read()
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> Result<Vec<CallerRow>, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection();
+        let moment = connection.unchecked_transaction().map_err(&fail)?;
+        let mut rows = query(
+            &moment,
+            &format!("SELECT {COLUMNS} FROM callers ORDER BY name"),
+            [],
+        )
+        .map_err(&fail)?;
+        let mut tracks: BTreeMap<String, Vec<(String, Track)>> = BTreeMap::new();
+        let mut statement = moment
+            .prepare_cached("SELECT caller, category, level, since_ms, verified_ms FROM trust")
+            .map_err(&fail)?;
+        let found = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, track_of(row, 2)?)))
+            .map_err(&fail)?;
+        for found in found {
+            let (caller, category, track) = found.map_err(&fail)?;
+            tracks.entry(caller).or_default().push((category, track));
+        }
+        for row in &mut rows {
+            row.trust = tracks.remove(&row.name).and_then(state_of);
+        }
+        Ok(rows)
+    }
+
+    /// One by its name, large and small letters aside.
+    pub fn get(&self, name: &str) -> Result<Option<CallerRow>, StoreError> {
+        let connection = self.connection();
+        let fail = StoreError::database(READING);
+        let moment = connection.unchecked_transaction().map_err(&fail)?;
+        read(&moment, &name.to_lowercase()).map_err(&fail)
+    }
+
+    /// Changes denials and pause of a caller. Nothing if it is a new one and there
+    /// is no room for it.
+    pub fn change<T>(
+        &self,
+        shown: &str,
+        now_ms: i64,
+        change: impl FnOnce(&mut CallerRow) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let name = shown.to_lowercase();
+        self.write(|transaction| {
+            let found = read(transaction, &name)?;
+            if found.is_none() && !has_room(transaction)? {
+                return Ok((false, None));
+            }
+            let before = found.unwrap_or_else(|| new_row(&name, shown, now_ms));
+            let mut after = before.clone();
+            let changed = change(&mut after);
+            let is_same = after.denials == before.denials && after.paused == before.paused;
+            if !is_same {
+                put(transaction, &after, now_ms)?;
+            }
+            Ok((!is_same, Some(changed)))
+        })
+    }
+
+    /// Keeps what a caller earned, unless it is no longer what it was.
+    pub fn keep_trust(
+        &self,
+        shown: &str,
+        before: Option<&TrustState>,
+        after: &TrustState,
+        now_ms: i64,
+    ) -> Result<Kept, StoreError> {
+        let name = shown.to_lowercase();
+        self.write(|transaction| {
+            let found = read(transaction, &name)?;
+            if found.is_none() {
+                if !has_room(transaction)? {
+                    return Ok((false, Kept::Full));
+                }
+                put(transaction, &new_row(&name, shown, now_ms), now_ms)?;
+            }
+            let kept = found.and_then(|row| row.trust);
+            if kept.as_ref() != before {
+                return Ok((false, Kept::Changed));
+            }
+            let old = tracks_of(before);
+            for (category, track) in tracks_of(Some(after)) {
+                let had = old.get(&category);
+                put_track(transaction, &name, &category, track, had.is_none())?;
+            }
+            transaction.execute(
+                "UPDATE callers SET evaluated_ms = ?2 WHERE name = ?1",
+                params![name, now_ms],
+            )?;
+            let levels = |state: Option<&TrustState>| -> Vec<_> {
+                let tracks = tracks_of(state).into_iter();
+                tracks.map(|(name, track)| (name, track.level)).collect()
+            };
+            // Whoever is new has what everybody starts with, which is no news.
+            let is_news = before.is_some() && levels(before) != levels(Some(after));
+            Ok((is_news, Kept::Yes))
+        })
+    }
+
+    /// Raises a level, if it is still what the person was asked about.
+    pub fn raise(&self, name: &str, raise: &Raise) -> Result<bool, StoreError> {
+        let category = raise.category.as_deref().unwrap_or(ALL_TOOLS);
+        self.write(|transaction| {
+            let changed = transaction.execute(
+                "UPDATE trust SET level = ?5, since_ms = ?6, verified_ms = ?7, agreed_by = ?8
+                 WHERE caller = ?1 AND category = ?2 AND level = ?3 AND since_ms = ?4",
+                params![
+                    name.to_lowercase(),
+                    category,
+                    raise.from.level.word(),
+                    raise.from.since_ms,
+                    raise.to.level.word(),
+                    raise.to.since_ms,
+                    raise.to.verified_ms,
+                    raise.by,
+                ],
+            )?;
+            Ok((changed == 1, changed == 1))
+        })
+    }
+
+    /// Keeps what a person said. Nothing is kept of a new caller if there is no
+    /// room for it; the answer is whether it was kept.
+    pub fn say(&self, shown: &str, said: &Said) -> Result<bool, StoreError> {
+        let name = shown.to_lowercase();
+        let Feedback {
+            at_ms,
+            score,
+            category,
+        } = &said.feedback;
+        self.write(|transaction| {
+            if read(transaction, &name)?.is_none() {
+                if !has_room(transaction)? {
+                    return Ok((false, false));
+                }
+                put(transaction, &new_row(&name, shown, *at_ms), *at_ms)?;
+            }
+            transaction.execute(
+                "INSERT INTO feedback VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![name, at_ms, score, category, said.note, said.by],
+            )?;
+            transaction.execute(
+                "DELETE FROM feedback WHERE caller = ?1 AND rowid NOT IN
+                 (SELECT rowid FROM feedback WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2)",
+                params![name, bound(limits::TRUST_FEEDBACK_MAX)],
+            )?;
+            Ok((false, true))
+        })
+    }
+
+    /// What people said about a caller, the newest first.
+    pub fn said(&self, name: &str) -> Result<Vec<Said>, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection();
+        let sql = "SELECT at_ms, score, category, note, by FROM feedback
+                   WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2";
+        let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
+        let most = bound(limits::TRUST_FEEDBACK_MAX);
+        statement
+            .query_map(params![name.to_lowercase(), most], |row| {
+                Ok(Said {
+                    feedback: Feedback {
+                        at_ms: row.get(0)?,
+                        score: row.get(1)?,
+                        category: row.get(2)?,
+                    },
+                    note: row.get(3)?,
+                    by: row.get(4)?,
+                })
+            })
+            .map_err(&fail)?
+            .collect::<Result<_, _>>()
+            .map_err(&fail)
+    }
+
+    /// Does something in a transaction, and tells everybody if it was news.
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
+    ) -> Result<T, StoreError> {
+        let fail = StoreError::database(CHANGING);
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let (is_news, done) = change(&transaction).map_err(&fail)?;
+        if is_news {
+            transaction
+                .execute("UPDATE callers_version SET version = version + 1", [])
+                .map_err(&fail)?;
+        }
+        let version = transaction
+            .query_row(READ_VERSION, [], |row| row.get(0))
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        self.counter.raise(version)?;
+        Ok(done)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn new_row(name: &str, shown: &str, now_ms: i64) -> CallerRow {
+    CallerRow {
+        name: name.to_owned(),
+        shown: shown.to_owned(),
+        denials: Denials::default(),
+        paused: None,
+        trust: None,
+        evaluated_ms: None,
+        changed_ms: now_ms,
+    }
+}
+
+fn read(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<Option<CallerRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM callers WHERE name = ?1");
+    let Some(mut row) = query(transaction, &sql, [name])?.pop() else {
+        return Ok(None);
+    };
+    let sql = "SELECT category, level, since_ms, verified_ms FROM trust WHERE caller = ?1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let tracks = statement.query_map([name], |row| Ok((row.get(0)?, track_of(row, 1)?)))?;
+    row.trust = state_of(tracks.collect::<Result<Vec<_>, _>>()?);
+    Ok(Some(row))
+}
+
+fn query(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<CallerRow>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map(values, caller_of)?.collect()
+}
+
+fn caller_of(row: &Row<'_>) -> rusqlite::Result<CallerRow> {
+    let paused = match (row.get(4)?, row.get(5)?) {
+        (Some(at_ms), Some(by)) => Some(Paused {
+            at_ms,
+            by,
+            why: row.get(6)?,
+        }),
+        _ => None,
+    };
+    Ok(CallerRow {
+        name: row.get(0)?,
+        shown: row.get(1)?,
+        denials: Denials {
+            in_a_row: row.get(2)?,
+            in_all: row.get(3)?,
+        },
+        paused,
+        trust: None,
+        evaluated_ms: row.get(7)?,
+        changed_ms: row.get(8)?,
+    })
+}
+
+fn track_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Track> {
+    let word: String = row.get(first)?;
+    // Invariant 8: a word nobody knows is an error, not a level.
+    let level = AccessLevel::ALL.iter().find(|level| level.word() == word);
+    let unknown = || {
+        let why = format!("there is no level `{word}`");
+        rusqlite::Error::FromSqlConversionFailure(first, Type::Text, why.into())
+    };
+    Ok(Track {
+        level: *level.ok_or_else(unknown)?,
+        since_ms: row.get(first + 1)?,
+        verified_ms: row.get(first + 2)?,
+    })
+}
+
+fn state_of(tracks: Vec<(String, Track)>) -> Option<TrustState> {
+    let mut categories: BTreeMap<_, _> = tracks.into_iter().collect();
+    let all = categories.remove(ALL_TOOLS)?;
+    Some(TrustState { all, categories })
+}
+
+fn tracks_of(state: Option<&TrustState>) -> BTreeMap<String, &Track> {
+    let mut tracks = BTreeMap::new();
+    if let Some(state) = state {
+        tracks.insert(ALL_TOOLS.to_owned(), &state.all);
+        let categories = state.categories.iter();
+        tracks.extend(categories.map(|(name, track)| (name.clone(), track)));
+    }
+    tracks
+}
+
+fn put(transaction: &Transaction<'_>, row: &CallerRow, now_ms: i64) -> rusqlite::Result<()> {
+    let paused = row.paused.as_ref();
+    transaction.execute(
+        "INSERT INTO callers
+         (name, shown, in_a_row, in_all, paused_ms, paused_by, paused_why, changed_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (name) DO UPDATE SET in_a_row = ?3, in_all = ?4, paused_ms = ?5,
+         paused_by = ?6, paused_why = ?7, changed_ms = ?8",
+        params![
+            row.name,
+            row.shown,
+            row.denials.in_a_row,
+            row.denials.in_all,
+            paused.map(|paused| paused.at_ms),
+            paused.map(|paused| &paused.by),
+            paused.and_then(|paused| paused.why.as_ref()),
+            now_ms,
+        ],
+    )?;
+    Ok(())
+}
+
+fn put_track(
+    transaction: &Transaction<'_>,
+    name: &str,
+    category: &str,
+    track: &Track,
+    is_new: bool,
+) -> rusqlite::Result<()> {
+    let begins_elevated = is_new && track.level == AccessLevel::Elevated;
+    let agreed = begins_elevated.then_some(BY_SETTINGS);
+    let (level, since, verified) = (track.level.word(), track.since_ms, track.verified_ms);
+    let sql = if is_new {
+        "INSERT INTO trust VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    } else {
+        // A level that is lost takes the agreement to it along.
+        "UPDATE trust SET agreed_by = CASE WHEN level = ?3 THEN agreed_by ELSE ?6 END,
+         level = ?3, since_ms = ?4, verified_ms = ?5 WHERE caller = ?1 AND category = ?2"
+    };
+    let values = params![name, category, level, since, verified, agreed];
+    transaction.execute(sql, values)?;
+    Ok(())
+}
+
+/// Whether another caller fits. Whoever was denied long ago and did nothing since
+/// makes room; who is paused, or earned something, does not.
+fn has_room(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
+    let count: i64 = transaction.query_row("SELECT count(*) FROM callers", [], |row| row.get(0))?;
+    if u64::try_from(count).unwrap_or(u64::MAX) < limits::CALLERS_MAX {
+        return Ok(true);
+    }
+    let removed = transaction.execute(
+        "DELETE FROM callers WHERE name =
+         (SELECT name FROM callers WHERE paused_ms IS NULL
+          AND NOT EXISTS (SELECT 1 FROM trust WHERE caller = name)
+          AND NOT EXISTS (SELECT 1 FROM feedback WHERE caller = name)
+          ORDER BY in_all > 0, changed_ms LIMIT 1)",
+        [],
+    )?;
+    Ok(removed == 1)
+}
+
+fn bound(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
