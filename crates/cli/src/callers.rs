@@ -107,7 +107,7 @@ fn run_pause(callers: Callers<'_>, pause: &Pause, printer: &mut Printer) -> anyh
 
 fn run_resume(callers: Callers<'_>, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let known = find(callers, name)?;
-    let was_paused = callers.resume(&known.name)?;
+    let was_paused = callers.resume(&known.name, &Caller::owner())?;
     match printer.format() {
         Format::Json => printer.json(&json!({"name": known.name, "resumed": was_paused})),
         Format::Human if was_paused => printer.line(&format!("{}  resumed", known.name)),

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::access::quota::{Conduct, Denials};
+use model::audit::notice::SERVER;
+use model::audit::{Act, Notice};
 use model::caller::Caller;
 use model::limits;
 use model::outcome::{CallError, Outcome};
@@ -21,12 +23,15 @@ use store::callers::{CallerRow, Paused};
 use store::{Store, StoreError};
 
 use crate::call::{CallRequest, NAME_SHOWN_CHARS_MAX, Purpose};
+use crate::notice::{loudly, with_notice};
 use crate::record::Stop;
 use crate::registry::Snapshot;
 use crate::{Engine, causes, trust};
 
 /// Who pauses those who are denied too often.
 const BY_DENIALS: &str = "denials";
+/// Through what people pause and resume.
+const THROUGH: &str = "cli";
 
 /// What is remembered about callers, as of the last look.
 #[derive(Debug)]
@@ -227,6 +232,12 @@ async fn pay(engine: &Engine, shown: &str) -> Result<(), Stop> {
                 engine.alarm(&format!(
                     "{name} was denied too often and is paused; `ringfence callers resume {name}`"
                 ));
+                let message = format!("{name} was denied too often and is paused");
+                let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
+                let notice = notice.about(shown);
+                let (store, alarm) = (engine.store().clone(), engine.alarm_of().clone());
+                let writing = move || loudly(&store, &alarm, notice);
+                let _ = tokio::task::spawn_blocking(writing).await;
             }
             Ok(())
         }
@@ -332,28 +343,43 @@ impl Callers<'_> {
         let paused = Paused {
             at_ms,
             by: by.name.clone(),
-            why,
+            why: why.clone(),
         };
         let callers = self.engine.store().callers();
         let changed = callers.change(name, at_ms, |row| {
             row.paused.get_or_insert(paused);
             known(row.clone())
         })?;
+        if changed.is_some() {
+            let message = format!("{} was paused", text::one_line(name));
+            let notice = Notice::new(Act::CallerPaused, &by.name, THROUGH, &message);
+            let notice = notice.about(name);
+            self.engine.noticed(match &why {
+                Some(why) => notice.detail("why", why),
+                None => notice,
+            });
+        }
         Ok(changed)
     }
 
     /// A person looked: the caller goes on, and its denials count from nothing.
     /// The answer is whether it was paused.
-    pub fn resume(&self, name: &str) -> Result<bool, StoreError> {
-        let callers = self.engine.store().callers();
+    pub fn resume(&self, name: &str, by: &Caller) -> Result<bool, StoreError> {
+        let (store, alarm) = (self.engine.store(), self.engine.alarm_of());
+        let callers = store.callers();
         if callers.get(name)?.is_none_or(|row| row.paused.is_none()) {
             return Ok(false);
         }
-        let changed = callers.change(name, self.engine.now_ms(), |row| {
-            row.denials = Denials::resumed();
-            row.paused.take().is_some()
-        })?;
-        Ok(changed.unwrap_or(false))
+        let message = format!("{} may go on", text::one_line(name));
+        let notice = Notice::new(Act::CallerResumed, &by.name, THROUGH, &message);
+        let resume = || {
+            let changed = callers.change(name, self.engine.now_ms(), |row| {
+                row.denials = Denials::resumed();
+                row.paused.take().is_some()
+            })?;
+            Ok(changed.unwrap_or(false))
+        };
+        with_notice(store, alarm, true, notice.about(name), resume, |done| *done)
     }
 }
 

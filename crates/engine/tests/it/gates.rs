@@ -246,7 +246,7 @@ async fn limits_and_pauses_say_no_everywhere() {
             let paused = call().await;
             assert_eq!(error(&paused).0, "caller.paused", "{origin:?}");
             assert_eq!(world.gates(&paused), ["caller stop"], "{origin:?}");
-            assert!(callers.resume(&caller.name).unwrap());
+            assert!(callers.resume(&caller.name, &Caller::owner()).unwrap());
         }
     }
     world.assert_whole();

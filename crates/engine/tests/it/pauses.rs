@@ -6,6 +6,7 @@ use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::outcome::Outcome;
 use serde_json::json;
+use store::Filter;
 
 use crate::world::{Home, Says, World, document, error};
 
@@ -81,9 +82,33 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
     let known = world.engine.callers().find("ann").unwrap().unwrap();
     assert_eq!((known.denied_in_a_row, known.denied_in_all), (3, 5));
     assert_eq!(known.paused_why.as_deref(), Some("denied 3 times in a row"));
-    assert!(world.engine.callers().resume("Ann").unwrap());
-    assert!(!world.engine.callers().resume("ann").unwrap(), "not paused");
+    assert!(
+        world
+            .engine
+            .callers()
+            .resume("Ann", &Caller::owner())
+            .unwrap()
+    );
+    assert!(
+        !world
+            .engine
+            .callers()
+            .resume("ann", &Caller::owner())
+            .unwrap(),
+        "not paused"
+    );
     assert_eq!(pay(&world, 1).await.status, Status::Done);
+    // Who held whom, and who let them go on, is in the audit.
+    let notices = world.engine.store().audit().notices(&Filter::default());
+    let acts: Vec<_> = notices
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.notice)
+        .collect();
+    let acts = acts.iter().filter(|notice| notice.about.is_some());
+    let acts: Vec<_> = acts.map(|it| (it.act.word(), it.by.as_str())).collect();
+    assert!(acts.contains(&("caller.paused", "server")), "{acts:?}");
+    assert!(acts.contains(&("caller.resumed", "owner")), "{acts:?}");
     world.assert_whole();
 }
 
