@@ -508,7 +508,7 @@ fn asking<'a>(
         arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
         // Nobody guesses it, whoever knows the ids of calls.
         id: uuid::Uuid::new_v4().simple().to_string(),
-        expires_at_ms: expiry(Scope::Once, &settings, now_ms()),
+        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),
         binding: binding
             .as_ref()

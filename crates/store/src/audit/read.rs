@@ -337,5 +337,7 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     add("e.at_ms < ?", filter.until_ms.map(Column::Integer));
     let before = filter.before.map(|before| Column::Integer(number(before)));
     add("e.opened < ?", before);
+    let after = filter.after.map(|after| Column::Integer(number(after)));
+    add("e.opened > ?", after);
     (terms.join(" AND "), columns)
 }

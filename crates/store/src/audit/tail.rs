@@ -157,6 +157,7 @@ impl TailEntry {
             until_ms,
             limit: _,
             before,
+            after,
         } = filter;
         let opening = &self.opening;
         let ended = self.end.map(|(_, status)| status);
@@ -167,5 +168,6 @@ impl TailEntry {
             && since_ms.is_none_or(|since_ms| opening.at_ms >= since_ms)
             && until_ms.is_none_or(|until_ms| opening.at_ms < until_ms)
             && before.is_none_or(|before| self.opened.sequence < before)
+            && after.is_none_or(|after| self.opened.sequence > after)
     }
 }
