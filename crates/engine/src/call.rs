@@ -504,6 +504,13 @@ async fn admitted(
     limit::admit(engine, limits, request, tool, &groups).await
 }
 
+/// What the limits have to do with a call that is not made.
+pub(crate) fn limits_told(now: &Snapshot, request: &CallRequest, found: &Found) -> String {
+    let groups = standing(now, request, found).groups;
+    let (limits, tool) = (&now.config.limits, &found.sound.document.name);
+    limit::told(limits, request, tool, &groups)
+}
+
 /// What the gates made of a call.
 pub(crate) struct Judged<'a> {
     found: &'a Found,

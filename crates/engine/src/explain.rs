@@ -63,9 +63,8 @@ impl Engine {
         let found = record.gate(Gate::Registry, call::find(now, request))?;
         let judged = call::judge(self, now, request, &found, record)?;
         let effect = judged.decision.effect;
-        if !now.config.limits.is_empty() {
-            record.would(Gate::Limits, "count", "counted when a call is made");
-        }
+        let told = call::limits_told(now, request, &found);
+        record.gate(Gate::Limits, Ok(((), told)))?;
         if effect == Effect::Ask {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);

@@ -110,7 +110,7 @@ pub struct EngineSettings {
     /// What the clock and the randomness of every script start from, instead of
     /// the system's; for tests.
     pub moment: Option<Moment>,
-    /// What the audit, limits, pauses and trust tell the time by, instead of the
+    /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
     /// Who is told of each step of each call as it happens.

@@ -20,6 +20,9 @@ use crate::{Engine, causes};
 /// What one call costs of a day's units.
 const UNITS: u64 = 1;
 
+/// What is noted where no limit is about the call.
+const NONE_HOLDS: &str = "none holds";
+
 /// A call that was let in. Dropped, it gives its place back.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -43,20 +46,9 @@ pub(crate) async fn admit(
     }
     let at_ms = u64::try_from(engine.now_ms()).unwrap_or(0);
     let caller = shown(&request.caller);
-    let visit = Visit {
-        caller: &caller,
-        groups,
-        tool,
-        units: UNITS,
-        at_ms,
-    };
-    let held: Vec<Limit> = limits
-        .iter()
-        .filter(|limit| limit.holds_for(&visit))
-        .cloned()
-        .collect();
+    let held = holding(limits, &caller, tool, groups, at_ms);
     if held.is_empty() {
-        return Ok((None, "none holds".to_owned()));
+        return Ok((None, NONE_HOLDS.to_owned()));
     }
     let note = text::count(held.len(), "limit");
     let store = engine.store().clone();
@@ -77,6 +69,40 @@ pub(crate) async fn admit(
         Ok(Err(Refusal::Exceeded(exceeded))) => Err(refused(&exceeded)),
         Ok(Err(Refusal::Unavailable(why))) => Err(unavailable(engine, &why)),
         Err(_) => Err(unavailable(engine, "the thread that counts died")),
+    }
+}
+
+/// The limits a call would count under.
+fn holding(
+    limits: &[Limit],
+    caller: &str,
+    tool: &str,
+    groups: &[String],
+    at_ms: u64,
+) -> Vec<Limit> {
+    let visit = Visit {
+        caller,
+        groups,
+        tool,
+        units: UNITS,
+        at_ms,
+    };
+    let held = limits.iter().filter(|limit| limit.holds_for(&visit));
+    held.cloned().collect()
+}
+
+/// What `explain` says of the limits: which would count the call, without counting it.
+pub(crate) fn told(
+    limits: &[Limit],
+    request: &CallRequest,
+    tool: &str,
+    groups: &[String],
+) -> String {
+    let held = holding(limits, &shown(&request.caller), tool, groups, 0);
+    let ids: Vec<_> = held.iter().map(|limit| limit.id.as_str()).collect();
+    match ids.is_empty() {
+        true => NONE_HOLDS.to_owned(),
+        false => format!("a call counts under {}", ids.join(", ")),
     }
 }
 

@@ -10,8 +10,10 @@
 //! Invariant 7: no door of an agent leads here. An agent's own client cannot answer
 //! these questions, and an answer of the caller itself does not count.
 
+mod history;
+
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::access::quota::Conduct;
 use model::approval::State;
@@ -21,21 +23,27 @@ use model::document::Word as _;
 use model::outcome::Outcome;
 use model::risk::Level;
 use model::trust::{
-    Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustRecord, TrustState,
-    follow,
+    Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustState, follow,
 };
 use model::{digest, limits, text};
 use serde::Serialize;
 use serde_json::json;
 use store::approvals::{Asked, Claim, Place};
 use store::callers::{Kept, Raise, Said};
-use store::{Approval, Filter, Store, StoreError};
+use store::{Approval, Store, StoreError};
 
 use crate::callers::shown;
 use crate::{Engine, causes};
+use history::Histories;
 
-/// What questions about trust name as their tool. No tool can have that name.
-pub const TOOL: &str = "trust:promote";
+/// What questions about trust name as their tool.
+const TOOL: &str = "trust:promote";
+
+/// Whether a question is about trust. A document may have any name, so the name
+/// alone does not tell; no call binds its tool and its arguments to one digest.
+pub(crate) fn is_question(row: &Approval) -> bool {
+    row.tool == TOOL && row.binding == row.tool_binding
+}
 
 /// Times a reckoning is done anew because another process was faster.
 const ATTEMPTS_MAX: usize = 4;
@@ -47,6 +55,7 @@ pub(crate) struct Rounds {
     callers: Mutex<HashMap<String, Round>>,
     /// One reckoning at a time: calls that are due together wait for one.
     busy: tokio::sync::Mutex<()>,
+    histories: Arc<Histories>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +123,8 @@ pub(crate) async fn look(
         return Ok(Some("trust was reckoned".to_owned()));
     }
     let (store, config, whom) = (engine.store().clone(), config.clone(), name.clone());
-    let work = move || reckon(&store, &config, &whom, now_ms);
+    let histories = Arc::clone(&rounds.histories);
+    let work = move || reckon(&store, &histories, &config, &whom, now_ms);
     let reckoned = match tokio::task::spawn_blocking(work).await {
         Ok(Ok(reckoned)) => reckoned,
         Ok(Err(fault)) => return Err(causes(&fault)),
@@ -150,6 +160,7 @@ enum Standing {
 /// Reckons a caller's trust and keeps what comes of it. Blocks.
 fn reckon(
     store: &Store,
+    histories: &Histories,
     config: &TrustConfig,
     shown: &str,
     now_ms: i64,
@@ -165,11 +176,13 @@ fn reckon(
             Some(state) => state.clone().completed(config, now_ms),
             None => TrustState::initial(config, now_ms),
         };
-        let first = row.as_ref().map_or(shown, |row| row.shown.as_str());
-        let mut records = records(store, shown, &begun)?;
-        if first != shown {
+        let since_ms = since_ms(config, &begun);
+        let mut records = histories.of(store, shown, since_ms)?;
+        if let Some(row) = &row
+            && row.shown != shown
+        {
             // The same caller, written in another way.
-            records.extend(self::records(store, first, &begun)?);
+            records.extend(histories.of(store, &row.shown, since_ms)?);
         }
         let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
         let from_ms = last_ms.unwrap_or(now_ms);
@@ -210,39 +223,14 @@ fn reckon(
     Ok(reckoned)
 }
 
-/// The audit as trust reads it: the newest attempts, and older ones that went
-/// wrong. Attack: many easy calls that push an error out of sight.
-fn records(store: &Store, shown: &str, state: &TrustState) -> Result<Vec<TrustRecord>, StoreError> {
-    let tracks = state.categories.values().chain([&state.all]);
-    let since_ms = tracks.map(|track| track.since_ms).min();
-    let all = Filter {
-        caller: Some(shown.to_owned()),
-        since_ms,
-        limit: Some(limits::TRUST_RECORDS_MAX),
-        ..Filter::default()
+/// From when on attempts matter: since the oldest track that is looked at began. A
+/// call that ended after that may have begun before.
+fn since_ms(config: &TrustConfig, state: &TrustState) -> i64 {
+    let since_ms = match config.strategy {
+        Strategy::Disabled | Strategy::Weighted | Strategy::Milestone => Some(state.all.since_ms),
+        Strategy::PerCategory => state.categories.values().map(|track| track.since_ms).min(),
     };
-    let mut entries = store.audit().list(&all)?;
-    if entries.len() >= limits::TRUST_RECORDS_MAX {
-        let before = entries.last().map(|oldest| oldest.sequence);
-        let mut errors = Vec::new();
-        for status in [Status::Failed, Status::Crashed, Status::Refused] {
-            let older = Filter {
-                status: Some(status),
-                before,
-                limit: Some(limits::TRUST_OLDER_ERRORS_MAX),
-                ..all.clone()
-            };
-            errors.extend(store.audit().list(&older)?);
-        }
-        errors.sort_by_key(|entry| std::cmp::Reverse(entry.sequence));
-        errors.truncate(limits::TRUST_OLDER_ERRORS_MAX);
-        entries.append(&mut errors);
-    }
-    let record = |entry: &store::Entry| {
-        let closing = entry.closing.as_ref()?;
-        TrustRecord::from_audit(&entry.opening, closing)
-    };
-    Ok(entries.iter().filter_map(record).collect())
+    since_ms.unwrap_or(0).saturating_sub(DAY_MS)
 }
 
 /// A step up that a person must agree to.
@@ -425,9 +413,15 @@ impl Trust<'_> {
             return Ok(None);
         };
         report.caller = text::one_line(&row.shown);
-        let reckoned = reckon(engine.store(), &config, &row.shown, engine.now_ms())?;
+        let reckoned = self.reckon(&config, &row.shown)?;
         report.tracks = reckoned.tracks();
         Ok(Some(report))
+    }
+
+    fn reckon(&self, config: &TrustConfig, shown: &str) -> Result<Reckoned, StoreError> {
+        let engine = self.engine;
+        let histories = &engine.rounds().histories;
+        reckon(engine.store(), histories, config, shown, engine.now_ms())
     }
 
     /// Keeps what a person says about a caller's work. The answer is whether there
@@ -459,7 +453,7 @@ impl Trust<'_> {
         let engine = self.engine;
         let config = engine.registry().current().config.trust.clone();
         let shown = &question.caller;
-        let reckoned = reckon(engine.store(), &config, shown, engine.now_ms())?;
+        let reckoned = self.reckon(&config, shown)?;
         let is_raised = |(_, standing): &(_, Standing)| matches!(standing, Standing::Raised);
         let after = engine.store().approvals().get(&question.id)?;
         let is_used = after.is_some_and(|after| after.state == State::Used);

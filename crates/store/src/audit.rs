@@ -139,6 +139,8 @@ pub struct Filter {
     pub limit: Option<usize>,
     /// Only entries whose open record stands before this place, to page.
     pub before: Option<u64>,
+    /// Only entries whose open record stands after this place, to read on.
+    pub after: Option<u64>,
 }
 
 /// What the id of a call or a notice, or the start of one, leads to.

@@ -21,7 +21,6 @@ use crate::approve::{Answer, Approver, Question};
 use crate::call::CallRequest;
 use crate::notice::{Answered, with_notice};
 use crate::record::Stop;
-use crate::run::now_ms;
 use crate::{Engine, causes};
 
 /// What a call wants agreed to.
@@ -166,7 +165,7 @@ impl Asking<'_> {
     }
 
     /// The question as the store keeps it.
-    fn row(&self, place: Place) -> Approval {
+    fn row(&self, place: Place, now_ms: i64) -> Approval {
         let question = &self.question;
         let signals = question.risk.signals.iter();
         let reasons = signals.map(|signal| text::elided(&signal.words, 200));
@@ -174,7 +173,7 @@ impl Asking<'_> {
             id: question.id.clone(),
             state: State::Pending,
             place,
-            asked_at_ms: now_ms(),
+            asked_at_ms: now_ms,
             expires_at_ms: question.expires_at_ms,
             binding: question.binding.clone(),
             tool_binding: self.tool_binding.clone(),
@@ -202,9 +201,10 @@ async fn claimed(
     id: Option<String>,
 ) -> Result<Option<Approval>, Stop> {
     let claim = asking.claim(engine);
+    let now_ms = engine.now_ms();
     on_disk(engine, move |store| match &id {
-        Some(id) => store.approvals().claim_one(id, &claim, now_ms()),
-        None => store.approvals().claim(&claim, now_ms()),
+        Some(id) => store.approvals().claim_one(id, &claim, now_ms),
+        None => store.approvals().claim(&claim, now_ms),
     })
     .await
 }
@@ -222,12 +222,13 @@ async fn written(
     } else {
         Place::Inbox
     };
-    let row = asking.row(place);
+    let now_ms = engine.now_ms();
+    let row = asking.row(place, now_ms);
     let has_left = Arc::clone(&leaving.has_left);
     let asked = on_disk(engine, move |store| {
-        let asked = store.approvals().ask(&row, now_ms())?;
+        let asked = store.approvals().ask(&row, now_ms)?;
         if has_left.load(Ordering::SeqCst) {
-            store.approvals().wait_at(&row.id, Place::Inbox, now_ms())?;
+            store.approvals().wait_at(&row.id, Place::Inbox, now_ms)?;
         }
         Ok(asked)
     })
@@ -265,6 +266,7 @@ async fn asked(
 struct Leaving {
     store: Store,
     id: String,
+    asked_ms: i64,
     /// Told to whoever is writing the question down just now.
     has_left: Arc<AtomicBool>,
     is_over: bool,
@@ -275,6 +277,7 @@ impl Leaving {
         Leaving {
             store: engine.store().clone(),
             id: asking.question.id.clone(),
+            asked_ms: engine.now_ms(),
             has_left: Arc::default(),
             // Without a client it is in the inbox from the start.
             is_over: whom.is_none(),
@@ -289,8 +292,9 @@ impl Drop for Leaving {
         }
         self.has_left.store(true, Ordering::SeqCst);
         let (store, id) = (self.store.clone(), std::mem::take(&mut self.id));
+        let asked_ms = self.asked_ms;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || store.approvals().wait_at(&id, Place::Inbox, now_ms()));
+            runtime.spawn_blocking(move || store.approvals().wait_at(&id, Place::Inbox, asked_ms));
         }
     }
 }
@@ -313,7 +317,8 @@ async fn noted(
             Answer::Deferred => Place::Deferred,
             _ => Place::Inbox,
         };
-        let waits = move |store: &Store| store.approvals().wait_at(&id, place, now_ms());
+        let now_ms = engine.now_ms();
+        let waits = move |store: &Store| store.approvals().wait_at(&id, place, now_ms);
         let id = on_disk(engine, waits).await?;
         return Ok(match answer {
             Answer::Unavailable | Answer::NotRendered => Next::Inbox(id),
@@ -322,7 +327,7 @@ async fn noted(
     };
     let given = GivenAnswer {
         scope,
-        at_ms: now_ms(),
+        at_ms: engine.now_ms(),
         by: whom.by.clone(),
         channel: whom.approver.channel().to_owned(),
         own_client: whom.own_client,
@@ -360,7 +365,7 @@ pub(crate) async fn answered(engine: &Engine, id: &str) {
         let wanted = id.to_owned();
         let found = on_disk(engine, move |store| store.approvals().get(&wanted)).await;
         let waits = match &found {
-            Ok(Some(row)) => row.state.at(row.expires_at_ms, now_ms()) == State::Pending,
+            Ok(Some(row)) => row.state.at(row.expires_at_ms, engine.now_ms()) == State::Pending,
             Ok(None) | Err(_) => false,
         };
         if !waits {
@@ -411,7 +416,7 @@ async fn gone(engine: &Engine, asking: &Asking<'_>, trail: &Trail) -> Stop {
         Err(stop) => return stop,
     };
     let note = trail.note(&found);
-    let error = match found.state.at(found.expires_at_ms, now_ms()) {
+    let error = match found.state.at(found.expires_at_ms, engine.now_ms()) {
         State::Used | State::Declined | State::Dismissed | State::Malformed => CallError::passing(
             Reason::ApprovalUsed,
             "the answer went to another call with the same arguments; this one did not run, repeat it to ask again",

@@ -199,7 +199,7 @@ impl Engine {
         let found = found.ok_or(AnswerFault::Unknown)?;
         let is_owner = by.kind == CallerKind::Owner;
         // Invariant 7: an agent's own client never raises trust.
-        let is_trust = found.tool == trust::TOOL;
+        let is_trust = trust::is_question(&found);
         if is_trust || found.caller != by.name || found.caller_is_owner != is_owner {
             return Err(AnswerFault::NotYours);
         }
@@ -323,7 +323,7 @@ impl Inbox<'_> {
         if settings.separate && found.caller.to_lowercase() == by.name.to_lowercase() {
             return Err(AnswerFault::Separate);
         }
-        if found.tool == trust::TOOL {
+        if trust::is_question(&found) {
             return self.raise(&found, by, note);
         }
         self.give(&found, Answer::Approved(scope), by, note)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::approve::Listing;
 use engine::call::CallRequest;
 use engine::replay::{Missing, Replayed};
+use model::access::quota::Denials;
 use model::audit::{Closing, GateRecord, Status};
 use model::caller::{Caller, Origin};
 use model::rules::Effect;
@@ -173,6 +174,16 @@ async fn a_candidate_is_tried_and_decides_nothing() {
                 .made(request(caller, Origin::Mcp, "pay", arguments))
                 .await;
             all.push((outcome.status, outcome.error, outcome.value));
+        }
+        // Being denied in round after round pauses them, which is another matter.
+        for (caller, _) in &calls {
+            let denials = |row: &mut store::callers::CallerRow| row.denials = Denials::resumed();
+            world
+                .engine
+                .store()
+                .callers()
+                .change(caller, 0, denials)
+                .unwrap();
         }
         all
     };

@@ -10,7 +10,7 @@ use model::caller::{Caller, Origin};
 use model::limits;
 use serde_json::json;
 
-use crate::world::{Clockwork, DAY_MS, Home, World, document, error};
+use crate::world::{Clockwork, DAY_MS, Home, Says, World, document, error};
 
 /// Small steps, so that a test can take them.
 const MILESTONE: &str = "
@@ -362,4 +362,30 @@ async fn categories_are_earned_one_by_one() {
     assert_eq!(level("TEXT"), "restricted");
     assert_eq!(level("WEB"), "sandboxed");
     assert_eq!(web(&world).await, Some("tool.unknown"));
+}
+
+/// A tool may be called what questions about trust are called; it is a tool.
+#[tokio::test]
+async fn a_tool_by_the_name_of_a_question_is_a_tool() {
+    let (world, _) = world(MILESTONE).await;
+    let more = json!({"category": "TEXT", "humanInTheLoop": {"mode": "REQUIRED"}});
+    let tool = document("trust:promote", "return 'ran'", more);
+    world.home.tool("odd", &tool);
+    let passed = world.engine.publish("trust:promote", Origin::Cli).await;
+    assert!(passed.unwrap().ok);
+    let mut request = CallRequest::new(
+        Caller::named("ann"),
+        Origin::Cli,
+        "trust:promote",
+        json!({}),
+    );
+    request.approver = Some(Says::new(Answer::Deferred));
+    let waiting = world.made(request.clone()).await;
+    assert_eq!(error(&waiting).0, "approval.pending");
+    let id = questions(&world)[0].id.clone();
+    let ann = Caller::named("ann");
+    let answer = Answer::Approved(Scope::Once);
+    world.engine.answer(&id, &ann, "elicit", answer).unwrap();
+    assert_eq!(world.made(request).await.value, Some(json!("ran")));
+    assert_eq!(track(&world, "ann").level, "sandboxed");
 }

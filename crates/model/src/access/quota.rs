@@ -300,6 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::outcome::CallError;
 
     fn limit(minute: Option<u64>, concurrent: Option<u64>, day: Option<u64>) -> Limit {
         Limit {
@@ -443,6 +444,37 @@ mod tests {
             meter.enter(&all[..1], &visit("ann", "a", 1, 0)).is_ok(),
             "four are left"
         );
+    }
+
+    /// Every reason there is: only these are a no to the caller itself.
+    #[test]
+    fn a_slip_is_no_denial() {
+        let outcome = |status, reason| Outcome {
+            call_id: String::new(),
+            status,
+            value: None,
+            error: Some(CallError::new(reason, "")),
+            console: Vec::new(),
+            elapsed_us: 0,
+        };
+        let denies =
+            |reason: &&Reason| Conduct::of(&outcome(Status::Refused, **reason)) == Conduct::Denied;
+        let denying = Reason::ALL
+            .iter()
+            .filter(denies)
+            .map(|reason| reason.code());
+        let expected = [
+            "approval.declined",
+            "level.denied",
+            "rule.denied",
+            "rule.unevaluable",
+        ];
+        assert_eq!(denying.collect::<Vec<_>>(), expected);
+        for status in Status::ALL {
+            let conduct = Conduct::of(&outcome(status, Reason::ToolThrew));
+            let is_through = matches!(status, Status::Done | Status::Failed | Status::Crashed);
+            assert_eq!(conduct == Conduct::Allowed, is_through, "{status:?}");
+        }
     }
 
     #[test]

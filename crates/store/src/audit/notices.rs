@@ -163,6 +163,10 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
         terms.push("sequence < ?");
         columns.push(Column::Integer(number(before)));
     }
+    if let Some(after) = filter.after {
+        terms.push("sequence > ?");
+        columns.push(Column::Integer(number(after)));
+    }
     (terms.join(" AND "), columns)
 }
 
@@ -180,6 +184,7 @@ fn fits(filter: &Filter, place: Place, notice: &Notice) -> bool {
         until_ms,
         limit: _,
         before,
+        after,
     } = filter;
     let is_about = |name: &String| notice.about.as_ref() == Some(name);
     tool.as_ref().is_none_or(is_about)
@@ -190,4 +195,5 @@ fn fits(filter: &Filter, place: Place, notice: &Notice) -> bool {
         && since_ms.is_none_or(|since_ms| notice.at_ms >= since_ms)
         && until_ms.is_none_or(|until_ms| notice.at_ms < until_ms)
         && before.is_none_or(|before| place.sequence < before)
+        && after.is_none_or(|after| place.sequence > after)
 }

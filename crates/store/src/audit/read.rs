@@ -374,5 +374,7 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     }
     let before = filter.before.map(|before| Column::Integer(number(before)));
     add("e.opened < ?", before);
+    let after = filter.after.map(|after| Column::Integer(number(after)));
+    add("e.opened > ?", after);
     (terms.join(" AND "), columns)
 }

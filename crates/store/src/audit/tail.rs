@@ -177,6 +177,7 @@ impl TailEntry {
             until_ms,
             limit: _,
             before,
+            after,
         } = filter;
         let opening = &self.opening;
         let ended = self.end.map(|end| end.status);
@@ -188,5 +189,6 @@ impl TailEntry {
             && since_ms.is_none_or(|since_ms| opening.at_ms >= since_ms)
             && until_ms.is_none_or(|until_ms| opening.at_ms < until_ms)
             && before.is_none_or(|before| self.opened.sequence < before)
+            && after.is_none_or(|after| self.opened.sequence > after)
     }
 }

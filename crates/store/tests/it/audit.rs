@@ -237,6 +237,10 @@ fn filters() -> Vec<Filter> {
             ..none.clone()
         },
         Filter {
+            after: Some(300),
+            ..none.clone()
+        },
+        Filter {
             limit: Some(13),
             ..none.clone()
         },
@@ -275,6 +279,7 @@ fn fits(entry: &Entry, filter: &Filter) -> bool {
         && filter.since_ms.is_none_or(|since| since <= opening.at_ms)
         && filter.until_ms.is_none_or(|until| until > opening.at_ms)
         && filter.before.is_none_or(|before| before > entry.sequence)
+        && filter.after.is_none_or(|after| after < entry.sequence)
 }
 
 #[test]
