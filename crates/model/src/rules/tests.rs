@@ -56,12 +56,12 @@ fn a_denial_says_what_would_help() {
     );
     assert_eq!(
         rules("when = 'args.n > 5'"),
-        "no (rule `r`); it would take: arguments for which `args.n > 5` does not hold"
+        "no (rule `r`); it would take: arguments for which `args.n > 5` does not hold; do not try again with the same arguments"
     );
     // Whom else a rule is about is not the caller's affair.
     assert_eq!(
         rules("when = \"args.n > 5 && caller.name != 'boss'\""),
-        "no (rule `r`); it would take: other values of `n`"
+        "no (rule `r`); it would take: other values of `n`; do not try again with the same arguments"
     );
 }
 
