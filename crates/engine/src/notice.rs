@@ -44,7 +44,10 @@ pub(crate) struct Answered<'a> {
 
 impl Answered<'_> {
     pub(crate) fn notice(&self) -> Notice {
-        let message = format!("a call of `{}` was {}", self.tool, self.decision);
+        let message = format!(
+            "the question about a call of `{}` was answered: {}",
+            self.tool, self.decision
+        );
         let notice = Notice::new(Act::ApprovalAnswered, self.by, self.channel, &message)
             .about(self.id)
             .detail("decision", self.decision)

@@ -1,5 +1,7 @@
 //! Every bound of this crate, named, in one place.
 
+use std::time::Duration;
+
 /// One audit record's own part, in bytes.
 pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Requests that may wait for the writer, unless the operator says otherwise.
@@ -28,6 +30,8 @@ pub const TOOL_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const STEM_BYTES_MAX: usize = 200;
 /// Names tried for one file in the trash.
 pub const TRASH_ATTEMPTS_MAX: u32 = 100;
+/// How long a file may have the same stamp after a change.
+pub const STAMP_TICK: Duration = Duration::from_millis(20);
 /// Events of the file system read in one go.
 pub const EVENTS_MAX: usize = 4_096;
 /// Records that may wait to be indexed. Readers look at each of them.

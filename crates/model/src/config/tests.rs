@@ -322,9 +322,14 @@ fn rules_of_another_file_know_this_one() {
     let rules = config.parse_rules(more).expect("rules");
     config.add_rules(rules).expect("new ones");
     assert_eq!(config.rules.list.len(), 2);
-    let twice = config
-        .parse_rules("[[rule]]\nid = 'a'\neffect = 'ask'\n")
-        .expect("rules");
+    let again = "\n[[rule]]\nid = 'a'\neffect = 'ask'\n";
+    let faults = config.parse_rules(again).expect_err("twice");
+    let [fault] = faults.as_slice() else {
+        panic!("{faults:?}");
+    };
+    assert_eq!((fault.line, fault.column), (2, 1));
+    assert_eq!(fault.message, "there are two rules `a`");
+    let twice = Config::closed().parse_rules(again).expect("rules");
     let fault = config.add_rules(twice).expect_err("twice");
     assert_eq!(fault.message, "there are two rules `a`");
     assert_eq!(config.rules.list.len(), 2);
@@ -342,4 +347,36 @@ fn rules_of_another_file_know_this_one() {
         (1, "there is no setting `access` here".to_owned())
     );
     assert!(said(&" ".repeat(2 << 20)).1.contains("longer than"));
+}
+
+#[test]
+fn a_candidate_is_rules_alone_or_all_settings() {
+    let text = "[groups.devs]\nmembers = ['ann']\n[[rule]]\nid = 'a'\neffect = 'ask'\n";
+    let config = Config::parse(text).expect("a config");
+    let ids = |config: &Config| -> Vec<String> {
+        let rules = config.rules.list.iter();
+        rules.map(|rule| rule.id.clone()).collect()
+    };
+    // The same id is another rule: it stands in the place of all.
+    let rules = "[[rule]]\nid = 'a'\ncallers = ['@devs']\neffect = 'deny'\n";
+    let candidate = config.candidate(rules).expect("rules");
+    assert_eq!(ids(&candidate), ["a"]);
+    assert_eq!(candidate.access, config.access);
+    assert_eq!(ids(&config.candidate("").expect("no rules")), [""; 0]);
+    let whole = config.candidate("[access]\ndeny = ['x']\n").expect("all");
+    assert_eq!(ids(&whole), [""; 0]);
+    assert!(whole.access.groups.is_empty());
+    assert!(config.candidate("x = 1").is_err());
+    assert!(config.candidate("[[rule]").is_err());
+}
+
+#[test]
+fn a_candidate_is_not_what_is_in_force() {
+    for file in ["", "ringfence.toml", "rules/a.toml", "./rules/a.toml"] {
+        let text = format!("[rules]\nshadow = '{file}'\n");
+        let faults = Config::parse(&text).expect_err("refused");
+        assert_eq!((faults[0].line, faults[0].column), (2, 10), "{file}");
+    }
+    let config = Config::parse("[rules]\nshadow = 'next.toml'\n").expect("a config");
+    assert_eq!(config.shadow.as_deref(), Some("next.toml"));
 }

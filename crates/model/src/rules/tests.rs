@@ -56,17 +56,17 @@ fn a_denial_says_what_would_help() {
     );
     assert_eq!(
         rules("when = 'args.n > 5'"),
-        "no (rule `r`); it would take: arguments for which `args.n > 5` does not hold"
+        "no (rule `r`); it would take: arguments for which `args.n > 5` does not hold; do not try again with the same arguments"
     );
     // Whom else a rule is about is not the caller's affair.
     assert_eq!(
         rules("when = \"args.n > 5 && caller.name != 'boss'\""),
-        "no (rule `r`); it would take: other values of `n`"
+        "no (rule `r`); it would take: other values of `n`; do not try again with the same arguments"
     );
 }
 
 mod lints {
-    use super::super::lint::{LintKind, lint};
+    use super::super::lint::{LintKind, lint, unknown};
     use super::*;
     use crate::config::Config;
 
@@ -115,6 +115,48 @@ mod lints {
             &rule("a", "deny", "tools = ['pay.*']\nwhen = 'args.amount > 5'"),
             &[],
         );
+    }
+
+    #[test]
+    fn names_that_nobody_has() {
+        let rest = "tools = ['pay.*', 'web.gte']\ncategories = ['money', 'wbe']\n\
+                    callers = ['ann', 'bto-1', '*']";
+        let config = Config::parse(&rule("a", "deny", rest)).expect("a config");
+        let tools = tools();
+        let tools: Vec<_> = tools.iter().collect();
+        let found = unknown(&config.rules, &tools, &["Ann", "bot-1"]);
+        assert!(found.iter().all(|one| one.kind == LintKind::Unknown));
+        let said: Vec<_> = found.iter().map(|one| one.message.as_str()).collect();
+        let expected = [
+            "there is no tool `web.gte`; did you mean `web.get`?",
+            "there is no caller `bto-1`; did you mean `bot-1`?",
+            "there is no category `wbe`; did you mean `web`?",
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn rules_are_told_in_words() {
+        let rest = "tools = ['pay.*']\ncategories = ['money']\ncallers = ['ann', '@crew']\n\
+                    actions = ['budget:spend']\nrisk = 'L3+'\nwhen = 'args.amount > 5'\n\
+                    reason = 'too much'\n[groups.crew]\nmembers = ['bob']";
+        let config = Config::parse(&rule("a", "deny", rest)).expect("a config");
+        let said = &config.rules.list[0];
+        assert_eq!(
+            said.words(),
+            "denies calls of `pay.*` in `money` by `ann`, `@crew`, that do any of \
+             `budget:spend`, rated L3 to L5, when `args.amount > 5`: too much"
+        );
+        let crew = ["crew".to_owned()];
+        assert!(said.concerns("Ann", &[]) && said.concerns("bob", &crew));
+        assert!(!said.concerns("bob", &[]));
+        let config = Config::parse(&rule("a", "ask", "risk = 'L4'")).expect("a config");
+        let said = &config.rules.list[0];
+        assert_eq!(
+            said.words(),
+            "asks about calls of every tool by everybody, rated L4"
+        );
+        assert!(said.concerns("anybody", &[]));
     }
 
     #[test]

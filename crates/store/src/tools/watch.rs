@@ -10,6 +10,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -228,7 +229,30 @@ fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
     let rules = rules.flatten().take(limit::TOOL_FILES_MAX);
     let linked = files.chain(rules.map(|entry| entry.path())).filter(is_link);
     let all = linked.chain(named.iter().cloned());
-    all.map(|path| (path.clone(), end(&path))).collect()
+    let settled = |path: PathBuf| {
+        let stamp = end(&path).map(|stamp| match is_fresh(&stamp) {
+            // Equals no stamp there is.
+            true => Stamp {
+                bytes: u64::MAX,
+                ..stamp
+            },
+            false => stamp,
+        });
+        (path, stamp)
+    };
+    all.map(settled).collect()
+}
+
+/// Whether a file was changed so lately that another change may leave it with the
+/// same stamp: clocks of file systems tick a few times in a hundredth of a second.
+fn is_fresh(stamp: &Stamp) -> bool {
+    let (seconds, nanoseconds) = stamp.changed;
+    let changed = Duration::new(
+        u64::try_from(seconds).unwrap_or(0),
+        u32::try_from(nanoseconds).unwrap_or(0),
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.is_ok_and(|now| now.saturating_sub(changed) < limit::STAMP_TICK)
 }
 
 fn end(path: &Path) -> Option<Stamp> {
@@ -294,6 +318,32 @@ mod tests {
         assert!(watch.changed());
         fs::write(home.join("notes.txt"), "z").expect("written");
         assert!(!watch.changed());
+        fs::remove_dir_all(&home).expect("removed");
+    }
+
+    /// Two edits within one tick of the clock, with a look in between.
+    #[test]
+    fn what_changed_just_now_is_looked_at_again() {
+        let name = format!("store-ends-{}", std::process::id());
+        let home: PathBuf = std::env::temp_dir().join(name);
+        fs::create_dir_all(&home).expect("a folder");
+        let mut watch = Watch::new(&home);
+        let file = home.join("next.toml");
+        fs::write(&file, "a").expect("written");
+        watch.name(vec![file.clone()]);
+        assert!(watch.changed());
+        while watch.changed() {
+            std::hint::spin_loop();
+        }
+        fs::write(&file, "b").expect("written");
+        assert!(watch.changed());
+        fs::write(&file, "c").expect("written");
+        assert!(watch.changed());
+        while watch.changed() {
+            std::hint::spin_loop();
+        }
+        fs::remove_file(&file).expect("removed");
+        assert!(watch.changed());
         fs::remove_dir_all(&home).expect("removed");
     }
 }

@@ -64,7 +64,7 @@ fn add_open(chain: &mut Vec<Record>) -> u64 {
 
 fn add_notice(chain: &mut Vec<Record>) {
     add(chain, Kind::Notice, |sequence| {
-        let notice = Notice::new(Act::ToolPublished, "owner", "cli", "published");
+        let notice = Notice::new(Act::ToolPublished, "someone", "cli", "published");
         notice_body(sequence, &spell::notice(&notice).expect("canonical"))
     });
 }
@@ -184,7 +184,8 @@ proptest! {
         let mut chain = chain(&steps);
         let at = index.index(chain.len() - 1);
         let record = &mut chain[at];
-        record.body = record.body.replace("hello", "other").replace("done", "failed");
+        let body = record.body.replace("hello", "other").replace("done", "failed");
+        record.body = body.replace("\"cli\"", "\"web\"");
         record.hash = link(&record.previous, &record.body);
         prop_assert_eq!(broken(&chain), Some(count(at + 2)));
     }
