@@ -115,7 +115,8 @@ fn addresses_are_gone_to_as_written() {
         for kind in [Kind::SdkV1, Kind::ClientV2, Kind::Python] {
             lists(kind, json!({"url": entry["url"], "token": token}), word);
         }
-        if section == "mcpServers" {
+        // The Inspector wants the kind said where Cursor tells by the address.
+        if section == "mcpServers" && entry.get("type").is_some() {
             listed_by_file(&home, &file, word);
         }
     }
