@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use engine::Engine;
 use engine::report::Reporter;
+use engine::{Alarm, Engine};
 use host::fetch::Trust;
 use mcp::gate::Auth;
 use mcp::gate::listen::warnings;
 use mcp::gate::local::{LocalToken, TOKEN_FILE};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
+use mcp::restart::{self, Started};
 use mcp::{Door, http};
 use model::audit::notice::SERVER;
 use model::audit::{Act, Notice};
@@ -34,7 +35,7 @@ pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> 
 async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let shutdown = wiring::ending()?;
     let metrics = Metrics::new();
-    let (engine, traces) = engine(serve, &metrics)?;
+    let (engine, alarm, traces) = engine(serve, &metrics)?;
     let config = engine.registry().current().config.clone();
     let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
     let auth = if serve.no_auth { Auth::Off } else { Auth::On };
@@ -59,7 +60,10 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         ..HttpBounds::of(&config.serve)
     };
     let behind = http::behind(Arc::new(gate), &door, metrics, &bounds);
+    let started = Started::with(config, serve.listen.is_some());
+    let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
     let served = http::serve(door, listener, bounds, behind, shutdown).await;
+    watching.abort();
     if let Some(traces) = traces {
         // The last spans are sent by a thread that needs the runtime meanwhile.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
@@ -80,7 +84,10 @@ fn note_token(engine: &Engine) -> anyhow::Result<()> {
 }
 
 /// The engine, with everybody who is told of its calls.
-fn engine(serve: &Serve, metrics: &Metrics) -> anyhow::Result<(Engine, Option<Arc<Traces>>)> {
+fn engine(
+    serve: &Serve,
+    metrics: &Metrics,
+) -> anyhow::Result<(Engine, Alarm, Option<Arc<Traces>>)> {
     let common = &serve.common;
     let mut settings =
         wiring::serving_settings(common.home.home.as_deref(), common.env_file.as_deref())?;
@@ -96,7 +103,8 @@ fn engine(serve: &Serve, metrics: &Metrics) -> anyhow::Result<(Engine, Option<Ar
             .push(Arc::clone(&made) as Arc<dyn Reporter>);
         traces = Some(made);
     }
-    Ok((Engine::open(settings)?, traces))
+    let alarm = settings.alarm.clone();
+    Ok((Engine::open(settings)?, alarm, traces))
 }
 
 async fn address(listen: &str) -> anyhow::Result<SocketAddr> {

@@ -18,6 +18,7 @@ mod news;
 mod patience;
 mod probe;
 mod progress;
+pub mod restart;
 mod session;
 pub mod stdio;
 #[cfg(feature = "testing")]

@@ -137,3 +137,53 @@ fn stdio_prints_nothing_but_the_protocol() {
     let value = answer.unwrap().pointer("/result/structuredContent/value");
     assert_eq!(value, Some(&json!(1000)), "{lines}");
 }
+
+/// What a running server does not take up it says aloud, once; and once more when all is
+/// as it was.
+#[test]
+fn settings_that_take_a_restart_are_said_so() {
+    let folder = scratch("serve-settings");
+    let home = folder.join("ring");
+    std::fs::create_dir_all(&home).unwrap();
+    let settings = |text: &str| {
+        // As editors do, so that nobody reads half a file.
+        std::fs::write(home.join("new"), text).unwrap();
+        std::fs::rename(home.join("new"), home.join("ringfence.toml")).unwrap();
+    };
+    settings("");
+    let mut child = command(
+        &["serve", "--no-auth", "--json", "--listen", "127.0.0.1:0"],
+        &home,
+    );
+    first_line(&mut child);
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    let (told, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        errors
+            .lines()
+            .map_while(Result::ok)
+            .all(|line| told.send(line).is_ok())
+    });
+    let hear = || {
+        let heard = lines.recv_timeout(std::time::Duration::from_secs(30));
+        heard.expect("the server says something")
+    };
+    // Of these two only the second is held on to; the address was given besides.
+    settings("[serve]\ncall_seconds_max = 9\nhosts = [\"a.test\"]\nlisten = \"127.0.0.1:1\"\n");
+    let said = hear();
+    assert!(
+        said.ends_with("when it started; restart it: serve.hosts"),
+        "{said}"
+    );
+    settings("[serve]\nhosts = [\"a.test\"]\n[oauth]\nissuer = \"https://a.test\"\n");
+    let said = hear();
+    assert!(said.ends_with("restart it: serve.hosts, oauth"), "{said}");
+    settings("");
+    let said = hear();
+    assert!(
+        said.ends_with("again those this server was started with"),
+        "{said}"
+    );
+    assert_eq!(terminate(&mut child), Some(0));
+    assert!(lines.recv().is_err(), "it said nothing else");
+}

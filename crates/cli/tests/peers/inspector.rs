@@ -1,5 +1,6 @@
 //! The Inspector's command line: a list and a call, in each of its eras and over pipes.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -32,6 +33,13 @@ fn the_inspector_lists_and_calls_over_pipes() {
     let environment = format!("RINGFENCE_HOME={}", home.path());
     let target = [env!("CARGO_BIN_EXE_ringfence"), "stdio", "-e", &environment];
     look(&home, &target, "stdio");
+}
+
+/// The Inspector reads the settings of other clients as they read them.
+pub(crate) fn listed_by_file(home: &Home, file: &Path, what: &str) {
+    let target = ["--config", file.to_str().unwrap(), "--server", "ringfence"];
+    let listed = inspect(home, &target, &["--method", "tools/list"], what);
+    assert!(listed.to_string().contains("greet"), "{what}: {listed}");
 }
 
 fn look(home: &Home, target: &[&str], what: &str) {

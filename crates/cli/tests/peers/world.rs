@@ -77,7 +77,17 @@ impl Home {
 
     /// Starts `ringfence serve` on a free port.
     pub(crate) fn serve(&self) -> Server {
-        let mut command = self.ringfence(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        self.serve_with(&["--listen", "127.0.0.1:0"])
+    }
+
+    /// Starts it where the settings say.
+    pub(crate) fn serve_as_set(&self) -> Server {
+        self.serve_with(&[])
+    }
+
+    fn serve_with(&self, arguments: &[&str]) -> Server {
+        let arguments = [&["serve", "--json"], arguments].concat();
+        let mut command = self.ringfence(&arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());

@@ -179,6 +179,32 @@ async fn listeners_are_bounded() {
     server.end().await;
 }
 
+/// What a call may cost is looked up at every request.
+#[tokio::test]
+async fn bounds_of_calls_hold_from_the_next_request() {
+    let world = World::new().await;
+    let lab = Lab::new().await;
+    world.publish(&lab.tool()).await;
+    let server = world.serve().await;
+    let mut busy = server.client().await;
+    let slow = tokio::spawn(async move {
+        let message = call(1, "slow", json!({"go": true}));
+        busy.modern(&message).await.last().await
+    });
+    let held = lab.arrived().await;
+    let mut client = server.client().await;
+    let message = call(2, "echo", json!({"text": "x"}));
+    let said = client.modern(&message).await.last().await;
+    assert_eq!(said["result"]["isError"], false);
+    let settings = "[exposure]\npreset = \"none\"\n[serve]\ncalls_per_caller_max = 1\n";
+    world.home.file("ringfence.toml", settings);
+    let said = client.modern(&message).await.last().await;
+    assert_eq!(said["result"]["structuredContent"]["code"], "call.busy");
+    held.release().await;
+    assert_eq!(slow.await.unwrap()["result"]["content"][0]["text"], "done");
+    server.end().await;
+}
+
 /// Without it each streamed answer waits for the other side's kernel, 44 ms.
 #[tokio::test(flavor = "multi_thread")]
 async fn streamed_answers_do_not_wait() {
