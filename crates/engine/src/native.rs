@@ -6,12 +6,13 @@
 //! [`Ran`], or a [`Stop`] for what its own check of the arguments refuses.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use model::assessment::{self, Sound};
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
-use model::mask::Masker;
+use model::limits::SCRIPT_CHARS_MAX;
 use model::outcome::CallError;
 use model::policy::Baseline;
 use model::reason::Reason;
@@ -20,9 +21,11 @@ use serde_json::{Map, Value, json};
 
 use crate::Engine;
 use crate::call::CallRequest;
+use crate::powers::Powers;
 use crate::record::Stop;
 use crate::registry::{Snapshot, Standing, Tool};
 use crate::run::Ran;
+use crate::script;
 
 /// How the names begin where colons are legal.
 const ALIAS: &str = "codecall:";
@@ -41,10 +44,6 @@ pub const APP_IDS_MAX: usize = 10;
 pub const EXCLUDED_MAX: usize = 50;
 /// Tools a query may ask for.
 pub const TOP_K_MAX: usize = 50;
-/// Characters of a script, at least.
-pub const SCRIPT_CHARS_MIN: usize = 23;
-/// Characters of a script, at most.
-pub const SCRIPT_CHARS_MAX: usize = 102_400;
 
 /// A tool whose body is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +132,7 @@ impl Native {
             }
             Native::Execute => {
                 let mut script = text("The script: JavaScript, the body of an async function");
-                set(&mut script, "minLength", SCRIPT_CHARS_MIN.into());
+                set(&mut script, "minLength", 1.into());
                 set(&mut script, "maxLength", SCRIPT_CHARS_MAX.into());
                 let properties = json!({
                     "script": script,
@@ -179,6 +178,12 @@ impl Native {
             standing: Standing::Published,
         })
     }
+}
+
+/// Whether a name means code mode itself, however it is written.
+pub(crate) fn is_self_reference(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    name.starts_with(PREFIX) || name.starts_with(ALIAS)
 }
 
 fn set(schema: &mut Value, key: &str, value: Value) {
@@ -233,8 +238,8 @@ impl Natives {
     }
 }
 
-/// What a body of ours works with: a call that passed every gate.
-#[expect(dead_code, reason = "the bodies come one by one")]
+/// What a body of ours works with: a call that passed every gate. What comes of it is
+/// masked like everything that leaves.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) engine: &'a Engine,
@@ -245,19 +250,21 @@ pub(crate) struct Work<'a> {
     pub(crate) call_id: &'a str,
     /// As the params say; finer checks are the body's own.
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) masker: Arc<Masker>,
+    /// What only computes, and the events of the call's record.
+    pub(crate) powers: Arc<Powers>,
+    /// When the call began.
+    pub(crate) started: Instant,
 }
 
 /// Runs one.
 pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
     match native {
-        Native::Search | Native::Describe | Native::Execute | Native::Invoke => {
-            Err(absent(native, &work))
-        }
+        Native::Execute => script::execute(work).await,
+        Native::Search | Native::Describe | Native::Invoke => Err(absent(native)),
     }
 }
 
-fn absent(native: Native, _work: &Work<'_>) -> Stop {
+fn absent(native: Native) -> Stop {
     let message = format!("`{}` is not built yet", native.name());
     Stop::refused(CallError::new(Reason::PowerUnavailable, message))
 }
@@ -296,6 +303,14 @@ mod tests {
             assert_eq!(names(&schema), names(&shown));
             assert_eq!(schema["required"], shown["required"]);
         }
+    }
+
+    #[test]
+    fn code_mode_knows_itself_in_disguise() {
+        for name in ["codecall_x", " codecall:execute", "CodeCall_Invoke\t"] {
+            assert!(is_self_reference(name), "{name}");
+        }
+        assert!(!is_self_reference("codecaller"));
     }
 
     #[test]

@@ -47,7 +47,11 @@ impl Engine {
 }
 
 /// The gates a call passes before anybody looks at its arguments.
-fn reachable(engine: &Engine, now: &Snapshot, request: &CallRequest) -> Result<Offered, Stop> {
+pub(crate) fn reachable(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+) -> Result<Offered, Stop> {
     let (found, _) = call::find(now, request)?;
     call::access(now, request, &found)?;
     let (environment, _) = call::environment(engine, request, &found)?;

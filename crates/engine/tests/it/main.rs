@@ -21,4 +21,5 @@ mod catalog_page;
 mod crash;
 mod gates;
 mod life;
+mod script;
 mod world;
