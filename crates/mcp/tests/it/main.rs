@@ -29,5 +29,6 @@ mod inbox;
 mod lab;
 mod news;
 mod progress;
+mod script;
 mod soak;
 mod world;
