@@ -1,3 +1,4 @@
+ringfence expose convertCase > /dev/null
 ringfence script check good.js
 ringfence script check bad.js
 ringfence script check bad.js --json
