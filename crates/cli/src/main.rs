@@ -21,6 +21,7 @@ mod list;
 mod policy;
 mod printer;
 mod run;
+mod script;
 mod serve;
 mod settings;
 mod source;
@@ -59,6 +60,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Check(check) => check::run(check, printer),
         Command::Test(test) => test::run(test, printer),
         Command::Run(run) => run::run(run, printer),
+        Command::Script(script) => script::run(script, printer),
         Command::Serve(serve) => serve::run(serve, printer),
         Command::Stdio(stdio) => stdio::run(stdio),
         Command::New(new) => tool::new(new, printer),

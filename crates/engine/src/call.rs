@@ -13,6 +13,7 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{Caller, CallerKind, Origin};
+use model::config::ScriptPreset;
 use model::mask::{Masked, Masker};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
@@ -31,7 +32,8 @@ use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
-use crate::powers::PowerSettings;
+use crate::native::{self, Native, Work};
+use crate::powers::{PowerSettings, Powers};
 use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables};
@@ -72,6 +74,43 @@ pub struct CallRequest {
     pub progress: Option<Progress>,
     /// The trace it is part of, as W3C's `traceparent`.
     pub trace: Option<String>,
+    /// Who is told when a person is waited for, and when no more.
+    pub waiting: Option<Waiting>,
+    /// The preset of a script, instead of the operator's. Only the owner may choose.
+    pub preset: Option<ScriptPreset>,
+}
+
+/// Is told when a call begins to wait for a person, and when it ceases to.
+#[derive(Clone)]
+pub struct Waiting(Arc<dyn Fn(bool) + Send + Sync>);
+
+impl Waiting {
+    /// Calls `tell` with whether a wait begins.
+    pub fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Waiting {
+        Waiting(Arc::new(tell))
+    }
+
+    /// A wait, until this is dropped.
+    pub(crate) fn begin(&self) -> Waits<'_> {
+        (self.0)(true);
+        Waits(self)
+    }
+}
+
+/// A wait that has begun.
+#[derive(Debug)]
+pub(crate) struct Waits<'a>(&'a Waiting);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        (self.0.0)(false);
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiting")
+    }
 }
 
 /// Is told how a call goes on, in words a person may see.
@@ -112,6 +151,8 @@ impl CallRequest {
             approver: None,
             progress: None,
             trace: None,
+            waiting: None,
+            preset: None,
         }
     }
 }
@@ -202,6 +243,20 @@ async fn walk(
     if is_grave(&judged.policy, &judged.risk) {
         record.gate(Gate::Audit, secured(engine, row).await)?;
     }
+    if let Some(native) = found.native {
+        let powers = Arc::new(Powers::none());
+        record.runs_with(&powers);
+        let work = Work {
+            engine,
+            now: &now,
+            request,
+            call_id: record.call_id(),
+            arguments: judged.arguments.into_values(),
+            powers,
+            started: record.started(),
+        };
+        return native::run(native, work).await;
+    }
     let settings = power_settings(engine, &now, request, record);
     let prepared = prepare(engine, judged, &settings);
     let prepared = record.gate(Gate::Powers, prepared)?;
@@ -266,6 +321,8 @@ pub(crate) struct Found {
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
     registered: bool,
+    /// The body of ours that runs instead of the document's code.
+    pub(crate) native: Option<Native>,
 }
 
 impl Found {
@@ -275,6 +332,7 @@ impl Found {
             sound: Arc::clone(&tool.sound),
             source: tool.source,
             registered: true,
+            native: tool.native,
         }
     }
 }
@@ -310,6 +368,7 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
                 sound: Arc::clone(sound),
                 source: Source::User,
                 registered: false,
+                native: now.native_of(sound),
             };
             return Ok((found, AS_IT_STANDS.to_owned()));
         }

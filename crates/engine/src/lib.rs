@@ -13,6 +13,7 @@ pub mod explain;
 pub mod life;
 mod limit;
 pub mod many;
+pub mod native;
 mod notice;
 pub mod offer;
 pub mod powers;
@@ -23,6 +24,7 @@ pub mod replay;
 pub mod report;
 mod run;
 mod scratch;
+mod script;
 pub mod settings;
 pub mod trust;
 
@@ -37,9 +39,10 @@ use model::audit::Closing;
 use model::caller::Caller;
 use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
+use model::limits;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, Semaphore};
 
 use crate::approve::Approver;
 use crate::call::CallRequest;
@@ -199,6 +202,8 @@ pub struct Engine {
     entropy: Entropy,
     book: Arc<CallerBook>,
     rounds: Rounds,
+    /// Turns of scripts.
+    scripts: Semaphore,
 }
 
 /// The engine could not do it.
@@ -302,6 +307,7 @@ impl Engine {
             Some(powers) => powers.clone(),
             None => power_settings(home, &config),
         };
+        let scripts = Semaphore::new(scripts_max(&settings, &config));
         forget_old(&store, &config, &settings.alarm);
         Ok(Engine {
             settings,
@@ -315,6 +321,7 @@ impl Engine {
             entropy: Entropy::default(),
             book,
             rounds: Rounds::default(),
+            scripts,
         })
     }
 
@@ -409,6 +416,10 @@ impl Engine {
         &self.entropy
     }
 
+    pub(crate) fn scripts(&self) -> &Semaphore {
+        &self.scripts
+    }
+
     pub(crate) fn observe(&self, step: &str) {
         if let Some(Observer(see)) = &self.settings.observer {
             see(step);
@@ -452,6 +463,18 @@ impl Engine {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             ..self.powers.clone()
         }
+    }
+}
+
+/// How many scripts run at one time: where a worker runs one call, half of them are
+/// left for the tools.
+fn scripts_max(settings: &EngineSettings, config: &Config) -> usize {
+    if settings.single {
+        return 1;
+    }
+    match config.sandbox.sharing {
+        WorkerSharing::PerCall => usize::try_from(config.sandbox.workers).unwrap_or(1),
+        WorkerSharing::Shared | WorkerSharing::PerCaller => limits::SCRIPTS_AT_ONCE_MAX,
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::call::{self, CallRequest, Target};
+use crate::native::Native;
 use crate::record::Stop;
 use crate::registry::Snapshot;
 
@@ -22,6 +23,8 @@ pub struct Offered {
     pub sound: Arc<Sound>,
     /// Where it comes from.
     pub source: Source,
+    /// The body of ours that runs instead of the document's code.
+    pub native: Option<Native>,
     /// What a call would be held to.
     pub policy: EffectivePolicy,
     /// Its badge.
@@ -44,7 +47,11 @@ impl Engine {
 }
 
 /// The gates a call passes before anybody looks at its arguments.
-fn reachable(engine: &Engine, now: &Snapshot, request: &CallRequest) -> Result<Offered, Stop> {
+pub(crate) fn reachable(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+) -> Result<Offered, Stop> {
     let (found, _) = call::find(now, request)?;
     call::access(now, request, &found)?;
     let (environment, _) = call::environment(engine, request, &found)?;
@@ -56,6 +63,7 @@ fn reachable(engine: &Engine, now: &Snapshot, request: &CallRequest) -> Result<O
     Ok(Offered {
         sound: found.sound,
         source: found.source,
+        native: found.native,
         policy,
         risk,
     })

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("approvals.sql"),
     include_str!("keys.sql"),
     include_str!("callers.sql"),
+    include_str!("scripts.sql"),
 ];
 
 /// The database's file.

@@ -17,6 +17,7 @@ mod log;
 mod process;
 mod queue;
 mod retention;
+pub mod scripts;
 pub mod settings;
 mod shift;
 pub mod standing;
@@ -39,6 +40,7 @@ pub use callers::Callers;
 pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;
+pub use scripts::{Kept, KeptScript, Scripts};
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
 pub use usage::Usage;
@@ -111,6 +113,7 @@ struct Inner {
     approvals: Approvals,
     callers: Callers,
     usage: Usage,
+    scripts: Scripts,
     desk: Arc<Desk>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -148,6 +151,7 @@ impl Store {
         let approvals = Approvals::open(connect()?)?;
         let callers = Callers::open(&home, connect()?)?;
         let usage = Usage::open(&home, connect()?, life.pulse().id())?;
+        let scripts = Scripts::open(connect()?)?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
@@ -155,6 +159,7 @@ impl Store {
             approvals,
             callers,
             usage,
+            scripts,
             desk,
             crashed,
             threads: Vec::new(),
@@ -203,6 +208,12 @@ impl Store {
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.inner.usage
+    }
+
+    /// What scripts had done when they stopped for a person.
+    #[must_use]
+    pub fn scripts(&self) -> &Scripts {
+        &self.inner.scripts
     }
 
     /// What was done so far.

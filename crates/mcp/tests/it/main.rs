@@ -30,6 +30,7 @@ mod inbox;
 mod lab;
 mod news;
 mod progress;
+mod script;
 mod soak;
 mod together;
 mod wire;

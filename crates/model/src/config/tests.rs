@@ -380,3 +380,20 @@ fn a_candidate_is_not_what_is_in_force() {
     let config = Config::parse("[rules]\nshadow = 'next.toml'\n").expect("a config");
     assert_eq!(config.shadow.as_deref(), Some("next.toml"));
 }
+
+#[test]
+fn code_mode_has_words_for_mode_and_preset() {
+    let config = Config::parse("[codecall]\nmode = \"off\"\npreset = \"balanced\"\n");
+    let codecall = config.expect("a config").codecall;
+    assert_eq!(codecall.mode, CodecallMode::Off);
+    assert_eq!(codecall.preset, ScriptPreset::Balanced);
+    refused(
+        "[codecall]\npreset = \"locked\"\n",
+        &[(
+            2,
+            10,
+            "`preset` is `locked`; it must be locked_down, secure, balanced or experimental",
+            None,
+        )],
+    );
+}

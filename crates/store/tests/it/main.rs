@@ -16,6 +16,7 @@ mod hostile;
 mod keys;
 mod notices;
 mod retention;
+mod scripts;
 mod standing;
 mod sync;
 mod tools;
