@@ -151,6 +151,12 @@ pub fn test_arguments(params: &[Param]) -> Result<Arguments, Vec<Finding>> {
     }
 }
 
+/// What the Local Pass gives one argument, if its author said so and it can be read.
+#[must_use]
+pub fn test_argument(param: &Param) -> Option<Value> {
+    test_value(param.kind, param.test_value.as_deref()?).ok()?
+}
+
 /// Reads a `testValue`. `None` means the argument stays absent.
 fn test_value(kind: ParamType, text: &str) -> Result<Option<Value>, String> {
     let blank = text.trim().is_empty();
