@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approve::agree::{Asking, agreed};
 use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
+use crate::native::{self, Native, Work};
 use crate::powers::PowerSettings;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
@@ -208,6 +209,18 @@ async fn walk(
     if is_grave(&policy, &risk) {
         record.gate(Gate::Audit, secured(engine, row).await)?;
     }
+    if let Some(native) = found.native {
+        record.runs();
+        let work = Work {
+            engine,
+            now: &now,
+            request,
+            call_id: record.call_id(),
+            arguments: arguments.into_values(),
+            masker,
+        };
+        return native::run(native, work).await;
+    }
     let settings = power_settings(engine, &now, request, record);
     let prepared = prepare(
         engine, &found, &policy, arguments, variables, &settings, masker,
@@ -223,6 +236,8 @@ pub(crate) struct Found {
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
     registered: bool,
+    /// The body of ours that runs instead of the document's code.
+    pub(crate) native: Option<Native>,
 }
 
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
@@ -256,6 +271,7 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
                 sound: Arc::clone(sound),
                 source: Source::User,
                 registered: false,
+                native: now.native_of(sound),
             };
             return Ok((found, "a document as it stands".to_owned()));
         }
@@ -272,6 +288,7 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
         sound: Arc::clone(&tool.sound),
         source: tool.source,
         registered: true,
+        native: tool.native,
     };
     Ok((found, tool.sound.judged.digest.to_string()))
 }

@@ -128,6 +128,7 @@ impl Catalog {
         is_shipped.then(|| Tool {
             sound: Arc::new(sound),
             source: Source::Builtin,
+            native: None,
             file: None,
             findings: assessed.findings,
             standing: Standing::Published,

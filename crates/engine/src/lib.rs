@@ -9,6 +9,7 @@ pub mod call;
 pub mod catalog;
 mod entropy;
 pub mod life;
+pub mod native;
 pub mod offer;
 pub mod powers;
 pub mod publish;

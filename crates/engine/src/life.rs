@@ -12,6 +12,7 @@ use model::finding::Finding;
 use model::json::Lines;
 use model::safety::Source;
 
+use crate::native::Native;
 use crate::registry::Tool;
 use crate::run::now_ms;
 use crate::{Engine, EngineError};
@@ -126,6 +127,10 @@ impl Engine {
     /// Whether a name can be taken.
     fn claim(&self, name: &str, replace: bool) -> Result<(), EngineError> {
         let now = self.registry().current();
+        // Also while code mode is off: it may be on tomorrow.
+        if Native::named(name).is_some() {
+            return Err(EngineError::Reserved(name.to_owned()));
+        }
         match now.tool(name) {
             Some(tool) if tool.source == Source::Builtin => {
                 Err(EngineError::Reserved(name.to_owned()))

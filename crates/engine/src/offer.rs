@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::call::{self, CallRequest, Target};
+use crate::native::Native;
 use crate::record::Stop;
 use crate::registry::Snapshot;
 
@@ -22,6 +23,8 @@ pub struct Offered {
     pub sound: Arc<Sound>,
     /// Where it comes from.
     pub source: Source,
+    /// The body of ours that runs instead of the document's code.
+    pub native: Option<Native>,
     /// What a call would be held to.
     pub policy: EffectivePolicy,
     /// Its badge.
@@ -56,6 +59,7 @@ fn reachable(engine: &Engine, now: &Snapshot, request: &CallRequest) -> Result<O
     Ok(Offered {
         sound: found.sound,
         source: found.source,
+        native: found.native,
         policy,
         risk,
     })

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::assessment::{self, Sound};
-use model::config::{Config, ConfigFault};
+use model::config::{CodecallMode, Config, ConfigFault};
 use model::document::{self, Document, FileShape, Item};
 use model::environment::Environment;
 use model::exposure::{Exposed, Offered};
@@ -24,6 +24,7 @@ use model::safety::Source;
 use store::{StandingTable, Store, ToolFile, ToolFolder, together};
 
 use crate::catalog::{Bundled, Catalog};
+use crate::native::{Native, Natives};
 use crate::{Alarm, EngineError, causes};
 
 pub use store::settings::CONFIG_FILE;
@@ -65,6 +66,7 @@ pub struct Snapshot {
     pub ground: Baseline,
     own: BTreeMap<String, Tool>,
     bundled: Bundled,
+    natives: Natives,
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     preset: Vec<String>,
@@ -77,6 +79,8 @@ pub struct Tool {
     pub sound: Arc<Sound>,
     /// Where it comes from.
     pub source: Source,
+    /// The body of ours that runs instead of the document's code.
+    pub native: Option<Native>,
     /// Its file in the tools folder, without the ending; bundled tools have none.
     pub file: Option<String>,
     /// What was seen in it that is no error.
@@ -137,12 +141,15 @@ impl Snapshot {
     /// A tool by its name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        self.own.get(name).or_else(|| self.bundled.get(name))
+        let own = self.own.get(name);
+        own.or_else(|| self.bundled.get(name))
+            .or_else(|| self.natives.get(name))
     }
 
     /// Every tool, by name.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
-        let mut tools: Vec<_> = self.own.values().chain(self.bundled.all()).collect();
+        let shipped = self.bundled.all().chain(self.natives.all());
+        let mut tools: Vec<_> = self.own.values().chain(shipped).collect();
         tools.sort_by(|a, b| a.sound.document.name.cmp(&b.sound.document.name));
         tools.into_iter()
     }
@@ -157,6 +164,9 @@ impl Snapshot {
                 let why = first.map_or("it cannot be used", |finding| finding.message.as_str());
                 format!("`{}` is set aside: {why}", aside.file)
             }
+            None if Native::named(name).is_some() => {
+                "code mode is off (`codecall.mode`)".to_owned()
+            }
             None => "no document has that name".to_owned(),
         }
     }
@@ -169,7 +179,8 @@ impl Snapshot {
             self.own
                 .keys()
                 .map(String::as_str)
-                .chain(self.bundled.names()),
+                .chain(self.bundled.names())
+                .chain(self.natives.all().iter().map(name_of)),
         )
     }
 
@@ -182,9 +193,20 @@ impl Snapshot {
             category: document.category.as_deref(),
             bundled: source == Source::Builtin,
             in_preset: source == Source::Builtin && self.preset.contains(&document.name),
+            of_code_mode: source == Source::Builtin && Native::named(&document.name).is_some(),
         };
         self.config.exposure.of(&offered)
     }
+
+    /// The body of ours that runs for a document as it stands: only for one of our
+    /// own, word for word.
+    pub(crate) fn native_of(&self, sound: &Sound) -> Option<Native> {
+        self.natives.of(sound)
+    }
+}
+
+fn name_of(tool: &Tool) -> &str {
+    &tool.sound.document.name
 }
 
 fn is_error(finding: &Finding) -> bool {
@@ -295,6 +317,7 @@ impl Snapshot {
             ground: self.ground.clone(),
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
+            natives: Natives::none(),
             set_aside: Vec::new(),
             preset: Vec::new(),
         }
@@ -349,7 +372,14 @@ fn take(
         .ground()
         .map_err(|conflict| EngineError::Ground(conflict.to_string()))?;
     let preset = preset(&config, catalog)?;
+    let natives = match config.codecall.mode {
+        CodecallMode::Off => Natives::none(),
+        CodecallMode::CodecallOnly | CodecallMode::CodecallOptIn | CodecallMode::MetadataDriven => {
+            Natives::on(&ground)
+        }
+    };
     let mut snapshot = Snapshot {
+        natives,
         config,
         config_text,
         bundled: Bundled::new(catalog, &ground),
@@ -402,6 +432,11 @@ fn settle(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools: Vec
     }
     let Some(tool) = tools.pop() else { return };
     match catalog.digest(name) {
+        None if Native::named(name).is_some() => {
+            let message = format!("`{name}` is the name of a tool of code mode; choose another");
+            let aside = set_aside(&file(&tool), Some(name), &message);
+            snapshot.set_aside.push(aside);
+        }
         None => {
             snapshot.own.insert(name.to_owned(), tool);
         }
@@ -463,6 +498,7 @@ fn read_file(
                 standing: stands(&sound, standing),
                 sound: Arc::new(sound),
                 source: Source::User,
+                native: None,
                 file: Some(file.file_name.trim_end_matches(".json").to_owned()),
                 findings: assessed.findings,
             };

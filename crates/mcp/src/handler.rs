@@ -333,7 +333,7 @@ impl ServerHandler for Handler {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let now = self.inner().engine.registry().current();
         let found = now.tool(name)?;
-        let schema = tool::schema(&found.sound.document.params);
+        let schema = tool::schema(&found.sound.document.params, found.native);
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }
 

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use engine::native::Native;
 use engine::offer::Offered;
 use model::document::{Document, NetworkMode, Param, ParamType};
 use model::json::{Kind, Node};
-use model::policy::EffectivePolicy;
 use model::risk::Risk;
 use model::{params, text};
 use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
@@ -21,9 +21,9 @@ use crate::limit;
 pub(crate) fn shown(offered: &Offered) -> Tool {
     let document = &offered.sound.document;
     let description = description(document);
-    let schema = schema(&document.params);
+    let schema = schema(&document.params, offered.native);
     let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
-        .with_annotations(annotations(document, &offered.policy))
+        .with_annotations(annotations(offered))
         .with_meta(meta(offered));
     tool.title = title(document);
     tool.icons = icons(document);
@@ -38,7 +38,10 @@ fn description(document: &Document) -> Option<Cow<'static, str>> {
 }
 
 /// The schema of a tool's arguments, as the engine checks them.
-pub(crate) fn schema(params: &[Param]) -> Arc<JsonObject> {
+pub(crate) fn schema(params: &[Param], native: Option<Native>) -> Arc<JsonObject> {
+    if let Some(Value::Object(schema)) = native.map(Native::input_schema) {
+        return Arc::new(schema);
+    }
     let Value::Object(mut schema) = params::input_schema(params) else {
         return Arc::default();
     };
@@ -56,13 +59,18 @@ pub(crate) fn schema(params: &[Param]) -> Arc<JsonObject> {
 }
 
 /// What the policy allows. A tool that reaches the network may change what is
-/// there, so it is neither read-only nor sure to do no harm.
-fn annotations(document: &Document, policy: &EffectivePolicy) -> ToolAnnotations {
+/// there, so it is neither read-only nor sure to do no harm. What calls other tools
+/// may do whatever they do.
+fn annotations(offered: &Offered) -> ToolAnnotations {
+    let Offered { sound, policy, .. } = offered;
+    let document = &sound.document;
+    let calls_others = offered.native.is_some_and(|native| !native.only_reads());
     let network = match policy.network {
         NetworkMode::Blocked => false,
         NetworkMode::Allowlist => !policy.hosts.is_empty(),
         NetworkMode::Open | NetworkMode::Strict => true,
     };
+    let network = network || calls_others;
     let changes = network || policy.file_write || policy.destructive;
     // What changes nothing can be done twice; of the rest nobody knows.
     let idempotent = (!changes).then_some(true);

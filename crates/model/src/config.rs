@@ -21,16 +21,6 @@ use crate::rules::Rules;
 use crate::text::elided;
 use crate::trust::TrustConfig;
 
-mod doors;
-mod govern;
-mod shown;
-mod trust;
-
-pub use doors::{
-    ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
-};
-pub use shown::{Setting, SettingSource};
-
 /// An enum with one word for each value, for settings.
 macro_rules! words_of {
     ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $value:ident = $word:literal,)* }) => {
@@ -51,6 +41,18 @@ macro_rules! words_of {
         }
     };
 }
+
+mod codecall;
+mod doors;
+mod govern;
+mod shown;
+mod trust;
+
+pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
+pub use doors::{
+    ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
+};
+pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
 ///
@@ -78,6 +80,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// The worker processes.
     pub sandbox: SandboxConfig,
+    /// Scripts that call tools.
+    pub codecall: CodecallConfig,
     /// Where tools find files.
     pub files: FilesConfig,
     /// Whom `fetch` believes.
@@ -193,6 +197,7 @@ impl Config {
                 workers: limits::WORKERS_DEFAULT,
                 sharing: WorkerSharing::Shared,
             },
+            codecall: CodecallConfig::standard(),
             files: FilesConfig {
                 workspace: "workspace".to_owned(),
                 per_caller: false,
@@ -252,6 +257,7 @@ struct ConfigFile {
     approvals: doors::ApprovalsFile,
     audit: AuditFile,
     sandbox: SandboxFile,
+    codecall: codecall::CodecallFile,
     files: FilesFile,
     network: NetworkFile,
     serve: doors::ServeFile,
@@ -370,6 +376,7 @@ impl ConfigFile {
         faults.word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
+        config.codecall = faults.codecall(self.codecall);
         let files = &mut config.files;
         files.workspace = self
             .files

@@ -43,6 +43,8 @@ pub struct Offered<'a> {
     pub bundled: bool,
     /// Whether the preset in force lists it.
     pub in_preset: bool,
+    /// Whether it is one of code mode, which is on.
+    pub of_code_mode: bool,
 }
 
 /// Whether a tool is on offer, and the one thing that decided.
@@ -101,6 +103,9 @@ impl Exposure {
         if let Some(why) = self.include.hit(tool) {
             return Exposed::Yes(format!("included by {why}"));
         }
+        if tool.of_code_mode {
+            return Exposed::Yes("code mode is on".to_owned());
+        }
         if tool.in_preset {
             let preset = self.preset.as_deref().unwrap_or("");
             return Exposed::Yes(format!("in preset {preset}"));
@@ -158,6 +163,7 @@ mod tests {
             category: Some("FILE"),
             bundled,
             in_preset,
+            of_code_mode: false,
         };
         assert_eq!(&exposure.of(&tool), expected);
     }

@@ -45,13 +45,50 @@ impl Peer {
     }
 }
 
+/// What is listed besides the tools of code mode, which come with it.
+fn beside_code_mode(listed: &Value) -> Vec<Value> {
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let is_ours = |tool: &&Value| tool["name"].as_str().unwrap().starts_with("codecall_");
+    assert_eq!(tools.iter().filter(is_ours).count(), 4, "{listed}");
+    tools
+        .iter()
+        .filter(|tool| !is_ours(tool))
+        .cloned()
+        .collect()
+}
+
+#[tokio::test]
+async fn code_mode_says_what_it_may_do_and_goes_when_it_is_off() {
+    let world = World::new().await;
+    let server = world.serve().await;
+    let mut client = server.client().await;
+    let list = request(1, "tools/list", json!({}));
+    let listed = client.modern(&list).await.last().await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let find = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap();
+    assert_eq!(find("codecall_search")["annotations"]["readOnlyHint"], true);
+    let hints = &find("codecall_execute")["annotations"];
+    assert_eq!(hints["readOnlyHint"], false);
+    assert_eq!(hints["openWorldHint"], true);
+    let query = &find("codecall_search")["inputSchema"]["properties"]["queries"]["items"];
+    assert_eq!(query["maxLength"], 256);
+    let settings = "[exposure]\npreset = \"none\"\n[codecall]\nmode = \"off\"\n";
+    world.home.file("ringfence.toml", settings);
+    let listed = client.modern(&list).await.last().await;
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 1);
+    let script = json!({"script": "return 1 + 1 + 1 + 1 + 1;"});
+    let answer = client.modern(&call(2, "codecall_execute", script)).await;
+    assert_eq!(answer.last().await["error"]["code"], -32602);
+    server.end().await;
+}
+
 #[tokio::test]
 async fn every_client_lists_the_same() {
     let world = World::new().await;
     let server = world.serve().await;
     for mut peer in Peer::all(&world, &server, &json!({})).await {
         let listed = peer.ask(&request(1, "tools/list", json!({}))).await;
-        let tools = listed["result"]["tools"].as_array().unwrap();
+        let tools = beside_code_mode(&listed);
         assert_eq!(tools.len(), 1, "{listed}");
         assert_eq!(tools[0]["name"], "echo");
         assert_eq!(tools[0]["description"], "For a test.");
@@ -219,11 +256,7 @@ async fn hidden_is_the_same_as_absent() {
     }
     for mut peer in Peer::all(&world, &server, &json!({})).await {
         let listed = peer.ask(&request(1, "tools/list", json!({}))).await;
-        assert_eq!(
-            listed["result"]["tools"].as_array().unwrap().len(),
-            1,
-            "{listed}"
-        );
+        assert_eq!(beside_code_mode(&listed).len(), 1, "{listed}");
     }
     server.end().await;
 }
@@ -272,7 +305,7 @@ async fn hints_come_from_the_policy() {
         .await
         .last()
         .await;
-    let tools = listed["result"]["tools"].as_array().unwrap();
+    let tools = beside_code_mode(&listed);
     let names: Vec<_> = tools
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
@@ -364,7 +397,8 @@ async fn nothing_is_remembered() {
         .await
         .last()
         .await;
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["result"]["tools"][0]["name"], echo()["name"]);
+    let tools = beside_code_mode(&listed);
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0]["name"], echo()["name"]);
     server.end().await;
 }

@@ -62,6 +62,8 @@ impl Config {
             ("audit.bytes_max", audit.bytes_max.to_string()),
             ("sandbox.workers", sandbox.workers.to_string()),
             ("sandbox.sharing", quoted(sandbox.sharing.word())),
+            ("codecall.mode", quoted(self.codecall.mode.word())),
+            ("codecall.preset", quoted(self.codecall.preset.word())),
             ("files.workspace", quoted(&self.files.workspace)),
             ("files.per_caller", self.files.per_caller.to_string()),
             (

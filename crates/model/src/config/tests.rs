@@ -354,3 +354,20 @@ fn rules_of_another_file_know_this_one() {
     );
     assert!(said(&" ".repeat(2 << 20)).1.contains("longer than"));
 }
+
+#[test]
+fn code_mode_has_words_for_mode_and_preset() {
+    let config = Config::parse("[codecall]\nmode = \"off\"\npreset = \"balanced\"\n");
+    let codecall = config.expect("a config").codecall;
+    assert_eq!(codecall.mode, CodecallMode::Off);
+    assert_eq!(codecall.preset, ScriptPreset::Balanced);
+    refused(
+        "[codecall]\npreset = \"locked\"\n",
+        &[(
+            2,
+            10,
+            "`preset` is `locked`; it must be locked_down, secure, balanced or experimental",
+            None,
+        )],
+    );
+}

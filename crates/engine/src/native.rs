@@ -1,0 +1,309 @@
+//! The tools of code mode. They are documents like any other, so that lists,
+//! levels, rules, approvals and the audit hold for them; only what runs is ours
+//! instead of a document's code.
+//!
+//! `script` has the body of execute. Each body gets a [`Work`] and leaves a
+//! [`Ran`], or a [`Stop`] for what its own check of the arguments refuses.
+
+use std::sync::{Arc, OnceLock};
+
+use model::assessment::{self, Sound};
+use model::document;
+use model::environment::Environment;
+use model::json::Lines;
+use model::mask::Masker;
+use model::outcome::CallError;
+use model::policy::Baseline;
+use model::reason::Reason;
+use model::safety::Source;
+use serde_json::{Map, Value, json};
+
+use crate::Engine;
+use crate::call::CallRequest;
+use crate::record::Stop;
+use crate::registry::{Snapshot, Standing, Tool};
+use crate::run::Ran;
+
+/// How the names begin where colons are legal.
+const ALIAS: &str = "codecall:";
+/// How the names begin.
+const PREFIX: &str = "codecall_";
+
+/// Queries of one search.
+pub const QUERIES_MAX: usize = 10;
+/// Characters of a query, at least.
+pub const QUERY_CHARS_MIN: usize = 2;
+/// Characters of a query, at most.
+pub const QUERY_CHARS_MAX: usize = 256;
+/// Applications a search may be narrowed to.
+pub const APP_IDS_MAX: usize = 10;
+/// Tools a search may leave out.
+pub const EXCLUDED_MAX: usize = 50;
+/// Tools a query may ask for.
+pub const TOP_K_MAX: usize = 50;
+/// Characters of a script, at least.
+pub const SCRIPT_CHARS_MIN: usize = 23;
+/// Characters of a script, at most.
+pub const SCRIPT_CHARS_MAX: usize = 102_400;
+
+/// A tool whose body is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    /// Finds tools.
+    Search,
+    /// Tells about tools.
+    Describe,
+    /// Runs a script.
+    Execute,
+    /// Calls one tool.
+    Invoke,
+}
+
+impl Native {
+    /// All of them.
+    pub const ALL: [Native; 4] = [
+        Native::Search,
+        Native::Describe,
+        Native::Execute,
+        Native::Invoke,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Native::Search => "codecall_search",
+            Native::Describe => "codecall_describe",
+            Native::Execute => "codecall_execute",
+            Native::Invoke => "codecall_invoke",
+        }
+    }
+
+    /// The one of a name, also where it is written with a colon.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Native> {
+        let word = name
+            .strip_prefix(PREFIX)
+            .or_else(|| name.strip_prefix(ALIAS))?;
+        let mut all = Native::ALL.into_iter();
+        all.find(|native| native.name().strip_prefix(PREFIX) == Some(word))
+    }
+
+    /// Whether it changes nothing and reaches nothing, whatever it is given.
+    #[must_use]
+    pub fn only_reads(self) -> bool {
+        match self {
+            Native::Search | Native::Describe => true,
+            Native::Execute | Native::Invoke => false,
+        }
+    }
+
+    /// Its arguments, in more detail than params can say.
+    #[must_use]
+    pub fn input_schema(self) -> Value {
+        let text = |about: &str| json!({"type": "string", "description": about});
+        let names = |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
+        let (properties, required) = match self {
+            Native::Search => {
+                let query = json!({"type": "string", "minLength": QUERY_CHARS_MIN, "maxLength": QUERY_CHARS_MAX});
+                let queries = json!({
+                    "type": "array", "items": query, "minItems": 1, "maxItems": QUERIES_MAX,
+                    "description": "What you look for, one short phrase for each thing you need",
+                });
+                let mut apps = names("Only tools of these applications");
+                set(&mut apps, "maxItems", APP_IDS_MAX.into());
+                let mut excluded = names("Tools you know already and do not want listed");
+                set(&mut excluded, "maxItems", EXCLUDED_MAX.into());
+                let properties = json!({
+                    "queries": queries,
+                    "appIds": apps,
+                    "excludeToolNames": excluded,
+                    "topK": {"type": "integer", "minimum": 1, "maximum": TOP_K_MAX, "default": 10,
+                        "description": "How many tools for each query"},
+                    "minRelevanceScore": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.1,
+                        "description": "The least relevance of a tool"},
+                });
+                (properties, "queries")
+            }
+            Native::Describe => {
+                let mut tools = names("The names of the tools, each once");
+                set(&mut tools, "minItems", 1.into());
+                set(&mut tools, "uniqueItems", true.into());
+                (json!({"toolNames": tools}), "toolNames")
+            }
+            Native::Execute => {
+                let mut script = text("The script: JavaScript, the body of an async function");
+                set(&mut script, "minLength", SCRIPT_CHARS_MIN.into());
+                set(&mut script, "maxLength", SCRIPT_CHARS_MAX.into());
+                let properties = json!({
+                    "script": script,
+                    "allowedTools": names("The only tools the script may call"),
+                    "context": {"type": "object", "description": "Data the script reads as codecallContext"},
+                });
+                (properties, "script")
+            }
+            Native::Invoke => {
+                let properties = json!({
+                    "tool": text("The name of the tool"),
+                    "input": {"type": "object", "description": "Its arguments"},
+                });
+                (properties, "tool")
+            }
+        };
+        json!({
+            "type": "object", "properties": properties, "required": [required],
+            "additionalProperties": false,
+        })
+    }
+
+    fn document(self) -> &'static str {
+        match self {
+            Native::Search => include_str!("native/search.json"),
+            Native::Describe => include_str!("native/describe.json"),
+            Native::Execute => include_str!("native/execute.json"),
+            Native::Invoke => include_str!("native/invoke.json"),
+        }
+    }
+
+    fn judge(self, ground: &Baseline) -> Option<Tool> {
+        let text = self.document();
+        let item = document::parse(text).items.pop()?;
+        let none = Environment::empty();
+        let assessed = assessment::assess(item, &Lines::new(text), ground, &none, Source::Builtin);
+        Some(Tool {
+            sound: Arc::new(assessed.sound?),
+            source: Source::Builtin,
+            native: Some(self),
+            file: None,
+            findings: assessed.findings,
+            standing: Standing::Published,
+        })
+    }
+}
+
+fn set(schema: &mut Value, key: &str, value: Value) {
+    if let Some(members) = schema.as_object_mut() {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+/// The tools of code mode on one ground, read when first asked for; none if it is
+/// off.
+#[derive(Debug)]
+pub(crate) struct Natives {
+    ground: Option<Baseline>,
+    tools: OnceLock<Vec<Tool>>,
+}
+
+impl Natives {
+    pub(crate) fn on(ground: &Baseline) -> Natives {
+        Natives {
+            ground: Some(ground.clone()),
+            tools: OnceLock::new(),
+        }
+    }
+
+    /// Code mode is off.
+    pub(crate) fn none() -> Natives {
+        Natives {
+            ground: None,
+            tools: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Tool] {
+        let judge = |ground: &Baseline| {
+            let natives = Native::ALL.into_iter();
+            natives.filter_map(|native| native.judge(ground)).collect()
+        };
+        let all = || self.ground.as_ref().map(judge).unwrap_or_default();
+        self.tools.get_or_init(all)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+        let native = Native::named(name)?;
+        self.all().iter().find(|tool| tool.native == Some(native))
+    }
+
+    /// The native a document is, word for word.
+    pub(crate) fn of(&self, sound: &Sound) -> Option<Native> {
+        let tool = self.get(&sound.document.name)?;
+        let is_same = tool.sound.judged.digest == sound.judged.digest;
+        tool.native.filter(|_| is_same)
+    }
+}
+
+/// What a body of ours works with: a call that passed every gate.
+#[expect(dead_code, reason = "the bodies come one by one")]
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) engine: &'a Engine,
+    /// The settings and tools the gates looked at.
+    pub(crate) now: &'a Snapshot,
+    pub(crate) request: &'a CallRequest,
+    /// The call, as the audit knows it: the parent of what it calls.
+    pub(crate) call_id: &'a str,
+    /// As the params say; finer checks are the body's own.
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) masker: Arc<Masker>,
+}
+
+/// Runs one.
+pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
+    match native {
+        Native::Search | Native::Describe | Native::Execute | Native::Invoke => {
+            Err(absent(native, &work))
+        }
+    }
+}
+
+fn absent(native: Native, _work: &Work<'_>) -> Stop {
+    let message = format!("`{}` is not built yet", native.name());
+    Stop::refused(CallError::new(Reason::PowerUnavailable, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::finding::any_error;
+    use model::params;
+    use model::risk::Level;
+
+    use super::*;
+
+    #[test]
+    fn each_is_a_document_of_least_posture() {
+        let natives = Natives::on(&Baseline::closed());
+        assert_eq!(natives.all().len(), Native::ALL.len());
+        for tool in natives.all() {
+            let document = &tool.sound.document;
+            assert_eq!(Native::named(&document.name), tool.native);
+            assert!(!any_error(&tool.findings), "{:?}", tool.findings);
+            assert_eq!(tool.sound.judged.risk.level, Level::L0);
+            assert!(params::test_arguments(&document.params).is_ok());
+        }
+        assert!(Natives::none().all().is_empty());
+    }
+
+    #[test]
+    fn the_schema_names_what_the_params_name() {
+        for tool in Natives::on(&Baseline::closed()).all() {
+            let schema = tool.native.expect("a native").input_schema();
+            let shown = params::input_schema(&tool.sound.document.params);
+            let names = |schema: &Value| -> Vec<String> {
+                let properties = schema["properties"].as_object().expect("properties");
+                properties.keys().cloned().collect()
+            };
+            assert_eq!(names(&schema), names(&shown));
+            assert_eq!(schema["required"], shown["required"]);
+        }
+    }
+
+    #[test]
+    fn both_spellings_are_known() {
+        assert_eq!(Native::named("codecall:invoke"), Some(Native::Invoke));
+        assert_eq!(Native::named("codecall_search"), Some(Native::Search));
+        for name in ["codecall", "codecall_", "codecall_Search", "search", ""] {
+            assert_eq!(Native::named(name), None, "{name}");
+        }
+    }
+}
