@@ -38,6 +38,7 @@ use crate::approve::Approver;
 use crate::call::CallRequest;
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
+use crate::native::shelf::Shelf;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
 use crate::report::{Report, Reporter};
@@ -167,6 +168,7 @@ pub struct Engine {
     /// answered.
     answers: Notify,
     entropy: Entropy,
+    shelf: Shelf,
 }
 
 /// The engine could not do it.
@@ -274,6 +276,7 @@ impl Engine {
             pool: OnceCell::new(),
             answers: Notify::new(),
             entropy: Entropy::default(),
+            shelf: Shelf::default(),
         })
     }
 
@@ -346,6 +349,11 @@ impl Engine {
             now_ms: now_ms(),
             seed: self.entropy.seed(),
         })
+    }
+
+    /// Where tools are found by words.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     pub(crate) fn entropy(&self) -> &Entropy {

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::assessment::{self, Sound};
@@ -58,6 +59,8 @@ struct Parsed {
 /// Everything a call depends on, at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
+    /// Tells it from every other one of this process.
+    pub(crate) serial: u64,
     /// The operator's settings.
     pub config: Config,
     /// Their text, for showing where a value comes from.
@@ -312,6 +315,7 @@ impl Snapshot {
     /// would not be denied to what comes without the registry.
     fn without_tools(&self) -> Snapshot {
         Snapshot {
+            serial: next_serial(),
             config: self.config.clone(),
             config_text: self.config_text.clone(),
             ground: self.ground.clone(),
@@ -322,6 +326,11 @@ impl Snapshot {
             preset: Vec::new(),
         }
     }
+}
+
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The operator's settings and their text. No file means nothing set; a file that
@@ -379,6 +388,7 @@ fn take(
         }
     };
     let mut snapshot = Snapshot {
+        serial: next_serial(),
         natives,
         config,
         config_text,

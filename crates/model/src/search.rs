@@ -67,7 +67,7 @@ const fn field(weight: f32, thinning: f32, usual: f32) -> Field {
 }
 
 /// The words of many tools.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Index {
     words: BTreeMap<Arc<str>, Vec<Posting>>,
     names: BTreeMap<String, u32>,
@@ -79,7 +79,7 @@ pub struct Index {
     generation: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     name: String,
     words: Vec<Arc<str>>,
@@ -228,6 +228,22 @@ impl Index {
         let seen = self.shelf.iter().map(|kept| match kept {
             Some(kept) => may_see(&kept.name),
             None => false,
+        });
+        let seen: Vec<_> = seen.collect();
+        View {
+            generation: self.generation,
+            count: seen.iter().filter(|seen| **seen).count(),
+            seen,
+        }
+    }
+
+    /// What is left of a view. An old one is left nothing.
+    #[must_use]
+    pub fn narrowed(&self, view: &View, mut keeps: impl FnMut(&str) -> bool) -> View {
+        let is_old = !view.is_of(self);
+        let seen = self.shelf.iter().zip(&view.seen).map(|(kept, seen)| {
+            let kept = kept.as_ref().filter(|_| *seen && !is_old);
+            kept.is_some_and(|kept| keeps(&kept.name))
         });
         let seen: Vec<_> = seen.collect();
         View {

@@ -246,7 +246,7 @@ fn unmatched(query: &str, words: Vec<String>) -> Warning {
 }
 
 /// A list of strings; absent means empty.
-pub(crate) fn strings(
+pub fn strings(
     arguments: &Map<String, Value>,
     name: &str,
     faults: &mut Vec<ArgumentFault>,
