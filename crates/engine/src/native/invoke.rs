@@ -24,10 +24,15 @@ pub(super) async fn run(work: &Work<'_>) -> Result<Ran, Stop> {
     request.parent_id = Some(work.call_id.to_owned());
     // A call within a call: the compiler cannot size it otherwise.
     let outcome = Box::pin(work.engine.call(request)).await.into_inner();
+    let error = outcome.error.map(|error| match error.reason {
+        // That would say that invoke itself is not there.
+        Reason::ToolUnknown => CallError::new(Reason::ToolNotExposed, error.message),
+        _ => error,
+    });
     Ok(Ran {
         status: outcome.status,
         value: outcome.value,
-        error: outcome.error,
+        error,
         console: outcome.console,
         usage: None,
     })

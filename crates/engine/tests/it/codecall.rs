@@ -153,7 +153,7 @@ async fn hidden_tools_leave_no_trace() {
         let told = format!("there is no tool `{name}`");
         for world in [&bare, &full] {
             let outcome = world.call("codecall_invoke", asked.clone()).await;
-            assert_eq!(error(&outcome), ("tool.unknown", told.as_str()));
+            assert_eq!(error(&outcome), ("tool.not_exposed", told.as_str()));
         }
     }
 }
@@ -372,7 +372,8 @@ async fn invoke_keeps_to_its_list() {
     let outcome = world.call("codecall_invoke", asked("ship")).await;
     assert_eq!(error(&outcome).0, "tool.not_exposed");
     let unknown = world.call("codecall_invoke", asked("nothing")).await;
-    assert_eq!(error(&unknown).0, "tool.unknown");
+    let told = "there is no tool `nothing`";
+    assert_eq!(error(&unknown), ("tool.not_exposed", told));
     world.home.file("ringfence.toml", &settings("[]"));
     let outcome = world.call("codecall_invoke", asked("post")).await;
     assert_eq!(

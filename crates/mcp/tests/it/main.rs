@@ -14,6 +14,7 @@ mod both;
 mod bound;
 mod cancel;
 mod client;
+mod codecall;
 mod edge;
 mod end;
 mod fuzz;

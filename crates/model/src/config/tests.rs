@@ -387,7 +387,7 @@ fn code_mode_is_set_by_name() {
             (
                 2,
                 8,
-                "`mode` is `codecall_onyl`; it must be `off`, `codecall_only`, `codecall_opt_in` or `metadata_driven`",
+                "`mode` is `codecall_onyl`; it must be off, codecall_only, codecall_opt_in or metadata_driven",
                 Some("write `codecall_only`"),
             ),
             (3, 9, "`top_k` is 51; it must be between 1 and 50", None),
