@@ -46,20 +46,31 @@ static JSValue helper_of(JSValueConst thrown)
     return JS_AtomToString(ctx, JS_ATOM_empty_string);
 }
 
-/* An error of a power: `message` and, beside it, what the engine knows. It gets no
- * trace yet, so that it gets one where the script first meets it. */
+/* An error of a power: `message` and, beside it, what the engine knows. One with a
+ * `code` is a script's, and frozen. It gets no trace yet, so that it gets one where
+ * the script first meets it. */
 static JSValue helper_error(JSValue json, JSValue fields)
 {
-    static const char *const names[] = { "message", "kind", "reason", "helper" };
+    static const char *const names[] = { "message", "kind", "reason", "helper", "code", "toolName" };
     JSValue error = JS_NewObjectClass(ctx, JS_CLASS_ERROR);
+    int has_code = 0, flags = JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE;
     size_t i;
 
+    if (JS_IsObject(fields)) {
+        JSValue code = JS_GetPropertyStr(ctx, fields, "code");
+        has_code = !JS_IsUndefined(code);
+        JS_FreeValue(ctx, code);
+    }
+    if (has_code)
+        flags = JS_PROP_ENUMERABLE;
     for (i = 0; i < countof(names) && JS_IsObject(fields); i++) {
         JSValue field = JS_GetPropertyStr(ctx, fields, names[i]);
         if (JS_IsUndefined(field))
             continue;
-        JS_DefinePropertyValueStr(ctx, error, names[i], field, JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
+        JS_DefinePropertyValueStr(ctx, error, names[i], field, flags);
     }
+    if (has_code)
+        JS_PreventExtensions(ctx, error);
     helpers = room_for_one(helpers, helpers_count, &helpers_capacity, sizeof *helpers);
     helpers[helpers_count].error = js_dup(error);
     helpers[helpers_count++].json = json;

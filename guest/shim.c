@@ -139,6 +139,7 @@ _Static_assert(offsetof(__typeof__(hot), context) + sizeof hot.context <= HOT_TA
 static JSRuntime *rt;
 static JSContext *ctx;
 static JSValue faces; /* power -> function (global) that installs it */
+static int results_are_lenient;
 
 #include "seal.h"
 #include "writer.h"
@@ -271,6 +272,7 @@ static int ended_value(JSValue value)
     writer_init(&w, MODE_JSON, mailbox.result_bytes_max, BREACH_RESULT_BYTES);
     w.depth_max = mailbox.result_depth_max;
     w.depth_breach = BREACH_RESULT_DEPTH;
+    w.is_lenient = results_are_lenient;
     wrote = put_value(&w, value, NULL);
     if (wrote == WROTE_FAILED) {
         writer_free(&w);

@@ -100,6 +100,13 @@ static JSValue js_decode(JSContext *context, JSValueConst this, int argc, JSValu
     return text;
 }
 
+/* lenient(): a result that contains itself, or an error, is told instead of refused. */
+static JSValue js_lenient(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
+{
+    results_are_lenient = 1;
+    return JS_UNDEFINED;
+}
+
 static JSValue host_object(void)
 {
     static const JSCFunctionListEntry functions[] = {
@@ -109,6 +116,7 @@ static JSValue host_object(void)
         JS_CFUNC_DEF("reserve", 1, js_reserve),
         JS_CFUNC_DEF("encode", 1, js_encode),
         JS_CFUNC_DEF("decode", 2, js_decode),
+        JS_CFUNC_DEF("lenient", 0, js_lenient),
     };
     static const char *const levels[] = { "log", "info", "warn", "error", "debug" };
     JSValue host = JS_NewObject(ctx), console = JS_NewObject(ctx);

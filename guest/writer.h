@@ -13,6 +13,7 @@ struct writer {
     uint32_t bytes_breach; /* what to report when `bytes_max` is passed */
     uint32_t depth_breach; /* 0: too deep is a RangeError */
     enum mode mode;
+    int is_lenient; /* a circle is a word, an error keeps its code; see `lenient` */
 };
 
 /* The objects we are inside of, innermost first; finds circles. */
@@ -268,6 +269,20 @@ static JSValue error_text(JSValueConst error, JSAtom which, const char *fallback
     return JS_NewString(ctx, fallback);
 }
 
+static int put_error_code(struct writer *w, JSValueConst error)
+{
+    JSValue code = JS_GetPropertyStr(ctx, error, "code");
+
+    if (JS_IsException(code))
+        return WROTE_FAILED;
+    if (JS_IsString(code)) {
+        put_literal(w, ",\"code\":");
+        put_string(w, code, 1);
+    }
+    JS_FreeValue(ctx, code);
+    return WROTE_TEXT;
+}
+
 static int put_error(struct writer *w, JSValueConst error)
 {
     JSValue name = error_text(error, JS_ATOM_name, "Error");
@@ -280,6 +295,8 @@ static int put_error(struct writer *w, JSValueConst error)
         put_string(w, name, 1);
         put_literal(w, ",\"message\":");
         put_string(w, message, 1);
+        if (w->is_lenient && put_error_code(w, error) == WROTE_FAILED)
+            goto failed;
         put_char(w, '}');
     } else {
         put_string(w, name, 0);
@@ -291,6 +308,10 @@ static int put_error(struct writer *w, JSValueConst error)
     JS_FreeValue(ctx, name);
     JS_FreeValue(ctx, message);
     return WROTE_TEXT;
+failed:
+    JS_FreeValue(ctx, name);
+    JS_FreeValue(ctx, message);
+    return WROTE_FAILED;
 }
 
 /* A value that may be an exception already, and is freed. Displaying never fails:
@@ -591,6 +612,10 @@ static int put_as_it_is(struct writer *w, JSValueConst value, const struct insid
             continue;
         if (w->mode == MODE_DISPLAY) {
             put_literal(w, "[circular]");
+            return WROTE_TEXT;
+        }
+        if (w->is_lenient) {
+            put_literal(w, "\"[Circular]\"");
             return WROTE_TEXT;
         }
         JS_ThrowTypeError(ctx, "circular value cannot be copied");

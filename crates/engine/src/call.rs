@@ -13,6 +13,7 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{Caller, CallerKind, Origin};
+use model::config::ScriptPreset;
 use model::mask::{Masked, Masker};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
@@ -30,7 +31,7 @@ use crate::approve::agree::{Asking, agreed};
 use crate::approve::inbox::{expiry, session_digest};
 use crate::approve::{Approver, Question, Scope};
 use crate::native::{self, Native, Work};
-use crate::powers::PowerSettings;
+use crate::powers::{PowerSettings, Powers};
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
 use crate::run::{self, Prepared, Ran, Variables, now_ms};
@@ -68,6 +69,43 @@ pub struct CallRequest {
     pub progress: Option<Progress>,
     /// The trace it is part of, as W3C's `traceparent`.
     pub trace: Option<String>,
+    /// Who is told when a person is waited for, and when no more.
+    pub waiting: Option<Waiting>,
+    /// The preset of a script, instead of the operator's. Only the owner may choose.
+    pub preset: Option<ScriptPreset>,
+}
+
+/// Is told when a call begins to wait for a person, and when it ceases to.
+#[derive(Clone)]
+pub struct Waiting(Arc<dyn Fn(bool) + Send + Sync>);
+
+impl Waiting {
+    /// Calls `tell` with whether a wait begins.
+    pub fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Waiting {
+        Waiting(Arc::new(tell))
+    }
+
+    /// A wait, until this is dropped.
+    pub(crate) fn begin(&self) -> Waits<'_> {
+        (self.0)(true);
+        Waits(self)
+    }
+}
+
+/// A wait that has begun.
+#[derive(Debug)]
+pub(crate) struct Waits<'a>(&'a Waiting);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        (self.0.0)(false);
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiting")
+    }
 }
 
 /// Is told how a call goes on, in words a person may see.
@@ -108,6 +146,8 @@ impl CallRequest {
             approver: None,
             progress: None,
             trace: None,
+            waiting: None,
+            preset: None,
         }
     }
 }
@@ -210,14 +250,16 @@ async fn walk(
         record.gate(Gate::Audit, secured(engine, row).await)?;
     }
     if let Some(native) = found.native {
-        record.runs();
+        let powers = Arc::new(Powers::none());
+        record.runs_with(&powers);
         let work = Work {
             engine,
             now: &now,
             request,
             call_id: record.call_id(),
             arguments: arguments.into_values(),
-            masker,
+            powers,
+            started: record.started(),
         };
         return native::run(native, work).await;
     }

@@ -18,6 +18,7 @@ pub mod registry;
 pub mod report;
 mod run;
 mod scratch;
+pub mod script;
 
 use std::error::Error;
 use std::fmt;
@@ -30,9 +31,10 @@ use model::audit::Closing;
 use model::caller::Caller;
 use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
+use model::limits;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, Semaphore};
 
 use crate::approve::Approver;
 use crate::call::CallRequest;
@@ -169,6 +171,8 @@ pub struct Engine {
     answers: Notify,
     entropy: Entropy,
     shelf: Shelf,
+    /// Turns of scripts.
+    scripts: Semaphore,
 }
 
 /// The engine could not do it.
@@ -265,6 +269,7 @@ impl Engine {
             Some(powers) => powers.clone(),
             None => power_settings(home, &config),
         };
+        let scripts = Semaphore::new(scripts_max(&settings, &config));
         forget_old(&store, &config, &settings.alarm);
         Ok(Engine {
             settings,
@@ -277,6 +282,7 @@ impl Engine {
             answers: Notify::new(),
             entropy: Entropy::default(),
             shelf: Shelf::default(),
+            scripts,
         })
     }
 
@@ -360,6 +366,10 @@ impl Engine {
         &self.entropy
     }
 
+    pub(crate) fn scripts(&self) -> &Semaphore {
+        &self.scripts
+    }
+
     pub(crate) fn observe(&self, step: &str) {
         if let Some(Observer(see)) = &self.settings.observer {
             see(step);
@@ -399,6 +409,18 @@ impl Engine {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             ..self.powers.clone()
         }
+    }
+}
+
+/// How many scripts run at one time: where a worker runs one call, half of them are
+/// left for the tools.
+fn scripts_max(settings: &EngineSettings, config: &Config) -> usize {
+    if settings.single {
+        return 1;
+    }
+    match config.sandbox.sharing {
+        WorkerSharing::PerCall => usize::try_from(config.sandbox.workers).unwrap_or(1),
+        WorkerSharing::Shared | WorkerSharing::PerCaller => limits::SCRIPTS_AT_ONCE_MAX,
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`Ran`], or a [`Stop`] for what its own check of the arguments refuses.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use model::assessment::{self, Sound};
 use model::audit::Status;
@@ -13,8 +14,7 @@ use model::caller::Origin;
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
-use model::limits;
-use model::mask::Masker;
+use model::limits::{self, SCRIPT_CHARS_MAX};
 use model::outcome::CallError;
 use model::params::ArgumentFault;
 use model::policy::Baseline;
@@ -24,9 +24,11 @@ use serde_json::{Map, Value, json};
 
 use crate::Engine;
 use crate::call::{CallRequest, Found};
+use crate::powers::Powers;
 use crate::record::Stop;
 use crate::registry::{Snapshot, Standing, Tool};
 use crate::run::Ran;
+use crate::script;
 
 mod describe;
 mod invoke;
@@ -51,10 +53,6 @@ pub const APP_IDS_MAX: usize = limits::SEARCH_APPS_MAX;
 pub const EXCLUDED_MAX: usize = limits::SEARCH_EXCLUDED_MAX;
 /// Tools a query may ask for.
 pub const TOP_K_MAX: u64 = limits::SEARCH_TOP_MAX;
-/// Characters of a script, at least.
-pub const SCRIPT_CHARS_MIN: usize = 23;
-/// Characters of a script, at most.
-pub const SCRIPT_CHARS_MAX: usize = 102_400;
 
 /// A tool whose body is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +95,6 @@ impl Native {
             .or_else(|| name.strip_prefix(ALIAS))?;
         let mut all = Native::ALL.into_iter();
         all.find(|native| native.name().strip_prefix(PREFIX) == Some(word))
-    }
-
-    /// Whether a name is one of code mode's or wants to look like one.
-    #[must_use]
-    pub fn is_own(name: &str) -> bool {
-        let name = name.trim().to_lowercase();
-        name.starts_with(PREFIX) || name.starts_with(ALIAS)
     }
 
     /// Whether it changes nothing and reaches nothing, whatever it is given.
@@ -151,7 +142,7 @@ impl Native {
             }
             Native::Execute => {
                 let mut script = text("The script: JavaScript, the body of an async function");
-                set(&mut script, "minLength", SCRIPT_CHARS_MIN.into());
+                set(&mut script, "minLength", 1.into());
                 set(&mut script, "maxLength", SCRIPT_CHARS_MAX.into());
                 let properties = json!({
                     "script": script,
@@ -203,6 +194,12 @@ impl Native {
             standing: Standing::Published,
         })
     }
+}
+
+/// Whether a name means code mode itself, however it is written.
+pub(crate) fn is_self_reference(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    name.starts_with(PREFIX) || name.starts_with(ALIAS)
 }
 
 fn set(schema: &mut Value, key: &str, value: Value) {
@@ -257,8 +254,8 @@ impl Natives {
     }
 }
 
-/// What a body of ours works with: a call that passed every gate.
-#[expect(dead_code, reason = "the bodies come one by one")]
+/// What a body of ours works with: a call that passed every gate. What comes of it is
+/// masked like everything that leaves.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) engine: &'a Engine,
@@ -269,7 +266,10 @@ pub(crate) struct Work<'a> {
     pub(crate) call_id: &'a str,
     /// As the params say; finer checks are the body's own.
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) masker: Arc<Masker>,
+    /// What only computes, and the events of the call's record.
+    pub(crate) powers: Arc<Powers>,
+    /// When the call began.
+    pub(crate) started: Instant,
 }
 
 /// Runs one.
@@ -278,7 +278,7 @@ pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
         Native::Search => search::run(&work),
         Native::Describe => describe::run(&work),
         Native::Invoke => invoke::run(&work).await,
-        Native::Execute => Err(absent(native, &work)),
+        Native::Execute => script::execute(work).await,
     }
 }
 
@@ -287,7 +287,7 @@ pub(crate) fn reached(now: &Snapshot, origin: Origin, found: &Found) -> Result<(
     let codecall = &now.config.codecall;
     let name = &found.sound.document.name;
     match (found.native, origin) {
-        (None, Origin::Script) if Native::is_own(name) => {
+        (None, Origin::Script) if is_self_reference(name) => {
             Err("its name looks like one of code mode's".to_owned())
         }
         (None, _) => codecall.reaches(origin, &found.sound.document),
@@ -331,11 +331,6 @@ fn refused(faults: Vec<ArgumentFault>) -> Stop {
     Stop::refused(CallError::new(reason, messages.join("; ")))
 }
 
-fn absent(native: Native, _work: &Work<'_>) -> Stop {
-    let message = format!("`{}` is not built yet", native.name());
-    Stop::refused(CallError::new(Reason::PowerUnavailable, message))
-}
-
 #[cfg(test)]
 mod tests {
     use model::finding::any_error;
@@ -370,6 +365,14 @@ mod tests {
             assert_eq!(names(&schema), names(&shown));
             assert_eq!(schema["required"], shown["required"]);
         }
+    }
+
+    #[test]
+    fn code_mode_knows_itself_in_disguise() {
+        for name in ["codecall_x", " codecall:execute", "CodeCall_Invoke\t"] {
+            assert!(is_self_reference(name), "{name}");
+        }
+        assert!(!is_self_reference("codecaller"));
     }
 
     #[test]

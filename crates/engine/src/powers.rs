@@ -177,7 +177,7 @@ impl Powers {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, event: Value) {
+    pub(crate) fn note(&self, event: Value) {
         let mut events = self.events();
         if events.kept.len() < EVENTS_MAX {
             events.kept.push(event);

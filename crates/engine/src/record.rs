@@ -295,11 +295,6 @@ impl Record {
 
     pub(crate) fn runs_with(&mut self, powers: &Arc<Powers>) {
         self.powers = Some(Arc::clone(powers));
-        self.runs();
-    }
-
-    /// From here on something happens.
-    pub(crate) fn runs(&mut self) {
         self.run_started = Some(Instant::now());
     }
 

@@ -157,6 +157,12 @@ impl Snapshot {
         tools.into_iter()
     }
 
+    /// The name of every tool, by name where it is one's own.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let own = self.own.keys().map(String::as_str);
+        own.chain(self.bundled.names())
+    }
+
     /// Why there is no tool of a name, for the operator.
     #[must_use]
     pub fn why_not(&self, name: &str) -> String {

@@ -42,6 +42,12 @@ const KEYS: &[&str] = &[
     "__lookupSetter__",
 ];
 
+/// What the error says that ends such a script.
+#[must_use]
+pub fn iterations_spent(iterations_max: u64) -> String {
+    format!("the loops of this script went round more than {iterations_max} times")
+}
+
 /// Definitions of `__ag_turn` and `__ag_guardKey`, on one line. What they need is
 /// taken before the script can touch it.
 #[must_use]
@@ -51,11 +57,12 @@ pub fn prelude(iterations_max: u64) -> String {
         // Computed, because `__proto__: 1` would set the prototype.
         let _ = write!(refused, "[\"{key}\"]:1,");
     }
+    let spent = iterations_spent(iterations_max);
     format!(
         "const {{{TURN},{GUARD_KEY}}}=(()=>{{\"use strict\";let left={iterations_max};\
          const text=String,range=RangeError,type=TypeError,refused={{__proto__:null,{refused}}};\
          const fail=(error,code)=>{{error.code=code;throw error}};\
-         return{{{TURN}:()=>{{if(--left<0)fail(new range(\"the loops of this script went round more than {iterations_max} times\"),\"{ITERATION_LIMIT}\")}},\
+         return{{{TURN}:()=>{{if(--left<0)fail(new range(\"{spent}\"),\"{ITERATION_LIMIT}\")}},\
          {GUARD_KEY}:key=>{{if(typeof key===\"number\"||typeof key===\"symbol\")return key;const name=text(key);\
          if(refused[name]===1)fail(new type(\"the key `\"+name+\"` is not allowed\"),\"{KEY_REFUSED}\");return name}}}}}})();"
     )

@@ -156,6 +156,28 @@ pub const APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
 pub const APPROVAL_REASONS_MAX: usize = 16;
 /// Characters of what a person adds to an answer.
 pub const APPROVAL_NOTE_CHARS_MAX: usize = 500;
+/// Bytes of what is kept of a script that waits for a person.
+pub const SCRIPT_JOURNAL_BYTES_MAX: usize = 4 << 20;
+/// Scripts of one caller that may wait for a person.
+pub const SCRIPT_JOURNALS_PER_CALLER_MAX: i64 = 64;
+/// Scripts of all callers that may wait for a person.
+pub const SCRIPT_JOURNALS_MAX: i64 = 256;
+/// Characters of a script, at most; the guard's preset allows less.
+pub const SCRIPT_CHARS_MAX: usize = 102_400;
+/// Names on the list of tools a script may call.
+pub const SCRIPT_ALLOWED_TOOLS_MAX: usize = 256;
+/// Spaces of tools one script may use.
+pub const SCRIPT_SPACES_MAX: usize = 64;
+/// Tools of one script that run at one time.
+pub const SCRIPT_TOOLS_AT_ONCE_MAX: usize = 20;
+/// Scripts that run at one time, where workers are shared.
+pub const SCRIPTS_AT_ONCE_MAX: usize = 128;
+/// Milliseconds a script waits for its turn.
+pub const SCRIPT_WAIT_MS_MAX: u64 = 10_000;
+/// Characters of the message of a failed tool, as its script reads it.
+pub const SCRIPT_MESSAGE_CHARS_MAX: usize = 1_000;
+/// Characters of what a tool says about wrong arguments, as its script reads it.
+pub const SCRIPT_VALIDATION_CHARS_MAX: usize = 200;
 /// A rule's condition, in bytes.
 pub const CONDITION_BYTES_MAX: usize = 4_096;
 /// Words and marks of a condition.
@@ -565,6 +587,61 @@ pub const ALL: &[Limit] = &[
         "APPROVAL_NOTE_CHARS_MAX",
         APPROVAL_NOTE_CHARS_MAX as u64,
         "characters of what a person adds to an answer",
+    ),
+    limit(
+        "SCRIPT_JOURNAL_BYTES_MAX",
+        SCRIPT_JOURNAL_BYTES_MAX as u64,
+        "bytes of what is kept of a script that waits for a person",
+    ),
+    limit(
+        "SCRIPT_JOURNALS_PER_CALLER_MAX",
+        SCRIPT_JOURNALS_PER_CALLER_MAX.unsigned_abs(),
+        "scripts of one caller that may wait for a person",
+    ),
+    limit(
+        "SCRIPT_JOURNALS_MAX",
+        SCRIPT_JOURNALS_MAX.unsigned_abs(),
+        "scripts of all callers that may wait for a person",
+    ),
+    limit(
+        "SCRIPT_CHARS_MAX",
+        SCRIPT_CHARS_MAX as u64,
+        "characters of a script",
+    ),
+    limit(
+        "SCRIPT_ALLOWED_TOOLS_MAX",
+        SCRIPT_ALLOWED_TOOLS_MAX as u64,
+        "names on the list of tools a script may call",
+    ),
+    limit(
+        "SCRIPT_SPACES_MAX",
+        SCRIPT_SPACES_MAX as u64,
+        "spaces of tools one script may use",
+    ),
+    limit(
+        "SCRIPT_TOOLS_AT_ONCE_MAX",
+        SCRIPT_TOOLS_AT_ONCE_MAX as u64,
+        "tools of one script that run at one time",
+    ),
+    limit(
+        "SCRIPTS_AT_ONCE_MAX",
+        SCRIPTS_AT_ONCE_MAX as u64,
+        "scripts that run at one time, where workers are shared",
+    ),
+    limit(
+        "SCRIPT_WAIT_MS_MAX",
+        SCRIPT_WAIT_MS_MAX,
+        "milliseconds a script waits for its turn",
+    ),
+    limit(
+        "SCRIPT_MESSAGE_CHARS_MAX",
+        SCRIPT_MESSAGE_CHARS_MAX as u64,
+        "characters of a failed tool's message in a script",
+    ),
+    limit(
+        "SCRIPT_VALIDATION_CHARS_MAX",
+        SCRIPT_VALIDATION_CHARS_MAX as u64,
+        "characters about wrong arguments in a script",
     ),
     limit(
         "CONDITION_BYTES_MAX",

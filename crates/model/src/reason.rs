@@ -177,6 +177,20 @@ reasons! {
         "The sandbox worker said something no worker says and was replaced.";
     SandboxWorkerLost, "sandbox.worker_lost",
         "The sandbox worker ended under the call. Trying again may help.";
+    ScriptDiverged, "script.diverged",
+        "A script that went on after a person's answer took another way than before. Nothing more ran; make the call again to start over.";
+    ScriptIllegalAccess, "script.illegal_access",
+        "The script uses something scripts do not have. It did not run; the answer says what, where, and what to write instead.";
+    ScriptJournal, "script.journal",
+        "A person must approve a call of the script, and what the script had done could not be kept. It was stopped.";
+    ScriptRuntime, "script.runtime_error",
+        "The script threw an error, or reached one of its limits other than time.";
+    ScriptSyntax, "script.syntax_error",
+        "The script does not parse. It did not run; the answer says where.";
+    ScriptTimeout, "script.timeout",
+        "The script, or the tools it called, used up their time.";
+    ScriptTool, "script.tool_error",
+        "A tool the script called failed, and the script did not catch it.";
     SecretsUnavailable, "secrets.unavailable",
         "The file of secrets cannot be used: it is unreadable, or others can read it. The operator sees why.";
     ToolDraft, "tool.draft",

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema.sql"),
     include_str!("approvals.sql"),
     include_str!("keys.sql"),
+    include_str!("scripts.sql"),
 ];
 
 /// The database's file.

@@ -15,6 +15,7 @@ mod log;
 mod process;
 mod queue;
 mod retention;
+pub mod scripts;
 pub mod settings;
 mod shift;
 pub mod standing;
@@ -35,6 +36,7 @@ pub use audit::{Audit, Entry, Filter, Found, Link, Removed, Retention};
 pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;
+pub use scripts::{Kept, KeptScript, Scripts};
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
 
@@ -104,6 +106,7 @@ struct Inner {
     audit: Audit,
     standing: Standing,
     approvals: Approvals,
+    scripts: Scripts,
     desk: Arc<Desk>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -138,11 +141,13 @@ impl Store {
         });
         let standing = Standing::open(&home, database)?;
         let approvals = Approvals::open(database::connect(&home, database::Access::Write)?)?;
+        let scripts = Scripts::open(database::connect(&home, database::Access::Write)?)?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),
             standing,
             approvals,
+            scripts,
             desk,
             crashed,
             threads: Vec::new(),
@@ -179,6 +184,12 @@ impl Store {
     #[must_use]
     pub fn approvals(&self) -> &Approvals {
         &self.inner.approvals
+    }
+
+    /// What scripts had done when they stopped for a person.
+    #[must_use]
+    pub fn scripts(&self) -> &Scripts {
+        &self.inner.scripts
     }
 
     /// What was done so far.

@@ -18,7 +18,7 @@ use store::{Approval, Store, StoreError};
 
 use crate::approve::inbox::expiry;
 use crate::approve::{Answer, Approver, Question};
-use crate::call::CallRequest;
+use crate::call::{CallRequest, Waiting};
 use crate::record::Stop;
 use crate::run::now_ms;
 use crate::{Engine, causes};
@@ -51,6 +51,8 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
         engine.observe("agreed");
         return verdict(&given, &Trail::new(&asking, began));
     }
+    // A person's time is not the call's.
+    let _waits = asking.request.waiting.as_ref().map(Waiting::begin);
     let whom = Whom::of(engine, &asking);
     let mut leaving = Leaving::new(engine, &asking, whom.as_ref());
     if let Some(same) = written(engine, &asking, whom.as_ref(), &leaving).await? {

@@ -7,7 +7,7 @@ use model::reason::Reason;
 use model::text;
 use serde_json::{Value, json};
 
-use super::{Native, Work, inner};
+use super::{Work, inner, is_self_reference};
 use crate::offer;
 use crate::record::Stop;
 use crate::run::Ran;
@@ -45,7 +45,7 @@ fn refusal(work: &Work<'_>, name: &str) -> Option<Stop> {
         let error = CallError::new(Reason::ToolNotExposed, message);
         Some(Stop::refused(error))
     };
-    if Native::is_own(name) {
+    if is_self_reference(name) {
         return refused("the tools of code mode are called by themselves, not here".to_owned());
     }
     let allowed = &work.now.config.codecall.invoke;

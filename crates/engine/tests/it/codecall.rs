@@ -261,14 +261,6 @@ async fn a_description_has_what_a_call_needs() {
     assert!(describe(&world, &["ship"]).await.get("notFound").is_none());
 }
 
-/// The call an example makes.
-fn example_call(code: &str) -> (String, Value) {
-    let inside = code.strip_prefix("return await callTool(").unwrap();
-    let inside = inside.strip_suffix(");").unwrap();
-    let both: Value = serde_json::from_str(&format!("[{inside}]")).unwrap();
-    (both[0].as_str().unwrap().to_owned(), both[1].clone())
-}
-
 #[tokio::test]
 async fn every_example_of_the_bundled_tools_runs() {
     let home = Home::new();
@@ -294,11 +286,14 @@ async fn every_example_of_the_bundled_tools_runs() {
         let examples = described["tools"][0]["usageExamples"].as_array().unwrap();
         assert!((1..=5).contains(&examples.len()), "{name}");
         for example in examples {
-            let (tool, arguments) = example_call(example["code"].as_str().unwrap());
-            assert_eq!(tool, name);
-            let request = CallRequest::new(caller.clone(), Origin::Script, &tool, arguments);
-            let outcome = world.made(request).await;
-            assert_eq!(outcome.status, Status::Done, "{example}: {outcome:?}");
+            let script = json!({"script": example["code"]});
+            let outcome = world.call("codecall_execute", script).await;
+            let value = outcome.value.unwrap_or_default();
+            assert_eq!(
+                value["status"], "ok",
+                "{example}: {value} {:?}",
+                outcome.error
+            );
             ran += 1;
         }
     }

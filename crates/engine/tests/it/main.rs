@@ -23,4 +23,5 @@ mod codecall_mode;
 mod crash;
 mod gates;
 mod life;
+mod script;
 mod world;

@@ -43,7 +43,8 @@ impl std::error::Error for Stop {}
 /// A host call on its way.
 enum Outstanding {
     Asked,
-    Answered(HostAnswer),
+    /// The how manieth answer it is.
+    Answered(u64, HostAnswer),
 }
 
 /// See the module.
@@ -61,6 +62,7 @@ pub(super) struct Exchange {
     waiting: bool,
     outstanding: BTreeMap<HostCallId, Outstanding>,
     host_calls: u32,
+    answers: u64,
     console_lines: u32,
     console_bytes: u64,
     /// What the next step hands on.
@@ -89,6 +91,7 @@ impl Exchange {
             waiting: false,
             outstanding: BTreeMap::new(),
             host_calls: 0,
+            answers: 0,
             console_lines: 0,
             console_bytes: 0,
             out: Vec::new(),
@@ -228,7 +231,8 @@ impl Exchange {
 
     pub(super) fn answer(&mut self, id: HostCallId, answer: HostAnswer) {
         if let Some(slot @ Outstanding::Asked) = self.outstanding.get_mut(&id) {
-            *slot = Outstanding::Answered(answer);
+            self.answers += 1;
+            *slot = Outstanding::Answered(self.answers, answer);
         }
     }
 
@@ -238,9 +242,9 @@ impl Exchange {
             return Poll::Ready(Err(stop));
         }
         match self.outstanding.entry(id) {
-            Entry::Occupied(slot) if matches!(slot.get(), Outstanding::Answered(_)) => {
+            Entry::Occupied(slot) if matches!(slot.get(), Outstanding::Answered(..)) => {
                 match slot.remove() {
-                    Outstanding::Answered(answer) => Poll::Ready(self.within_bounds(answer)),
+                    Outstanding::Answered(_, answer) => Poll::Ready(self.within_bounds(answer)),
                     Outstanding::Asked => Poll::Pending,
                 }
             }
@@ -251,14 +255,15 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer to any call, the oldest call first.
+    /// Waits for the answer to any call. The answer that came first goes first: what a
+    /// script does next follows from the order of its answers, and from nothing else.
     pub(super) fn poll_any(&mut self) -> Poll<Result<(HostCallId, HostAnswer), Stop>> {
-        let answered = self
-            .outstanding
-            .iter()
-            .find(|(_, state)| matches!(state, Outstanding::Answered(_)))
-            .map(|(id, _)| *id);
-        match answered {
+        let came = |(id, state): (&HostCallId, &Outstanding)| match state {
+            Outstanding::Asked => None,
+            Outstanding::Answered(came, _) => Some((*came, *id)),
+        };
+        let first = self.outstanding.iter().filter_map(came).min();
+        match first.map(|(_, id)| id) {
             Some(id) => self
                 .poll_answer(id)
                 .map(|answer| answer.map(|answer| (id, answer))),

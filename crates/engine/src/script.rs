@@ -1,0 +1,306 @@
+//! Code mode: one script that calls many tools. Every branch of a run is here.
+//!
+//! The guard reads the script, the sandbox runs it, and each tool it calls is a call
+//! of the engine like any other (`host`). `clock` keeps the time of the script and of
+//! its tools apart; `journal` lets a script that met an approval go on without
+//! repeating what it did; `report` is what comes back.
+
+mod clock;
+mod host;
+mod journal;
+mod limit;
+mod report;
+mod space;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use guard::{Prepared, Preset};
+use model::caller::CallerKind;
+use model::config::ScriptPreset;
+use model::document::Word as _;
+use model::outcome::CallError;
+use model::pattern::NamePattern;
+use model::reason::Reason;
+use model::{limits, text};
+use sandbox::job::Job;
+use sandbox::pool::{Pool, Run, RunError};
+use serde_json::{Map, Value, json};
+use store::{Kept, KeptScript, Store, StoreError};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+
+use crate::approve::Scope;
+use crate::approve::inbox::expiry;
+use crate::native::Work;
+use crate::record::Stop;
+use crate::run::{Ran, now_ms};
+use crate::{Engine, causes};
+
+use self::clock::{Clock, Spent};
+use self::host::{Halt, ScriptHost};
+use self::journal::Journal;
+use self::limit::ScriptLimits;
+
+/// What execute was asked for.
+struct Asked {
+    script: String,
+    allowed: Option<Vec<NamePattern>>,
+    context: Value,
+}
+
+/// How a run came to its end.
+enum Over {
+    Ended(Result<Run, RunError>),
+    Halted(Halt),
+    Spent(Spent),
+}
+
+/// Judges a script as execute would, without running it.
+#[must_use]
+pub fn check(script: &str, preset: ScriptPreset) -> Value {
+    let limits = ScriptLimits::of(preset);
+    let report = guard::check(script, &Preset::agent_script(limits.level));
+    let issues: Vec<_> = report.issues.iter().map(report::issue_json).collect();
+    json!({"valid": report.valid, "issues": issues})
+}
+
+/// Runs a script.
+pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
+    let asked = asked(&work.arguments)?;
+    let preset = preset(&work);
+    let limits = ScriptLimits::of(preset);
+    let prepared = match prepared(&work, &asked.script, &limits) {
+        Ok(prepared) => prepared,
+        Err(refused) => return Ok(refused),
+    };
+    let key = journal::key(&work.request.caller, &work.arguments, preset);
+    let journal = begun(work.engine, key.clone()).await?;
+    let _turn = turn(work.engine).await?;
+    let pool = pool(work.engine).await?;
+    let people_ms_max = people_ms_max(&work, &limits);
+    let job = job(&prepared, asked.context, &limits, people_ms_max, &journal);
+    let clock = Arc::new(Clock::start(limits.script_ms_max, limits.tools_ms_max));
+    let bounds = (limits.tool_calls_max, job.limits.payload_bytes_max);
+    let host = ScriptHost::new(&work, asked.allowed.as_deref(), bounds, &clock, journal);
+    let over = tokio::select! {
+        biased;
+        ended = pool.run(&work.request.caller.name, job, &host) => Over::Ended(ended),
+        halt = host.stopped() => Over::Halted(halt),
+        spent = clock.spent() => Over::Spent(spent),
+    };
+    let (calls, repeated) = host.counts();
+    work.powers.note(json!({
+        "kind": "script", "preset": preset.word(), "calls": calls, "fromJournal": repeated,
+    }));
+    match over {
+        Over::Ended(Ok(Run { report, console })) => {
+            let (end, usage) = (report.ended, report.usage);
+            let map = &prepared.map;
+            Ok(report::ran(end, console, usage, &host, map, &limits))
+        }
+        Over::Ended(Err(error)) => Ok(Ran::from_run(Err(error))),
+        Over::Spent(spent) => Ok(report::spent(spent, &limits)),
+        Over::Halted(Halt::TooManyCalls) => Ok(report::too_many_calls(&limits)),
+        Over::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
+        Over::Halted(Halt::Pending { tool, message }) => {
+            Err(waits(&work, key, host.journal(), &tool, &message).await)
+        }
+    }
+}
+
+/// What the params cannot say.
+fn asked(arguments: &Map<String, Value>) -> Result<Asked, Stop> {
+    let wrong = |message: String| {
+        let error = CallError::new(Reason::ArgumentType, message);
+        Err(Stop::refused(error))
+    };
+    let script = arguments.get("script").and_then(Value::as_str);
+    let script = script.unwrap_or_default();
+    if script.trim().is_empty() {
+        return wrong("the argument `script` is empty; give a script".to_owned());
+    }
+    let most = limits::SCRIPT_CHARS_MAX;
+    if script.len() > most && script.chars().count() > most {
+        return wrong(format!(
+            "the argument `script` has more than {most} characters"
+        ));
+    }
+    let allowed = match arguments.get("allowedTools").and_then(Value::as_array) {
+        None => None,
+        Some(names) if names.len() > limits::SCRIPT_ALLOWED_TOOLS_MAX => {
+            let most = limits::SCRIPT_ALLOWED_TOOLS_MAX;
+            return wrong(format!(
+                "the argument `allowedTools` has more than {most} names"
+            ));
+        }
+        Some(names) => match names.iter().map(pattern).collect::<Option<Vec<_>>>() {
+            None => {
+                return wrong("the argument `allowedTools` must hold names of tools".to_owned());
+            }
+            some => some,
+        },
+    };
+    let context = arguments.get("context").cloned();
+    Ok(Asked {
+        script: script.to_owned(),
+        allowed,
+        context: context.unwrap_or_else(|| json!({})),
+    })
+}
+
+fn pattern(name: &Value) -> Option<NamePattern> {
+    NamePattern::parse(name.as_str()?).ok()
+}
+
+/// The operator's preset. The owner at a terminal may choose another for one run.
+fn preset(work: &Work<'_>) -> ScriptPreset {
+    let chosen = work.request.preset;
+    let is_owner = work.request.caller.kind == CallerKind::Owner;
+    let chosen = chosen.filter(|_| is_owner);
+    chosen.unwrap_or(work.now.config.codecall.preset)
+}
+
+/// The script as it runs, or what the guard says against it.
+fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prepared, Ran> {
+    let mut preset = Preset::agent_script(limits.level);
+    let spaces = space::of(work, script, &preset);
+    preset.extra_globals = spaces.keys().cloned().collect();
+    let prepared = guard::prepare(script, &preset).map_err(|report| report::refused(&report))?;
+    let mut prelude = guard::runtime::prelude(limits.iterations_max);
+    prelude.push_str(&space::prelude(&spaces));
+    // Ours, and of one line; were it not, nothing would run.
+    prepared
+        .with_prelude(&prelude)
+        .map_err(|fault| Ran::from_run(Err(RunError::Broken(fault.to_string()))))
+}
+
+/// Where the script starts: from the beginning, or where it stopped for a person.
+async fn begun(engine: &Engine, key: Option<String>) -> Result<Journal, Stop> {
+    let kept = match key {
+        None => None,
+        Some(key) => on_disk(engine, move |store| store.scripts().take(&key, now_ms())).await?,
+    };
+    let kept = kept.as_deref().and_then(Journal::read);
+    Ok(kept.unwrap_or_else(|| Journal::begin(engine.moment())))
+}
+
+/// Scripts hold a place in the sandbox while their tools need others; some are left.
+async fn turn(engine: &Engine) -> Result<SemaphorePermit<'_>, Stop> {
+    let wait = Duration::from_millis(limits::SCRIPT_WAIT_MS_MAX);
+    match timeout(wait, engine.scripts().acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => {
+            let message = "too many scripts run at one time; try again later";
+            Err(Stop::refused(CallError::passing(
+                Reason::SandboxBusy,
+                message,
+            )))
+        }
+    }
+}
+
+async fn pool(engine: &Engine) -> Result<&Pool, Stop> {
+    engine.pool().await.map_err(|fault| {
+        let error = CallError::passing(fault.reason(), "the sandbox did not start");
+        Stop::refused(error).note(causes(&fault))
+    })
+}
+
+/// How long people may take, all questions of the script together.
+fn people_ms_max(work: &Work<'_>, limits: &ScriptLimits) -> u64 {
+    let one = work.now.config.approvals.wait_seconds.saturating_mul(1_000);
+    let all = one.saturating_mul(u64::from(limits.tool_calls_max));
+    all.min(limits::APPROVAL_SECONDS_MAX * 1_000)
+}
+
+fn job(
+    prepared: &Prepared,
+    context: Value,
+    limits: &ScriptLimits,
+    people_ms_max: u64,
+    journal: &Journal,
+) -> Job {
+    let moment = journal.moment();
+    let globals = json!({"__ag_now": moment.now_ms, "__ag_context": context});
+    Job {
+        body: prepared.code.clone(),
+        globals: globals.to_string(),
+        declared: Vec::new(),
+        powers: vec!["script".to_owned()],
+        limits: limits.sandbox(people_ms_max),
+        seed: moment.seed,
+        now_ms: moment.now_ms,
+    }
+}
+
+/// A person must answer first. What is done is kept, or the script counts as stopped
+/// for good: going on without a journal would do it all again.
+async fn waits(
+    work: &Work<'_>,
+    key: Option<String>,
+    journal: Journal,
+    tool: &str,
+    message: &str,
+) -> Stop {
+    let count = text::count(journal.done.len(), "finished call");
+    let tool = text::elided(tool, 200);
+    let kept = match (key, journal.write()) {
+        (Some(key), Some(journal)) => {
+            let kept_at_ms = now_ms();
+            let script = KeptScript {
+                key,
+                caller: work.request.caller.name.clone(),
+                kept_at_ms,
+                expires_at_ms: expiry(Scope::Once, &work.now.config.approvals, kept_at_ms),
+                journal,
+            };
+            on_disk(work.engine, move |store| store.scripts().keep(&script)).await
+        }
+        (None, _) | (_, None) => Ok(Kept::TooLong),
+    };
+    let why = match kept {
+        Ok(Kept::Yes) => {
+            let words = format!(
+                "the script stopped at `{tool}`: {message}; {count} of it are kept and not repeated"
+            );
+            let error = CallError::passing(Reason::ApprovalPending, words);
+            return Stop::refused(error);
+        }
+        Ok(Kept::TooLong) => "it is too much",
+        Ok(Kept::TooMany) => "too many scripts wait already",
+        Err(_) => "the disk did not take it",
+    };
+    let words = format!(
+        "a person must approve the call of `{tool}`, and what the script had done could not be kept: {why}; \
+         it was stopped after {count}"
+    );
+    Stop::refused(CallError::new(Reason::ScriptJournal, words))
+}
+
+fn diverged(tool: &str) -> Stop {
+    let tool = text::elided(tool, 200);
+    let words = format!(
+        "the script went another way than before it stopped, at its call of `{tool}`; nothing more ran, \
+         make the call again to start over"
+    );
+    Stop::refused(CallError::new(Reason::ScriptDiverged, words))
+}
+
+/// Work on the database waits for the disk, and so on a thread that may.
+async fn on_disk<T: Send + 'static>(
+    engine: &Engine,
+    work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Stop> {
+    let store = engine.store().clone();
+    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    let why = match done {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(fault)) => causes(&fault),
+        Err(_) => "the thread that keeps scripts died".to_owned(),
+    };
+    engine.alarm(&format!("the scripts that wait cannot be kept: {why}"));
+    let message = "what scripts have done cannot be read; it did not run";
+    let error = CallError::passing(Reason::ScriptJournal, message);
+    Err(Stop::refused(error).note(why))
+}

@@ -1,0 +1,190 @@
+//! Whose time it is: the script's, its tools', or a person's.
+//!
+//! While no tool is under way, time is the script's own. While one is, it is the
+//! tools'. While every one of them waits for a person it is nobody's: that wait has
+//! a bound of its own. Both budgets run from the first moment to the last, whatever
+//! is awaited in between.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How soon it is noticed that a budget is spent.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The clock of one script.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    script_max: Duration,
+    tools_max: Duration,
+    state: Mutex<State>,
+}
+
+/// Whose budget is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spent {
+    Script,
+    Tools,
+}
+
+#[derive(Debug)]
+struct State {
+    since: Instant,
+    script: Duration,
+    tools: Duration,
+    /// Tools that work.
+    working: usize,
+    /// Tools that wait for a person.
+    asking: usize,
+}
+
+impl State {
+    /// Books what passed since the last look.
+    fn book(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.since);
+        self.since = now;
+        match (self.working, self.asking) {
+            (0, 0) => self.script += passed,
+            (0, _) => {}
+            _ => self.tools += passed,
+        }
+    }
+}
+
+impl Clock {
+    pub(crate) fn start(script_ms_max: u32, tools_ms_max: u32) -> Clock {
+        Clock {
+            script_max: Duration::from_millis(u64::from(script_ms_max)),
+            tools_max: Duration::from_millis(u64::from(tools_ms_max)),
+            state: Mutex::new(State {
+                since: Instant::now(),
+                script: Duration::ZERO,
+                tools: Duration::ZERO,
+                working: 0,
+                asking: 0,
+            }),
+        }
+    }
+
+    /// A tool works until this is dropped.
+    pub(crate) fn work(&self) -> Working<'_> {
+        self.change(|state| state.working += 1);
+        Working { clock: self }
+    }
+
+    /// A tool that works begins, or ceases, to wait for a person.
+    pub(crate) fn asks(&self, begins: bool) {
+        self.change(|state| {
+            if begins {
+                state.working = state.working.saturating_sub(1);
+                state.asking += 1;
+            } else {
+                state.asking = state.asking.saturating_sub(1);
+                state.working += 1;
+            }
+        });
+    }
+
+    /// Returns when a budget is spent.
+    pub(crate) async fn spent(&self) -> Spent {
+        loop {
+            match self.left() {
+                Err(spent) => return spent,
+                Ok(left) => tokio::time::sleep(left.max(LOOK)).await,
+            }
+        }
+    }
+
+    /// How long both budgets last at least.
+    fn left(&self) -> Result<Duration, Spent> {
+        let mut state = self.state();
+        state.book(Instant::now());
+        let script = self.script_max.saturating_sub(state.script);
+        let tools = self.tools_max.saturating_sub(state.tools);
+        if script.is_zero() {
+            return Err(Spent::Script);
+        }
+        if tools.is_zero() {
+            return Err(Spent::Tools);
+        }
+        Ok(script.min(tools))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        state.book(Instant::now());
+        change(&mut state);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A tool that works.
+#[derive(Debug)]
+pub(crate) struct Working<'a> {
+    clock: &'a Clock,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.clock
+            .change(|state| state.working = state.working.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(clock: &Clock, ms: u64) {
+        let mut state = clock.state();
+        let now = state.since + Duration::from_millis(ms);
+        state.book(now);
+    }
+
+    fn booked(clock: &Clock) -> (u128, u128) {
+        let state = clock.state();
+        (state.script.as_millis(), state.tools.as_millis())
+    }
+
+    #[test]
+    fn time_is_the_script_s_the_tools_or_nobody_s() {
+        let clock = Clock::start(1_000, 1_000);
+        passed(&clock, 10);
+        assert_eq!(booked(&clock), (10, 0));
+        let one = clock.work();
+        clock.state().since = Instant::now();
+        passed(&clock, 20);
+        let (script, tools) = booked(&clock);
+        assert_eq!(tools, 20);
+        // Two at one time count once.
+        let two = clock.work();
+        passed(&clock, 5);
+        assert_eq!(booked(&clock), (script, 25));
+        // One works on while the other waits for a person.
+        clock.asks(true);
+        passed(&clock, 5);
+        assert_eq!(booked(&clock), (script, 30));
+        drop(two);
+        passed(&clock, 500);
+        assert_eq!(booked(&clock), (script, 30));
+        clock.asks(false);
+        passed(&clock, 1);
+        assert_eq!(booked(&clock), (script, 31));
+        drop(one);
+        passed(&clock, 7);
+        assert_eq!(booked(&clock), (script + 7, 31));
+    }
+
+    #[test]
+    fn a_spent_budget_says_whose() {
+        let clock = Clock::start(10, 20);
+        passed(&clock, 10);
+        assert_eq!(clock.left(), Err(Spent::Script));
+        let clock = Clock::start(10, 20);
+        let _working = clock.work();
+        passed(&clock, 20);
+        assert_eq!(clock.left(), Err(Spent::Tools));
+    }
+}

@@ -1,0 +1,563 @@
+//! What a script asks of its host. Every tool it calls is a call of the engine, with
+//! the script's own call as its parent; what stands in front of that is here.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::audit::Status;
+use model::caller::Origin;
+use model::outcome::{CallError, Outcome};
+use model::pattern::{NamePattern, first};
+use model::reason::Reason;
+use model::{digest, limits, params, sanitise, text};
+use sandbox::job::{HostAnswer, HostRequest, Payload};
+use sandbox::pool::HostCalls;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
+
+use super::clock::Clock;
+use super::journal::{Again, Answer, Done, Journal, Replay};
+use crate::call::{CallRequest, Target, Waiting};
+use crate::native::{self, Work};
+use crate::offer;
+use crate::powers::Powers;
+use crate::run::now_ms;
+
+/// Bytes an answer has besides the tool's result.
+const ENVELOPE_BYTES_MAX: usize = 64;
+/// Characters of a notice a client is told.
+const NOTICE_CHARS_MAX: usize = 500;
+/// Characters of a tool's name in a record.
+const NAME_CHARS_MAX: usize = 200;
+
+/// The host of one script.
+#[derive(Debug)]
+pub(crate) struct ScriptHost<'a> {
+    work: &'a Work<'a>,
+    allowed: Option<&'a [NamePattern]>,
+    tool_calls_max: u32,
+    payload_bytes_max: usize,
+    clock: Arc<Clock>,
+    replay: Replay,
+    at_once: Semaphore,
+    state: Mutex<State>,
+    halted: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Calls the script made so far.
+    made: Vec<Made>,
+    journal: Journal,
+    /// Tools that run.
+    under_way: usize,
+    halt: Option<Halt>,
+}
+
+/// A call the script made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) tool: String,
+    pub(crate) input: Value,
+    /// What went wrong, if it did.
+    pub(crate) fault: Option<ToolFault>,
+}
+
+/// What a script is told about a tool that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolFault {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    /// The reason and the call, where it came that far.
+    pub(crate) details: Option<Value>,
+}
+
+/// Why a script does not go on.
+#[derive(Clone, Debug)]
+pub(crate) enum Halt {
+    /// A person has not answered yet.
+    Pending { tool: String, message: String },
+    /// It took another way than before.
+    Diverged { tool: String },
+    /// It called too many tools.
+    TooManyCalls,
+}
+
+/// What a tool came to.
+enum Came {
+    Answer(Answer, Option<ToolFault>),
+    Pending(String),
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    name: String,
+    args: Value,
+}
+
+impl<'a> ScriptHost<'a> {
+    pub(crate) fn new(
+        work: &'a Work<'a>,
+        allowed: Option<&'a [NamePattern]>,
+        (tool_calls_max, payload_bytes_max): (u32, u32),
+        clock: &Arc<Clock>,
+        journal: Journal,
+    ) -> ScriptHost<'a> {
+        ScriptHost {
+            work,
+            allowed,
+            tool_calls_max,
+            payload_bytes_max: usize::try_from(payload_bytes_max).unwrap_or(usize::MAX),
+            clock: Arc::clone(clock),
+            replay: Replay::of(&journal),
+            at_once: Semaphore::new(limits::SCRIPT_TOOLS_AT_ONCE_MAX),
+            state: Mutex::new(State {
+                made: Vec::new(),
+                journal,
+                under_way: 0,
+                halt: None,
+            }),
+            halted: Notify::new(),
+        }
+    }
+
+    /// Returns when the script must not go on and every tool that had begun is over.
+    pub(crate) async fn stopped(&self) -> Halt {
+        loop {
+            let news = self.halted.notified();
+            {
+                let state = self.state();
+                if let (Some(halt), 0) = (&state.halt, state.under_way) {
+                    return halt.clone();
+                }
+            }
+            news.await;
+        }
+    }
+
+    /// A call the script made, by its place.
+    pub(crate) fn made(&self, place: usize) -> Option<Made> {
+        self.state().made.get(place).cloned()
+    }
+
+    /// What the script has done.
+    pub(crate) fn journal(&self) -> Journal {
+        self.state().journal.clone()
+    }
+
+    /// How many calls were made, and how many of them were answered from a journal.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.state().made.len(), self.replay.count())
+    }
+
+    async fn tool(&self, payload: &str) -> HostAnswer {
+        let Ok(Asked { name, args }) = serde_json::from_str(payload) else {
+            let message = "the call has no name".to_owned();
+            return HostAnswer::Error(fault_json(None, "VALIDATION", &message, ""));
+        };
+        let Some(place) = self.begin(&name, &args) else {
+            return never().await;
+        };
+        let arguments = digest::of_value(&args).unwrap_or_default();
+        match self.replay.find(place, &name, &arguments) {
+            Again::Done(index) => match self.replay.answer(index).await {
+                Some(done) => return self.again(place, done),
+                None => return self.halt(Halt::Diverged { tool: name }).await,
+            },
+            Again::Diverged => return self.halt(Halt::Diverged { tool: name }).await,
+            Again::New => {}
+        }
+        self.replay.finished().await;
+        let Ok(_turn) = self.at_once.acquire().await else {
+            return never().await;
+        };
+        if !self.enter() {
+            return never().await;
+        }
+        let came = {
+            let _working = self.clock.work();
+            self.call(place, &name, args).await
+        };
+        self.leave(place, name, arguments, came).await
+    }
+
+    /// Counts a call; nothing if the script must not make any more.
+    fn begin(&self, tool: &str, input: &Value) -> Option<u32> {
+        let mut state = self.state();
+        if state.halt.is_some() {
+            return None;
+        }
+        let place = u32::try_from(state.made.len()).unwrap_or(u32::MAX);
+        if place >= self.tool_calls_max {
+            state.halt = Some(Halt::TooManyCalls);
+            drop(state);
+            self.halted.notify_one();
+            return None;
+        }
+        state.made.push(Made {
+            tool: tool.to_owned(),
+            input: input.clone(),
+            fault: None,
+        });
+        Some(place)
+    }
+
+    /// Whether a tool may begin now.
+    fn enter(&self) -> bool {
+        let mut state = self.state();
+        if state.halt.is_some() {
+            return false;
+        }
+        state.under_way += 1;
+        true
+    }
+
+    /// A tool is over: what came of it goes into the journal before the script hears
+    /// of it. A script that must stop hears nothing more.
+    async fn leave(&self, place: u32, tool: String, arguments: String, came: Came) -> HostAnswer {
+        let answer = {
+            let mut state = self.state();
+            state.under_way -= 1;
+            match came {
+                Came::Pending(message) => {
+                    state.halt.get_or_insert(Halt::Pending { tool, message });
+                    None
+                }
+                Came::Answer(answer, fault) => {
+                    let last = state.journal.done.last().map(|done| done.at_ms);
+                    let at_ms = now_ms().max(last.unwrap_or(i64::MIN));
+                    let done = Done {
+                        place,
+                        tool,
+                        arguments,
+                        at_ms,
+                        answer,
+                    };
+                    let told = told(&done);
+                    state.journal.done.push(done);
+                    note(&mut state, place, fault);
+                    state.halt.is_none().then_some(told)
+                }
+            }
+        };
+        match answer {
+            Some(answer) => answer,
+            None => {
+                self.halted.notify_one();
+                never().await
+            }
+        }
+    }
+
+    /// The answer of a call that is over, once more.
+    fn again(&self, place: u32, done: &Done) -> HostAnswer {
+        if let Answer::Error(text) = &done.answer {
+            let fault = ToolFault::from_json(text);
+            note(&mut self.state(), place, Some(fault));
+        }
+        told(done)
+    }
+
+    async fn halt(&self, halt: Halt) -> HostAnswer {
+        self.state().halt.get_or_insert(halt);
+        self.halted.notify_one();
+        never().await
+    }
+
+    /// One tool, through every gate.
+    async fn call(&self, place: u32, name: &str, args: Value) -> Came {
+        if let Some(fault) = self.refused(name) {
+            self.record(name, &fault);
+            let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
+            return Came::Answer(answer, Some(fault));
+        }
+        let outcome = self.work.engine.call(self.request(name, args)).await;
+        let outcome = outcome.into_inner();
+        let Some(error) = &outcome.error else {
+            return self.value(place, name, &outcome);
+        };
+        if matches!(
+            error.reason,
+            Reason::ApprovalPending | Reason::ApprovalTimedOut
+        ) {
+            return Came::Pending(error.message.clone());
+        }
+        let fault = ToolFault::of(&outcome.call_id, error);
+        let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
+        Came::Answer(answer, Some(fault))
+    }
+
+    fn value(&self, place: u32, name: &str, outcome: &Outcome) -> Came {
+        let value = outcome.value.as_ref().unwrap_or(&Value::Null).to_string();
+        if outcome.status == Status::Done
+            && value.len() + ENVELOPE_BYTES_MAX <= self.payload_bytes_max
+        {
+            return Came::Answer(Answer::Value(value), None);
+        }
+        let fault = ToolFault {
+            code: "EXECUTION",
+            message: "the result is longer than a script can take".to_owned(),
+            details: None,
+        };
+        let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
+        Came::Answer(answer, Some(fault))
+    }
+
+    /// What a script may not call, whoever runs it. Itself comes first: no list can
+    /// allow it.
+    fn refused(&self, name: &str) -> Option<ToolFault> {
+        let refuse = |code, message: String| {
+            Some(ToolFault {
+                code,
+                message,
+                details: None,
+            })
+        };
+        let shown = text::elided(name, NAME_CHARS_MAX);
+        if native::is_self_reference(name) {
+            let message = format!("a script cannot call `{shown}`: code mode does not call itself");
+            return refuse("SELF_REFERENCE", message);
+        }
+        if is_blocked(name) {
+            return refuse("ACCESS_DENIED", format!("scripts cannot call `{shown}`"));
+        }
+        match self.allowed {
+            Some(allowed) if first(allowed, name).is_none() => {
+                let message = format!("`{shown}` is not among the tools this script may call");
+                refuse("ACCESS_DENIED", message)
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    fn request(&self, name: &str, arguments: Value) -> CallRequest {
+        let Work {
+            request, call_id, ..
+        } = self.work;
+        let clock = Arc::clone(&self.clock);
+        let deadline = request.deadline;
+        CallRequest {
+            origin: Origin::Script,
+            target: Target::Name(name.to_owned()),
+            arguments,
+            parent_id: Some((*call_id).to_owned()),
+            deadline: deadline.map(|deadline| self.left_of(deadline)),
+            cancel: request.cancel.child_token(),
+            waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
+            preset: None,
+            ..(*request).clone()
+        }
+    }
+
+    fn left_of(&self, deadline: Duration) -> Duration {
+        deadline.saturating_sub(self.work.started.elapsed())
+    }
+
+    /// What is known about a tool the caller may call.
+    fn about(&self, payload: &str) -> Option<Value> {
+        let name: String = serde_json::from_str(payload).ok()?;
+        if self.refused(&name).is_some() {
+            return None;
+        }
+        let request = self.request(&name, Value::Null);
+        let offered = offer::reachable(self.work.engine, self.work.now, &request).ok()?;
+        let document = &offered.sound.document;
+        Some(json!({
+            "name": document.name,
+            "description": document.description,
+            "inputSchema": params::input_schema(&document.params),
+            "category": document.category,
+            "risk": offered.risk.level.badge(),
+        }))
+    }
+
+    /// Tells whoever waits for the script.
+    fn notice(&self, payload: &str) {
+        let words: String = serde_json::from_str(payload).unwrap_or_default();
+        if let Some(progress) = &self.work.request.progress {
+            let words = text::elided(&words, NOTICE_CHARS_MAX);
+            progress.tell(&text::one_line(&words));
+        }
+    }
+
+    /// A call that no row of its own tells about.
+    fn record(&self, name: &str, fault: &ToolFault) {
+        let tool = text::elided(name, NAME_CHARS_MAX);
+        let event = json!({"kind": "refused", "operation": "callTool", "tool": tool, "refusal": fault.code});
+        self.powers().note(event);
+    }
+
+    fn powers(&self) -> &Powers {
+        &self.work.powers
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn note(state: &mut State, place: u32, fault: Option<ToolFault>) {
+    let place = usize::try_from(place).unwrap_or(usize::MAX);
+    if let Some(made) = state.made.get_mut(place) {
+        made.fault = fault;
+    }
+}
+
+/// The script stops here; its run is dropped.
+async fn never() -> HostAnswer {
+    std::future::pending().await
+}
+
+/// Patterns no script may call, whatever its lists say.
+fn is_blocked(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    ["system:", "internal:", "__"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+fn told(done: &Done) -> HostAnswer {
+    match &done.answer {
+        Answer::Value(value) => HostAnswer::Value(Payload {
+            json: format!("{{\"at\":{},\"value\":{value}}}", done.at_ms),
+            bytes: Vec::new(),
+        }),
+        Answer::Error(error) => HostAnswer::Error(error.clone()),
+    }
+}
+
+/// The error as the script meets it. `call` is for us, when it comes back uncaught.
+fn fault_json(place: Option<u32>, code: &str, message: &str, tool: &str) -> String {
+    json!({"code": code, "message": message, "toolName": tool, "call": place}).to_string()
+}
+
+impl ToolFault {
+    fn of(call_id: &str, error: &CallError) -> ToolFault {
+        let code = code_of(error.reason);
+        let chars_max = match code {
+            "VALIDATION" => limits::SCRIPT_VALIDATION_CHARS_MAX,
+            _ => limits::SCRIPT_MESSAGE_CHARS_MAX,
+        };
+        let message = text::elided(&sanitise::text(&error.message), chars_max);
+        // Hidden and absent tools are the same, to the byte.
+        let has_details = error.reason != Reason::ToolUnknown;
+        let details = json!({
+            "reason": error.reason.code(), "callId": call_id, "retryable": error.retryable,
+        });
+        ToolFault {
+            code,
+            message,
+            details: has_details.then_some(details),
+        }
+    }
+
+    /// One that was kept in a journal.
+    fn from_json(text: &str) -> ToolFault {
+        let kept: Value = serde_json::from_str(text).unwrap_or_default();
+        let word = kept.get("code").and_then(Value::as_str).unwrap_or("");
+        let mut codes = CODES.iter().copied();
+        let message = kept.get("message").and_then(Value::as_str);
+        ToolFault {
+            code: codes.find(|code| *code == word).unwrap_or("EXECUTION"),
+            message: message.unwrap_or("").to_owned(),
+            details: None,
+        }
+    }
+}
+
+/// Every code a script can meet.
+const CODES: [&str; 8] = [
+    "NOT_FOUND",
+    "VALIDATION",
+    "EXECUTION",
+    "TIMEOUT",
+    "ACCESS_DENIED",
+    "SELF_REFERENCE",
+    "APPROVAL_DENIED",
+    "APPROVAL_PENDING",
+];
+
+/// What a reason is to a script. Named one by one where it is more than a failure.
+fn code_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ToolUnknown
+        | Reason::ToolDraft
+        | Reason::ToolNotExposed
+        | Reason::RequirementMissing => "NOT_FOUND",
+        Reason::ArgumentMissing
+        | Reason::ArgumentType
+        | Reason::ArgumentUnknown
+        | Reason::ArgumentsNotAnObject
+        | Reason::ArgumentsTooDeep
+        | Reason::ArgumentsTooLarge => "VALIDATION",
+        Reason::AccessDenied
+        | Reason::CallerPaused
+        | Reason::LevelDenied
+        | Reason::LimitExceeded
+        | Reason::RuleDenied
+        | Reason::RuleUnevaluable => "ACCESS_DENIED",
+        Reason::ApprovalDeclined | Reason::ApprovalDismissed | Reason::ApprovalMalformed => {
+            "APPROVAL_DENIED"
+        }
+        Reason::ApprovalPending
+        | Reason::ApprovalStale
+        | Reason::ApprovalState
+        | Reason::ApprovalTimedOut
+        | Reason::ApprovalTooMany
+        | Reason::ApprovalUnavailable
+        | Reason::ApprovalUsed => "APPROVAL_PENDING",
+        Reason::CallDeadline | Reason::SandboxCpu | Reason::SandboxWall => "TIMEOUT",
+        _ => "EXECUTION",
+    }
+}
+
+impl HostCalls for ScriptHost<'_> {
+    fn call<'b>(
+        &'b self,
+        request: HostRequest,
+    ) -> std::pin::Pin<Box<dyn Future<Output = HostAnswer> + Send + 'b>> {
+        match request.operation.as_str() {
+            "script.call" => Box::pin(async move { self.tool(&request.payload.json).await }),
+            "script.tool" => {
+                let json = self.about(&request.payload.json);
+                Box::pin(std::future::ready(value_of(json.unwrap_or_default())))
+            }
+            "script.notify" => {
+                self.notice(&request.payload.json);
+                Box::pin(std::future::ready(value_of(Value::Null)))
+            }
+            // What only computes, such as formats of dates.
+            _ => self.powers().call(request),
+        }
+    }
+}
+
+fn value_of(value: Value) -> HostAnswer {
+    HostAnswer::Value(Payload {
+        json: value.to_string(),
+        bytes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_one_of_the_codes() {
+        for reason in Reason::ALL {
+            assert!(CODES.contains(&code_of(*reason)), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn some_names_are_never_called() {
+        for name in ["system:halt", " System:x", "internal:y", "__z", "INTERNAL:"] {
+            assert!(is_blocked(name), "{name}");
+        }
+        for name in ["systems", "my__tool", "internally"] {
+            assert!(!is_blocked(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What a script had done when it stopped for a person, and doing it again without
+//! doing it: calls that are over are answered from the journal, in the order they
+//! were answered then, and nothing new begins before the last of them is.
+
+use model::caller::{Caller, CallerKind};
+use model::config::ScriptPreset;
+use model::digest;
+use model::document::Word as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use crate::Moment;
+
+/// The form of a journal. One of another form counts for nothing.
+const FORM: u32 = 1;
+
+/// What a script had done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    form: u32,
+    seed: u64,
+    now_ms: i64,
+    /// In the order they were answered.
+    pub(crate) done: Vec<Done>,
+}
+
+/// A call that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// Which of the script's calls, counted from 0.
+    pub(crate) place: u32,
+    pub(crate) tool: String,
+    /// A digest.
+    pub(crate) arguments: String,
+    /// What the script's clock said then.
+    pub(crate) at_ms: i64,
+    pub(crate) answer: Answer,
+}
+
+/// What a script was told, as JSON text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Value(String),
+    Error(String),
+}
+
+impl Journal {
+    /// Nothing is done yet.
+    pub(crate) fn begin(moment: Moment) -> Journal {
+        Journal {
+            form: FORM,
+            seed: moment.seed,
+            now_ms: moment.now_ms,
+            done: Vec::new(),
+        }
+    }
+
+    /// A journal that was kept; nothing if it cannot be understood.
+    pub(crate) fn read(text: &str) -> Option<Journal> {
+        let journal: Journal = serde_json::from_str(text).ok()?;
+        (journal.form == FORM).then_some(journal)
+    }
+
+    pub(crate) fn write(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+
+    /// What the script started from.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            now_ms: self.now_ms,
+            seed: self.seed,
+        }
+    }
+}
+
+/// What a journal belongs to: this caller's call with these arguments under this
+/// preset. Nothing if there is no digest of that, and then nothing is kept.
+pub(crate) fn key(
+    caller: &Caller,
+    arguments: &Map<String, Value>,
+    preset: ScriptPreset,
+) -> Option<String> {
+    let kind = match caller.kind {
+        CallerKind::Owner => "owner",
+        CallerKind::Named => "named",
+    };
+    let bound = json!({
+        "caller": caller.name, "kind": kind, "preset": preset.word(), "arguments": arguments,
+    });
+    digest::of_value(&bound).ok()
+}
+
+/// A journal that is gone through again.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    done: Vec<Done>,
+    /// How many of them were answered again.
+    answered: watch::Sender<usize>,
+}
+
+/// What a call is to a replay.
+#[derive(Debug)]
+pub(crate) enum Again {
+    /// It is over; its answer, when its turn comes.
+    Done(usize),
+    /// It was not over.
+    New,
+    /// At its place was another call.
+    Diverged,
+}
+
+impl Replay {
+    pub(crate) fn of(journal: &Journal) -> Replay {
+        Replay {
+            done: journal.done.clone(),
+            answered: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.done.len()
+    }
+
+    pub(crate) fn find(&self, place: u32, tool: &str, arguments: &str) -> Again {
+        let mut done = self.done.iter();
+        let Some(index) = done.position(|done| done.place == place) else {
+            return Again::New;
+        };
+        match self.done.get(index) {
+            Some(done) if done.tool == tool && done.arguments == arguments => Again::Done(index),
+            Some(_) | None => Again::Diverged,
+        }
+    }
+
+    /// The answer of a call that is over, when all before it were given.
+    pub(crate) async fn answer(&self, index: usize) -> Option<&Done> {
+        self.reached(index).await;
+        self.answered.send_modify(|answered| *answered += 1);
+        self.done.get(index)
+    }
+
+    /// Returns when every answer was given.
+    pub(crate) async fn finished(&self) {
+        self.reached(self.done.len()).await;
+    }
+
+    async fn reached(&self, count: usize) {
+        if *self.answered.borrow() >= count {
+            return;
+        }
+        // The sender is ours, so there is one as long as somebody waits.
+        let _ = self
+            .answered
+            .subscribe()
+            .wait_for(|answered| *answered >= count)
+            .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(place: u32, tool: &str) -> Done {
+        Done {
+            place,
+            tool: tool.to_owned(),
+            arguments: "x".to_owned(),
+            at_ms: 5,
+            answer: Answer::Value("1".to_owned()),
+        }
+    }
+
+    fn journal() -> Journal {
+        let mut journal = Journal::begin(Moment {
+            now_ms: 7,
+            seed: u64::MAX,
+        });
+        journal.done = vec![done(1, "b"), done(0, "a")];
+        journal
+    }
+
+    #[test]
+    fn a_journal_survives_being_kept() {
+        let text = journal().write().expect("text");
+        assert_eq!(Journal::read(&text), Some(journal()));
+        assert_eq!(
+            Journal::read(&text.replace("\"form\":1", "\"form\":2")),
+            None
+        );
+        assert_eq!(Journal::read("{}"), None);
+    }
+
+    #[test]
+    fn a_journal_is_of_one_caller_one_call_one_preset() {
+        let arguments = Map::from_iter([("script".to_owned(), json!("x"))]);
+        let other = Map::from_iter([("script".to_owned(), json!("y"))]);
+        let ann = Caller::named("ann");
+        let owner = Caller {
+            kind: CallerKind::Owner,
+            ..ann.clone()
+        };
+        let secure = ScriptPreset::Secure;
+        let keys = [
+            key(&ann, &arguments, secure),
+            key(&owner, &arguments, secure),
+            key(&Caller::named("bob"), &arguments, secure),
+            key(&ann, &other, secure),
+            key(&ann, &arguments, ScriptPreset::Balanced),
+        ];
+        let different: std::collections::BTreeSet<_> = keys.iter().flatten().collect();
+        assert_eq!(different.len(), keys.len());
+    }
+
+    #[tokio::test]
+    async fn answers_come_in_the_order_they_came_then() {
+        let replay = Replay::of(&journal());
+        assert!(matches!(replay.find(0, "a", "x"), Again::Done(1)));
+        assert!(matches!(replay.find(0, "a", "y"), Again::Diverged));
+        assert!(matches!(replay.find(1, "a", "x"), Again::Diverged));
+        assert!(matches!(replay.find(2, "a", "x"), Again::New));
+        let order = std::sync::Mutex::new(Vec::new());
+        let one = async {
+            replay.answer(1).await;
+            order.lock().expect("whole").push("a");
+        };
+        let two = async {
+            replay.answer(0).await;
+            order.lock().expect("whole").push("b");
+        };
+        let three = async {
+            replay.finished().await;
+            order.lock().expect("whole").push("new");
+        };
+        tokio::join!(three, one, two);
+        assert_eq!(*order.lock().expect("whole"), ["b", "a", "new"]);
+    }
+}

@@ -1,0 +1,282 @@
+//! What a script came to, as whoever sent it reads it: a status and what belongs to
+//! it. Secrets were masked by the calls they belong to; here values are cut to size
+//! and messages lose what tells about the machine.
+
+use guard::{Code, Map, Report as GuardReport, Severity};
+use model::audit::Status;
+use model::outcome::CallError;
+use model::reason::Reason;
+use model::{sanitise, text};
+use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Thrown, Usage};
+use serde_json::{Map as Object, Value, json};
+
+use super::clock::Spent;
+use super::host::{Made, ScriptHost};
+use super::limit::ScriptLimits;
+use crate::run::Ran;
+
+/// Characters of a message.
+const MESSAGE_CHARS_MAX: usize = 2_000;
+
+/// How a script ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Ok,
+    Syntax,
+    IllegalAccess,
+    Runtime,
+    Tool,
+    Timeout,
+}
+
+impl End {
+    /// The word in the answer.
+    fn word(self) -> &'static str {
+        match self {
+            End::Ok => "ok",
+            End::Syntax => "syntax_error",
+            End::IllegalAccess => "illegal_access",
+            End::Runtime => "runtime_error",
+            End::Tool => "tool_error",
+            End::Timeout => "timeout",
+        }
+    }
+
+    /// How the audit tells it apart. What the guard refuses did not run.
+    fn status(self) -> (Status, Option<Reason>) {
+        match self {
+            End::Ok => (Status::Done, None),
+            End::Syntax => (Status::Refused, Some(Reason::ScriptSyntax)),
+            End::IllegalAccess => (Status::Refused, Some(Reason::ScriptIllegalAccess)),
+            End::Runtime => (Status::Failed, Some(Reason::ScriptRuntime)),
+            End::Tool => (Status::Failed, Some(Reason::ScriptTool)),
+            End::Timeout => (Status::Failed, Some(Reason::ScriptTimeout)),
+        }
+    }
+}
+
+/// The guard refused it.
+pub(crate) fn refused(report: &GuardReport) -> Ran {
+    let is_error = |issue: &&guard::Issue| issue.severity == Severity::Error;
+    let mut errors = report.issues.iter().filter(is_error);
+    let parse = report
+        .issues
+        .iter()
+        .find(|issue| issue.code == Code::ParseError);
+    let Some(issue) = parse.or_else(|| errors.next()) else {
+        let error = json!({"message": "the script cannot be used"});
+        return ended(End::IllegalAccess, error, None);
+    };
+    let end = match issue.code {
+        Code::ParseError => End::Syntax,
+        _ => End::IllegalAccess,
+    };
+    let issues: Vec<_> = report.issues.iter().map(issue_json).collect();
+    let mut error = json!({
+        "message": message(&issue.message),
+        "location": {"line": issue.line, "column": issue.column},
+        "issues": issues,
+    });
+    if end == End::IllegalAccess {
+        let kind = match issue.code {
+            Code::UnknownGlobal => "DisallowedGlobal",
+            Code::DisallowedIdentifier
+            | Code::NoEval
+            | Code::NoGlobalAccess
+            | Code::NoConstructorAccess => "IllegalBuiltinAccess",
+            _ => "RuleViolation",
+        };
+        put(&mut error, "kind", json!(kind));
+        put(&mut error, "code", json!(issue.code.word()));
+    }
+    let place = place_of(issue.line, issue.column);
+    let mut ran = ended(end, error, None);
+    if let Some(error) = &mut ran.error {
+        error.place = place;
+    }
+    ran
+}
+
+/// One finding of the guard, as `script check` shows it too.
+pub(crate) fn issue_json(issue: &guard::Issue) -> Value {
+    json!({
+        "code": issue.code.word(),
+        "message": message(&issue.message),
+        "line": issue.line,
+        "column": issue.column,
+        "severity": issue.severity,
+    })
+}
+
+/// A budget of time is spent.
+pub(crate) fn spent(spent: Spent, limits: &ScriptLimits) -> Ran {
+    let words = match spent {
+        Spent::Script => format!("the script used up its {} ms", limits.script_ms_max),
+        Spent::Tools => format!(
+            "the tools the script called used up their {} ms",
+            limits.tools_ms_max
+        ),
+    };
+    ended(End::Timeout, json!({"message": words}), None)
+}
+
+/// It called too many tools.
+pub(crate) fn too_many_calls(limits: &ScriptLimits) -> Ran {
+    let most = limits.tool_calls_max;
+    let words = format!("the script called more than {most} tools");
+    let error = json!({"source": "script", "message": words, "code": "TOOL_CALL_LIMIT"});
+    ended(End::Runtime, error, None)
+}
+
+/// It ran to its end, whatever that was.
+pub(crate) fn ran(
+    end: Ended,
+    console: Vec<ConsoleLine>,
+    usage: Usage,
+    host: &ScriptHost<'_>,
+    map: &Map,
+    limits: &ScriptLimits,
+) -> Ran {
+    let mut ran = match end {
+        Ended::Value(text) => match serde_json::from_str(&text) {
+            Ok(value) => value_of(value, limits),
+            Err(_) => broken("the result is not JSON"),
+        },
+        Ended::Undefined => value_of(Value::Null, limits),
+        Ended::Threw(thrown) => threw(thrown, host, map, limits),
+        Ended::Breached(Breach::Cpu | Breach::Wall) => spent(Spent::Script, limits),
+        Ended::Breached(breach) => {
+            let code = breach.reason().code();
+            let error = json!({"source": "script", "message": breach.to_string(), "code": code});
+            ended(End::Runtime, error, None)
+        }
+        Ended::Cancelled => broken("the script was stopped"),
+        Ended::Broken(_) => broken("the sandbox broke"),
+    };
+    let logs: Vec<_> = console.into_iter().map(|line| log(&line)).collect();
+    if let (false, Some(answer)) = (logs.is_empty(), &mut ran.value) {
+        put(answer, "logs", Value::from(logs));
+    }
+    ran.usage = Some(usage);
+    ran
+}
+
+fn value_of(value: Value, limits: &ScriptLimits) -> Ran {
+    let sanitised = sanitise::value(value, &limits.sanitise());
+    let mut answer = json!({"status": End::Ok.word(), "result": sanitised.value});
+    if !sanitised.warnings.is_empty() {
+        put(&mut answer, "warnings", Value::from(sanitised.warnings));
+    }
+    Ran {
+        status: Status::Done,
+        value: Some(answer),
+        error: None,
+        console: Vec::new(),
+        usage: None,
+    }
+}
+
+/// A script's line and column are the author's own.
+fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits) -> Ran {
+    let place = author(&thrown, map);
+    let helper = thrown.helper.as_deref().filter(|text| !text.is_empty());
+    let helper: Option<Value> = helper.and_then(|text| serde_json::from_str(text).ok());
+    let call = helper
+        .as_ref()
+        .and_then(|helper| helper.get("call")?.as_u64());
+    let made = call.and_then(|call| host.made(usize::try_from(call).ok()?));
+    if let Some(made) = made {
+        return tool_failed(&made, place, limits);
+    }
+    let mut error = json!({"source": "script", "message": message(&thrown.message)});
+    put(&mut error, "name", json!(text::elided(&thrown.name, 100)));
+    let is_spent = thrown.name == "RangeError"
+        && thrown.message == guard::runtime::iterations_spent(limits.iterations_max);
+    if is_spent {
+        put(&mut error, "code", json!(guard::runtime::ITERATION_LIMIT));
+    }
+    ended(End::Runtime, error, place)
+}
+
+fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) -> Ran {
+    let input = sanitise::value(made.input.clone(), &limits.sanitise());
+    let mut error = json!({
+        "source": "tool",
+        "toolName": text::elided(&made.tool, 200),
+        "toolInput": input.value,
+    });
+    if let Some(fault) = &made.fault {
+        put(&mut error, "message", json!(message(&fault.message)));
+        put(&mut error, "code", json!(fault.code));
+        if let Some(details) = &fault.details {
+            put(&mut error, "details", details.clone());
+        }
+    }
+    ended(End::Tool, error, place)
+}
+
+fn broken(words: &str) -> Ran {
+    ended(
+        End::Runtime,
+        json!({"source": "script", "message": words}),
+        None,
+    )
+}
+
+/// The answer and what the audit says, from one error.
+fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> Ran {
+    if let Some((line, column)) = place {
+        put(
+            &mut error,
+            "location",
+            json!({"line": line, "column": column}),
+        );
+    }
+    let words = error.get("message").and_then(Value::as_str).unwrap_or("");
+    let (status, reason) = end.status();
+    let told = reason.map(|reason| CallError {
+        place,
+        ..CallError::new(reason, words)
+    });
+    Ran {
+        status,
+        value: Some(json!({"status": end.word(), "error": error})),
+        error: told,
+        console: Vec::new(),
+        usage: None,
+    }
+}
+
+fn author(thrown: &Thrown, map: &Map) -> Option<(u32, u32)> {
+    if thrown.line == 0 {
+        return None;
+    }
+    let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let (line, column) = map.author(whole(thrown.line), whole(thrown.column));
+    place_of(line, column)
+}
+
+fn place_of(line: usize, column: usize) -> Option<(u32, u32)> {
+    Some((u32::try_from(line).ok()?, u32::try_from(column).ok()?))
+}
+
+fn message(words: &str) -> String {
+    text::elided(&sanitise::text(words), MESSAGE_CHARS_MAX)
+}
+
+/// A line of the logs. What `log` wrote stands as it is.
+fn log(line: &ConsoleLine) -> String {
+    match line.level {
+        ConsoleLevel::Log => line.text.clone(),
+        ConsoleLevel::Info | ConsoleLevel::Warn | ConsoleLevel::Error | ConsoleLevel::Debug => {
+            format!("[{}] {}", line.level.word(), line.text)
+        }
+    }
+}
+
+fn put(object: &mut Value, key: &str, value: Value) {
+    let members: Option<&mut Object<String, Value>> = object.as_object_mut();
+    if let Some(members) = members {
+        members.insert(key.to_owned(), value);
+    }
+}

@@ -1,0 +1,174 @@
+//! Tools named `space.method`, which a script may also call as `space.method(args)`.
+//! Only spaces a script mentions are looked at, and only tools its caller may call
+//! are in them: what is not there is an unknown name, whatever the reason.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use guard::Preset;
+use guard::preset::Globals;
+use model::caller::Origin;
+use model::limits;
+
+use crate::call::{CallRequest, Target};
+use crate::native::Work;
+use crate::offer;
+
+/// Words of JavaScript, and names whose meaning nobody should have to guess.
+const WORDS: &[&str] = &[
+    "arguments",
+    "as",
+    "async",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "from",
+    "function",
+    "get",
+    "global",
+    "globalThis",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "of",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "self",
+    "set",
+    "static",
+    "super",
+    "switch",
+    "system",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "var",
+    "void",
+    "while",
+    "window",
+    "with",
+    "yield",
+];
+
+/// The methods of each space, by its name.
+pub(crate) type Spaces = BTreeMap<String, Vec<String>>;
+
+/// The spaces a script mentions and its caller has.
+pub(crate) fn of(work: &Work<'_>, script: &str, preset: &Preset) -> Spaces {
+    let mut spaces = Spaces::new();
+    for name in work.now.names().filter(|name| name.contains('.')) {
+        let Some((space, method)) = name.split_once('.') else {
+            continue;
+        };
+        let is_usable = is_identifier(space)
+            && is_identifier(method)
+            && script.contains(space)
+            && !is_taken(space, preset);
+        if !is_usable || !is_reachable(work, name) {
+            continue;
+        }
+        let is_room = spaces.len() < limits::SCRIPT_SPACES_MAX || spaces.contains_key(space);
+        if is_room {
+            let methods = spaces.entry(space.to_owned()).or_default();
+            methods.push(method.to_owned());
+        }
+    }
+    spaces
+}
+
+/// Definitions of the spaces, on one line.
+pub(crate) fn prelude(spaces: &Spaces) -> String {
+    let mut line = String::new();
+    for (space, methods) in spaces {
+        // Identifiers only: nothing here can end a string.
+        let methods = methods.join(" ");
+        let safe = guard::runtime::SAFE;
+        let _ = write!(
+            line,
+            "const {safe}{space}=__ag_space(\"{space}\",\"{methods}\");"
+        );
+    }
+    line
+}
+
+fn is_reachable(work: &Work<'_>, name: &str) -> bool {
+    let request = CallRequest {
+        target: Target::Name(name.to_owned()),
+        origin: Origin::Script,
+        ..work.request.clone()
+    };
+    offer::reachable(work.engine, work.now, &request).is_ok()
+}
+
+fn is_identifier(word: &str) -> bool {
+    let starts = |first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$');
+    let goes_on = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '$');
+    word.starts_with(starts) && word.chars().all(goes_on)
+}
+
+/// Whether a name means something already.
+fn is_taken(name: &str, preset: &Preset) -> bool {
+    let known: &[&str] = match &preset.globals {
+        Globals::Any => &[],
+        Globals::Only(known) => known,
+    };
+    let mut prefixes = guard::runtime::RESERVED_PREFIXES.iter();
+    known.contains(&name)
+        || preset.refused.contains(&name)
+        || guard::runtime::RUNTIME_FUNCTIONS.contains(&name)
+        || WORDS.contains(&name)
+        || prefixes.any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_mean_something_stay_what_they_are() {
+        let preset = Preset::agent_script(guard::Level::Strict);
+        for name in ["Math", "callTool", "console", "fetch", "await", "__safe_x"] {
+            assert!(is_taken(name, &preset), "{name}");
+        }
+        assert!(!is_taken("users", &preset));
+        for word in ["", "1a", "a-b", "a.b", "ä", "a\"b", "a b"] {
+            assert!(!is_identifier(word), "{word}");
+        }
+        assert!(is_identifier("_a$1"));
+    }
+
+    #[test]
+    fn spaces_are_defined_on_one_line() {
+        let methods = vec!["get".to_owned(), "list".to_owned()];
+        let spaces = Spaces::from([("users".to_owned(), methods)]);
+        let expected = "const __safe_users=__ag_space(\"users\",\"get list\");";
+        assert_eq!(prelude(&spaces), expected);
+    }
+}
