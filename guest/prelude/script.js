@@ -81,7 +81,8 @@
   const mcpLog = (level, message, data) => log(`[${text(level)}] ${text(message)}${shown(data)}`);
   const mcpNotify = (event, payload) => {
     log(`[notify] ${text(event)}${shown(payload)}`);
-    queued("script.notify", `${text(event)}${shown(payload)}`);
+    // Waited for, so that a script that ends here has been heard.
+    direct("script.notify", `${text(event)}${shown(payload)}`);
   };
 
   const frozen = (value) => {

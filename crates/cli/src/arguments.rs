@@ -11,10 +11,12 @@ use crate::keys::KeysArguments;
 use crate::printer::Format;
 
 mod approvals;
+mod script;
 
 pub(crate) use approvals::{
     Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
 };
+pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 
 /// Runs the tools of AI agents behind a fence.
 #[derive(Debug, Parser)]
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Test(Test),
     /// Call one tool once, through every gate
     Run(Run),
+    /// Check a script that calls tools, or run it
+    Script(Script),
     /// Serve the tools on offer to MCP clients, over HTTP
     Serve(Serve),
     /// Serve the tools on offer to the MCP client that starts this command
@@ -400,6 +404,7 @@ impl Arguments {
             Command::Check(check) => &check.common.home,
             Command::Test(test) => &test.common.home,
             Command::Run(run) => &run.common.home,
+            Command::Script(script) => script.home(),
             Command::Serve(serve) => &serve.common.home,
             Command::New(new) => &new.home,
             Command::List(list) => &list.common.home,

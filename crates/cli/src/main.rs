@@ -18,6 +18,7 @@ mod keys;
 mod list;
 mod printer;
 mod run;
+mod script;
 mod serve;
 mod settings;
 mod source;
@@ -55,6 +56,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Check(check) => check::run(check, printer),
         Command::Test(test) => test::run(test, printer),
         Command::Run(run) => run::run(run, printer),
+        Command::Script(script) => script::run(script, printer),
         Command::Serve(serve) => serve::run(serve, printer),
         Command::Stdio(stdio) => stdio::run(stdio),
         Command::New(new) => tool::new(new, printer),

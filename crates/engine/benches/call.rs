@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 const CALLS: usize = 2_000;
 /// Turns of each kind.
 const TURNS: usize = 7;
+/// Scripts of one turn.
+const SCRIPTS: usize = 200;
 /// Tools of the long list.
 const TOOLS: usize = 1_000;
 
@@ -44,12 +46,22 @@ fn main() -> ExitCode {
     let report = runtime.block_on(async {
         let engine = home.engine();
         publish(&home, &engine).await;
-        json!({
+        let calls = json!({
             "one_at_a_time": turns(&engine, 1).await,
             "sixty_four_at_a_time": turns(&engine, 64).await,
-        })
+        });
+        let scripts = json!({
+            "one_at_a_time": scripts(&engine, 1).await,
+            "sixteen_at_a_time": scripts(&engine, 16).await,
+        });
+        (calls, scripts)
     });
-    let report = json!({"cpu_us_per_call": report, "list_of_1000_ms": lists()});
+    let (calls, scripts) = report;
+    let report = json!({
+        "cpu_us_per_call": calls,
+        "cpu_us_per_script_of_ten_calls": scripts,
+        "list_of_1000_ms": lists(),
+    });
     println!("{report:#}");
     ExitCode::SUCCESS
 }
@@ -110,6 +122,42 @@ async fn turns(engine: &Engine, at_a_time: usize) -> Value {
     json!({"bare": rounded(bare), "whole": rounded(whole), "added": rounded(whole - bare)})
 }
 
+/// A script with ten awaited calls, and what is left of it without the calls: ten of
+/// the same by themselves take turns with it.
+async fn scripts(engine: &Engine, at_a_time: usize) -> Value {
+    let number = std::cell::Cell::new(0_u32);
+    let (mut alone, mut script, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        alone.push(measured_of(engine, CALLS, at_a_time, &|| whole_call(engine)).await);
+        // Each a text of its own, as models write them.
+        let fresh = || {
+            number.set(number.get() + 1);
+            script_call(engine, format!("n{}", number.get()))
+        };
+        script.push(measured_of(engine, SCRIPTS, at_a_time, &fresh).await);
+        let same = || script_call(engine, "same".to_owned());
+        again.push(measured_of(engine, SCRIPTS, at_a_time, &same).await);
+    }
+    let (alone, script, again) = (median(alone), median(script), median(again));
+    json!({
+        "ten_calls_alone": rounded(10.0 * alone),
+        "new_script": rounded(script),
+        "new_script_before_its_tools": rounded(script - 10.0 * alone),
+        "same_script_before_its_tools": rounded(again - 10.0 * alone),
+    })
+}
+
+async fn script_call(engine: &Engine, name: String) {
+    let script = format!(
+        "let {name} = 0;\nfor (let i = 0; i < 10; i++) {{\n  {name} += await callTool('add', {{ a: i, b: 1 }});\n}}\nreturn {{ sum: {name} }};"
+    );
+    let caller = Caller::named("bench");
+    let arguments = json!({"script": script});
+    let request = CallRequest::new(caller, Origin::Mcp, "codecall_execute", arguments);
+    let outcome = engine.call(request).await;
+    assert_eq!(outcome.get().status, Status::Done);
+}
+
 /// Processor time of one call. Workers are replaced after a number of calls; a
 /// turn in which that happened is taken again.
 async fn measured<F: Future<Output = ()>>(
@@ -117,10 +165,19 @@ async fn measured<F: Future<Output = ()>>(
     at_a_time: usize,
     call: &impl Fn() -> F,
 ) -> f64 {
+    measured_of(engine, CALLS, at_a_time, call).await
+}
+
+async fn measured_of<F: Future<Output = ()>>(
+    engine: &Engine,
+    calls: usize,
+    at_a_time: usize,
+    call: &impl Fn() -> F,
+) -> f64 {
     loop {
         let (before, workers) = spent(engine).await;
         let mut running = FuturesUnordered::new();
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             if running.len() >= at_a_time {
                 running.next().await;
             }
@@ -130,7 +187,7 @@ async fn measured<F: Future<Output = ()>>(
         let (after, same) = spent(engine).await;
         if same == workers {
             let spent = (after - before).as_secs_f64() * 1e6;
-            return spent / f64::from(u32::try_from(CALLS).unwrap());
+            return spent / f64::from(u32::try_from(calls).unwrap());
         }
     }
 }

@@ -18,7 +18,7 @@ pub mod registry;
 pub mod report;
 mod run;
 mod scratch;
-pub mod script;
+mod script;
 
 use std::error::Error;
 use std::fmt;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use guard::{Prepared, Preset};
-use model::caller::CallerKind;
+use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
 use model::document::Word as _;
 use model::outcome::CallError;
@@ -32,6 +32,7 @@ use tokio::time::timeout;
 
 use crate::approve::Scope;
 use crate::approve::inbox::expiry;
+use crate::call::CallRequest;
 use crate::native::Work;
 use crate::record::Stop;
 use crate::run::{Ran, now_ms};
@@ -56,13 +57,21 @@ enum Over {
     Spent(Spent),
 }
 
-/// Judges a script as execute would, without running it.
-#[must_use]
-pub fn check(script: &str, preset: ScriptPreset) -> Value {
-    let limits = ScriptLimits::of(preset);
-    let report = guard::check(script, &Preset::agent_script(limits.level));
-    let issues: Vec<_> = report.issues.iter().map(report::issue_json).collect();
-    json!({"valid": report.valid, "issues": issues})
+impl Engine {
+    /// Judges a script as execute would for the owner, without running it; under the
+    /// operator's preset if none is named.
+    #[must_use]
+    pub fn check_script(&self, script: &str, preset: Option<ScriptPreset>) -> Value {
+        let now = self.registry().current();
+        let limits = ScriptLimits::of(preset.unwrap_or(now.config.codecall.preset));
+        let mut preset = Preset::agent_script(limits.level);
+        let request = CallRequest::new(Caller::owner(), Origin::Cli, "", Value::Null);
+        let spaces = space::of(self, &now, &request, script, &preset);
+        preset.extra_globals = spaces.into_keys().collect();
+        let report = guard::check(script, &preset);
+        let issues: Vec<_> = report.issues.iter().map(report::issue_json).collect();
+        json!({"valid": report.valid, "issues": issues})
+    }
 }
 
 /// Runs a script.
@@ -74,10 +83,11 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
         Ok(prepared) => prepared,
         Err(refused) => return Ok(refused),
     };
-    let key = journal::key(&work.request.caller, &work.arguments, preset);
-    let journal = begun(work.engine, key.clone()).await?;
     let _turn = turn(work.engine).await?;
     let pool = pool(work.engine).await?;
+    // Taken last: whoever is turned away before has lost nothing.
+    let key = journal::key(&work.request.caller, &work.arguments, preset);
+    let journal = begun(work.engine, key.clone()).await?;
     let people_ms_max = people_ms_max(&work, &limits);
     let job = job(&prepared, asked.context, &limits, people_ms_max, &journal);
     let clock = Arc::new(Clock::start(limits.script_ms_max, limits.tools_ms_max));
@@ -99,7 +109,13 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
             let map = &prepared.map;
             Ok(report::ran(end, console, usage, &host, map, &limits))
         }
-        Over::Ended(Err(error)) => Ok(Ran::from_run(Err(error))),
+        Over::Ended(Err(error)) => {
+            if calls == 0 && repeated > 0 {
+                // It found no place in the sandbox, and may come again.
+                let _ = kept(&work, key, &host.journal()).await;
+            }
+            Ok(Ran::from_run(Err(error)))
+        }
         Over::Spent(spent) => Ok(report::spent(spent, &limits)),
         Over::Halted(Halt::TooManyCalls) => Ok(report::too_many_calls(&limits)),
         Over::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
@@ -164,7 +180,7 @@ fn preset(work: &Work<'_>) -> ScriptPreset {
 /// The script as it runs, or what the guard says against it.
 fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prepared, Ran> {
     let mut preset = Preset::agent_script(limits.level);
-    let spaces = space::of(work, script, &preset);
+    let spaces = space::of(work.engine, work.now, work.request, script, &preset);
     preset.extra_globals = spaces.keys().cloned().collect();
     let prepared = guard::prepare(script, &preset).map_err(|report| report::refused(&report))?;
     let mut prelude = guard::runtime::prelude(limits.iterations_max);
@@ -245,21 +261,7 @@ async fn waits(
 ) -> Stop {
     let count = text::count(journal.done.len(), "finished call");
     let tool = text::elided(tool, 200);
-    let kept = match (key, journal.write()) {
-        (Some(key), Some(journal)) => {
-            let kept_at_ms = now_ms();
-            let script = KeptScript {
-                key,
-                caller: work.request.caller.name.clone(),
-                kept_at_ms,
-                expires_at_ms: expiry(Scope::Once, &work.now.config.approvals, kept_at_ms),
-                journal,
-            };
-            on_disk(work.engine, move |store| store.scripts().keep(&script)).await
-        }
-        (None, _) | (_, None) => Ok(Kept::TooLong),
-    };
-    let why = match kept {
+    let why = match kept(work, key, &journal).await {
         Ok(Kept::Yes) => {
             let words = format!(
                 "the script stopped at `{tool}`: {message}; {count} of it are kept and not repeated"
@@ -276,6 +278,22 @@ async fn waits(
          it was stopped after {count}"
     );
     Stop::refused(CallError::new(Reason::ScriptJournal, words))
+}
+
+/// Keeps what is done, as long as the question waits.
+async fn kept(work: &Work<'_>, key: Option<String>, journal: &Journal) -> Result<Kept, Stop> {
+    let (Some(key), Some(journal)) = (key, journal.write()) else {
+        return Ok(Kept::TooLong);
+    };
+    let kept_at_ms = now_ms();
+    let script = KeptScript {
+        key,
+        caller: work.request.caller.name.clone(),
+        kept_at_ms,
+        expires_at_ms: expiry(Scope::Once, &work.now.config.approvals, kept_at_ms),
+        journal,
+    };
+    on_disk(work.engine, move |store| store.scripts().keep(&script)).await
 }
 
 fn diverged(tool: &str) -> Stop {

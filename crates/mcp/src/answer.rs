@@ -54,10 +54,24 @@ pub(crate) fn stamp(era: Era) -> MetaObject {
 
 /// The answer to a call.
 pub(crate) fn of(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
-    match outcome.error {
-        None => Ok(done(outcome, era)),
-        Some(error) if error.reason == Reason::ToolUnknown => Err(unknown(error)),
-        Some(error) => Ok(failed(&error, Some(outcome.call_id), era)),
+    match (outcome.error, outcome.value) {
+        (None, value) => Ok(done(
+            Outcome {
+                error: None,
+                value,
+                ..outcome
+            },
+            era,
+        )),
+        (Some(error), _) if error.reason == Reason::ToolUnknown => Err(unknown(error)),
+        (Some(error), None) => Ok(failed(&error, Some(outcome.call_id), era)),
+        (Some(error), Some(value)) => {
+            let mut result = failed(&error, Some(outcome.call_id), era);
+            // A script that failed says more than one sentence.
+            result.content = vec![ContentBlock::text(value.to_string())];
+            result.structured_content = Some(value);
+            Ok(result)
+        }
     }
 }
 

@@ -180,7 +180,13 @@ impl Handler {
         call.trace = trace(&context);
         drop(now);
         let outcome = self.run(call, &context).await;
-        if let Some(question) = way.question() {
+        // A script that could not be kept, or ran out of time, is over: an answer
+        // would start it from the beginning.
+        let is_pending = outcome
+            .error
+            .as_ref()
+            .is_some_and(|error| error.reason == Reason::ApprovalPending);
+        if let Some(question) = way.question().filter(|_| is_pending) {
             return Ok(match inner.seal.ask(&question, &about) {
                 Some(required) => required.with_meta(answer::stamp(era)).into(),
                 None => refusal(Reason::ApprovalUnavailable, era).into(),

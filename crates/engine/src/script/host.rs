@@ -218,15 +218,14 @@ impl<'a> ScriptHost<'a> {
     async fn leave(&self, place: u32, tool: String, arguments: String, came: Came) -> HostAnswer {
         let answer = {
             let mut state = self.state();
-            state.under_way -= 1;
+            state.under_way = state.under_way.saturating_sub(1);
             match came {
                 Came::Pending(message) => {
                     state.halt.get_or_insert(Halt::Pending { tool, message });
                     None
                 }
                 Came::Answer(answer, fault) => {
-                    let last = state.journal.done.last().map(|done| done.at_ms);
-                    let at_ms = now_ms().max(last.unwrap_or(i64::MIN));
+                    let at_ms = now_ms().max(state.journal.clock_ms());
                     let done = Done {
                         place,
                         tool,

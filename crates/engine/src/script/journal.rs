@@ -66,6 +66,11 @@ impl Journal {
         serde_json::to_string(self).ok()
     }
 
+    /// What the script's clock says: it never goes back.
+    pub(crate) fn clock_ms(&self) -> i64 {
+        self.done.last().map_or(self.now_ms, |done| done.at_ms)
+    }
+
     /// What the script started from.
     pub(crate) fn moment(&self) -> Moment {
         Moment {

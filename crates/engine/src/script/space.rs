@@ -10,9 +10,10 @@ use guard::preset::Globals;
 use model::caller::Origin;
 use model::limits;
 
+use crate::Engine;
 use crate::call::{CallRequest, Target};
-use crate::native::Work;
 use crate::offer;
+use crate::registry::Snapshot;
 
 /// Words of JavaScript, and names whose meaning nobody should have to guess.
 const WORDS: &[&str] = &[
@@ -81,9 +82,15 @@ const WORDS: &[&str] = &[
 pub(crate) type Spaces = BTreeMap<String, Vec<String>>;
 
 /// The spaces a script mentions and its caller has.
-pub(crate) fn of(work: &Work<'_>, script: &str, preset: &Preset) -> Spaces {
+pub(crate) fn of(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    script: &str,
+    preset: &Preset,
+) -> Spaces {
     let mut spaces = Spaces::new();
-    for name in work.now.names().filter(|name| name.contains('.')) {
+    for name in now.names().filter(|name| name.contains('.')) {
         let Some((space, method)) = name.split_once('.') else {
             continue;
         };
@@ -91,7 +98,7 @@ pub(crate) fn of(work: &Work<'_>, script: &str, preset: &Preset) -> Spaces {
             && is_identifier(method)
             && script.contains(space)
             && !is_taken(space, preset);
-        if !is_usable || !is_reachable(work, name) {
+        if !is_usable || !is_reachable(engine, now, request, name) {
             continue;
         }
         let is_room = spaces.len() < limits::SCRIPT_SPACES_MAX || spaces.contains_key(space);
@@ -118,13 +125,13 @@ pub(crate) fn prelude(spaces: &Spaces) -> String {
     line
 }
 
-fn is_reachable(work: &Work<'_>, name: &str) -> bool {
+fn is_reachable(engine: &Engine, now: &Snapshot, request: &CallRequest, name: &str) -> bool {
     let request = CallRequest {
         target: Target::Name(name.to_owned()),
         origin: Origin::Script,
-        ..work.request.clone()
+        ..request.clone()
     };
-    offer::reachable(work.engine, work.now, &request).is_ok()
+    offer::reachable(engine, now, &request).is_ok()
 }
 
 fn is_identifier(word: &str) -> bool {

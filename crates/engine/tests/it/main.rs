@@ -24,4 +24,8 @@ mod crash;
 mod gates;
 mod life;
 mod script;
+mod script_cases;
+mod script_gates;
+mod script_journal;
+mod script_time;
 mod world;

@@ -5,7 +5,7 @@ use model::audit::Status;
 use model::outcome::Outcome;
 use serde_json::{Value, json};
 
-use crate::world::{Home, World, document, error};
+use crate::world::{Home, World, document};
 
 /// Tools for scripts: they count, fail, echo.
 pub(crate) async fn world_with(settings: &str) -> World {
@@ -126,5 +126,315 @@ async fn the_language_at_work() {
     for (script, expected) in cases {
         let outcome = run(&world, script).await;
         assert_eq!(*result(&outcome), expected, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn every_end_has_its_status_and_its_place() {
+    let world = world().await;
+    let cases = [
+        (
+            "return 1 +;",
+            "syntax_error",
+            "refused",
+            "script.syntax_error",
+            json!({"location": {"line": 1, "column": 11}}),
+        ),
+        (
+            "const a = 1;\n  return eval('a');",
+            "illegal_access",
+            "refused",
+            "script.illegal_access",
+            json!({"kind": "IllegalBuiltinAccess", "code": "NO_EVAL", "location": {"line": 2, "column": 10}}),
+        ),
+        (
+            "const a = 1;\nreturn unheard + a;",
+            "illegal_access",
+            "refused",
+            "script.illegal_access",
+            json!({"kind": "DisallowedGlobal", "code": "UNKNOWN_GLOBAL", "location": {"line": 2, "column": 8}}),
+        ),
+        (
+            "while (1 < 2) { const a = 1; }",
+            "illegal_access",
+            "refused",
+            "script.illegal_access",
+            json!({"kind": "RuleViolation", "code": "FORBIDDEN_LOOP"}),
+        ),
+        (
+            "const o = null;\nfor (const k of ['a']) { if (k) {\n   o[k].x; } }",
+            "runtime_error",
+            "failed",
+            "script.runtime_error",
+            json!({"source": "script", "name": "TypeError"}),
+        ),
+        (
+            "throw new RangeError('in /home/ann/x.js: no');",
+            "runtime_error",
+            "failed",
+            "script.runtime_error",
+            json!({"name": "RangeError", "message": "in [path]: no"}),
+        ),
+        (
+            "const x = 1;\n  await callTool('fails', { hard: true });",
+            "tool_error",
+            "failed",
+            "script.tool_error",
+            json!({"source": "tool", "toolName": "fails", "toolInput": {"hard": true}, "code": "EXECUTION",
+                "message": "Error: broken in [path] on purpose", "location": {"line": 2, "column": 9}}),
+        ),
+        (
+            "for (let i = 0; i < 99999; i++) { try { for (let j = 0; j < 99999; j++); } catch { } }",
+            "runtime_error",
+            "failed",
+            "script.runtime_error",
+            json!({"code": "ITERATION_LIMIT"}),
+        ),
+        (
+            "const xs = ['a', 'b']; return xs.map((x) => ({ x, get: JSON.parse('[' + '['.repeat(200) + ']'.repeat(200) + ']') }));",
+            "runtime_error",
+            "failed",
+            "script.runtime_error",
+            json!({}),
+        ),
+    ];
+    for (script, status, word, code, expected) in cases {
+        let outcome = run(&world, script).await;
+        let answer = answer(&outcome);
+        assert_eq!(answer["status"], status, "{script}: {answer}");
+        assert_eq!(outcome.status.word(), word, "{script}");
+        let told = outcome.error.as_ref().unwrap();
+        assert_eq!(told.reason.code(), code, "{script}");
+        let closing = world.entry(&outcome).closing.unwrap();
+        assert_eq!(closing.error.unwrap().code, code, "{script}");
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(answer["error"][key], *value, "{script}: {answer}");
+        }
+    }
+    // The author's own line and column, behind all that is put in.
+    let script = "const o = null;\nfor (const k of ['a']) { if (k) {\n   o[k].x; } }";
+    let outcome = run(&world, script).await;
+    assert_eq!(answer(&outcome)["error"]["location"]["line"], 3);
+    world.assert_whole();
+}
+
+#[tokio::test]
+async fn every_code_a_script_can_meet() {
+    let rules = "[[rule]]\nid = \"no\"\ncallers = [\"ann\"]\ntools = [\"math.add\"]\neffect = \"deny\"\nreason = \"not today\"\n\
+        [baseline]\ntimeout_ms = 300\n";
+    let world = world_with(rules).await;
+    let cases = [
+        ("absent", "{}", "NOT_FOUND", "there is no tool `absent`"),
+        (
+            "add",
+            "{ a: 1 }",
+            "VALIDATION",
+            "the argument `b` is required; give a number",
+        ),
+        (
+            "add",
+            "{ a: 1, b: 'x' }",
+            "VALIDATION",
+            "the argument `b` must be a number, not a string",
+        ),
+        (
+            "add",
+            "[1]",
+            "VALIDATION",
+            "the arguments must be an object, not an array",
+        ),
+        (
+            "fails",
+            "{ hard: true }",
+            "EXECUTION",
+            "Error: broken in [path] on purpose",
+        ),
+        (
+            "math.add",
+            "{ a: 1, b: 1 }",
+            "ACCESS_DENIED",
+            "not today (rule `no`); it would take: a change of the deny rule `no` by the operator; do not try again",
+        ),
+        (
+            "codecall_execute",
+            "{ script: 'x' }",
+            "SELF_REFERENCE",
+            "a script cannot call `codecall_execute`: code mode does not call itself",
+        ),
+        (
+            "codecall:search",
+            "{}",
+            "SELF_REFERENCE",
+            "a script cannot call `codecall:search`: code mode does not call itself",
+        ),
+        (
+            " CodeCall_Invoke ",
+            "{}",
+            "SELF_REFERENCE",
+            "a script cannot call ` CodeCall_Invoke `: code mode does not call itself",
+        ),
+        (
+            "system:halt",
+            "{}",
+            "ACCESS_DENIED",
+            "scripts cannot call `system:halt`",
+        ),
+        (
+            "__proto",
+            "{}",
+            "ACCESS_DENIED",
+            "scripts cannot call `__proto`",
+        ),
+    ];
+    for (tool, arguments, code, message) in cases {
+        let script = format!(
+            "try {{ return await callTool('{tool}', {arguments}); }} catch (e) {{ return [e.code, e.message, e.toolName, Object.isFrozen(e)]; }}"
+        );
+        let outcome = run(&world, &script).await;
+        assert_eq!(
+            *result(&outcome),
+            json!([code, message, tool, true]),
+            "{script}"
+        );
+        // Not thrown, it is the same.
+        let script = format!(
+            "const r = await callTool('{tool}', {arguments}, {{ throwOnError: false }}); return r;"
+        );
+        let outcome = run(&world, &script).await;
+        let expected = json!({"success": false, "error": {"code": code, "message": message, "toolName": tool}});
+        assert_eq!(*result(&outcome), expected, "{script}");
+    }
+    // Which clock notices first depends on the machine.
+    let script =
+        "return (await callTool('endless', { go: true }, { throwOnError: false })).error.code;";
+    assert_eq!(*result(&run(&world, script).await), json!("TIMEOUT"));
+    // What no row of its own tells about is in the script's row.
+    let outcome = run(
+        &world,
+        "return await callTool('codecall_execute', {}, { throwOnError: false });",
+    )
+    .await;
+    let events = world.entry(&outcome).closing.unwrap().events;
+    assert_eq!(events[0]["refusal"], "SELF_REFERENCE", "{events:?}");
+}
+
+#[tokio::test]
+async fn every_cap_holds() {
+    let world = world_with("[codecall]\npreset = \"locked_down\"\n").await;
+    let ten = "for (let i = 0; i < 10; i++) await callTool('add', { a: i, b: 1 });";
+    let outcome = run(&world, &format!("{ten} return 'ten';")).await;
+    assert_eq!(*result(&outcome), json!("ten"));
+    let cases = [
+        // Catching does not help: the script is over.
+        (format!("{ten} try {{ await callTool('add', {{ a: 1, b: 1 }}); }} catch {{ }} return 'more';"), "TOOL_CALL_LIMIT"),
+        ("for (let i = 0; i < 51; i++) mcpLog('info', 'line');".to_owned(), "sandbox.console_lines"),
+        ("mcpLog('info', 'x'.repeat(40000));".to_owned(), "sandbox.console_bytes"),
+        ("for (let i = 0; i < 2001; i++);".to_owned(), "ITERATION_LIMIT"),
+        ("const a = []; const f = () => a.push('y'.repeat(100000).repeat(9) + a.length); for (let i = 0; i < 100; i++) f();".to_owned(), "sandbox.memory"),
+    ];
+    for (script, code) in cases {
+        let outcome = run(&world, &script).await;
+        let answer = answer(&outcome);
+        assert_eq!(answer["status"], "runtime_error", "{script}: {answer}");
+        assert_eq!(answer["error"]["code"], code, "{script}: {answer}");
+    }
+    let script = "try { return await parallel(Array.from({ length: 101 }, (_, i) => i), async (i) => i); } catch (e) { return e.message; }";
+    let outcome = run(&world, script).await;
+    assert_eq!(*result(&outcome), json!("parallel takes at most 100 items"));
+    // A result is cut, and the answer says so.
+    let deep = "let deep = 1; for (let i = 0; i < 8; i++) deep = { deep }; return { deep, text: 'x'.repeat(20000), list: Array.from({ length: 1500 }, (_, i) => i) };";
+    let outcome = run(&world, deep).await;
+    let cut = result(&outcome);
+    assert_eq!(cut["list"].as_array().unwrap().len(), 1000);
+    assert_eq!(
+        answer(&outcome)["warnings"].as_array().unwrap().len(),
+        3,
+        "{}",
+        answer(&outcome)["warnings"]
+    );
+    // No console under this preset.
+    let outcome = run(&world, "console.log('x'); return 1;").await;
+    assert_eq!(answer(&outcome)["status"], "illegal_access");
+}
+
+#[tokio::test]
+async fn at_most_twenty_tools_run_at_one_time_and_order_is_kept() {
+    let world = world().await;
+    let script = "const calls = Array.from({ length: 60 }, (_, i) => callTool('add', { a: i, b: 0 })); \
+        const out = []; for (const c of calls) out.push(await c); return out;";
+    let outcome = run(&world, script).await;
+    let expected: Vec<_> = (0..60).collect();
+    assert_eq!(*result(&outcome), json!(expected));
+    let script = "let running = 0; let most = 0; \
+        await parallel(Array.from({ length: 30 }, (_, i) => i), async (i) => { \
+          running++; most = Math.max(most, running); await callTool('add', { a: i, b: 1 }); running--; }, { maxConcurrency: 50 }); \
+        return most;";
+    let outcome = run(&world, script).await;
+    assert_eq!(*result(&outcome), json!(20));
+    // After a failure nothing more begins; the first item that failed says why.
+    let script = "let begun = 0; try { await parallel(Array.from({ length: 50 }, (_, i) => i), async (i) => { \
+        begun++; await callTool(\"add\", { a: i }); }, { maxConcurrency: 2 }); } catch (e) { return [begun, e.code]; }";
+    let outcome = run(&world, script).await;
+    assert_eq!(*result(&outcome), json!([2, "VALIDATION"]));
+}
+
+#[tokio::test]
+async fn logs_and_context_reach_their_places() {
+    let world = world().await;
+    let script = "console.log('a', 1); console.warn('b'); mcpLog('info', 'c', { d: 1 }); mcpNotify('e', { f: 2 }); \
+        let frozen = false; try { codecallContext.user.name = 'eve'; } catch { frozen = true; } \
+        return [codecallContext.user.name, frozen];";
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let telling = std::sync::Arc::clone(&told);
+    let mut request = engine::call::CallRequest::new(
+        model::caller::Caller::named("ann"),
+        model::caller::Origin::Mcp,
+        "codecall_execute",
+        json!({"script": script, "context": {"user": {"name": "ann"}}}),
+    );
+    let tell = move |words: &str| telling.lock().unwrap().push(words.to_owned());
+    request.progress = Some(engine::call::Progress::new(tell));
+    let outcome = world.made(request).await;
+    assert_eq!(*result(&outcome), json!(["ann", true]));
+    let logs = json!([
+        "a 1",
+        "[warn] b",
+        "[info] c {\"d\":1}",
+        "[notify] e {\"f\":2}"
+    ]);
+    assert_eq!(answer(&outcome)["logs"], logs);
+    assert_eq!(*told.lock().unwrap(), ["e {\"f\":2}"]);
+}
+
+#[tokio::test]
+async fn arguments_that_fit_the_params_may_still_not_fit() {
+    let world = world().await;
+    let long = "x".repeat(102_401);
+    let cases = [
+        (
+            json!({"script": "  "}),
+            "the argument `script` is empty; give a script",
+        ),
+        (
+            json!({"script": long}),
+            "the argument `script` has more than 102400 characters",
+        ),
+        (
+            json!({"script": "return 1", "allowedTools": [1]}),
+            "the argument `allowedTools` must hold names of tools",
+        ),
+        (
+            json!({"script": "return 1", "allowedTools": vec!["a"; 257]}),
+            "the argument `allowedTools` has more than 256 names",
+        ),
+        (
+            json!({}),
+            "the argument `script` is required; give a string",
+        ),
+    ];
+    for (arguments, message) in cases {
+        let outcome = world.call("codecall_execute", arguments).await;
+        assert_eq!(outcome.status, Status::Refused);
+        assert_eq!(crate::world::error(&outcome).1, message);
     }
 }

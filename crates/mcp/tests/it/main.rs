@@ -30,5 +30,6 @@ mod inbox;
 mod lab;
 mod news;
 mod progress;
+mod script;
 mod soak;
 mod world;

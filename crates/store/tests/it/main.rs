@@ -14,6 +14,7 @@ mod home;
 mod hostile;
 mod keys;
 mod retention;
+mod scripts;
 mod standing;
 mod sync;
 mod tools;

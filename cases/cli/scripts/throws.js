@@ -1,0 +1,2 @@
+const none = null;
+return 1 + none.missing;
