@@ -410,12 +410,18 @@ pub(crate) fn access(
         return Err(hidden(request, name, error));
     }
     let exposed = now.exposed(&found.sound.document, found.source);
-    if exposed.is_yes() {
-        return Ok(((), format!("{allowed}; {}", exposed.why())));
+    let not_offered = |why: &str| {
+        let message = format!("`{name}` is not on offer: {why}");
+        let error = CallError::new(Reason::ToolNotExposed, message);
+        Err(hidden(request, name, error))
+    };
+    if !exposed.is_yes() {
+        return not_offered(exposed.why());
     }
-    let message = format!("`{name}` is not on offer: {}", exposed.why());
-    let error = CallError::new(Reason::ToolNotExposed, message);
-    Err(hidden(request, name, error))
+    match native::reached(now, request.origin, found) {
+        Ok(()) => Ok(((), format!("{allowed}; {}", exposed.why()))),
+        Err(why) => not_offered(&why),
+    }
 }
 
 /// What the call's variables are filled from, read anew for every call.

@@ -49,6 +49,7 @@ use crate::call::CallRequest;
 use crate::callers::CallerBook;
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
+use crate::native::shelf::Shelf;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
 use crate::report::{Report, Reporter};
@@ -202,6 +203,7 @@ pub struct Engine {
     entropy: Entropy,
     book: Arc<CallerBook>,
     rounds: Rounds,
+    shelf: Shelf,
     /// Turns of scripts.
     scripts: Semaphore,
 }
@@ -321,6 +323,7 @@ impl Engine {
             entropy: Entropy::default(),
             book,
             rounds: Rounds::default(),
+            shelf: Shelf::default(),
             scripts,
         })
     }
@@ -410,6 +413,11 @@ impl Engine {
 
     pub(crate) fn rounds(&self) -> &Rounds {
         &self.rounds
+    }
+
+    /// Where tools are found by words.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     pub(crate) fn entropy(&self) -> &Entropy {

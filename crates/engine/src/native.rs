@@ -9,23 +9,32 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use model::assessment::{self, Sound};
+use model::audit::Status;
+use model::caller::Origin;
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
-use model::limits::SCRIPT_CHARS_MAX;
+use model::limits::{self, SCRIPT_CHARS_MAX};
 use model::outcome::CallError;
+use model::params::ArgumentFault;
 use model::policy::Baseline;
 use model::reason::Reason;
 use model::safety::Source;
 use serde_json::{Map, Value, json};
 
 use crate::Engine;
-use crate::call::CallRequest;
+use crate::call::{CallRequest, Found};
 use crate::powers::Powers;
 use crate::record::Stop;
 use crate::registry::{Snapshot, Standing, Tool};
 use crate::run::Ran;
 use crate::script;
+
+mod describe;
+mod invoke;
+mod schema;
+mod search;
+pub(crate) mod shelf;
 
 /// How the names begin where colons are legal.
 const ALIAS: &str = "codecall:";
@@ -33,17 +42,17 @@ const ALIAS: &str = "codecall:";
 const PREFIX: &str = "codecall_";
 
 /// Queries of one search.
-pub const QUERIES_MAX: usize = 10;
+pub const QUERIES_MAX: usize = limits::SEARCH_QUERIES_MAX;
 /// Characters of a query, at least.
-pub const QUERY_CHARS_MIN: usize = 2;
+pub const QUERY_CHARS_MIN: usize = limits::SEARCH_QUERY_CHARS_MIN;
 /// Characters of a query, at most.
-pub const QUERY_CHARS_MAX: usize = 256;
+pub const QUERY_CHARS_MAX: usize = limits::SEARCH_QUERY_CHARS_MAX;
 /// Applications a search may be narrowed to.
-pub const APP_IDS_MAX: usize = 10;
+pub const APP_IDS_MAX: usize = limits::SEARCH_APPS_MAX;
 /// Tools a search may leave out.
-pub const EXCLUDED_MAX: usize = 50;
+pub const EXCLUDED_MAX: usize = limits::SEARCH_EXCLUDED_MAX;
 /// Tools a query may ask for.
-pub const TOP_K_MAX: usize = 50;
+pub const TOP_K_MAX: u64 = limits::SEARCH_TOP_MAX;
 
 /// A tool whose body is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +136,7 @@ impl Native {
             Native::Describe => {
                 let mut tools = names("The names of the tools, each once");
                 set(&mut tools, "minItems", 1.into());
+                set(&mut tools, "maxItems", limits::DESCRIBE_NAMES_MAX.into());
                 set(&mut tools, "uniqueItems", true.into());
                 (json!({"toolNames": tools}), "toolNames")
             }
@@ -153,6 +163,12 @@ impl Native {
             "type": "object", "properties": properties, "required": [required],
             "additionalProperties": false,
         })
+    }
+
+    /// What comes back, where it always has the same shape.
+    #[must_use]
+    pub fn output_schema(self) -> Option<Value> {
+        schema::output(self)
     }
 
     fn document(self) -> &'static str {
@@ -259,14 +275,60 @@ pub(crate) struct Work<'a> {
 /// Runs one.
 pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
     match native {
+        Native::Search => search::run(&work),
+        Native::Describe => describe::run(&work),
+        Native::Invoke => invoke::run(&work).await,
         Native::Execute => script::execute(work).await,
-        Native::Search | Native::Describe | Native::Invoke => Err(absent(native)),
     }
 }
 
-fn absent(native: Native) -> Stop {
-    let message = format!("`{}` is not built yet", native.name());
-    Stop::refused(CallError::new(Reason::PowerUnavailable, message))
+/// Whether code mode lets a tool be reached through a door; if not, why.
+pub(crate) fn reached(now: &Snapshot, origin: Origin, found: &Found) -> Result<(), String> {
+    let codecall = &now.config.codecall;
+    let name = &found.sound.document.name;
+    match (found.native, origin) {
+        (None, Origin::Script) if is_self_reference(name) => {
+            Err("its name looks like one of code mode's".to_owned())
+        }
+        (None, _) => codecall.reaches(origin, &found.sound.document),
+        (Some(_), Origin::Script) => Err("scripts do not call the tools of code mode".to_owned()),
+        (Some(Native::Invoke), _) if codecall.invoke.is_empty() => {
+            Err("`codecall.invoke` is empty".to_owned())
+        }
+        (Some(_), _) => Ok(()),
+    }
+}
+
+/// The call a script or invoke would make for whoever asked: same caller, same
+/// session, same people to ask, and it ends when this one does.
+pub(crate) fn inner(request: &CallRequest, name: &str) -> CallRequest {
+    let caller = request.caller.clone();
+    let mut inner = CallRequest::new(caller, Origin::Script, name, Value::Null);
+    inner.cancel = request.cancel.child_token();
+    inner.session.clone_from(&request.session);
+    inner.approver.clone_from(&request.approver);
+    inner.progress.clone_from(&request.progress);
+    inner.trace.clone_from(&request.trace);
+    inner
+}
+
+/// A body that came to its end.
+fn done(value: Value) -> Ran {
+    Ran {
+        status: Status::Done,
+        value: Some(value),
+        error: None,
+        console: Vec::new(),
+        usage: None,
+    }
+}
+
+/// Arguments a body does not take.
+fn refused(faults: Vec<ArgumentFault>) -> Stop {
+    let reason = faults.first().map(|fault| fault.reason);
+    let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
+    let reason = reason.unwrap_or(Reason::ArgumentType);
+    Stop::refused(CallError::new(reason, messages.join("; ")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::assessment::Sound;
 use model::caller::{Caller, Origin};
+use model::document::NetworkMode;
 use model::policy::EffectivePolicy;
 use model::risk::{self, Risk};
 use model::safety::Source;
@@ -31,6 +32,46 @@ pub struct Offered {
     pub risk: Risk,
 }
 
+/// What a call of a tool may do, for those who decide before they call.
+///
+/// It is what the policy allows, never what the author claims: a tool that could
+/// write is not read-only, whatever its code does today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may do harm.
+    pub destructive: bool,
+    /// Whether it can be done twice, if that is known.
+    pub idempotent: Option<bool>,
+    /// It reaches what is not ours.
+    pub open_world: bool,
+}
+
+impl Offered {
+    /// What a call of it may do. A tool that reaches the network may change what is
+    /// there, so it is neither read-only nor sure to do no harm. What calls other
+    /// tools may do whatever they do.
+    #[must_use]
+    pub fn hints(&self) -> Hints {
+        let calls_others = self.native.is_some_and(|native| !native.only_reads());
+        let network = match self.policy.network {
+            NetworkMode::Blocked => false,
+            NetworkMode::Allowlist => !self.policy.hosts.is_empty(),
+            NetworkMode::Open | NetworkMode::Strict => true,
+        };
+        let network = network || calls_others;
+        let changes = network || self.policy.file_write || self.policy.destructive;
+        Hints {
+            read_only: !changes,
+            destructive: changes,
+            // What changes nothing can be done twice; of the rest nobody knows.
+            idempotent: (!changes).then_some(true),
+            open_world: network,
+        }
+    }
+}
+
 impl Engine {
     /// The tools a caller may call through a door, by name. Rules look at
     /// arguments, so what they say is known only when a call is made.
@@ -44,6 +85,15 @@ impl Engine {
         });
         offered.collect()
     }
+}
+
+/// Whether the settings let a caller get as far as a tool. Its variables are another
+/// question, and change without the settings.
+pub(crate) fn settled(now: &Snapshot, request: &CallRequest) -> bool {
+    let Ok((found, _)) = call::find(now, request) else {
+        return false;
+    };
+    call::access(now, request, &found).is_ok() && call::effective(now, request, &found).is_ok()
 }
 
 /// The gates a call passes before anybody looks at its arguments.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::assessment::{self, Sound};
@@ -71,6 +72,8 @@ struct Parsed {
 /// Everything a call depends on, at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
+    /// Tells it from every other one of this process.
+    pub(crate) serial: u64,
     /// The operator's settings, with the rules of all files.
     pub config: Config,
     /// The texts they come from.
@@ -431,6 +434,7 @@ impl Snapshot {
     /// would not be denied to what comes without the registry.
     fn without_tools(&self) -> Snapshot {
         Snapshot {
+            serial: next_serial(),
             config: self.config.clone(),
             settings: Arc::clone(&self.settings),
             shadow: None,
@@ -442,6 +446,11 @@ impl Snapshot {
             preset: Vec::new(),
         }
     }
+}
+
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// What trust leaves of the levels the settings give.
@@ -496,6 +505,7 @@ fn take(
         }
     };
     let mut snapshot = Snapshot {
+        serial: next_serial(),
         natives,
         config,
         settings: Arc::clone(settings),

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use engine::Engine;
 use engine::approve::{Answer, AnswerFault};
 use engine::call::CallRequest;
+use engine::native::Native;
 use model::approval::State;
 use model::caller::{Caller, Origin};
 use model::outcome::CallError;
@@ -148,7 +149,9 @@ impl Handler {
         else {
             return Ok(refusal(Reason::CallBusy, era).into());
         };
-        let name = request.name.as_ref();
+        // Elsewhere the tools of code mode are known with a colon.
+        let native = Native::named(&request.name);
+        let name = native.map_or(request.name.as_ref(), |native| native.name());
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let about = About {
             caller: &caller,

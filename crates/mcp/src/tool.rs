@@ -1,14 +1,13 @@
 //! A tool as clients see it: its schema, hints, badge and icons.
 //!
-//! Hints say what the policy allows, never what the author claims: a tool that
-//! could write is not read-only, whatever its code does today.
+//! Hints and schemas are the engine's; this only says them in the words of MCP.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::native::Native;
 use engine::offer::Offered;
-use model::document::{Document, NetworkMode, Param, ParamType};
+use model::document::{Document, Param};
 use model::json::{Kind, Node};
 use model::risk::Risk;
 use model::{params, text};
@@ -25,6 +24,9 @@ pub(crate) fn shown(offered: &Offered) -> Tool {
     let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
         .with_annotations(annotations(offered))
         .with_meta(meta(offered));
+    if let Some(Value::Object(schema)) = offered.native.and_then(Native::output_schema) {
+        tool.output_schema = Some(Arc::new(schema));
+    }
     tool.title = title(document);
     tool.icons = icons(document);
     tool
@@ -42,44 +44,20 @@ pub(crate) fn schema(params: &[Param], native: Option<Native>) -> Arc<JsonObject
     if let Some(Value::Object(schema)) = native.map(Native::input_schema) {
         return Arc::new(schema);
     }
-    let Value::Object(mut schema) = params::input_schema(params) else {
-        return Arc::default();
-    };
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        let arrays = params.iter().filter(|param| param.kind == ParamType::Array);
-        for param in arrays {
-            // Some clients refuse an array that does not say what is in it.
-            if let Some(Value::Object(property)) = properties.get_mut(&param.name) {
-                property.insert("items".to_owned(), json!({}));
-            }
-        }
+    match params::shown_schema(params) {
+        Value::Object(schema) => Arc::new(schema),
+        _ => Arc::default(),
     }
-    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
-    Arc::new(schema)
 }
 
-/// What the policy allows. A tool that reaches the network may change what is
-/// there, so it is neither read-only nor sure to do no harm. What calls other tools
-/// may do whatever they do.
 fn annotations(offered: &Offered) -> ToolAnnotations {
-    let Offered { sound, policy, .. } = offered;
-    let document = &sound.document;
-    let calls_others = offered.native.is_some_and(|native| !native.only_reads());
-    let network = match policy.network {
-        NetworkMode::Blocked => false,
-        NetworkMode::Allowlist => !policy.hosts.is_empty(),
-        NetworkMode::Open | NetworkMode::Strict => true,
-    };
-    let network = network || calls_others;
-    let changes = network || policy.file_write || policy.destructive;
-    // What changes nothing can be done twice; of the rest nobody knows.
-    let idempotent = (!changes).then_some(true);
+    let hints = offered.hints();
     ToolAnnotations::from_raw(
-        title(document),
-        Some(!changes),
-        Some(changes),
-        idempotent,
-        Some(network),
+        title(&offered.sound.document),
+        Some(hints.read_only),
+        Some(hints.destructive),
+        hints.idempotent,
+        Some(hints.open_world),
     )
 }
 

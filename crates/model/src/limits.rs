@@ -84,6 +84,33 @@ pub const WORKERS_DEFAULT: u64 = 2;
 /// Worker processes an operator may ask for.
 pub const WORKERS_MAX: u64 = 256;
 
+/// Queries of one search.
+pub const SEARCH_QUERIES_MAX: usize = 10;
+/// One query, in characters, at least.
+pub const SEARCH_QUERY_CHARS_MIN: usize = 2;
+/// One query, in characters.
+pub const SEARCH_QUERY_CHARS_MAX: usize = 256;
+/// Words of one query that are looked for.
+pub const SEARCH_QUERY_WORDS_MAX: usize = 64;
+/// Tools one query finds unless somebody says otherwise.
+pub const SEARCH_TOP_DEFAULT: u64 = 10;
+/// Tools one query finds.
+pub const SEARCH_TOP_MAX: u64 = 50;
+/// Tools a search leaves out by name.
+pub const SEARCH_EXCLUDED_MAX: usize = 50;
+/// Apps a search keeps to.
+pub const SEARCH_APPS_MAX: usize = 10;
+/// One word of the index, in characters; the rest of it does not count.
+pub const SEARCH_WORD_CHARS_MAX: usize = 64;
+/// Words of one field of a document that are found; the rest are not.
+pub const SEARCH_FIELD_WORDS_MAX: usize = 2_048;
+/// Tools described at one time.
+pub const DESCRIBE_NAMES_MAX: usize = 50;
+/// Examples in the description of a tool.
+pub const DESCRIBE_EXAMPLES_MAX: usize = 5;
+/// An example of a tool's author, in characters.
+pub const EXAMPLE_CHARS_MAX: usize = 4_096;
+
 /// Connections at one time unless the operator says otherwise.
 pub const SERVE_CONNECTIONS_DEFAULT: u64 = 1_024;
 /// Sessions at one time unless the operator says otherwise.
@@ -421,6 +448,67 @@ pub const ALL: &[Limit] = &[
         "WORKERS_MAX",
         WORKERS_MAX,
         "worker processes an operator may ask for",
+    ),
+    limit(
+        "SEARCH_QUERIES_MAX",
+        SEARCH_QUERIES_MAX as u64,
+        "queries of one search",
+    ),
+    limit(
+        "SEARCH_QUERY_CHARS_MIN",
+        SEARCH_QUERY_CHARS_MIN as u64,
+        "characters of one query, at least",
+    ),
+    limit(
+        "SEARCH_QUERY_CHARS_MAX",
+        SEARCH_QUERY_CHARS_MAX as u64,
+        "characters of one query",
+    ),
+    limit(
+        "SEARCH_QUERY_WORDS_MAX",
+        SEARCH_QUERY_WORDS_MAX as u64,
+        "words of one query that are looked for",
+    ),
+    limit(
+        "SEARCH_TOP_DEFAULT",
+        SEARCH_TOP_DEFAULT,
+        "tools one query finds, by default",
+    ),
+    limit("SEARCH_TOP_MAX", SEARCH_TOP_MAX, "tools one query finds"),
+    limit(
+        "SEARCH_EXCLUDED_MAX",
+        SEARCH_EXCLUDED_MAX as u64,
+        "tools a search leaves out by name",
+    ),
+    limit(
+        "SEARCH_APPS_MAX",
+        SEARCH_APPS_MAX as u64,
+        "apps a search keeps to",
+    ),
+    limit(
+        "SEARCH_WORD_CHARS_MAX",
+        SEARCH_WORD_CHARS_MAX as u64,
+        "characters of a word of the search index",
+    ),
+    limit(
+        "SEARCH_FIELD_WORDS_MAX",
+        SEARCH_FIELD_WORDS_MAX as u64,
+        "words of one field of a document that can be found",
+    ),
+    limit(
+        "DESCRIBE_NAMES_MAX",
+        DESCRIBE_NAMES_MAX as u64,
+        "tools described at one time",
+    ),
+    limit(
+        "DESCRIBE_EXAMPLES_MAX",
+        DESCRIBE_EXAMPLES_MAX as u64,
+        "examples in the description of a tool",
+    ),
+    limit(
+        "EXAMPLE_CHARS_MAX",
+        EXAMPLE_CHARS_MAX as u64,
+        "characters of an author's example",
     ),
     limit(
         "SERVE_CONNECTIONS_DEFAULT",

@@ -62,6 +62,25 @@ pub fn input_schema(params: &[Param]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
+/// The input schema as clients and scripts are shown it: nothing besides is taken,
+/// and an array says that anything may be in it, for some refuse one that does not.
+#[must_use]
+pub fn shown_schema(params: &[Param]) -> Value {
+    let mut schema = input_schema(params);
+    let arrays = params.iter().filter(|param| param.kind == ParamType::Array);
+    for param in arrays {
+        let properties = schema.get_mut("properties");
+        let property = properties.and_then(|properties| properties.get_mut(&param.name));
+        if let Some(Value::Object(property)) = property {
+            property.insert("items".to_owned(), json!({}));
+        }
+    }
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    schema
+}
+
 /// Checks a call's arguments. Null and, where optional, blank text count as
 /// absent. All faults are reported together.
 pub fn check(params: &[Param], raw_arguments: &Value) -> Result<Arguments, Vec<ArgumentFault>> {
@@ -149,6 +168,12 @@ pub fn test_arguments(params: &[Param]) -> Result<Arguments, Vec<Finding>> {
     } else {
         Err(findings)
     }
+}
+
+/// What the Local Pass gives one argument, if its author said so and it can be read.
+#[must_use]
+pub fn test_argument(param: &Param) -> Option<Value> {
+    test_value(param.kind, param.test_value.as_deref()?).ok()?
 }
 
 /// Reads a `testValue`. `None` means the argument stays absent.

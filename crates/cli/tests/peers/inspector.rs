@@ -69,7 +69,7 @@ fn look(home: &Home, target: &[&str], what: &str) {
     assert_ne!(called["result"]["isError"], json!(true), "{what}: {called}");
 }
 
-fn inspect(home: &Home, target: &[&str], method: &[&str], what: &str) -> Value {
+pub(crate) fn inspect(home: &Home, target: &[&str], method: &[&str], what: &str) -> Value {
     let package = peers().join("node/node_modules/@modelcontextprotocol/inspector");
     let output = Command::new(node())
         .arg(package.join("clients/launcher/build/index.js"))

@@ -12,6 +12,7 @@
 
 mod approvals;
 mod client;
+mod codecall;
 mod connect;
 mod inspector;
 mod tools;

@@ -157,7 +157,7 @@ fn a_wrong_token_gets_nobody_in() {
     }
 }
 
-fn named(event: &Value) -> Vec<&str> {
+pub(crate) fn named(event: &Value) -> Vec<&str> {
     let tools = event["tools"].as_array().unwrap();
     tools
         .iter()
@@ -165,6 +165,6 @@ fn named(event: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn said(event: &Value) -> &str {
+pub(crate) fn said(event: &Value) -> &str {
     event["text"].as_str().unwrap_or_default()
 }

@@ -19,6 +19,8 @@ mod catalog_golden;
 mod catalog_hostile;
 mod catalog_lab;
 mod catalog_page;
+mod codecall;
+mod codecall_mode;
 mod crash;
 mod gates;
 mod life;

@@ -15,6 +15,7 @@ mod both;
 mod bound;
 mod cancel;
 mod client;
+mod codecall;
 mod edge;
 mod end;
 mod fuzz;

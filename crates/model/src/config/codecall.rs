@@ -3,18 +3,32 @@
 use serde::Deserialize;
 
 use super::Faults;
-use crate::document::Word;
+use crate::caller::Origin;
+use crate::codecall::Metadata;
+use crate::document::{Document, Word};
+use crate::limits;
+use crate::pattern::{self, NamePattern};
+
+/// Tools no script calls and no search shows, unless the operator says otherwise.
+const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];
 
 /// Scripts that call tools.
 ///
 /// Defaults ([`CodecallConfig::standard`]): everything is listed, scripts run under
-/// `secure`.
+/// `secure`, a search finds ten tools for each query, and whatever a script may call
+/// can be called through `codecall_invoke` too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecallConfig {
     /// Whether there are scripts, and what is listed besides.
     pub mode: CodecallMode,
     /// How much a script is trusted.
     pub preset: ScriptPreset,
+    /// Tools a search finds for each query unless it says how many.
+    pub top_k: u64,
+    /// What `codecall_invoke` may call; with none it does not exist.
+    pub invoke: Vec<NamePattern>,
+    /// What code mode never reaches.
+    pub blocked: Vec<NamePattern>,
 }
 
 words_of! {
@@ -52,7 +66,58 @@ impl CodecallConfig {
         CodecallConfig {
             mode: CodecallMode::MetadataDriven,
             preset: ScriptPreset::Secure,
+            top_k: limits::SEARCH_TOP_DEFAULT,
+            invoke: NamePattern::parse("*").into_iter().collect(),
+            blocked: BLOCKED
+                .iter()
+                .filter_map(|pattern| NamePattern::parse(pattern).ok())
+                .collect(),
         }
+    }
+
+    /// Whether a tool can be reached through a door under this mode; if not, why.
+    ///
+    /// What clients do not see in their list they cannot call by its name either, and
+    /// what scripts may not call no search shows.
+    pub fn reaches(&self, origin: Origin, document: &Document) -> Result<(), String> {
+        match origin {
+            Origin::Mcp => self.lists(document),
+            Origin::Script => self.scripts(document),
+            // People at this machine are not told what to use.
+            Origin::Cli | Origin::Studio | Origin::Chat => Ok(()),
+        }
+    }
+
+    fn lists(&self, document: &Document) -> Result<(), String> {
+        let visible = match (self.mode, Metadata::of(document).visible) {
+            (CodecallMode::Off, _) => true,
+            (CodecallMode::CodecallOnly, visible) => visible == Some(true),
+            (CodecallMode::CodecallOptIn | CodecallMode::MetadataDriven, visible) => {
+                visible != Some(false)
+            }
+        };
+        let mode = self.mode.word();
+        let no = || format!("not listed under `codecall.mode = \"{mode}\"`; scripts call it");
+        visible.then_some(()).ok_or_else(no)
+    }
+
+    fn scripts(&self, document: &Document) -> Result<(), String> {
+        if let Some(pattern) = pattern::first(&self.blocked, document.name.trim()) {
+            return Err(format!(
+                "kept from scripts by `{pattern}` in codecall.blocked"
+            ));
+        }
+        let enabled = match (self.mode, Metadata::of(document).enabled) {
+            // Scripts from a terminal are there all the same.
+            (
+                CodecallMode::Off | CodecallMode::CodecallOnly | CodecallMode::MetadataDriven,
+                enabled,
+            ) => enabled != Some(false),
+            (CodecallMode::CodecallOptIn, enabled) => enabled == Some(true),
+        };
+        let mode = self.mode.word();
+        let no = || format!("not enabled for scripts under `codecall.mode = \"{mode}\"`");
+        enabled.then_some(()).ok_or_else(no)
     }
 }
 
@@ -61,6 +126,9 @@ impl CodecallConfig {
 pub(super) struct CodecallFile {
     mode: Option<toml::Spanned<String>>,
     preset: Option<toml::Spanned<String>>,
+    top_k: Option<toml::Spanned<u64>>,
+    invoke: Option<Vec<toml::Spanned<String>>>,
+    blocked: Option<Vec<toml::Spanned<String>>>,
 }
 
 impl Faults<'_> {
@@ -68,6 +136,14 @@ impl Faults<'_> {
         let mut codecall = CodecallConfig::standard();
         self.word("mode", file.mode, &mut codecall.mode);
         self.word("preset", file.preset, &mut codecall.preset);
+        let top = self.bounded("top_k", file.top_k, 1..=limits::SEARCH_TOP_MAX);
+        codecall.top_k = top.unwrap_or(codecall.top_k);
+        if let Some(patterns) = file.invoke {
+            codecall.invoke = self.patterns(&patterns);
+        }
+        if let Some(patterns) = file.blocked {
+            codecall.blocked = self.patterns(&patterns);
+        }
         codecall
     }
 }

@@ -8,6 +8,7 @@ use super::{Config, position};
 use crate::access::{Lists, Terms};
 use crate::document::Word as _;
 use crate::exposure::Selection;
+use crate::pattern::NamePattern;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,9 @@ impl Config {
             ("sandbox.sharing", quoted(sandbox.sharing.word())),
             ("codecall.mode", quoted(self.codecall.mode.word())),
             ("codecall.preset", quoted(self.codecall.preset.word())),
+            ("codecall.top_k", self.codecall.top_k.to_string()),
+            ("codecall.invoke", patterns(&self.codecall.invoke)),
+            ("codecall.blocked", patterns(&self.codecall.blocked)),
             ("files.workspace", quoted(&self.files.workspace)),
             ("files.per_caller", self.files.per_caller.to_string()),
             (
@@ -117,9 +121,7 @@ impl Config {
         }
         for (name, group) in &access.groups {
             let key = format!("groups.{name}");
-            let members: Vec<_> = group.members.iter().map(ToString::to_string).collect();
-            let members = toml_list(members.iter().map(String::as_str));
-            rows.push((format!("{key}.members"), members));
+            rows.push((format!("{key}.members"), patterns(&group.members)));
             rows.extend(lists(&key, &group.lists));
             rows.extend(terms(&key, &group.terms));
         }
@@ -237,15 +239,16 @@ fn selection(key: &str, selection: &Selection) -> Vec<(String, String)> {
 }
 
 fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
-    let words = |patterns: &[crate::pattern::NamePattern]| {
-        let words: Vec<_> = patterns.iter().map(ToString::to_string).collect();
-        toml_list(words.iter().map(String::as_str))
-    };
-    let allow = lists.allow.as_deref().map(words).unwrap_or_default();
+    let allow = lists.allow.as_deref().map(patterns).unwrap_or_default();
     vec![
         (format!("{key}.allow"), allow),
-        (format!("{key}.deny"), words(&lists.deny)),
+        (format!("{key}.deny"), patterns(&lists.deny)),
     ]
+}
+
+fn patterns(patterns: &[NamePattern]) -> String {
+    let words: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+    toml_list(words.iter().map(String::as_str))
 }
 
 /// The terms that were set; there are many, and most callers have none.

@@ -397,3 +397,36 @@ fn code_mode_has_words_for_mode_and_preset() {
         )],
     );
 }
+
+#[test]
+fn code_mode_is_set_by_name() {
+    let text =
+        "[codecall]\nmode = \"codecall_only\"\ntop_k = 5\ninvoke = [\"get*\"]\nblocked = []\n";
+    let codecall = Config::parse(text).expect("good").codecall;
+    assert_eq!(codecall.mode, CodecallMode::CodecallOnly);
+    assert_eq!((codecall.top_k, codecall.invoke.len()), (5, 1));
+    assert!(codecall.blocked.is_empty());
+    assert_eq!(CodecallConfig::standard().blocked.len(), 3);
+    refused(
+        "[codecall]\nmode = \"codecall_onyl\"\ntop_k = 51\ninvoke = [\" \"]\n",
+        &[
+            (
+                2,
+                8,
+                "`mode` is `codecall_onyl`; it must be off, codecall_only, codecall_opt_in or metadata_driven",
+                Some("write `codecall_only`"),
+            ),
+            (3, 9, "`top_k` is 51; it must be between 1 and 50", None),
+            (4, 11, "a name pattern is empty", None),
+        ],
+    );
+    refused(
+        "[codecall]\ntopk = 5\n",
+        &[(
+            2,
+            1,
+            "there is no setting `topk` here",
+            Some("did you mean `top_k`?"),
+        )],
+    );
+}

@@ -7,7 +7,7 @@ use super::{ApprovalMode, Document, NetworkMode, Overrides, ParamType};
 use crate::finding::{Code, Finding};
 use crate::host_pattern::HostPattern;
 use crate::text::{elided, is_hidden};
-use crate::{params, placeholder, safety};
+use crate::{codecall, params, placeholder, safety};
 
 /// Globals the host installs after the params, so that they win over them.
 const HOST_GLOBALS: &[&str] = &[
@@ -84,6 +84,7 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     findings.extend(classes(&document.sandbox_overrides));
     findings.extend(prompt(document));
     findings.extend(document.tool_safety.iter().flat_map(safety::unprovided));
+    findings.extend(codecall::findings(document));
     findings
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod govern;
+mod search;
 mod trust;
 mod worlds;
 

@@ -1,0 +1,86 @@
+//! Describe: all there is to know about tools before calling them.
+
+use std::collections::BTreeSet;
+
+use model::example;
+use model::limits;
+use model::params::{self, ArgumentFault};
+use model::reason::Reason;
+use model::search::ask;
+use model::text;
+use serde_json::{Map, Value, json};
+
+use super::{Work, done, inner, refused, shelf};
+use crate::offer::{self, Offered};
+use crate::record::Stop;
+use crate::run::Ran;
+
+/// Characters of a name that is given back because no tool has it.
+const NAME_SHOWN_CHARS_MAX: usize = 200;
+
+pub(super) fn run(work: &Work<'_>) -> Result<Ran, Stop> {
+    let names = names(&work.arguments).map_err(refused)?;
+    let mut tools = Vec::new();
+    let mut not_found = Vec::new();
+    for name in &names {
+        let asked = inner(work.request, name);
+        // What this caller's scripts cannot call is not there, whatever the reason.
+        match offer::reachable(work.engine, work.now, &asked) {
+            Ok(offered) => tools.push(described(&offered)),
+            Err(_) => not_found.push(text::elided(name, NAME_SHOWN_CHARS_MAX)),
+        }
+    }
+    let mut value = json!({"tools": tools});
+    if let (Some(members), false) = (value.as_object_mut(), not_found.is_empty()) {
+        members.insert("notFound".to_owned(), not_found.into());
+    }
+    Ok(done(value))
+}
+
+fn names(arguments: &Map<String, Value>) -> Result<Vec<String>, Vec<ArgumentFault>> {
+    let mut faults = Vec::new();
+    let names = ask::strings(arguments, "toolNames", &mut faults);
+    let most = limits::DESCRIBE_NAMES_MAX;
+    let mut seen = BTreeSet::new();
+    let twice = names.iter().find(|name| !seen.insert(name.as_str()));
+    let message = match twice {
+        _ if !faults.is_empty() => return Err(faults),
+        _ if names.is_empty() || names.len() > most => {
+            format!("`toolNames` holds {}; give 1 to {most}", names.len())
+        }
+        Some(name) => format!("`{}` is there twice", text::elided(name, 60)),
+        None => return Ok(names),
+    };
+    Err(vec![ArgumentFault {
+        reason: Reason::ArgumentType,
+        name: "toolNames".to_owned(),
+        message,
+    }])
+}
+
+/// A tool in full.
+fn described(offered: &Offered) -> Value {
+    let document = &offered.sound.document;
+    let hints = offered.hints();
+    let lines = document.description.trim().lines().map(text::one_line);
+    let reasons = offered.risk.signals.iter().map(|signal| &signal.words);
+    json!({
+        "name": document.name,
+        "appId": shelf::app(document, offered.source),
+        "description": lines.collect::<Vec<_>>().join("\n"),
+        "inputSchema": params::shown_schema(&document.params),
+        // Documents do not say what they return.
+        "outputSchema": null,
+        "annotations": {
+            "readOnlyHint": hints.read_only,
+            "destructiveHint": hints.destructive,
+            "idempotentHint": hints.idempotent.unwrap_or(false),
+            "openWorldHint": hints.open_world,
+        },
+        "risk": {
+            "level": offered.risk.level.badge(),
+            "reasons": reasons.collect::<Vec<_>>(),
+        },
+        "usageExamples": example::of(document),
+    })
+}

@@ -1,0 +1,481 @@
+//! Which tools answer a question in words: an index that is changed one document at
+//! a time, and a ranking of BM25's family over several fields.
+//!
+//! Two things differ from the textbook. Lengths are held against fixed numbers, not
+//! against the average of the index, and how rare a word is is counted among what
+//! the asker may see. So a score never tells of a tool its reader may not know, a
+//! document's weights do not change when another comes, and an index that was
+//! changed a thousand times answers exactly as one that was made anew.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::document::Param;
+use crate::limits;
+
+pub mod ask;
+mod word;
+
+/// How soon more of the same word stops counting.
+const SATURATION: f64 = 1.2;
+/// What no sum of words reaches: whoever says the name itself comes first.
+const WORDS_SCORE_MAX: f64 = 0.97;
+
+/// What is known about a tool, for finding it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its title, if it has one.
+    pub title: Option<&'a str>,
+    /// What it does.
+    pub description: &'a str,
+    /// What it takes.
+    pub params: &'a [Param],
+    /// Its labels.
+    pub tags: &'a [String],
+    /// Its category.
+    pub category: Option<&'a str>,
+    /// The server or collection it comes from.
+    pub app: &'a str,
+}
+
+/// A part of an entry and how much a word in it says.
+#[derive(Clone, Copy)]
+struct Field {
+    weight: f32,
+    /// How much its length counts against a word in it, from 0 to 1.
+    thinning: f32,
+    /// The length at which it neither gains nor loses.
+    usual: f32,
+}
+
+const NAME: Field = field(3.0, 0.25, 4.0);
+const TITLE: Field = field(2.5, 0.25, 4.0);
+const LABEL: Field = field(1.5, 0.0, 1.0);
+const PARAM: Field = field(0.8, 0.4, 6.0);
+const PROSE: Field = field(1.0, 0.6, 24.0);
+const PARAM_PROSE: Field = field(0.4, 0.6, 24.0);
+
+const fn field(weight: f32, thinning: f32, usual: f32) -> Field {
+    Field {
+        weight,
+        thinning,
+        usual,
+    }
+}
+
+/// The words of many tools.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    words: BTreeMap<Arc<str>, Vec<Posting>>,
+    names: BTreeMap<String, u32>,
+    /// Tools by their names without separators.
+    joined: BTreeMap<String, Vec<u32>>,
+    shelf: Vec<Option<Kept>>,
+    free: Vec<u32>,
+    /// Counts changes, so that an old view is noticed.
+    generation: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    name: String,
+    words: Vec<Arc<str>>,
+}
+
+/// That a word is in a document, and how much it says there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Posting {
+    place: u32,
+    weight: f32,
+}
+
+/// What of an index somebody may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    generation: u64,
+    seen: Vec<bool>,
+    count: usize,
+}
+
+impl View {
+    /// How many tools are in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it was taken of the index as it is now.
+    #[must_use]
+    pub fn is_of(&self, index: &Index) -> bool {
+        self.generation == index.generation
+    }
+
+    fn sees(&self, place: u32) -> bool {
+        self.seen.get(at(place)).copied().unwrap_or(false)
+    }
+}
+
+/// A tool that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// Its name.
+    pub name: String,
+    /// How well it fits, above 0 and up to 1, four digits.
+    pub score: f64,
+}
+
+/// What one query found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hits {
+    /// The best, best first; equals by name.
+    pub hits: Vec<Hit>,
+    /// How many more there were below the score that was asked for.
+    pub below: usize,
+    /// Words of the query that are in no tool of the view.
+    pub unmatched: Vec<String>,
+}
+
+impl Index {
+    /// An index of nothing.
+    #[must_use]
+    pub fn new() -> Index {
+        Index::default()
+    }
+
+    /// How many tools are in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// How many words it knows.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Puts a tool in, in place of the one of that name.
+    pub fn put(&mut self, entry: &Entry<'_>) {
+        self.remove(entry.name);
+        self.generation += 1;
+        let Some(place) = self.place() else { return };
+        let mut words = Vec::new();
+        for (word, weight) in weights(entry) {
+            let known = self.words.get_key_value(word.as_str());
+            let word: Arc<str> = known.map_or_else(|| word.into(), |(word, _)| Arc::clone(word));
+            let postings = self.words.entry(Arc::clone(&word)).or_default();
+            let at = postings.partition_point(|posting| posting.place < place);
+            postings.insert(at, Posting { place, weight });
+            words.push(word);
+        }
+        let joined = self.joined.entry(word::joined(entry.name)).or_default();
+        joined.push(place);
+        self.names.insert(entry.name.to_owned(), place);
+        let kept = Kept {
+            name: entry.name.to_owned(),
+            words,
+        };
+        if let Some(free) = slot(&mut self.shelf, place) {
+            *free = Some(kept);
+        }
+    }
+
+    /// Takes a tool out. Says whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(place) = self.names.remove(name) else {
+            return false;
+        };
+        self.generation += 1;
+        let kept = slot(&mut self.shelf, place).and_then(Option::take);
+        for word in kept.iter().flat_map(|kept| &kept.words) {
+            let Some(postings) = self.words.get_mut(word) else {
+                continue;
+            };
+            if let Ok(at) = postings.binary_search_by_key(&place, |posting| posting.place) {
+                postings.remove(at);
+            }
+            if postings.is_empty() {
+                self.words.remove(word);
+            }
+        }
+        let joined = word::joined(name);
+        if let Some(places) = self.joined.get_mut(&joined) {
+            places.retain(|known| *known != place);
+            if places.is_empty() {
+                self.joined.remove(&joined);
+            }
+        }
+        self.free.push(place);
+        true
+    }
+
+    /// A place on the shelf. None after four thousand million tools.
+    fn place(&mut self) -> Option<u32> {
+        if let Some(place) = self.free.pop() {
+            return Some(place);
+        }
+        let place = u32::try_from(self.shelf.len()).ok()?;
+        self.shelf.push(None);
+        Some(place)
+    }
+
+    /// What of it somebody may see. Holds until the index changes.
+    #[must_use]
+    pub fn view(&self, mut may_see: impl FnMut(&str) -> bool) -> View {
+        let seen = self.shelf.iter().map(|kept| match kept {
+            Some(kept) => may_see(&kept.name),
+            None => false,
+        });
+        let seen: Vec<_> = seen.collect();
+        View {
+            generation: self.generation,
+            count: seen.iter().filter(|seen| **seen).count(),
+            seen,
+        }
+    }
+
+    /// What is left of a view. An old one is left nothing.
+    #[must_use]
+    pub fn narrowed(&self, view: &View, mut keeps: impl FnMut(&str) -> bool) -> View {
+        let is_old = !view.is_of(self);
+        let seen = self.shelf.iter().zip(&view.seen).map(|(kept, seen)| {
+            let kept = kept.as_ref().filter(|_| *seen && !is_old);
+            kept.is_some_and(|kept| keeps(&kept.name))
+        });
+        let seen: Vec<_> = seen.collect();
+        View {
+            generation: self.generation,
+            count: seen.iter().filter(|seen| **seen).count(),
+            seen,
+        }
+    }
+
+    /// Whether a tool of this name is in a view.
+    #[must_use]
+    pub fn has(&self, view: &View, name: &str) -> bool {
+        let place = self.names.get(name);
+        view.is_of(self) && place.is_some_and(|place| view.sees(*place))
+    }
+
+    /// What answers a query, as far as the view goes. A view of an older index sees
+    /// nothing: its places are somebody else's now.
+    #[must_use]
+    pub fn search(&self, view: &View, query: &str, count_max: usize, score_min: f64) -> Hits {
+        if !view.is_of(self) {
+            return Hits::default();
+        }
+        let units = word::units(query);
+        let mut tally = Tally::new(self.shelf.len());
+        let mut matched = 0;
+        let mut unmatched: Vec<String> = Vec::new();
+        for unit in &units {
+            if self.add(view, unit, &mut tally) {
+                matched += 1;
+            } else {
+                unmatched.push(unit.shown.clone());
+            }
+        }
+        let mut scores = tally.scores(matched, unmatched.len());
+        self.exact(view, query, &mut scores);
+        let (hits, below) = self.best(&scores, count_max, score_min);
+        Hits {
+            hits,
+            below,
+            unmatched,
+        }
+    }
+
+    /// Counts one word of a query. Says whether any tool has it.
+    fn add(&self, view: &View, unit: &word::Unit, tally: &mut Tally) -> bool {
+        let mut rarest: f64 = 0.0;
+        for form in &unit.forms {
+            let Some(postings) = self.words.get(form.as_str()) else {
+                continue;
+            };
+            let seen = postings.iter().filter(|posting| view.sees(posting.place));
+            let holders = seen.clone().count();
+            if holders == 0 {
+                continue;
+            }
+            let rarity = rarity(holders, view.count);
+            rarest = rarest.max(rarity);
+            for posting in seen {
+                let weight = f64::from(posting.weight);
+                tally.word(posting.place, rarity * weight / (SATURATION + weight));
+            }
+        }
+        tally.end_unit(rarest);
+        rarest > 0.0
+    }
+
+    /// Whoever says a tool's name wants that tool: to the letter, in another case,
+    /// or with other separators.
+    fn exact(&self, view: &View, query: &str, scores: &mut [f64]) {
+        let query = query.trim();
+        let joined = word::joined(query);
+        let places = self.joined.get(&joined).map_or(&[][..], Vec::as_slice);
+        for &place in places.iter().filter(|place| view.sees(**place)) {
+            let name = self.kept(place).map_or("", |kept| kept.name.as_str());
+            let score = if name == query {
+                1.0
+            } else if name.eq_ignore_ascii_case(query) {
+                0.99
+            } else if joined.is_empty() {
+                continue;
+            } else {
+                0.98
+            };
+            if let Some(known) = scores.get_mut(at(place)) {
+                *known = score;
+            }
+        }
+    }
+
+    fn best(&self, scores: &[f64], count_max: usize, score_min: f64) -> (Vec<Hit>, usize) {
+        let found = self
+            .shelf
+            .iter()
+            .zip(scores)
+            .filter(|(_, score)| **score > 0.0);
+        let named = found.filter_map(|(kept, score)| {
+            let score = (score * 10_000.0).round() / 10_000.0;
+            Some((kept.as_ref()?.name.as_str(), score))
+        });
+        let all: Vec<_> = named.collect();
+        let good = |(_, score): &(&str, f64)| *score >= score_min && *score > 0.0;
+        let mut best: Vec<_> = all.iter().copied().filter(good).collect();
+        let below = all.len() - best.len();
+        let order = |a: &(&str, f64), b: &(&str, f64)| -> Ordering {
+            b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0))
+        };
+        if best.len() > count_max && count_max > 0 {
+            best.select_nth_unstable_by(count_max - 1, order);
+        }
+        best.truncate(count_max);
+        best.sort_by(order);
+        let hit = |(name, score): (&str, f64)| Hit {
+            name: name.to_owned(),
+            score,
+        };
+        (best.into_iter().map(hit).collect(), below)
+    }
+
+    fn kept(&self, place: u32) -> Option<&Kept> {
+        self.shelf.get(at(place))?.as_ref()
+    }
+}
+
+fn slot(shelf: &mut [Option<Kept>], place: u32) -> Option<&mut Option<Kept>> {
+    shelf.get_mut(at(place))
+}
+
+/// How much a word tells that `holders` of `count` tools have. Never nothing, so
+/// that one tool alone can be found too.
+fn rarity(holders: usize, count: usize) -> f64 {
+    let (holders, count) = (holders as f64, count as f64);
+    ((count - holders + 0.5) / (holders + 0.5)).max(0.0).ln_1p()
+}
+
+/// The words of an entry and what each says there.
+fn weights(entry: &Entry<'_>) -> BTreeMap<String, f32> {
+    let mut weights = BTreeMap::new();
+    let one = std::iter::once;
+    add_field(NAME, one(entry.name), &mut weights);
+    add_field(TITLE, entry.title.into_iter(), &mut weights);
+    add_field(PROSE, one(entry.description), &mut weights);
+    add_field(LABEL, entry.tags.iter().map(String::as_str), &mut weights);
+    add_field(LABEL, entry.category.into_iter(), &mut weights);
+    add_field(LABEL, one(entry.app), &mut weights);
+    let params = entry.params.iter();
+    let names = params.clone().map(|param| param.name.as_str());
+    add_field(PARAM, names, &mut weights);
+    let prose = params.map(|param| param.description.as_str());
+    add_field(PARAM_PROSE, prose, &mut weights);
+    weights
+}
+
+fn add_field<'a>(
+    field: Field,
+    texts: impl Iterator<Item = &'a str>,
+    weights: &mut BTreeMap<String, f32>,
+) {
+    let mut counts: BTreeMap<String, u16> = BTreeMap::new();
+    let mut length: u16 = 0;
+    let words = texts.flat_map(word::forms);
+    for word in words.take(limits::SEARCH_FIELD_WORDS_MAX) {
+        length = length.saturating_add(1);
+        let count = counts.entry(word).or_default();
+        *count = count.saturating_add(1);
+    }
+    let thinning = 1.0 - field.thinning + field.thinning * f32::from(length) / field.usual;
+    for (word, count) in counts {
+        *weights.entry(word).or_default() += field.weight * f32::from(count) / thinning;
+    }
+}
+
+/// What the words of one query add up to, by place.
+struct Tally {
+    /// What the word at hand says, at its best.
+    unit: Vec<f64>,
+    touched: Vec<usize>,
+    totals: Vec<f64>,
+    /// What a tool would have that says everything.
+    most: f64,
+}
+
+impl Tally {
+    fn new(places: usize) -> Tally {
+        Tally {
+            unit: vec![0.0; places],
+            touched: Vec::new(),
+            totals: vec![0.0; places],
+            most: 0.0,
+        }
+    }
+
+    fn word(&mut self, place: u32, says: f64) {
+        let at = at(place);
+        if let Some(best) = self.unit.get_mut(at) {
+            if *best == 0.0 {
+                self.touched.push(at);
+            }
+            *best = best.max(says);
+        }
+    }
+
+    fn end_unit(&mut self, rarest: f64) {
+        self.most += rarest;
+        for at in self.touched.drain(..) {
+            if let (Some(best), Some(total)) = (self.unit.get_mut(at), self.totals.get_mut(at)) {
+                *total += *best;
+                *best = 0.0;
+            }
+        }
+    }
+
+    /// The share of the query each tool answers, by place. A word no tool has counts
+    /// as much as the others do on average: who asks for two things is not well
+    /// served by one.
+    fn scores(self, matched: usize, unmatched: usize) -> Vec<f64> {
+        let average = self.most / (matched.max(1) as f64);
+        let most = self.most + average * (unmatched as f64);
+        let mut scores = self.totals;
+        if most > 0.0 {
+            for score in &mut scores {
+                *score = (*score / most).min(WORDS_SCORE_MAX);
+            }
+        }
+        scores
+    }
+}
+
+/// A place as what it is: an index into the shelf.
+fn at(place: u32) -> usize {
+    usize::try_from(place).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;
