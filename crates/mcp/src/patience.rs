@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::limit;
 
@@ -24,6 +25,8 @@ pub(crate) struct Patient<S> {
     waiting: Option<Pin<Box<Sleep>>>,
     /// Bytes taken since it began to run.
     taken: usize,
+    /// Whether it ran out.
+    over: CancellationToken,
 }
 
 impl<S> Patient<S> {
@@ -33,7 +36,13 @@ impl<S> Patient<S> {
             patience,
             waiting: None,
             taken: 0,
+            over: CancellationToken::new(),
         }
+    }
+
+    /// Is cancelled when the other side was waited for too long.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.clone()
     }
 
     fn went(&mut self, written: &io::Result<usize>) {
@@ -57,6 +66,7 @@ impl<S> Patient<S> {
         match waiting.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
+                self.over.cancel();
                 let why = "the other side does not read";
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
             }

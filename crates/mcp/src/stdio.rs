@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
+use crate::patience::Patient;
 use crate::{Door, Shutdown, limit, news};
 
 /// The name the rules and the audit know the client by.
@@ -34,6 +35,8 @@ pub async fn serve_pipes(
     let line_bytes_max = config.config.serve.body_bytes_max;
     let line_bytes_max = usize::try_from(line_bytes_max).unwrap_or(usize::MAX);
     drop(config);
+    let write = Patient::new(write, Duration::from_secs(limit::WRITE_SECONDS_MAX));
+    let unread = write.over();
     let transport =
         AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
     let session = door.inner.pipe_session.clone();
@@ -47,6 +50,8 @@ pub async fn serve_pipes(
         tokio::select! {
             _ = running.waiting() => {}
             () = shutdown.hard.cancelled() => door.inner.stop.cancel(),
+            // Answers would pile up for as long as the client goes on asking.
+            () = unread.cancelled() => door.inner.stop.cancel(),
         }
     }
     ended.cancel();

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::client::{LEGACY, MODERN, call, meta};
+use crate::client::{LEGACY, MODERN, call, meta, request};
 use crate::world::{Server, World, document};
 
 /// What the servers here wait.
@@ -228,4 +228,22 @@ async fn a_slow_reader_gets_everything() {
     assert!(bytes > 3_000_000, "{bytes}");
     assert!(began.elapsed() > patience, "{:?}", began.elapsed());
     server.end().await;
+}
+
+/// A client at a pipe that asks and asks, and reads no answer.
+#[tokio::test]
+async fn a_pipe_nobody_reads_is_closed() {
+    let world = World::new().await;
+    let (mut pipe, serving, _) = world.pipe();
+    pipe.begin(LEGACY, json!({})).await;
+    // From here on nothing but the pipe takes time, so a minute need not be one.
+    tokio::time::pause();
+    // More answers than the pipe holds.
+    for id in 0..4_000 {
+        pipe.say(&request(id, "ping", json!({}))).await;
+    }
+    timeout(LONG * 10, serving)
+        .await
+        .expect("the server waits for ever")
+        .unwrap();
 }
