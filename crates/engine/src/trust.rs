@@ -15,9 +15,11 @@ mod history;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::access::AccessLevel;
 use model::access::quota::Conduct;
 use model::approval::State;
-use model::audit::Status;
+use model::audit::notice::SERVER;
+use model::audit::{Act, Notice, Status};
 use model::caller::{Caller, CallerKind};
 use model::document::Word as _;
 use model::outcome::Outcome;
@@ -48,6 +50,8 @@ pub(crate) fn is_question(row: &Approval) -> bool {
 /// Times a reckoning is done anew because another process was faster.
 const ATTEMPTS_MAX: usize = 4;
 const DAY_MS: i64 = 86_400_000;
+/// Through what levels change.
+const THROUGH: &str = "trust";
 
 /// Whose trust was reckoned when, in this process.
 #[derive(Debug, Default)]
@@ -187,7 +191,22 @@ fn reckon(
         let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
         let from_ms = last_ms.unwrap_or(now_ms);
         let (after, assessments) = follow(config, &begun, &records, &feedback, from_ms, now_ms);
-        match store.callers().keep_trust(shown, before, &after, now_ms)? {
+        let moves = moves(shown, &begun, &after);
+        // What raises somebody is written down first, and does not happen without.
+        for notice in moves.iter().filter(|(is_up, _)| *is_up) {
+            store.audit().notice(notice.1.clone())?;
+        }
+        let kept = store.callers().keep_trust(shown, before, &after, now_ms)?;
+        for (is_up, notice) in moves {
+            match (&kept, is_up) {
+                (Kept::Yes, true) | (Kept::Changed | Kept::Full, false) => {}
+                (Kept::Yes, false) => drop(store.audit().notice(notice)?),
+                (Kept::Changed | Kept::Full, true) => {
+                    store.audit().notice(notice.undone("it was not kept"))?;
+                }
+            }
+        }
+        match kept {
             Kept::Yes => break (after, assessments),
             Kept::Changed if attempts < ATTEMPTS_MAX => {}
             // Somebody else's look counts. Without room nothing is earned.
@@ -231,6 +250,43 @@ fn since_ms(config: &TrustConfig, state: &TrustState) -> i64 {
         Strategy::PerCategory => state.categories.values().map(|track| track.since_ms).min(),
     };
     since_ms.unwrap_or(0).saturating_sub(DAY_MS)
+}
+
+/// What the audit says about each level that changes, and whether it is a step up.
+fn moves(shown: &str, before: &TrustState, after: &TrustState) -> Vec<(bool, Notice)> {
+    let all = [(None, Some(&before.all), &after.all)];
+    let categories = after.categories.iter();
+    let categories = categories.map(|(name, track)| {
+        let before = before.categories.get(name);
+        (Some(name.as_str()), before, track)
+    });
+    let mut moves = Vec::new();
+    for (category, before, after) in all.into_iter().chain(categories) {
+        let Some(before) = before.filter(|before| before.level != after.level) else {
+            continue;
+        };
+        let is_up = after.level > before.level;
+        let notice = moved(shown, category, SERVER, (before.level, after.level));
+        moves.push((is_up, notice));
+    }
+    moves
+}
+
+fn moved(
+    shown: &str,
+    category: Option<&str>,
+    by: &str,
+    (from, to): (AccessLevel, AccessLevel),
+) -> Notice {
+    let (from, to) = (from.word(), to.word());
+    let name = text::one_line(shown);
+    let message = format!("the level {name} earned went from {from} to {to}");
+    let notice = Notice::new(Act::TrustChanged, by, THROUGH, &message).about(shown);
+    let notice = notice.detail("from", from).detail("to", to);
+    match category {
+        Some(category) => notice.detail("category", category),
+        None => notice,
+    }
 }
 
 /// A step up that a person must agree to.
@@ -312,9 +368,15 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, Stor
                         to: step.to.clone(),
                         by,
                     };
+                    let levels = (step.from.level, step.to.level);
+                    let notice = moved(step.shown, step.category, &raise.by, levels);
+                    store.audit().notice(notice.clone())?;
                     if store.callers().raise(step.shown, &raise)? {
                         return Ok(Standing::Raised);
                     }
+                    store
+                        .audit()
+                        .notice(notice.undone("its standing changed"))?;
                 }
             }
             State::Declined | State::Dismissed | State::Malformed if is_recent => {

@@ -196,6 +196,25 @@ async fn the_last_step_is_a_persons() {
     let raised = track(&world, "ann");
     assert_eq!(raised.level, "elevated");
     assert_eq!(raised.since_ms, clock.now_ms());
+    let notices = world
+        .engine
+        .store()
+        .audit()
+        .notices(&store::Filter::default());
+    let notices: Vec<_> = notices
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.notice)
+        .collect();
+    let raise = notices
+        .iter()
+        .find(|notice| notice.details.get("to").is_some_and(|to| to == "elevated"));
+    let raise = raise.expect("a notice about the step");
+    assert_eq!(
+        (raise.act.word(), raise.by.as_str()),
+        ("trust.changed", "owner")
+    );
+    assert_eq!(raise.about.as_deref(), Some("ann"));
     let config = &world.engine.registry().current().config;
     let standing = config.access.standing(&ann, None);
     assert_eq!(
