@@ -289,7 +289,7 @@ impl Registry {
                 (old.config.clone(), old.config_text.clone())
             }
         };
-        latest.earned = self.callers.earned()?;
+        latest.earned = self.callers.earned_anew()?;
         put_earned(&mut config.0, &latest.earned);
         take(
             &self.folder,
