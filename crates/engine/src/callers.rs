@@ -63,6 +63,13 @@ impl CallerBook {
         self.look(|latest| Arc::clone(&latest.earned))
     }
 
+    /// The same, read anew. Whoever starts with what everybody starts with is no
+    /// news; when the settings change what that is, it matters who had begun.
+    pub(crate) fn earned_anew(&self) -> Result<Arc<BTreeMap<String, TrustState>>, StoreError> {
+        lock(&self.latest).take();
+        self.earned()
+    }
+
     fn rows(&self) -> Result<Arc<BTreeMap<String, CallerRow>>, StoreError> {
         self.look(|latest| Arc::clone(&latest.rows))
     }

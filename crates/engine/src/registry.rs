@@ -387,7 +387,7 @@ impl Registry {
                 Arc::clone(&latest.snapshot.settings)
             }
         };
-        latest.earned = self.callers.earned()?;
+        latest.earned = self.callers.earned_anew()?;
         let ground = (&settings, &*latest.earned);
         take(
             &self.folder,

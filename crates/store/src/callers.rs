@@ -121,8 +121,7 @@ impl Callers {
     /// levels. Read it before [`Callers::all`], never after.
     pub fn version(&self) -> Result<u64, StoreError> {
         if self.counter.find()? {
-            // Somebody may have lost a change with the old file, so this is one.
-            self.write(|_| Ok((true, ())))?;
+            self.write_news(|_| Ok((true, ())))?;
         }
         self.counter.read()
     }
@@ -306,6 +305,20 @@ impl Callers {
 
     /// Does something in a transaction, and tells everybody if it was news.
     fn write<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
+    ) -> Result<T, StoreError> {
+        // Looked for before anything is kept: a change that cannot be told would be
+        // made again by whoever thinks it was not made.
+        let is_lost = self.counter.find()?;
+        self.write_news(|transaction| {
+            let (is_news, done) = change(transaction)?;
+            // Somebody may have lost a change with the old file, so this is one.
+            Ok((is_news || is_lost, done))
+        })
+    }
+
+    fn write_news<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
     ) -> Result<T, StoreError> {

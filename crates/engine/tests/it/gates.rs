@@ -252,6 +252,33 @@ async fn limits_and_pauses_say_no_everywhere() {
     world.assert_whole();
 }
 
+/// What a caller did not earn is not there for it, at any door.
+#[tokio::test]
+async fn trust_takes_at_every_door() {
+    let home = Home::new();
+    let trust = "[trust]\nstrategy = \"milestone\"\ninitial_level = ";
+    home.file("ringfence.toml", &format!("{trust}\"sandboxed\"\n"));
+    let world = World::with(home, |_| ());
+    let web = json!({"category": "WEB"});
+    world.published(&document("web", "return 1", web)).await;
+    let call = |name: &str, origin| {
+        let request = CallRequest::new(Caller::named(name), origin, "web", json!({}));
+        world.made(request)
+    };
+    for origin in Origin::ALL {
+        let outcome = call("ann", origin).await;
+        assert_eq!(error(&outcome).0, "tool.unknown", "{origin:?}");
+        assert_eq!(world.gates(&outcome).pop().unwrap(), "access stop");
+    }
+    // Somebody who begins with more, after the settings changed.
+    let file = format!("{trust}\"restricted\"\n");
+    world.home.file("ringfence.toml", &file);
+    for origin in Origin::ALL {
+        assert_eq!(call("bob", origin).await.status, Status::Done, "{origin:?}");
+        assert_eq!(error(&call("ann", origin).await).0, "tool.unknown");
+    }
+}
+
 /// A caller's level takes powers from a call that everybody else has, and the audit
 /// says what was enforced.
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Who is denied again and again is paused until a person says otherwise.
 
-use engine::approve::{Answer, Scope};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use engine::approve::{Answer, Approver, Question, Scope};
 use engine::call::CallRequest;
 use model::audit::Status;
 use model::caller::{Caller, Origin};
@@ -234,6 +237,42 @@ async fn callers_that_cannot_be_looked_up_do_not_get_in() {
     assert!(refused.error.unwrap().retryable);
     std::fs::remove_dir(&counter).unwrap();
     assert_eq!(pay(&world, 1).await.status, Status::Done);
+}
+
+/// Says no, and breaks what denials are counted with.
+#[derive(Debug)]
+struct Breaks(std::path::PathBuf);
+
+impl Approver for Breaks {
+    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        std::fs::remove_file(&self.0).unwrap();
+        std::fs::create_dir(&self.0).unwrap();
+        Box::pin(async { Answer::Declined })
+    }
+}
+
+/// A denial that cannot be written down is owed, and until then nothing runs.
+#[tokio::test]
+async fn a_denial_that_cannot_be_counted_is_not_forgotten() {
+    let world = World::new();
+    let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
+    world.published(&document("asks", "return 1", asks)).await;
+    world
+        .published(&document("plain", "return 1", json!({})))
+        .await;
+    let counter = world.home.path.join("callers.version");
+    let ann = Caller::named("ann");
+    let mut request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
+    request.approver = Some(Arc::new(Breaks(counter.clone())));
+    let denied = world.made(request).await;
+    assert_eq!(error(&denied).0, "approval.declined");
+    let held = world.call("plain", json!({})).await;
+    assert_eq!(error(&held).0, "caller.unavailable");
+    std::fs::remove_dir(&counter).unwrap();
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    let known = world.engine.callers().find("ann").unwrap().unwrap();
+    // Counted once, and the call that got through ended the row.
+    assert_eq!((known.denied_in_a_row, known.denied_in_all), (0, 1));
 }
 
 /// The author proves tools that rules forbid, and is not paused for it.
