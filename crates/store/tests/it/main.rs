@@ -15,6 +15,7 @@ mod hostile;
 mod keys;
 mod notices;
 mod retention;
+mod settings;
 mod standing;
 mod sync;
 mod tools;
