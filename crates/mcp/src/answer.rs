@@ -116,3 +116,38 @@ pub(crate) fn failed(error: &CallError, call_id: Option<String>, era: Era) -> Ca
 fn unknown(error: CallError) -> ErrorData {
     ErrorData::invalid_params(error.message, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use model::rules::{Advice, Retry};
+
+    use super::*;
+
+    #[test]
+    fn a_denial_tells_the_rule_and_what_would_help() {
+        let advice = Advice {
+            rule: Some("big".to_owned()),
+            remedy: Some("less".to_owned()),
+            retry: Retry::Changed,
+        };
+        let error = CallError::new(Reason::RuleDenied, "too much").advised(Some(advice));
+        let result = failed(&error, None, Era::Legacy);
+        let expected = json!({
+            "code": "rule.denied", "message": "too much", "retryable": false,
+            "rule": "big", "remedy": "less", "retry": "changed",
+        });
+        assert_eq!(result.structured_content, Some(expected));
+        assert_eq!(result.is_error, Some(true));
+    }
+
+    #[test]
+    fn where_a_tool_threw_is_for_its_author() {
+        let error = CallError {
+            place: Some((2, 7)),
+            ..CallError::new(Reason::ToolThrew, "no")
+        };
+        let result = failed(&error, None, Era::Modern);
+        let expected = json!({"code": "tool.threw", "message": "no", "retryable": false});
+        assert_eq!(result.structured_content, Some(expected));
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use model::limits;
@@ -27,6 +28,10 @@ pub fn read(home: &Path) -> Result<Option<String>, StoreError> {
 /// The text of another file like it.
 pub fn read_file(path: &Path) -> Result<Option<String>, StoreError> {
     let fail = |error| StoreError::file("read", path, error);
+    // Opening a pipe waits for somebody who writes to it.
+    if fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return Err(fail(io::Error::other("it is a pipe")));
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

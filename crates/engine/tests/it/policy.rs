@@ -42,6 +42,11 @@ when = "args.amount == 13"
 effect = "ask"
 
 [[rule]]
+id = "door"
+when = "caller.door == 'cli' && has(args.amount) && args.amount == 7"
+effect = "deny"
+
+[[rule]]
 id = "strange"
 callers = ["carl"]
 tools = ["pay"]
@@ -93,6 +98,7 @@ async fn explain_says_what_happens() {
     let world = world(SETTINGS).await;
     let arguments = [
         json!({"amount": 1}),
+        json!({"amount": 7}),
         json!({"amount": 13}),
         json!({"amount": 5000, "note": "x"}),
         json!({"amount": "much"}),
@@ -101,8 +107,11 @@ async fn explain_says_what_happens() {
     let mut effects = std::collections::BTreeMap::<_, usize>::new();
     for caller in ["owner", "ann", "bot", "carl", "eve"] {
         for tool in ["pay", "draft", "keyed", "nothing"] {
-            for arguments in &arguments {
-                let origin = Origin::Mcp;
+            let doors = [Origin::Mcp, Origin::Cli];
+            let each = arguments.iter().flat_map(|it| doors.map(|door| (it, door)));
+            // Questions take a second each; one door of theirs will do.
+            let is_asked = caller == "bot";
+            for (arguments, origin) in each.filter(|(_, door)| !is_asked || *door == Origin::Mcp) {
                 let request = request(caller, origin, tool, arguments);
                 let head = world.engine.store().audit().head().unwrap();
                 let explained = world.engine.explain(&request);
@@ -114,7 +123,7 @@ async fn explain_says_what_happens() {
                     world.made(request).await
                 };
                 let closing = world.entry(&outcome).closing.unwrap();
-                let what = format!("{caller} {tool} {arguments}");
+                let what = format!("{caller} {tool} {arguments} {origin:?}");
                 let (seen, met) = (until_rules(&explained.closing), until_rules(&closing));
                 assert_eq!(seen, met, "{what}");
                 assert_eq!(explained.closing.tool, closing.tool, "{what}");

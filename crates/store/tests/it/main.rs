@@ -17,6 +17,7 @@ mod keys;
 mod notices;
 mod retention;
 mod scripts;
+mod settings;
 mod standing;
 mod sync;
 mod tools;

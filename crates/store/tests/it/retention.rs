@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use model::audit::Status;
 use model::audit::chain::{Body, Ending, Kind, Record};
 use model::audit::walk;
+use model::audit::{Act, Notice, Status};
 use store::{Filter, Retention, Store};
 
 use crate::home::{Home, KIND, closing, cut, fill, opening, wait};
@@ -48,6 +48,8 @@ fn the_guide_can_verify_an_export() {
     fill(&store, 11..30);
     store.audit().retain(&older_than(20)).unwrap();
     fill(&store, 30..40);
+    let notice = Notice::new(Act::KeyMade, "owner", "cli", "a key was made");
+    store.audit().notice(notice).unwrap();
     let mut lines = Vec::new();
     store
         .audit()
