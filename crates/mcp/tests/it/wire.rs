@@ -45,12 +45,15 @@ async fn drip(server: &Server, start: &str) -> (String, Duration) {
         std::future::pending::<()>().await;
     };
     let mut said = Vec::new();
-    tokio::select! {
-        // A connection that is reset has said what it had to say.
-        _ = read.read_to_end(&mut said) => {}
-        () = dripping => {}
-        () = tokio::time::sleep(LONG) => panic!("the server waits for ever"),
-    }
+    let hearing = async {
+        tokio::select! {
+            // A connection that is reset has said what it had to say.
+            _ = read.read_to_end(&mut said) => {}
+            () = dripping => {}
+        }
+    };
+    let over = timeout(LONG, hearing).await;
+    over.expect("the server waits for ever");
     (String::from_utf8(said).unwrap(), began.elapsed())
 }
 
