@@ -81,7 +81,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let limits = ScriptLimits::of(preset);
     let prepared = match prepared(&work, &asked.script, &limits) {
         Ok(prepared) => prepared,
-        Err(refused) => return Ok(refused),
+        Err(refused) => return Ok(*refused),
     };
     let _turn = turn(work.engine).await?;
     let pool = pool(work.engine).await?;
@@ -178,17 +178,18 @@ fn preset(work: &Work<'_>) -> ScriptPreset {
 }
 
 /// The script as it runs, or what the guard says against it.
-fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prepared, Ran> {
+fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prepared, Box<Ran>> {
     let mut preset = Preset::agent_script(limits.level);
     let spaces = space::of(work.engine, work.now, work.request, script, &preset);
     preset.extra_globals = spaces.keys().cloned().collect();
-    let prepared = guard::prepare(script, &preset).map_err(|report| report::refused(&report))?;
+    let prepared =
+        guard::prepare(script, &preset).map_err(|report| Box::new(report::refused(&report)))?;
     let mut prelude = guard::runtime::prelude(limits.iterations_max);
     prelude.push_str(&space::prelude(&spaces));
     // Ours, and of one line; were it not, nothing would run.
     prepared
         .with_prelude(&prelude)
-        .map_err(|fault| Ran::from_run(Err(RunError::Broken(fault.to_string()))))
+        .map_err(|fault| Box::new(Ran::from_run(Err(RunError::Broken(fault.to_string())))))
 }
 
 /// Where the script starts: from the beginning, or where it stopped for a person.

@@ -27,7 +27,7 @@ pub(crate) async fn world_with(settings: &str) -> World {
         ),
         document(
             "fails",
-            "if (hard) throw new Error('broken in /home/ann/tool.js on purpose'); return 1",
+            "if (hard) throw new Error('broken in /etc/ann/tool.js on purpose'); return 1",
             json!({"params": [{"name": "hard", "type": "BOOLEAN", "required": false}]}),
         ),
         document("nothing", "", json!({})),
@@ -129,10 +129,15 @@ async fn the_language_at_work() {
     }
 }
 
-#[tokio::test]
-async fn every_end_has_its_status_and_its_place() {
-    let world = world().await;
-    let cases = [
+/// A script, its status, the audit's word and code, and what its error says.
+fn ends() -> Vec<(
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Value,
+)> {
+    vec![
         (
             "return 1 +;",
             "syntax_error",
@@ -169,7 +174,7 @@ async fn every_end_has_its_status_and_its_place() {
             json!({"source": "script", "name": "TypeError"}),
         ),
         (
-            "throw new RangeError('in /home/ann/x.js: no');",
+            "throw new RangeError('in /etc/ann/x.js: no');",
             "runtime_error",
             "failed",
             "script.runtime_error",
@@ -197,8 +202,13 @@ async fn every_end_has_its_status_and_its_place() {
             "script.runtime_error",
             json!({}),
         ),
-    ];
-    for (script, status, word, code, expected) in cases {
+    ]
+}
+
+#[tokio::test]
+async fn every_end_has_its_status_and_its_place() {
+    let world = world().await;
+    for (script, status, word, code, expected) in ends() {
         let outcome = run(&world, script).await;
         let answer = answer(&outcome);
         assert_eq!(answer["status"], status, "{script}: {answer}");
@@ -218,75 +228,77 @@ async fn every_end_has_its_status_and_its_place() {
     world.assert_whole();
 }
 
+/// A tool, arguments, and the code and message a script gets.
+const CODES: [(&str, &str, &str, &str); 11] = [
+    ("absent", "{}", "NOT_FOUND", "there is no tool `absent`"),
+    (
+        "add",
+        "{ a: 1 }",
+        "VALIDATION",
+        "the argument `b` is required; give a number",
+    ),
+    (
+        "add",
+        "{ a: 1, b: 'x' }",
+        "VALIDATION",
+        "the argument `b` must be a number, not a string",
+    ),
+    (
+        "add",
+        "[1]",
+        "VALIDATION",
+        "the arguments must be an object, not an array",
+    ),
+    (
+        "fails",
+        "{ hard: true }",
+        "EXECUTION",
+        "Error: broken in [path] on purpose",
+    ),
+    (
+        "math.add",
+        "{ a: 1, b: 1 }",
+        "ACCESS_DENIED",
+        "not today (rule `no`); it would take: a change of the deny rule `no` by the operator; do not try again",
+    ),
+    (
+        "codecall_execute",
+        "{ script: 'x' }",
+        "SELF_REFERENCE",
+        "a script cannot call `codecall_execute`: code mode does not call itself",
+    ),
+    (
+        "codecall:search",
+        "{}",
+        "SELF_REFERENCE",
+        "a script cannot call `codecall:search`: code mode does not call itself",
+    ),
+    (
+        " CodeCall_Invoke ",
+        "{}",
+        "SELF_REFERENCE",
+        "a script cannot call ` CodeCall_Invoke `: code mode does not call itself",
+    ),
+    (
+        "system:halt",
+        "{}",
+        "ACCESS_DENIED",
+        "scripts cannot call `system:halt`",
+    ),
+    (
+        "__proto",
+        "{}",
+        "ACCESS_DENIED",
+        "scripts cannot call `__proto`",
+    ),
+];
+
 #[tokio::test]
 async fn every_code_a_script_can_meet() {
     let rules = "[[rule]]\nid = \"no\"\ncallers = [\"ann\"]\ntools = [\"math.add\"]\neffect = \"deny\"\nreason = \"not today\"\n\
         [baseline]\ntimeout_ms = 300\n";
     let world = world_with(rules).await;
-    let cases = [
-        ("absent", "{}", "NOT_FOUND", "there is no tool `absent`"),
-        (
-            "add",
-            "{ a: 1 }",
-            "VALIDATION",
-            "the argument `b` is required; give a number",
-        ),
-        (
-            "add",
-            "{ a: 1, b: 'x' }",
-            "VALIDATION",
-            "the argument `b` must be a number, not a string",
-        ),
-        (
-            "add",
-            "[1]",
-            "VALIDATION",
-            "the arguments must be an object, not an array",
-        ),
-        (
-            "fails",
-            "{ hard: true }",
-            "EXECUTION",
-            "Error: broken in [path] on purpose",
-        ),
-        (
-            "math.add",
-            "{ a: 1, b: 1 }",
-            "ACCESS_DENIED",
-            "not today (rule `no`); it would take: a change of the deny rule `no` by the operator; do not try again",
-        ),
-        (
-            "codecall_execute",
-            "{ script: 'x' }",
-            "SELF_REFERENCE",
-            "a script cannot call `codecall_execute`: code mode does not call itself",
-        ),
-        (
-            "codecall:search",
-            "{}",
-            "SELF_REFERENCE",
-            "a script cannot call `codecall:search`: code mode does not call itself",
-        ),
-        (
-            " CodeCall_Invoke ",
-            "{}",
-            "SELF_REFERENCE",
-            "a script cannot call ` CodeCall_Invoke `: code mode does not call itself",
-        ),
-        (
-            "system:halt",
-            "{}",
-            "ACCESS_DENIED",
-            "scripts cannot call `system:halt`",
-        ),
-        (
-            "__proto",
-            "{}",
-            "ACCESS_DENIED",
-            "scripts cannot call `__proto`",
-        ),
-    ];
-    for (tool, arguments, code, message) in cases {
+    for (tool, arguments, code, message) in CODES {
         let script = format!(
             "try {{ return await callTool('{tool}', {arguments}); }} catch (e) {{ return [e.code, e.message, e.toolName, Object.isFrozen(e)]; }}"
         );

@@ -73,7 +73,7 @@ fn only_the_digest_is_in_the_home() {
 fn a_home_from_before_keys_gets_them() {
     let home = Home::new("keys-older");
     drop(home.store());
-    home.sql("DROP TABLE keys; PRAGMA user_version = 2");
+    home.sql("DROP TABLE scripts; DROP TABLE keys; PRAGMA user_version = 2");
     let keys = Keys::open(&home.path).unwrap();
     assert_eq!(keys.add(&record("ada", 1)).unwrap(), Added::Yes);
     drop(home.store());
