@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
-use model::caller::{Caller, CallerKind, Origin};
-use model::config::ScriptPreset;
+use model::caller::{CallerKind, Origin};
 use model::mask::{Masked, Masker};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
@@ -23,13 +22,11 @@ use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
 use model::{Environment, approval, digest, exposure, lifecycle, limits, text};
-use serde_json::Value;
 use store::{OpenRow, StoreError};
-use tokio_util::sync::CancellationToken;
 
 use crate::approve::agree::{Asking, agreed};
 use crate::approve::inbox::{expiry, session_digest};
-use crate::approve::{Approver, Question, Scope};
+use crate::approve::{Question, Scope};
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
 use crate::native::{self, Native, Work};
@@ -40,140 +37,15 @@ use crate::run::{self, Prepared, Ran, Variables};
 use crate::scratch::Scratch;
 use crate::{Engine, callers, causes, explain};
 
+mod request;
+
+pub use request::{CallRequest, Progress, Purpose, Target, Waiting};
+
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 /// What the first gate notes about a document that the owner brought.
 pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
-
-/// What a door asks for.
-#[derive(Clone, Debug)]
-pub struct CallRequest {
-    /// Who asks.
-    pub caller: Caller,
-    /// Through which door.
-    pub origin: Origin,
-    /// What is to be called.
-    pub target: Target,
-    /// With what, as it came.
-    pub arguments: Value,
-    /// What for.
-    pub purpose: Purpose,
-    /// The call this one is part of.
-    pub parent_id: Option<String>,
-    /// How long the whole call may take, approval included; the tool's own time
-    /// limit holds besides.
-    pub deadline: Option<Duration>,
-    /// Stops the call wherever it is.
-    pub cancel: CancellationToken,
-    /// The conversation it is part of, if the door knows one.
-    pub session: Option<String>,
-    /// How this door asks its own user.
-    pub approver: Option<Arc<dyn Approver>>,
-    /// Who is told how it goes on.
-    pub progress: Option<Progress>,
-    /// The trace it is part of, as W3C's `traceparent`.
-    pub trace: Option<String>,
-    /// Who is told when a person is waited for, and when no more.
-    pub waiting: Option<Waiting>,
-    /// The preset of a script, instead of the operator's. Only the owner may choose.
-    pub preset: Option<ScriptPreset>,
-}
-
-/// Is told when a call begins to wait for a person, and when it ceases to.
-#[derive(Clone)]
-pub struct Waiting(Arc<dyn Fn(bool) + Send + Sync>);
-
-impl Waiting {
-    /// Calls `tell` with whether a wait begins.
-    pub fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Waiting {
-        Waiting(Arc::new(tell))
-    }
-
-    /// A wait, until this is dropped.
-    pub(crate) fn begin(&self) -> Waits<'_> {
-        (self.0)(true);
-        Waits(self)
-    }
-}
-
-/// A wait that has begun.
-#[derive(Debug)]
-pub(crate) struct Waits<'a>(&'a Waiting);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        (self.0.0)(false);
-    }
-}
-
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Waiting")
-    }
-}
-
-/// Is told how a call goes on, in words a person may see.
-#[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Progress {
-    /// Calls `tell` with each sentence.
-    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Progress {
-        Progress(Arc::new(tell))
-    }
-
-    pub(crate) fn tell(&self, sentence: &str) {
-        (self.0)(sentence);
-    }
-}
-
-impl std::fmt::Debug for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Progress")
-    }
-}
-
-impl CallRequest {
-    /// A call of a tool by its name.
-    #[must_use]
-    pub fn new(caller: Caller, origin: Origin, tool: &str, arguments: Value) -> CallRequest {
-        CallRequest {
-            caller,
-            origin,
-            target: Target::Name(tool.to_owned()),
-            arguments,
-            purpose: Purpose::Call,
-            parent_id: None,
-            deadline: None,
-            cancel: CancellationToken::new(),
-            session: None,
-            approver: None,
-            progress: None,
-            trace: None,
-            waiting: None,
-            preset: None,
-        }
-    }
-}
-
-/// What is to be called.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A published tool.
-    Name(String),
-    /// A document as it stands, which only the owner can bring.
-    Document(Arc<Sound>),
-}
-
-/// What a call is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// To be used.
-    Call,
-    /// To prove the tool to its author, with its own test values.
-    LocalPass,
-}
 
 impl Engine {
     /// One call, from any door.

@@ -101,7 +101,12 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
         "not paused"
     );
     assert_eq!(pay(&world, 1).await.status, Status::Done);
-    // Who held whom, and who let them go on, is in the audit.
+    is_noticed(&world);
+    world.assert_whole();
+}
+
+/// Who held whom, and who let them go on, is in the audit.
+fn is_noticed(world: &World) {
     let notices = world.engine.store().audit().notices(&Filter::default());
     let acts: Vec<_> = notices
         .unwrap()
@@ -112,7 +117,6 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
     let acts: Vec<_> = acts.map(|it| (it.act.word(), it.by.as_str())).collect();
     assert!(acts.contains(&("caller.paused", "server")), "{acts:?}");
     assert!(acts.contains(&("caller.resumed", "owner")), "{acts:?}");
-    world.assert_whole();
 }
 
 /// Twenty in all, however many get through in between, whichever process counts.

@@ -1,3 +1,5 @@
+//! Small worlds of tools, and the index made anew beside the one that was changed.
+
 use proptest::prelude::*;
 
 use super::*;
