@@ -2,8 +2,8 @@
 //! levels, rules, approvals and the audit hold for them; only what runs is ours
 //! instead of a document's code.
 //!
-//! `script` has the body of execute. Each body gets a [`Work`] and leaves a
-//! [`Ran`], or a [`Stop`] for what its own check of the arguments refuses.
+//! `script` has the body of execute. Each body gets a `Work` and leaves a
+//! `Ran`, or a `Stop` for what its own check of the arguments refuses.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
