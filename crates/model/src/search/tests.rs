@@ -1,3 +1,5 @@
+//! What a search finds, and what it never tells.
+
 use proptest::prelude::*;
 
 use super::*;
