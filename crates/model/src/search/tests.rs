@@ -1,4 +1,4 @@
-//! Small worlds of tools, and the index made anew beside the one that was changed.
+//! What a search finds, and what it never tells.
 
 use proptest::prelude::*;
 
