@@ -1,6 +1,6 @@
 //! `ringfence script`: code mode from a terminal.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
@@ -57,9 +57,12 @@ fn execute(arguments: &ScriptRun, printer: &mut Printer) -> anyhow::Result<Exit>
     let name = Native::Execute.name();
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, name, Value::Object(given));
     request.preset = arguments.preset.map(|word| word.preset());
-    request.progress = Some(Progress::new(|words| {
-        let _ = writeln!(io::stderr(), "{}", text::one_line(words));
-    }));
+    // For a person who waits; what the script says is in its logs as well.
+    if io::stderr().is_terminal() {
+        request.progress = Some(Progress::new(|words| {
+            let _ = writeln!(io::stderr(), "{}", text::one_line(words));
+        }));
+    }
     let runtime = wiring::runtime()?;
     let outcome = runtime.block_on(async {
         request.cancel = wiring::interruptible()?;

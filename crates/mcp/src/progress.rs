@@ -44,7 +44,10 @@ pub(crate) async fn while_running<T>(
     loop {
         let sentence = tokio::select! {
             biased;
-            outcome = &mut call => return outcome,
+            outcome = &mut call => {
+                last_word(&mut told, peer, token, sent).await;
+                return outcome;
+            }
             changed = told.latest.changed(), if !silent => {
                 silent = changed.is_err();
                 if silent { continue }
@@ -71,8 +74,26 @@ pub(crate) async fn while_running<T>(
         let gap = Instant::now() + Duration::from_millis(limit::PROGRESS_GAP_MS);
         tokio::select! {
             biased;
-            outcome = &mut call => return outcome,
+            outcome = &mut call => {
+                last_word(&mut told, peer, token, sent).await;
+                return outcome;
+            }
             () = sleep_until(gap) => {}
         }
     }
+}
+
+/// What was said last and not told yet, for a call that is over.
+async fn last_word(told: &mut Told, peer: &Peer<RoleServer>, token: ProgressToken, sent: u32) {
+    let sentence = {
+        let latest = told.latest.borrow_and_update();
+        match latest.has_changed() {
+            true => latest.clone(),
+            false => return,
+        }
+    };
+    let message = ProgressNotificationParam::new(token, f64::from(sent.saturating_add(1)));
+    let telling = peer.notify_progress(message.with_message(sentence));
+    let last = Duration::from_millis(limit::PROGRESS_LAST_MS);
+    let _ = timeout(last, telling).await;
 }

@@ -273,6 +273,11 @@ impl<'a> ScriptHost<'a> {
         }
         let outcome = self.work.engine.call(self.request(name, args)).await;
         let outcome = outcome.into_inner();
+        if let Some(progress) = &self.work.request.progress {
+            let (calls, _) = self.counts();
+            let name = text::elided(&text::one_line(name), NAME_CHARS_MAX);
+            progress.tell(&format!("{}; `{name}` ended", text::count(calls, "call")));
+        }
         let Some(error) = &outcome.error else {
             return self.value(place, name, &outcome);
         };
@@ -506,7 +511,10 @@ fn code_of(reason: Reason) -> &'static str {
         | Reason::ApprovalTooMany
         | Reason::ApprovalUnavailable
         | Reason::ApprovalUsed => "APPROVAL_PENDING",
-        Reason::CallDeadline | Reason::SandboxCpu | Reason::SandboxWall => "TIMEOUT",
+        // Which bound an endless tool meets first depends on the machine.
+        Reason::CallDeadline | Reason::SandboxCpu | Reason::SandboxWall | Reason::SandboxWork => {
+            "TIMEOUT"
+        }
         _ => "EXECUTION",
     }
 }
