@@ -13,6 +13,27 @@ pub(super) fn output(native: Native) -> Option<Value> {
         )),
         Native::Describe => Some(or_failure(&describe(), &["tools"])),
         Native::Execute => Some(or_failure(&execute(), &["status"])),
+        Native::List => Some(or_failure(&list(), &["tools", "total"])),
+        Native::Load => Some(or_failure(
+            &load("tool"),
+            &[
+                "tool",
+                "cost",
+                "loadedTokens",
+                "loadedTokensMax",
+                "unloaded",
+            ],
+        )),
+        Native::LoadResource => Some(or_failure(
+            &load("resource"),
+            &[
+                "resource",
+                "cost",
+                "loadedTokens",
+                "loadedTokensMax",
+                "unloaded",
+            ],
+        )),
         // It is whatever the tool gives.
         Native::Invoke => None,
     }
@@ -110,5 +131,41 @@ fn execute() -> Value {
         "result": {},
         "logs": strings(),
         "error": {"type": "object"},
+    })
+}
+
+fn list() -> Value {
+    json!({
+        "tools": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "line": {"type": "string"},
+                "category": {"type": "string"},
+                "cost": {"type": "integer", "minimum": 0},
+            },
+            "required": ["name", "line", "cost"],
+        }},
+        "total": {"type": "integer", "minimum": 0},
+        "nextCursor": {"type": "string"},
+    })
+}
+
+fn load(key: &str) -> Value {
+    let count = json!({"type": "integer", "minimum": 0});
+    json!({
+        key: {"type": "object"},
+        "cost": count,
+        "loadedTokens": count,
+        "loadedTokensMax": count,
+        "unloaded": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "tool": {"type": "string"},
+                "resource": {"type": "string"},
+                "tokens": count,
+            },
+            "required": ["tool", "tokens"],
+        }},
     })
 }
