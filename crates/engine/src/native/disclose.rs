@@ -110,18 +110,12 @@ fn callable(work: &Work<'_>, name: &str) -> Result<Offered, Stop> {
     };
     match offer::reachable(work.engine, work.now, &asked(work, name)) {
         Ok(offered) if offered.native.is_none() => Ok(offered),
-        Ok(_) => Err(Stop::refused(nothing()).note("it is one of ours".to_owned())),
         Err(stop) if work.request.caller.kind == CallerKind::Owner => {
             let message = stop.why().to_owned();
-            Err(Stop::refused(CallError::new(
-                Reason::ToolNotExposed,
-                message,
-            )))
+            let error = CallError::new(Reason::ToolNotExposed, message);
+            Err(Stop::refused(error))
         }
-        Err(stop) => {
-            let (reason, why) = (stop.reason(), stop.why().to_owned());
-            Err(Stop::refused(nothing()).because(reason).note(why))
-        }
+        Ok(_) | Err(_) => Err(Stop::refused(nothing())),
     }
 }
 
