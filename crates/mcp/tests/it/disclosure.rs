@@ -133,11 +133,9 @@ async fn two_hundred() -> World {
         policy.network == NetworkMode::Blocked && !policy.file_read && !policy.file_write
     });
     let missing = 200_usize.checked_sub(offered.len()).unwrap();
-    let mut copied = 0;
-    for tool in quiet.cycle().take(missing) {
+    for (copied, tool) in quiet.cycle().take(missing).enumerate() {
         let mut copy = tool.sound.document.tree().to_value();
         copy["name"] = json!(format!("{}{copied}", tool.sound.document.name));
-        copied += 1;
         if let Some(members) = copy.as_object_mut() {
             members.remove("id");
             members.remove("toolId");
