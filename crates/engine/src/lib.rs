@@ -49,6 +49,7 @@ use crate::call::CallRequest;
 use crate::callers::CallerBook;
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
+use crate::native::disclose::Desk;
 use crate::native::shelf::Shelf;
 use crate::powers::PowerSettings;
 use crate::registry::Registry;
@@ -204,6 +205,7 @@ pub struct Engine {
     book: Arc<CallerBook>,
     rounds: Rounds,
     shelf: Shelf,
+    desk: Desk,
     /// Turns of scripts.
     scripts: Semaphore,
 }
@@ -324,6 +326,7 @@ impl Engine {
             book,
             rounds: Rounds::default(),
             shelf: Shelf::default(),
+            desk: Desk::default(),
             scripts,
         })
     }
@@ -418,6 +421,11 @@ impl Engine {
     /// Where tools are found by words.
     pub(crate) fn shelf(&self) -> &Shelf {
         &self.shelf
+    }
+
+    /// What callers have loaded.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     pub(crate) fn entropy(&self) -> &Entropy {

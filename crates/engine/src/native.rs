@@ -1,4 +1,4 @@
-//! The tools of code mode. They are documents like any other, so that lists,
+//! The tools of code mode and of disclosure. They are documents like any other, so that lists,
 //! levels, rules, approvals and the audit hold for them; only what runs is ours
 //! instead of a document's code.
 //!
@@ -11,6 +11,7 @@ use std::time::Instant;
 use model::assessment::{self, Sound};
 use model::audit::Status;
 use model::caller::Origin;
+use model::config::{CodecallMode, Config};
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
@@ -31,6 +32,7 @@ use crate::run::Ran;
 use crate::script;
 
 mod describe;
+pub(crate) mod disclose;
 mod invoke;
 mod schema;
 mod search;
@@ -65,15 +67,24 @@ pub enum Native {
     Execute,
     /// Calls one tool.
     Invoke,
+    /// Lists tools in short.
+    List,
+    /// Loads the card of a tool.
+    Load,
+    /// Loads what a tool ships.
+    LoadResource,
 }
 
 impl Native {
     /// All of them.
-    pub const ALL: [Native; 4] = [
+    pub const ALL: [Native; 7] = [
         Native::Search,
         Native::Describe,
         Native::Execute,
         Native::Invoke,
+        Native::List,
+        Native::Load,
+        Native::LoadResource,
     ];
 
     /// Its name.
@@ -84,24 +95,39 @@ impl Native {
             Native::Describe => "codecall_describe",
             Native::Execute => "codecall_execute",
             Native::Invoke => "codecall_invoke",
+            Native::List => "list_tools",
+            Native::Load => "load_tool",
+            Native::LoadResource => "load_tool_resource",
         }
     }
 
     /// The one of a name, also where it is written with a colon.
     #[must_use]
     pub fn named(name: &str) -> Option<Native> {
-        let word = name
-            .strip_prefix(PREFIX)
-            .or_else(|| name.strip_prefix(ALIAS))?;
         let mut all = Native::ALL.into_iter();
+        let Some(word) = name.strip_prefix(ALIAS) else {
+            return all.find(|native| native.name() == name);
+        };
         all.find(|native| native.name().strip_prefix(PREFIX) == Some(word))
+    }
+
+    /// What it is part of, and the setting that switches that on.
+    pub(crate) fn part(self) -> Part {
+        match self {
+            Native::Search | Native::Describe | Native::Execute | Native::Invoke => Part::CodeMode,
+            Native::List | Native::Load | Native::LoadResource => Part::Disclosure,
+        }
     }
 
     /// Whether it changes nothing and reaches nothing, whatever it is given.
     #[must_use]
     pub fn only_reads(self) -> bool {
         match self {
-            Native::Search | Native::Describe => true,
+            Native::Search
+            | Native::Describe
+            | Native::List
+            | Native::Load
+            | Native::LoadResource => true,
             Native::Execute | Native::Invoke => false,
         }
     }
@@ -131,14 +157,14 @@ impl Native {
                     "minRelevanceScore": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.1,
                         "description": "The least relevance of a tool"},
                 });
-                (properties, "queries")
+                (properties, vec!["queries"])
             }
             Native::Describe => {
                 let mut tools = names("The names of the tools, each once");
                 set(&mut tools, "minItems", 1.into());
                 set(&mut tools, "maxItems", limits::DESCRIBE_NAMES_MAX.into());
                 set(&mut tools, "uniqueItems", true.into());
-                (json!({"toolNames": tools}), "toolNames")
+                (json!({"toolNames": tools}), vec!["toolNames"])
             }
             Native::Execute => {
                 let mut script = text("The script: JavaScript, the body of an async function");
@@ -149,18 +175,33 @@ impl Native {
                     "allowedTools": names("The only tools the script may call"),
                     "context": {"type": "object", "description": "Data the script reads as codecallContext"},
                 });
-                (properties, "script")
+                (properties, vec!["script"])
             }
             Native::Invoke => {
                 let properties = json!({
                     "tool": text("The name of the tool"),
                     "input": {"type": "object", "description": "Its arguments"},
                 });
-                (properties, "tool")
+                (properties, vec!["tool"])
+            }
+            Native::List => {
+                let properties = json!({
+                    "category": text("Only tools of this category"),
+                    "cursor": text("Where to go on: nextCursor of the page before"),
+                });
+                (properties, Vec::new())
+            }
+            Native::Load => (json!({"name": text("The name of the tool")}), vec!["name"]),
+            Native::LoadResource => {
+                let properties = json!({
+                    "name": text("The name of the tool"),
+                    "resource": text("The name of the resource"),
+                });
+                (properties, vec!["name", "resource"])
             }
         };
         json!({
-            "type": "object", "properties": properties, "required": [required],
+            "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         })
     }
@@ -177,6 +218,9 @@ impl Native {
             Native::Describe => include_str!("native/describe.json"),
             Native::Execute => include_str!("native/execute.json"),
             Native::Invoke => include_str!("native/invoke.json"),
+            Native::List => include_str!("native/list_tools.json"),
+            Native::Load => include_str!("native/load_tool.json"),
+            Native::LoadResource => include_str!("native/load_tool_resource.json"),
         }
     }
 
@@ -196,10 +240,42 @@ impl Native {
     }
 }
 
-/// Whether a name means code mode itself, however it is written.
+/// What a native is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    CodeMode,
+    Disclosure,
+}
+
+impl Part {
+    /// Whether the operator has it on.
+    pub(crate) fn is_on(self, config: &Config) -> bool {
+        match self {
+            Part::CodeMode => config.codecall.mode != CodecallMode::Off,
+            Part::Disclosure => config.disclosure.enabled,
+        }
+    }
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Part::CodeMode => "code mode",
+            Part::Disclosure => "disclosure",
+        }
+    }
+
+    /// The setting that switches it on.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Part::CodeMode => "codecall.mode",
+            Part::Disclosure => "disclosure.enabled",
+        }
+    }
+}
+
+/// Whether a name means one of ours, however it is written.
 pub(crate) fn is_self_reference(name: &str) -> bool {
     let name = name.trim().to_lowercase();
-    name.starts_with(PREFIX) || name.starts_with(ALIAS)
+    name.starts_with(PREFIX) || name.starts_with(ALIAS) || Native::named(&name).is_some()
 }
 
 fn set(schema: &mut Value, key: &str, value: Value) {
@@ -208,36 +284,37 @@ fn set(schema: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// The tools of code mode on one ground, read when first asked for; none if it is
-/// off.
+/// Our tools on one ground, read when first asked for: those of the parts that are
+/// on.
 #[derive(Debug)]
 pub(crate) struct Natives {
-    ground: Option<Baseline>,
+    ground: Baseline,
+    on: Vec<Native>,
     tools: OnceLock<Vec<Tool>>,
 }
 
 impl Natives {
-    pub(crate) fn on(ground: &Baseline) -> Natives {
+    pub(crate) fn on(ground: &Baseline, config: &Config) -> Natives {
+        let all = Native::ALL.into_iter();
         Natives {
-            ground: Some(ground.clone()),
+            ground: ground.clone(),
+            on: all.filter(|native| native.part().is_on(config)).collect(),
             tools: OnceLock::new(),
         }
     }
 
-    /// Code mode is off.
-    pub(crate) fn none() -> Natives {
+    /// Nothing is on.
+    pub(crate) fn none(ground: &Baseline) -> Natives {
         Natives {
-            ground: None,
+            ground: ground.clone(),
+            on: Vec::new(),
             tools: OnceLock::new(),
         }
     }
 
     pub(crate) fn all(&self) -> &[Tool] {
-        let judge = |ground: &Baseline| {
-            let natives = Native::ALL.into_iter();
-            natives.filter_map(|native| native.judge(ground)).collect()
-        };
-        let all = || self.ground.as_ref().map(judge).unwrap_or_default();
+        let judge = |native: &Native| native.judge(&self.ground);
+        let all = || self.on.iter().filter_map(judge).collect();
         self.tools.get_or_init(all)
     }
 
@@ -279,6 +356,9 @@ pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
         Native::Describe => describe::run(&work),
         Native::Invoke => invoke::run(&work).await,
         Native::Execute => script::execute(work).await,
+        Native::List => disclose::list(&work),
+        Native::Load => disclose::load(&work),
+        Native::LoadResource => disclose::load_resource(&work),
     }
 }
 
@@ -288,10 +368,13 @@ pub(crate) fn reached(now: &Snapshot, origin: Origin, found: &Found) -> Result<(
     let name = &found.sound.document.name;
     match (found.native, origin) {
         (None, Origin::Script) if is_self_reference(name) => {
-            Err("its name looks like one of code mode's".to_owned())
+            Err("its name looks like one of ours".to_owned())
         }
         (None, _) => codecall.reaches(origin, &found.sound.document),
-        (Some(_), Origin::Script) => Err("scripts do not call the tools of code mode".to_owned()),
+        (Some(native), Origin::Script) => {
+            let part = native.part().words();
+            Err(format!("scripts do not call the tools of {part}"))
+        }
         (Some(Native::Invoke), _) if codecall.invoke.is_empty() => {
             Err("`codecall.invoke` is empty".to_owned())
         }
@@ -339,9 +422,15 @@ mod tests {
 
     use super::*;
 
+    fn everything() -> Natives {
+        let mut config = Config::closed();
+        config.disclosure.enabled = true;
+        Natives::on(&Baseline::closed(), &config)
+    }
+
     #[test]
     fn each_is_a_document_of_least_posture() {
-        let natives = Natives::on(&Baseline::closed());
+        let natives = everything();
         assert_eq!(natives.all().len(), Native::ALL.len());
         for tool in natives.all() {
             let document = &tool.sound.document;
@@ -350,12 +439,18 @@ mod tests {
             assert_eq!(tool.sound.judged.risk.level, Level::L0);
             assert!(params::test_arguments(&document.params).is_ok());
         }
-        assert!(Natives::none().all().is_empty());
+        let mut config = Config::closed();
+        let ours = |config: &Config| Natives::on(&Baseline::closed(), config).all().len();
+        assert_eq!(ours(&config), 4);
+        config.codecall.mode = CodecallMode::Off;
+        assert_eq!(ours(&config), 0);
+        config.disclosure.enabled = true;
+        assert_eq!(ours(&config), 3);
     }
 
     #[test]
     fn the_schema_names_what_the_params_name() {
-        for tool in Natives::on(&Baseline::closed()).all() {
+        for tool in everything().all() {
             let schema = tool.native.expect("a native").input_schema();
             let shown = params::input_schema(&tool.sound.document.params);
             let names = |schema: &Value| -> Vec<String> {
@@ -369,7 +464,12 @@ mod tests {
 
     #[test]
     fn code_mode_knows_itself_in_disguise() {
-        for name in ["codecall_x", " codecall:execute", "CodeCall_Invoke\t"] {
+        for name in [
+            "codecall_x",
+            " codecall:execute",
+            "CodeCall_Invoke\t",
+            " List_Tools",
+        ] {
             assert!(is_self_reference(name), "{name}");
         }
         assert!(!is_self_reference("codecaller"));
@@ -379,7 +479,14 @@ mod tests {
     fn both_spellings_are_known() {
         assert_eq!(Native::named("codecall:invoke"), Some(Native::Invoke));
         assert_eq!(Native::named("codecall_search"), Some(Native::Search));
-        for name in ["codecall", "codecall_", "codecall_Search", "search", ""] {
+        for name in [
+            "codecall",
+            "codecall_",
+            "codecall_Search",
+            "codecall:",
+            "search",
+            "",
+        ] {
             assert_eq!(Native::named(name), None, "{name}");
         }
     }

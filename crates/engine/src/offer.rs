@@ -77,11 +77,30 @@ impl Engine {
     /// arguments, so what they say is known only when a call is made.
     #[must_use]
     pub fn offered(&self, caller: &Caller, origin: Origin) -> Vec<Offered> {
+        self.offered_by(&self.registry().current(), caller, origin)
+    }
+
+    /// The tools an MCP client is shown in its list. With disclosure on these are ours
+    /// and those whose documents ask to be listed; the client finds the others with
+    /// `list_tools` and calls them by name. Who may not use that sees everything, or
+    /// they would find nothing.
+    #[must_use]
+    pub fn listed(&self, caller: &Caller) -> Vec<Offered> {
         let now = self.registry().current();
+        let mut offered = self.offered_by(&now, caller, Origin::Mcp);
+        let has = |native| offered.iter().any(|tool| tool.native == Some(native));
+        if has(Native::List) && has(Native::Load) {
+            let disclosure = now.config.disclosure;
+            offered.retain(|tool| tool.native.is_some() || disclosure.lists(&tool.sound.document));
+        }
+        offered
+    }
+
+    fn offered_by(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<Offered> {
         let mut request = CallRequest::new(caller.clone(), origin, "", Value::Null);
         let offered = now.tools().filter_map(|tool| {
             request.target = Target::Name(tool.sound.document.name.clone());
-            reachable(self, &now, &request).ok()
+            reachable(self, now, &request).ok()
         });
         offered.collect()
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use model::assessment::{self, Sound};
 use model::audit::Act;
-use model::config::{CodecallMode, Config};
+use model::config::Config;
 use model::document::{self, Document, FileShape, Item};
 use model::environment::Environment;
 use model::exposure::{Exposed, Offered};
@@ -197,10 +197,10 @@ impl Snapshot {
                 let why = first.map_or("it cannot be used", |finding| finding.message.as_str());
                 format!("`{}` is set aside: {why}", aside.file)
             }
-            None if Native::named(name).is_some() => {
-                "code mode is off (`codecall.mode`)".to_owned()
-            }
-            None => "no document has that name".to_owned(),
+            None => match Native::named(name).map(Native::part) {
+                Some(part) => format!("{} is off (`{}`)", part.words(), part.setting()),
+                None => "no document has that name".to_owned(),
+            },
         }
     }
 
@@ -226,7 +226,10 @@ impl Snapshot {
             category: document.category.as_deref(),
             bundled: source == Source::Builtin,
             in_preset: source == Source::Builtin && self.preset.contains(&document.name),
-            of_code_mode: source == Source::Builtin && Native::named(&document.name).is_some(),
+            part: (source == Source::Builtin)
+                .then(|| Native::named(&document.name))
+                .flatten()
+                .map(|native| native.part().words()),
         };
         self.config.exposure.of(&offered)
     }
@@ -441,7 +444,7 @@ impl Snapshot {
             ground: self.ground.clone(),
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
-            natives: Natives::none(),
+            natives: Natives::none(&self.ground),
             set_aside: Vec::new(),
             preset: Vec::new(),
         }
@@ -498,12 +501,7 @@ fn take(
         }
         Some(Candidate::Broken { .. }) | None => None,
     };
-    let natives = match config.codecall.mode {
-        CodecallMode::Off => Natives::none(),
-        CodecallMode::CodecallOnly | CodecallMode::CodecallOptIn | CodecallMode::MetadataDriven => {
-            Natives::on(&ground)
-        }
-    };
+    let natives = Natives::on(&ground, &config);
     let mut snapshot = Snapshot {
         serial: next_serial(),
         natives,
@@ -561,7 +559,8 @@ fn settle(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools: Vec
     let Some(tool) = tools.pop() else { return };
     match catalog.digest(name) {
         None if Native::named(name).is_some() => {
-            let message = format!("`{name}` is the name of a tool of code mode; choose another");
+            let part = Native::named(name).map_or("", |native| native.part().words());
+            let message = format!("`{name}` is the name of a tool of {part}; choose another");
             let aside = set_aside(&file(&tool), Some(name), &message);
             snapshot.set_aside.push(aside);
         }

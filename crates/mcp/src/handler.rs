@@ -213,7 +213,7 @@ impl Handler {
                 ));
             }
         };
-        let offered = self.inner().engine.offered(&caller, Origin::Mcp);
+        let offered = self.inner().engine.listed(&caller);
         let mut rest = offered.iter().skip_while(|offered| {
             !after.is_empty() && offered.sound.document.name.as_str() <= after
         });

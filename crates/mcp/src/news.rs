@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use engine::Engine;
 use futures_util::future::join_all;
-use model::caller::{Caller, Origin};
+use model::caller::Caller;
 use model::digest;
 use rmcp::RoleServer;
 use rmcp::service::{Peer, SubscriptionSink};
@@ -173,7 +173,7 @@ pub(crate) async fn watch(door: Door, ended: CancellationToken) {
 
 /// The digest of what a caller sees.
 fn list_digest(engine: &Engine, caller: &Caller) -> String {
-    let offered = engine.offered(caller, Origin::Mcp);
+    let offered = engine.listed(caller);
     let tools: Vec<_> = offered.iter().map(tool::shown).collect();
     let value = serde_json::to_value(tools).unwrap_or(Value::Null);
     digest::of_value(&value).unwrap_or_default()

@@ -43,12 +43,14 @@ macro_rules! words_of {
 }
 
 mod codecall;
+mod disclosure;
 mod doors;
 mod govern;
 mod shown;
 mod trust;
 
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
+pub use disclosure::DisclosureConfig;
 pub use doors::{
     ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
 };
@@ -87,6 +89,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Scripts that call tools.
     pub codecall: CodecallConfig,
+    /// Lists that tell a little first and more when asked.
+    pub disclosure: DisclosureConfig,
     /// Where tools find files.
     pub files: FilesConfig,
     /// Whom `fetch` believes.
@@ -215,6 +219,7 @@ impl Config {
                 sharing: WorkerSharing::Shared,
             },
             codecall: CodecallConfig::standard(),
+            disclosure: DisclosureConfig::default(),
             files: FilesConfig {
                 workspace: "workspace".to_owned(),
                 per_caller: false,
@@ -277,6 +282,7 @@ struct ConfigFile {
     audit: AuditFile,
     sandbox: SandboxFile,
     codecall: codecall::CodecallFile,
+    disclosure: disclosure::DisclosureFile,
     files: FilesFile,
     network: NetworkFile,
     serve: doors::ServeFile,
@@ -404,6 +410,7 @@ impl ConfigFile {
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         config.codecall = faults.codecall(self.codecall);
+        config.disclosure = self.disclosure.resolve();
         let files = &mut config.files;
         files.workspace = self
             .files

@@ -43,8 +43,8 @@ pub struct Offered<'a> {
     pub bundled: bool,
     /// Whether the preset in force lists it.
     pub in_preset: bool,
-    /// Whether it is one of code mode, which is on.
-    pub of_code_mode: bool,
+    /// The part of ours it belongs to, which is on.
+    pub part: Option<&'a str>,
 }
 
 /// Whether a tool is on offer, and the one thing that decided.
@@ -103,8 +103,8 @@ impl Exposure {
         if let Some(why) = self.include.hit(tool) {
             return Exposed::Yes(format!("included by {why}"));
         }
-        if tool.of_code_mode {
-            return Exposed::Yes("code mode is on".to_owned());
+        if let Some(part) = tool.part {
+            return Exposed::Yes(format!("{part} is on"));
         }
         if tool.in_preset {
             let preset = self.preset.as_deref().unwrap_or("");
@@ -163,7 +163,7 @@ mod tests {
             category: Some("FILE"),
             bundled,
             in_preset,
-            of_code_mode: false,
+            part: None,
         };
         assert_eq!(&exposure.of(&tool), expected);
     }

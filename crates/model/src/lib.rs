@@ -16,6 +16,7 @@ pub mod canonical;
 pub mod codecall;
 pub mod config;
 pub mod digest;
+pub mod disclosure;
 pub mod document;
 pub mod environment;
 pub mod example;

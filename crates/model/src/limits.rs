@@ -108,6 +108,16 @@ pub const DESCRIBE_NAMES_MAX: usize = 50;
 pub const DESCRIBE_EXAMPLES_MAX: usize = 5;
 /// An example of a tool's author, in characters.
 pub const EXAMPLE_CHARS_MAX: usize = 4_096;
+/// Tokens of one page of the list of tools, by `disclosure::tokens`.
+pub const LIST_TOKENS_MAX: usize = 3_000;
+/// Tokens of all cards and resources one caller has loaded.
+pub const LOADED_TOKENS_MAX: usize = 15_000;
+/// Callers of whom it is remembered what they loaded.
+pub const DISCLOSURE_CALLERS_MAX: usize = 1_024;
+/// Resources of one document.
+pub const RESOURCES_MAX: usize = 16;
+/// The text of one resource, in bytes.
+pub const RESOURCE_BYTES_MAX: usize = 48 << 10;
 
 /// Connections at one time unless the operator says otherwise.
 pub const SERVE_CONNECTIONS_DEFAULT: u64 = 1_024;

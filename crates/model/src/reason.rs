@@ -85,6 +85,10 @@ reasons! {
         "The caller was denied too often, or somebody paused it. Nothing of it runs until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
     CallerUnavailable, "caller.unavailable",
         "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
+    DisclosureResource, "disclosure.resource",
+        "The tool ships no resource of that name. `load_tool` names those it has.";
+    DisclosureTooLarge, "disclosure.too_large",
+        "A card or resource alone takes more than `LOADED_TOKENS_MAX`. Nothing was loaded or unloaded; the tool can be called all the same.";
     GateAddressLimit, "gate.address_limit",
         "Too many requests, or too many wrong keys, from one network address. Wait as long as `Retry-After` says.";
     GateCallerLimit, "gate.caller_limit",

@@ -13,6 +13,27 @@ pub(super) fn output(native: Native) -> Option<Value> {
         )),
         Native::Describe => Some(or_failure(&describe(), &["tools"])),
         Native::Execute => Some(or_failure(&execute(), &["status"])),
+        Native::List => Some(or_failure(&list(), &["tools", "total"])),
+        Native::Load => Some(or_failure(
+            &load("tool"),
+            &[
+                "tool",
+                "cost",
+                "loadedTokens",
+                "loadedTokensMax",
+                "unloaded",
+            ],
+        )),
+        Native::LoadResource => Some(or_failure(
+            &load("resource"),
+            &[
+                "resource",
+                "cost",
+                "loadedTokens",
+                "loadedTokensMax",
+                "unloaded",
+            ],
+        )),
         // It is whatever the tool gives.
         Native::Invoke => None,
     }
@@ -110,5 +131,34 @@ fn execute() -> Value {
         "result": {},
         "logs": strings(),
         "error": {"type": "object"},
+    })
+}
+
+fn list() -> Value {
+    json!({
+        "tools": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "line": {"type": "string"},
+                "category": {"type": "string"},
+                "cost": {"type": "integer", "minimum": 0},
+            },
+            "required": ["name", "line", "cost"],
+        }},
+        "total": {"type": "integer", "minimum": 0},
+        "nextCursor": {"type": "string"},
+    })
+}
+
+fn load(key: &str) -> Value {
+    let count = json!({"type": "integer"});
+    json!({
+        key: {"type": "object"},
+        "cost": count,
+        "loadedTokens": count,
+        "loadedTokensMax": count,
+        // Every word here is read by all who list.
+        "unloaded": {"type": "array", "items": {"type": "object"}},
     })
 }

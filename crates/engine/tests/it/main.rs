@@ -22,6 +22,7 @@ mod catalog_page;
 mod codecall;
 mod codecall_mode;
 mod crash;
+mod disclosure;
 mod gates;
 mod life;
 mod limits;

@@ -16,6 +16,7 @@ mod bound;
 mod cancel;
 mod client;
 mod codecall;
+mod disclosure;
 mod edge;
 mod end;
 mod fuzz;

@@ -430,3 +430,21 @@ fn code_mode_is_set_by_name() {
         )],
     );
 }
+
+#[test]
+fn disclosure_is_switched_on_by_name() {
+    assert!(!Config::closed().disclosure.enabled);
+    let config = Config::parse("[disclosure]\nenabled = true\n").expect("good");
+    assert!(config.disclosure.enabled);
+    refused(
+        "[disclosure]\nenable = true\n",
+        &[(
+            2,
+            1,
+            "there is no setting `enable` here",
+            Some("did you mean `enabled`?"),
+        )],
+    );
+    let faults = Config::parse("[disclosure]\nenabled = \"yes\"\n").expect_err("refused");
+    assert_eq!((faults.len(), faults[0].line, faults[0].column), (1, 2, 11));
+}

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::{ApprovalMode, Document, NetworkMode, Overrides, ParamType};
+use crate::disclosure::resource;
 use crate::finding::{Code, Finding};
 use crate::host_pattern::HostPattern;
 use crate::text::{elided, is_hidden};
@@ -85,6 +86,7 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     findings.extend(prompt(document));
     findings.extend(document.tool_safety.iter().flat_map(safety::unprovided));
     findings.extend(codecall::findings(document));
+    findings.extend(resource::findings(document));
     findings
 }
 

@@ -270,6 +270,31 @@ pub const ALL: &[Limit] = &[
         "characters of an author's example",
     ),
     limit(
+        "LIST_TOKENS_MAX",
+        LIST_TOKENS_MAX as u64,
+        "tokens of one page of the list of tools",
+    ),
+    limit(
+        "LOADED_TOKENS_MAX",
+        LOADED_TOKENS_MAX as u64,
+        "tokens of all a caller has loaded",
+    ),
+    limit(
+        "DISCLOSURE_CALLERS_MAX",
+        DISCLOSURE_CALLERS_MAX as u64,
+        "callers of whom it is remembered what they loaded",
+    ),
+    limit(
+        "RESOURCES_MAX",
+        RESOURCES_MAX as u64,
+        "resources of one document",
+    ),
+    limit(
+        "RESOURCE_BYTES_MAX",
+        RESOURCE_BYTES_MAX as u64,
+        "bytes of the text of one resource",
+    ),
+    limit(
         "SERVE_CONNECTIONS_DEFAULT",
         SERVE_CONNECTIONS_DEFAULT,
         "connections at one time, by default",

@@ -1,0 +1,176 @@
+//! Disclosure: a line for each tool a caller may call, the card of one, and what its
+//! document ships, within the budgets of `model::disclosure`.
+//!
+//! What a caller loaded is kept by who they are, never by connection: a client that
+//! comes back, or speaks without sessions, is still the same reader.
+
+use std::sync::{Mutex, PoisonError};
+
+use model::caller::CallerKind;
+use model::disclosure::{self, Card, Entry, Item, Page, Readers, resource};
+use model::limits::{LOADED_TOKENS_MAX, NAME_CHARS_MAX};
+use model::outcome::CallError;
+use model::params::ArgumentFault;
+use model::reason::Reason;
+use model::text;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Work, done, refused};
+use crate::call::{CallRequest, Target};
+use crate::offer::{self, Offered};
+use crate::record::Stop;
+use crate::run::Ran;
+
+/// Characters of a name that is given back because nothing has it.
+const NAME_SHOWN_CHARS_MAX: usize = 200;
+
+/// What the callers of this process have loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    readers: Mutex<Readers>,
+}
+
+/// `list_tools`.
+pub(super) fn list(work: &Work<'_>) -> Result<Ran, Stop> {
+    let category = given(work, "category");
+    let cursor = given(work, "cursor").unwrap_or_default();
+    if cursor.chars().count() > NAME_CHARS_MAX {
+        return Err(refused(vec![ArgumentFault {
+            reason: Reason::ArgumentType,
+            name: "cursor".to_owned(),
+            message: "the cursor is not one of ours".to_owned(),
+        }]));
+    }
+    let mut asked = asked(work, "");
+    let plain = work.now.tools().filter(|tool| tool.native.is_none());
+    let offered: Vec<_> = plain
+        .filter(|tool| {
+            let own = tool.sound.document.category.as_deref();
+            category.is_none_or(|wanted| own.is_some_and(|own| own.eq_ignore_ascii_case(wanted)))
+        })
+        .filter_map(|tool| {
+            asked.target = Target::Name(tool.sound.document.name.clone());
+            offer::reachable(work.engine, work.now, &asked).ok()
+        })
+        .collect();
+    let rest = offered
+        .iter()
+        .filter(|offered| cursor.is_empty() || offered.sound.document.name.as_str() > cursor);
+    let entries = rest.map(|offered| {
+        let cost = disclosure::tokens_of(&card(offered)).unwrap_or(usize::MAX);
+        Entry::of(&offered.sound.document, cost)
+    });
+    shown(&Page::fill(entries, offered.len()))
+}
+
+/// `load_tool`.
+pub(super) fn load(work: &Work<'_>) -> Result<Ran, Stop> {
+    let name = given(work, "name").unwrap_or_default();
+    let offered = callable(work, name)?;
+    loaded(work, name, None, "tool", &card(&offered))
+}
+
+/// `load_tool_resource`.
+pub(super) fn load_resource(work: &Work<'_>) -> Result<Ran, Stop> {
+    let name = given(work, "name").unwrap_or_default();
+    let wanted = given(work, "resource").unwrap_or_default();
+    let offered = callable(work, name)?;
+    let mut shipped = resource::of(&offered.sound.document).into_iter();
+    let Some(resource) = shipped.find(|resource| resource.name == wanted) else {
+        let wanted = text::elided(wanted, NAME_SHOWN_CHARS_MAX);
+        let message = format!("`{name}` ships no resource `{wanted}`");
+        return Err(Stop::refused(CallError::new(
+            Reason::DisclosureResource,
+            message,
+        )));
+    };
+    loaded(work, name, Some(wanted), "resource", &resource)
+}
+
+fn given<'a>(work: &'a Work<'_>, name: &str) -> Option<&'a str> {
+    let text = work.arguments.get(name).and_then(Value::as_str);
+    text.filter(|text| !text.is_empty())
+}
+
+/// The call the reader would make themselves, by the door they came in.
+fn asked(work: &Work<'_>, name: &str) -> CallRequest {
+    let request = work.request;
+    CallRequest::new(request.caller.clone(), request.origin, name, Value::Null)
+}
+
+/// A tool the reader may call. To all but the owner every other one is not there, in
+/// the same words; ours are on the list of clients, in full.
+fn callable(work: &Work<'_>, name: &str) -> Result<Offered, Stop> {
+    let nothing = || {
+        let shown = text::elided(name, NAME_SHOWN_CHARS_MAX);
+        let message = format!("there is no tool `{shown}`");
+        // `ToolUnknown` would say that this tool itself is not there.
+        CallError::new(Reason::ToolNotExposed, message)
+    };
+    match offer::reachable(work.engine, work.now, &asked(work, name)) {
+        Ok(offered) if offered.native.is_none() => Ok(offered),
+        Err(stop) if work.request.caller.kind == CallerKind::Owner => {
+            let message = stop.why().to_owned();
+            let error = CallError::new(Reason::ToolNotExposed, message);
+            Err(Stop::refused(error))
+        }
+        Ok(_) | Err(_) => Err(Stop::refused(nothing())),
+    }
+}
+
+fn card(offered: &Offered) -> Card {
+    let hints = offered.hints();
+    let annotations = json!({
+        "readOnlyHint": hints.read_only,
+        "destructiveHint": hints.destructive,
+        "idempotentHint": hints.idempotent.unwrap_or(false),
+        "openWorldHint": hints.open_world,
+    });
+    let badge = offered.risk.level.badge();
+    Card::of(&offered.sound.document, &offered.policy, badge, annotations)
+}
+
+/// Counts it against the reader's budget and hands it over.
+fn loaded(
+    work: &Work<'_>,
+    name: &str,
+    resource: Option<&str>,
+    key: &str,
+    content: &impl Serialize,
+) -> Result<Ran, Stop> {
+    let item = Item {
+        tool: name.to_owned(),
+        resource: resource.map(str::to_owned),
+        tokens: disclosure::tokens_of(content).unwrap_or(usize::MAX),
+    };
+    let cost = item.tokens;
+    let desk = work.engine.desk();
+    let mut readers = desk.readers.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = readers.load(&work.request.caller, item);
+    drop(readers);
+    let (unloaded, tokens) = told.map_err(|large| {
+        let message = format!("`{}` was not loaded: {large}", resource.unwrap_or(name));
+        Stop::refused(CallError::new(Reason::DisclosureTooLarge, message))
+    })?;
+    shown(&json!({
+        key: content,
+        "cost": cost,
+        "loadedTokens": tokens,
+        "loadedTokensMax": LOADED_TOKENS_MAX,
+        "unloaded": unloaded,
+    }))
+}
+
+fn shown(answer: &impl Serialize) -> Result<Ran, Stop> {
+    match serde_json::to_value(answer) {
+        Ok(value) => Ok(done(value)),
+        Err(error) => {
+            let message = format!("the answer cannot be written down: {error}");
+            Err(Stop::refused(CallError::new(
+                Reason::SandboxBroken,
+                message,
+            )))
+        }
+    }
+}
