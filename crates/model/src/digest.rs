@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::canonical::{self, CanonicalError, Object};
+use crate::disclosure::resource;
 use crate::document::{Document, Overrides, Word};
 
 /// How a digest was made. A change of what goes in is a new scheme.
@@ -67,7 +68,8 @@ impl fmt::Display for ToolDigest {
 }
 
 /// The digest of what the model sees and what runs: name, description, params,
-/// labels, code, static variables, overrides and approval. Test values, the draft
+/// labels, code, static variables, overrides, approval, and resources if it ships any.
+/// Test values, the draft
 /// flag, timestamps, the stored `toolSafety` and fields we do not know stay out.
 pub fn of_document(document: &Document) -> Result<ToolDigest, CanonicalError> {
     let bytes = meaning(document)?;
@@ -103,6 +105,17 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
         *out = object.end_bytes();
         Ok(())
     })?;
+    let shipped = resource::of(document);
+    if !shipped.is_empty() {
+        object.list("resources", &shipped, |resource, out| {
+            let mut object = Object::within(out);
+            object.text("mimeType", &resource.mime_type)?;
+            object.text("name", &resource.name)?;
+            object.text("text", &resource.text)?;
+            *out = object.end_bytes();
+            Ok(())
+        })?;
+    }
     object.object("sandboxOverrides", |object| {
         overrides(&document.sandbox_overrides, object)
     })?;

@@ -106,7 +106,7 @@ fn general(document: &Document) -> Vec<u8> {
     let overrides = &document.sandbox_overrides;
     let prompt = document.human_in_the_loop.as_ref();
     let prompt = prompt.and_then(|block| block.prompt_template.clone());
-    let value = json!({
+    let mut value = json!({
         "name": document.name,
         "description": document.description,
         "category": document.category,
@@ -129,7 +129,32 @@ fn general(document: &Document) -> Vec<u8> {
         },
         "approval": { "mode": document.approval().word(), "prompt": prompt },
     });
+    let shipped = resource::of(document);
+    if !shipped.is_empty() {
+        let shipped = shipped
+            .iter()
+            .map(|it| json!({"name": it.name, "mimeType": it.mime_type, "text": it.text}));
+        value["resources"] = shipped.collect();
+    }
     canonical::to_bytes(&value).expect("canonical")
+}
+
+/// What a document ships is read by models, so it must not change behind a pass.
+#[test]
+fn resources_count() {
+    let with = |text: &str| {
+        let shipped = json!([{"name": "a", "mimeType": "text/plain", "text": text}]);
+        let field = format!(r#"{{"x-ringfence-resources":{shipped},"name":"a""#);
+        document(&PLAIN.replacen(r#"{"name":"a""#, &field, 1))
+    };
+    let digest = |document: &Document| of_document(document).expect("a digest");
+    assert_eq!(resource::of(&with("one")).len(), 1);
+    assert_ne!(digest(&with("one")), digest(&with("two")));
+    assert_ne!(digest(&with("one")), digest(&document(PLAIN)));
+    assert_eq!(
+        general(&with("one")),
+        meaning(&with("one")).expect("canonical")
+    );
 }
 
 #[test]
