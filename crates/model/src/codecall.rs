@@ -66,7 +66,7 @@ impl Metadata {
             Kind::Null => None,
             Kind::Number(_) | Kind::String(_) | Kind::Array(_) | Kind::Object(_) => Some(false),
         };
-        let app_id = node.get("appId").and_then(text_of);
+        let app_id = node.get("appId").and_then(Node::text);
         let app_id = app_id.map(str::trim).filter(|app| !app.is_empty());
         let examples = match node.get("examples").map(|node| &node.kind) {
             Some(Kind::Array(items)) => items.as_slice(),
@@ -150,16 +150,9 @@ fn example(node: &Node) -> Option<OwnExample> {
     let input = node.get("input")?;
     input.members()?;
     Some(OwnExample {
-        description: text_of(node.get("description")?)?.to_owned(),
+        description: node.get("description")?.text()?.to_owned(),
         input: input.to_value(),
     })
-}
-
-fn text_of(node: &Node) -> Option<&str> {
-    match &node.kind {
-        Kind::String(text) => Some(text),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::canonical::{self, CanonicalError, Object};
+use crate::codecall::Metadata;
 use crate::disclosure::resource;
 use crate::document::{Document, Overrides, Word};
 
@@ -68,8 +69,8 @@ impl fmt::Display for ToolDigest {
 }
 
 /// The digest of what the model sees and what runs: name, description, params,
-/// labels, code, static variables, overrides, approval, and resources if it ships any.
-/// Test values, the draft
+/// labels, code, static variables, overrides, approval, and the examples and resources
+/// it ships, if any. Test values, the draft
 /// flag, timestamps, the stored `toolSafety` and fields we do not know stay out.
 pub fn of_document(document: &Document) -> Result<ToolDigest, CanonicalError> {
     let bytes = meaning(document)?;
@@ -95,6 +96,16 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
     object.text("code", &document.code)?;
     object.text("codeType", document.code_type.word())?;
     object.text("description", &document.description)?;
+    let examples = Metadata::of(document).examples;
+    if !examples.is_empty() {
+        object.list("examples", &examples, |example, out| {
+            let mut object = Object::within(out);
+            object.text("description", &example.description)?;
+            object.value("input", &example.input)?;
+            *out = object.end_bytes();
+            Ok(())
+        })?;
+    }
     object.text("name", &document.name)?;
     object.list("params", &document.params, |param, out| {
         let mut object = Object::within(out);

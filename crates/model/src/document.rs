@@ -18,6 +18,7 @@ mod invariant;
 mod read;
 pub(crate) mod schema;
 
+pub use invariant::is_word;
 pub(crate) use read::{Reader, join, present};
 pub use read::{Word, words};
 pub use schema::schema_text;

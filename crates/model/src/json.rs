@@ -90,6 +90,15 @@ impl Node {
         }
     }
 
+    /// The text, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(text),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => None,
+        }
+    }
+
     /// The value of a key, if it is an object that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {

@@ -18,7 +18,6 @@ use crate::risk::{Level, Risk};
 
 pub mod condition;
 pub mod lint;
-pub mod replay;
 mod rule;
 mod words;
 

@@ -229,7 +229,10 @@ impl Index {
             Some(kept) => may_see(&kept.name),
             None => false,
         });
-        let seen: Vec<_> = seen.collect();
+        self.viewed(seen.collect())
+    }
+
+    fn viewed(&self, seen: Vec<bool>) -> View {
         View {
             generation: self.generation,
             count: seen.iter().filter(|seen| **seen).count(),
@@ -245,12 +248,7 @@ impl Index {
             let kept = kept.as_ref().filter(|_| *seen && !is_old);
             kept.is_some_and(|kept| keeps(&kept.name))
         });
-        let seen: Vec<_> = seen.collect();
-        View {
-            generation: self.generation,
-            count: seen.iter().filter(|seen| **seen).count(),
-            seen,
-        }
+        self.viewed(seen.collect())
     }
 
     /// Whether a tool of this name is in a view.

@@ -8,74 +8,34 @@ use std::fmt::Write as _;
 use guard::Preset;
 use guard::preset::Globals;
 use model::caller::Origin;
-use model::limits;
+use model::{document, limits};
 
 use crate::Engine;
 use crate::call::{CallRequest, Target};
 use crate::offer;
 use crate::registry::Snapshot;
 
-/// Words of JavaScript, and names whose meaning nobody should have to guess.
+/// Names whose meaning nobody should have to guess, beside the words of JavaScript.
 const WORDS: &[&str] = &[
     "arguments",
     "as",
     "async",
-    "await",
-    "break",
-    "case",
-    "catch",
-    "class",
-    "const",
-    "continue",
-    "debugger",
-    "default",
-    "delete",
-    "do",
-    "else",
-    "enum",
     "eval",
-    "export",
-    "extends",
-    "false",
-    "finally",
-    "for",
     "from",
-    "function",
     "get",
     "global",
     "globalThis",
-    "if",
     "implements",
-    "import",
-    "in",
-    "instanceof",
     "interface",
-    "let",
-    "new",
-    "null",
     "of",
     "package",
     "private",
     "protected",
     "public",
-    "return",
     "self",
     "set",
-    "static",
-    "super",
-    "switch",
     "system",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typeof",
-    "var",
-    "void",
-    "while",
     "window",
-    "with",
-    "yield",
 ];
 
 /// The methods of each space, by its name.
@@ -151,6 +111,7 @@ fn is_taken(name: &str, preset: &Preset) -> bool {
         || preset.refused.contains(&name)
         || guard::runtime::RUNTIME_FUNCTIONS.contains(&name)
         || WORDS.contains(&name)
+        || document::is_word(name)
         || prefixes.any(|prefix| name.starts_with(prefix))
 }
 

@@ -129,6 +129,12 @@ fn general(document: &Document) -> Vec<u8> {
         },
         "approval": { "mode": document.approval().word(), "prompt": prompt },
     });
+    let examples = Metadata::of(document).examples;
+    if !examples.is_empty() {
+        let examples = examples.iter();
+        let examples = examples.map(|it| json!({"description": it.description, "input": it.input}));
+        value["examples"] = examples.collect();
+    }
     let shipped = resource::of(document);
     if !shipped.is_empty() {
         let shipped = shipped
@@ -137,6 +143,28 @@ fn general(document: &Document) -> Vec<u8> {
         value["resources"] = shipped.collect();
     }
     canonical::to_bytes(&value).expect("canonical")
+}
+
+#[test]
+fn examples_count_and_switches_do_not() {
+    let with = |field: &str| {
+        let field = format!(r#"{{"x-ringfence-codecall":{field},"name":"a""#);
+        document(&PLAIN.replacen(r#"{"name":"a""#, &field, 1))
+    };
+    let example = |words: &str| {
+        with(&format!(
+            r#"{{"examples":[{{"description":"{words}","input":{{"x":"1","a":[2]}}}}]}}"#
+        ))
+    };
+    let digest = |document: &Document| of_document(document).expect("a digest");
+    assert_ne!(digest(&example("one")), digest(&example("two")));
+    assert_ne!(digest(&example("one")), digest(&document(PLAIN)));
+    let switch = with(r#"{"visibleInListTools":false}"#);
+    assert_eq!(digest(&switch), digest(&document(PLAIN)));
+    assert_eq!(
+        general(&example("one")),
+        meaning(&example("one")).expect("canonical")
+    );
 }
 
 /// What a document ships is read by models, so it must not change behind a pass.

@@ -49,11 +49,11 @@ pub fn of(document: &Document) -> Vec<Resource> {
 }
 
 fn read(node: &Node) -> Option<Resource> {
-    let text = text_of(node.get("text")?)?;
+    let text = node.get("text")?.text()?;
     let lines = text.lines().map(text::one_line);
     Some(Resource {
-        name: text_of(node.get("name")?)?.to_owned(),
-        mime_type: text_of(node.get("mimeType")?)?.to_owned(),
+        name: node.get("name")?.text()?.to_owned(),
+        mime_type: node.get("mimeType")?.text()?.to_owned(),
         text: lines.collect::<Vec<_>>().join("\n"),
     })
 }
@@ -86,7 +86,7 @@ pub(crate) fn findings(document: &Document) -> Vec<Finding> {
             Finding::error(Code::SpecParse, pointer, message)
         });
         findings.extend(faults);
-        let name = item.get("name").and_then(text_of);
+        let name = item.get("name").and_then(Node::text);
         if let Some(name) = name.filter(|name| !names.insert(*name)) {
             let message = format!("two resources have the name `{}`", elided(name, 60));
             let pointer = format!("{place}.name");
@@ -110,7 +110,7 @@ fn faults(item: &Node) -> Vec<(&'static str, String)> {
         faults.push(("", format!("a resource has no `{shown}`{near}")));
     }
     for key in KEYS {
-        let message = match item.get(key).map(|value| (text_of(value), value)) {
+        let message = match item.get(key).map(|value| (value.text(), value)) {
             None => Some(format!("a resource needs `{key}`")),
             Some((None, value)) => Some(format!("`{key}` must be a string, not {}", value.noun())),
             Some((Some(text), _)) => unfit(key, text),
@@ -155,13 +155,6 @@ fn items(node: &Node) -> &[Node] {
     match &node.kind {
         Kind::Array(items) => items,
         Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) | Kind::Object(_) => &[],
-    }
-}
-
-fn text_of(node: &Node) -> Option<&str> {
-    match &node.kind {
-        Kind::String(text) => Some(text),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => None,
     }
 }
 

@@ -67,6 +67,12 @@ const RESERVED: &[&str] = &[
     "yield",
 ];
 
+/// Whether JavaScript keeps a word for itself.
+#[must_use]
+pub fn is_word(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// Everything that does not go together. Places are found by pointer.
 pub(super) fn check(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::from_iter(name(document));
@@ -159,7 +165,7 @@ fn global_name(at: &str, name: &str) -> Option<Finding> {
         let message = format!("the runtime's own `{shown}` hides this one from the code");
         return Some(warning(at, message).fix("give it another name"));
     }
-    if RESERVED.contains(&name) {
+    if is_word(name) {
         let message = format!("`{shown}` is a word JavaScript keeps for itself");
         return Some(warning(at, message).fix("give it another name"));
     }
