@@ -184,11 +184,9 @@ fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prep
     preset.extra_globals = spaces.keys().cloned().collect();
     let prepared =
         guard::prepare(script, &preset).map_err(|report| Box::new(report::refused(&report)))?;
-    let mut prelude = guard::runtime::prelude(limits.iterations_max);
-    prelude.push_str(&space::prelude(&spaces));
     // Ours, and of one line; were it not, nothing would run.
     prepared
-        .with_prelude(&prelude)
+        .with_prelude(&space::prelude(&spaces))
         .map_err(|fault| Box::new(Ran::from_run(Err(RunError::Broken(fault.to_string())))))
 }
 
@@ -196,6 +194,7 @@ fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prep
 async fn begun(engine: &Engine, key: Option<String>) -> Result<Journal, Stop> {
     let kept = match key {
         None => None,
+        Some(key) if engine.store().scripts().is_absent(&key) => None,
         Some(key) => on_disk(engine, move |store| store.scripts().take(&key, now_ms())).await?,
     };
     let kept = kept.as_deref().and_then(Journal::read);
@@ -239,12 +238,15 @@ fn job(
     journal: &Journal,
 ) -> Job {
     let moment = journal.moment();
-    let globals = json!({"__ag_now": moment.now_ms, "__ag_context": context});
+    let globals = json!({
+        "__ag_now": moment.now_ms, "__ag_context": context,
+        guard::runtime::TURNS: limits.iterations_max,
+    });
     Job {
         body: prepared.code.clone(),
         globals: globals.to_string(),
         declared: Vec::new(),
-        powers: vec!["script".to_owned()],
+        powers: vec!["guard".to_owned(), "script".to_owned()],
         limits: limits.sandbox(people_ms_max),
         seed: moment.seed,
         now_ms: moment.now_ms,

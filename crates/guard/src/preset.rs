@@ -4,9 +4,9 @@
 //! is the language of scripts that call tools, in four levels. Mandatory caps hold
 //! whatever a preset says.
 
-mod name;
+pub(crate) mod name;
 
-pub(crate) use name::{GLOBAL_OBJECTS, META_METHODS, is_dangerous_key, is_meta_method};
+pub(crate) use name::{GLOBAL_OBJECTS, is_dangerous_key, is_meta_method};
 pub use name::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
 
 /// How much a script is trusted, from least to most.

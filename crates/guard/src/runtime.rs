@@ -12,11 +12,7 @@
 //!
 //! [`Preset::extra_globals`]: crate::Preset::extra_globals
 
-use std::fmt::Write as _;
-
 pub use crate::preset::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
-
-use crate::preset::META_METHODS;
 
 /// The function a script becomes.
 pub const MAIN: &str = "__ag_main";
@@ -31,16 +27,11 @@ pub const ITERATION_LIMIT: &str = "ITERATION_LIMIT";
 /// The `code` of the error for a refused key.
 pub const KEY_REFUSED: &str = "KEY_REFUSED";
 
-/// Keys refused at run time.
-const KEYS: &[&str] = &[
-    "constructor",
-    "prototype",
-    "__proto__",
-    "__defineGetter__",
-    "__defineSetter__",
-    "__lookupGetter__",
-    "__lookupSetter__",
-];
+/// The name of what sets the budget of turns.
+pub const TURNS: &str = "__ag_turns";
+
+/// Both functions, as the sandbox has them: a function that installs a face.
+const FACE: &str = include_str!("../../../guest/prelude/guard.js");
 
 /// What the error says that ends such a script.
 #[must_use]
@@ -48,22 +39,36 @@ pub fn iterations_spent(iterations_max: u64) -> String {
     format!("the loops of this script went round more than {iterations_max} times")
 }
 
-/// Definitions of `__ag_turn` and `__ag_guardKey`, on one line. What they need is
-/// taken before the script can touch it.
+/// Definitions of `__ag_turn` and `__ag_guardKey`, on one line, for scripts that run
+/// elsewhere than in the sandbox, which has them.
 #[must_use]
 pub fn prelude(iterations_max: u64) -> String {
-    let mut refused = String::new();
-    for key in KEYS.iter().chain(META_METHODS) {
-        // Computed, because `__proto__: 1` would set the prototype.
-        let _ = write!(refused, "[\"{key}\"]:1,");
-    }
-    let spent = iterations_spent(iterations_max);
+    let lines = FACE.lines().map(str::trim);
+    let face: String = lines.filter(|line| !line.starts_with("//")).collect();
     format!(
-        "const {{{TURN},{GUARD_KEY}}}=(()=>{{\"use strict\";let left={iterations_max};\
-         const text=String,range=RangeError,type=TypeError,refused={{__proto__:null,{refused}}};\
-         const fail=(error,code)=>{{error.code=code;throw error}};\
-         return{{{TURN}:()=>{{if(--left<0)fail(new range(\"{spent}\"),\"{ITERATION_LIMIT}\")}},\
-         {GUARD_KEY}:key=>{{if(typeof key===\"number\"||typeof key===\"symbol\")return key;const name=text(key);\
-         if(refused[name]===1)fail(new type(\"the key `\"+name+\"` is not allowed\"),\"{KEY_REFUSED}\");return name}}}}}})();"
+        "const {{{TURN},{GUARD_KEY}}}=((face)=>{{const made={{{TURNS}:{iterations_max}}};\
+         face({{face:(name,install)=>install(made)}});return made}})({face});"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::name::META_METHODS;
+
+    #[test]
+    fn the_face_says_what_is_said_here() {
+        let keys = ["constructor", "prototype", "[\"__proto__\"]"];
+        for key in keys.iter().chain(META_METHODS) {
+            assert!(FACE.contains(&format!("    {key}: 1,\n")), "{key}");
+        }
+        for word in [TURN, GUARD_KEY, TURNS, ITERATION_LIMIT, KEY_REFUSED] {
+            assert!(FACE.contains(word), "{word}");
+        }
+        let (before, after) = FACE.split_once("\" + most + \"").unwrap();
+        let said = before.rsplit('"').next().unwrap().to_owned();
+        let said = said + "7" + after.split('"').next().unwrap();
+        assert_eq!(said, iterations_spent(7));
+        assert!(!prelude(7).contains('\n'));
+    }
 }

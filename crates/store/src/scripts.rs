@@ -87,18 +87,20 @@ impl Scripts {
         })
     }
 
+    /// Whether there is none, when that can be said without waiting for anybody.
+    /// Nearly always there is none, and looking costs no write.
+    pub fn is_absent(&self, key: &str) -> bool {
+        let Ok(connection) = self.connection.try_lock() else {
+            return false;
+        };
+        let found = connection
+            .prepare_cached("SELECT 1 FROM scripts WHERE key = ?1")
+            .and_then(|mut statement| statement.exists([key]));
+        matches!(found, Ok(false))
+    }
+
     /// Takes a journal: it is there once, and not after it expired.
     pub fn take(&self, key: &str, now_ms: i64) -> Result<Option<String>, StoreError> {
-        let fail = StoreError::database("read the scripts");
-        // Nearly always there is none, and looking costs no write.
-        let is_there = self
-            .connection()
-            .prepare_cached("SELECT 1 FROM scripts WHERE key = ?1")
-            .and_then(|mut statement| statement.exists([key]))
-            .map_err(fail)?;
-        if !is_there {
-            return Ok(None);
-        }
         self.change(|change| {
             let found: Option<(i64, String)> = change
                 .query_row(
