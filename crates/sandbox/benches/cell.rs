@@ -100,6 +100,26 @@ fn host_call_costs(cells: &Cells, lines: &mut Lines) -> io::Result<()> {
     ] {
         lines.add(name, median_us(2_000, || run(cells, job(body, "{}"))));
     }
+    // As the guard writes them.
+    for (name, body) in [
+        (
+            "script_of_no_calls_us",
+            "async function __ag_main(){return {sum:55};} return await __ag_main();",
+        ),
+        (
+            "script_of_10_calls_us",
+            "async function __ag_main(){let s = 0; for (let i = 0; i < 10; i++) {__ag_turn(); \
+             s += await __safe_callTool('add', { a: i, b: 1 });} return {sum:s};} return await __ag_main();",
+        ),
+    ] {
+        let script = || {
+            let globals = r#"{"__ag_now":1,"__ag_context":{},"__ag_turns":5000}"#;
+            let mut job = job(body, globals);
+            job.powers = vec!["guard".to_owned(), "script".to_owned()];
+            run(cells, job)
+        };
+        lines.add(name, median_us(2_000, script));
+    }
     Ok(())
 }
 

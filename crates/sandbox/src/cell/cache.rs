@@ -1,10 +1,11 @@
-//! Compiled bodies, kept for the next call of the same tool.
+//! Compiled bodies, kept for the next call of the same tool. A body is kept when it
+//! comes the second time: tools come again, the scripts that models write do not.
 //!
 //! An entry is made inside a sandbox, from the source, before any of the source has
 //! run, and is found again only by that source; nothing is ever taken from outside
 //! the worker. So the worst an entry can do is what its own source could do anyway.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -30,6 +31,8 @@ impl CacheKey {
 /// Bounded by entries and bytes; the one unused for longest goes first.
 pub(super) struct Cache {
     entries: HashMap<CacheKey, Entry>,
+    /// Bodies that came once.
+    once: HashSet<CacheKey>,
     bytes: usize,
     bytes_max: usize,
     uses: u64,
@@ -44,6 +47,7 @@ impl Cache {
     pub(super) fn new(bytes_max: usize) -> Cache {
         Cache {
             entries: HashMap::new(),
+            once: HashSet::new(),
             bytes: 0,
             bytes_max,
             uses: 0,
@@ -55,6 +59,18 @@ impl Cache {
         let entry = self.entries.get_mut(&key)?;
         entry.used = self.uses;
         Some(Arc::clone(&entry.bytecode))
+    }
+
+    /// Whether a body that is not here came before, and so may come again.
+    pub(super) fn comes_again(&mut self, key: CacheKey) -> bool {
+        if self.once.remove(&key) {
+            return true;
+        }
+        if self.once.len() >= ENTRIES_MAX {
+            self.once.clear();
+        }
+        self.once.insert(key);
+        false
     }
 
     pub(super) fn put(&mut self, key: CacheKey, bytecode: &[u8]) {
@@ -84,5 +100,25 @@ impl Cache {
             .iter()
             .min_by_key(|(_, entry)| entry.used)
             .map(|(key, _)| *key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_again_is_kept() {
+        let mut cache = Cache::new(1 << 20);
+        let (one, other) = (CacheKey::of(b"one"), CacheKey::of(b"other"));
+        assert!(!cache.comes_again(one));
+        assert!(!cache.comes_again(other));
+        assert!(cache.comes_again(one));
+        // Many that come once forget those before them, and take no more room.
+        for number in 0..10 * ENTRIES_MAX {
+            assert!(!cache.comes_again(CacheKey::of(&number.to_be_bytes())));
+            assert!(cache.once.len() <= ENTRIES_MAX);
+        }
+        assert!(!cache.comes_again(other));
     }
 }

@@ -168,10 +168,11 @@ async fn place_job(wall: &Wall, job: &Job, store: &mut Store<State>, guest: &Gue
     let source = mailbox::wrap(&job.body);
     let key = (job.body.len() >= SOURCE_BYTES_MIN).then(|| CacheKey::of(&source));
     let found = key.and_then(|key| cache(wall).get(key));
+    let comes_again = |key| cache(wall).comes_again(key);
     let (kind, body) = match (&found, key) {
         (Some(bytecode), _) => (BodyKind::Bytecode, &**bytecode),
-        (None, Some(_)) => (BodyKind::SourceKeep, &*source),
-        (None, None) => (BodyKind::Source, &*source),
+        (None, Some(key)) if comes_again(key) => (BodyKind::SourceKeep, &*source),
+        (None, Some(_) | None) => (BodyKind::Source, &*source),
     };
     if let (BodyKind::SourceKeep, Some(run)) = (kind, store.data_mut().run.as_mut()) {
         run.keep = key;
