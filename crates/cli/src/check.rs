@@ -156,7 +156,7 @@ fn entry(file: &Checked, document: &Assessment) -> Value {
         "state": sound.map(|sound| sound.judged.state),
         "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
         "risk": risk,
-        "toolSafety": sound.map(|sound| &sound.judged.safety),
+        "toolSafety": sound.map(Sound::safety),
         "findings": document.findings,
     })
 }

@@ -286,7 +286,7 @@ fn whole(
     let more = json!({
         "description": document.description,
         "inputSchema": params::input_schema(&document.params),
-        "toolSafety": tool.sound.judged.safety,
+        "toolSafety": tool.sound.safety(),
         "humanInTheLoop": document.human_in_the_loop,
         "lastPass": pass.map(|pass| json!({
             "ok": pass.ok, "atMs": pass.at_ms, "elapsedMs": pass.elapsed_ms, "error": pass.error,

@@ -23,7 +23,7 @@ use model::Environment;
 use model::audit::Status;
 use model::caller::{Caller, Origin};
 use sandbox::job::{Ended, Job, Limits};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Calls of one turn.
 const CALLS: usize = 2_000;
@@ -42,27 +42,37 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .unwrap();
+    // Names on the command line choose sections; without any all are measured.
+    let mut arguments = std::env::args().skip(1);
+    let chosen: Vec<String> = arguments
+        .by_ref()
+        .filter(|one| !one.starts_with('-'))
+        .collect();
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+    let mut report = Map::new();
     let home = Home::new("call");
-    let report = runtime.block_on(async {
+    runtime.block_on(async {
         let engine = home.engine();
         publish(&home, &engine).await;
-        let calls = json!({
-            "one_at_a_time": turns(&engine, 1).await,
-            "sixty_four_at_a_time": turns(&engine, 64).await,
-        });
-        let scripts = json!({
-            "one_at_a_time": scripts(&engine, 1).await,
-            "sixteen_at_a_time": scripts(&engine, 16).await,
-        });
-        (calls, scripts)
+        if is_chosen("calls") {
+            let calls = json!({
+                "one_at_a_time": turns(&engine, 1).await,
+                "sixty_four_at_a_time": turns(&engine, 64).await,
+            });
+            report.insert("cpu_us_per_call".to_owned(), calls);
+        }
+        if is_chosen("scripts") {
+            let scripts = json!({
+                "one_at_a_time": scripts(&engine, 1).await,
+                "sixteen_at_a_time": scripts(&engine, 16).await,
+            });
+            report.insert("cpu_us_per_script_of_ten_calls".to_owned(), scripts);
+        }
     });
-    let (calls, scripts) = report;
-    let report = json!({
-        "cpu_us_per_call": calls,
-        "cpu_us_per_script_of_ten_calls": scripts,
-        "list_of_1000_ms": lists(),
-    });
-    println!("{report:#}");
+    if is_chosen("list") {
+        report.insert("list_of_1000_ms".to_owned(), lists());
+    }
+    println!("{:#}", Value::Object(report));
     ExitCode::SUCCESS
 }
 
@@ -127,16 +137,19 @@ async fn turns(engine: &Engine, at_a_time: usize) -> Value {
 async fn scripts(engine: &Engine, at_a_time: usize) -> Value {
     let number = std::cell::Cell::new(0_u32);
     let (mut alone, mut script, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    let mut empty = Vec::new();
     for _ in 0..TURNS {
         alone.push(measured_of(engine, CALLS, at_a_time, &|| whole_call(engine)).await);
         // Each a text of its own, as models write them.
         let fresh = || {
             number.set(number.get() + 1);
-            script_call(engine, format!("n{}", number.get()))
+            script_call(engine, ten_calls(&format!("n{}", number.get())))
         };
         script.push(measured_of(engine, SCRIPTS, at_a_time, &fresh).await);
-        let same = || script_call(engine, "same".to_owned());
+        let same = || script_call(engine, ten_calls("same"));
         again.push(measured_of(engine, SCRIPTS, at_a_time, &same).await);
+        let nothing = || script_call(engine, "return { sum: 55 };".to_owned());
+        empty.push(measured_of(engine, SCRIPTS, at_a_time, &nothing).await);
     }
     let (alone, script, again) = (median(alone), median(script), median(again));
     json!({
@@ -144,13 +157,17 @@ async fn scripts(engine: &Engine, at_a_time: usize) -> Value {
         "new_script": rounded(script),
         "new_script_before_its_tools": rounded(script - 10.0 * alone),
         "same_script_before_its_tools": rounded(again - 10.0 * alone),
+        "script_of_no_calls": rounded(median(empty)),
     })
 }
 
-async fn script_call(engine: &Engine, name: String) {
-    let script = format!(
+fn ten_calls(name: &str) -> String {
+    format!(
         "let {name} = 0;\nfor (let i = 0; i < 10; i++) {{\n  {name} += await callTool('add', {{ a: i, b: 1 }});\n}}\nreturn {{ sum: {name} }};"
-    );
+    )
+}
+
+async fn script_call(engine: &Engine, script: String) {
     let caller = Caller::named("bench");
     let arguments = json!({"script": script});
     let request = CallRequest::new(caller, Origin::Mcp, "codecall_execute", arguments);

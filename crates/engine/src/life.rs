@@ -110,6 +110,7 @@ impl Engine {
     }
 
     fn take_in(&self, sound: Sound, replace: bool) -> Result<(), EngineError> {
+        let safety = sound.safety().clone();
         let Sound {
             mut document,
             judged,
@@ -117,7 +118,7 @@ impl Engine {
         self.claim(&document.name, replace)?;
         document.set_tool_id(judged.tool_id);
         document.set_draft(true);
-        document.set_tool_safety(judged.safety);
+        document.set_tool_safety(safety);
         document.set_update_timestamp(u64::try_from(now_ms()).unwrap_or(0));
         let name = document.name.clone();
         self.write(&document, replace)?;
@@ -170,7 +171,7 @@ impl Engine {
             return Ok(());
         };
         document.set_draft(draft);
-        document.set_tool_safety(tool.sound.judged.safety.clone());
+        document.set_tool_safety(tool.sound.safety().clone());
         self.registry().folder().write(stem, &document.to_text())?;
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::assessment::{self, Sound};
 use model::audit::Act;
 use model::config::Config;
-use model::document::{self, Document, FileShape, Item};
+use model::document::{self, Document, FileShape};
 use model::environment::Environment;
 use model::exposure::{Exposed, Offered};
 use model::finding::{Code, Finding, any_error};
@@ -54,19 +54,29 @@ struct Latest {
     standing_version: u64,
     /// What callers earned when the snapshot was taken.
     earned: Arc<BTreeMap<String, TrustState>>,
-    parsed: BTreeMap<String, Parsed>,
+    known: Known,
     /// Why the newest settings are not in force, if they are not.
     refused: Option<String>,
     /// Settings could not be written down and are to be tried again.
     is_owing: bool,
 }
 
-/// A file that was read before, so that it is parsed once.
-#[derive(Clone, Debug)]
-struct Parsed {
+/// Files that were read before, so that each is parsed and judged once.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// What they were judged on.
+    ground: Option<Baseline>,
+    files: BTreeMap<String, Arc<FileRead>>,
+}
+
+/// What a file was found to hold.
+#[derive(Debug)]
+struct FileRead {
     text: Arc<str>,
-    shape: FileShape,
-    items: Vec<Item>,
+    name: Option<String>,
+    /// The one document, unless something stands in its way.
+    sound: Option<Arc<Sound>>,
+    findings: Vec<Finding>,
 }
 
 /// Everything a call depends on, at one moment.
@@ -265,9 +275,9 @@ impl Registry {
         let standing_version = store.standing().version()?;
         let settings = Arc::new(settings::read(home)?);
         let earned = callers.earned()?;
-        let mut parsed = BTreeMap::new();
+        let mut known = Known::default();
         let ground = (&settings, &*earned);
-        let snapshot = take(&folder, store, &catalog, ground, &mut parsed)?;
+        let snapshot = take(&folder, store, &catalog, ground, &mut known)?;
         let registry = Registry {
             home: home.to_owned(),
             folder,
@@ -279,7 +289,7 @@ impl Registry {
                 snapshot: Arc::new(snapshot),
                 standing_version,
                 earned,
-                parsed,
+                known,
                 refused: None,
                 is_owing: false,
             }),
@@ -321,17 +331,11 @@ impl Registry {
     /// Everything as it would be if other settings were in force.
     pub fn under(&self, settings: &Arc<Settings>) -> Result<Snapshot, EngineError> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut parsed = latest.parsed.clone();
+        let mut known = latest.known.clone();
         let earned = Arc::clone(&latest.earned);
         drop(latest);
         let ground = (settings, &*earned);
-        take(
-            &self.folder,
-            &self.store,
-            &self.catalog,
-            ground,
-            &mut parsed,
-        )
+        take(&self.folder, &self.store, &self.catalog, ground, &mut known)
     }
 
     /// What holds now. Whatever a person changed before this was asked is in it.
@@ -397,7 +401,7 @@ impl Registry {
             &self.store,
             &self.catalog,
             ground,
-            &mut latest.parsed,
+            &mut latest.known,
         )
     }
 
@@ -483,7 +487,7 @@ fn take(
     store: &Store,
     catalog: &Arc<Catalog>,
     (settings, earned): (&Arc<Settings>, &BTreeMap<String, TrustState>),
-    parsed: &mut BTreeMap<String, Parsed>,
+    known: &mut Known,
 ) -> Result<Snapshot, EngineError> {
     let mut config = settings.config.clone();
     put_earned(&mut config, earned);
@@ -493,7 +497,7 @@ fn take(
         Some(Candidate::Good { file, settings }) => {
             // What is wrong with it is said when it is settled.
             let beside = (settings, earned);
-            let taken = take(folder, store, catalog, beside, &mut parsed.clone());
+            let taken = take(folder, store, catalog, beside, &mut known.clone());
             let file = file.clone();
             taken
                 .ok()
@@ -515,28 +519,35 @@ fn take(
         preset,
     };
     let standing = store.standing().all()?;
-    let mut fresh = BTreeMap::new();
+    if known.ground.as_ref() != Some(&snapshot.ground) {
+        *known = Known {
+            ground: Some(snapshot.ground.clone()),
+            files: BTreeMap::new(),
+        };
+    }
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
     let files = folder.scan()?;
     // A folder of a thousand is read when a command starts, and somebody waits.
-    let read = |file: &ToolFile| read_file(file, parsed, &snapshot.ground, &standing);
+    let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
     let reads = together::on_all_processors(&files, read).ok_or(EngineError::Reader)?;
-    for (file, read) in files.iter().zip(reads) {
-        match read {
-            Ok((read, tool)) => {
-                fresh.insert(file.file_name.clone(), read);
+    known.files.clear();
+    for (file, read) in files.into_iter().zip(reads) {
+        let read = match read {
+            Ok(read) => read,
+            Err(aside) => {
+                snapshot.set_aside.push(aside);
+                continue;
+            }
+        };
+        match tool(&file.file_name, &read, &standing) {
+            Ok(tool) => {
                 let name = tool.sound.document.name.clone();
                 claims.entry(name).or_default().push(tool);
             }
-            Err((read, aside)) => {
-                if let Some(read) = read {
-                    fresh.insert(file.file_name.clone(), read);
-                }
-                snapshot.set_aside.push(aside);
-            }
+            Err(aside) => snapshot.set_aside.push(aside),
         }
+        known.files.insert(file.file_name, read);
     }
-    *parsed = fresh;
     for (name, tools) in claims {
         settle(&mut snapshot, catalog, &name, tools);
     }
@@ -585,60 +596,65 @@ fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
     }
 }
 
-type Read = Result<(Parsed, Tool), (Option<Parsed>, SetAside)>;
-
 fn read_file(
     file: &ToolFile,
-    known: &BTreeMap<String, Parsed>,
+    known: &BTreeMap<String, Arc<FileRead>>,
     ground: &Baseline,
-    standing: &StandingTable,
-) -> Read {
+) -> Result<Arc<FileRead>, SetAside> {
     let text = match &file.text {
         Ok(text) => text,
-        Err(fault) => return Err((None, set_aside(&file.file_name, None, &fault.to_string()))),
+        Err(fault) => return Err(set_aside(&file.file_name, None, &fault.to_string())),
     };
-    let read = match known.get(&file.file_name) {
-        Some(known) if Arc::ptr_eq(&known.text, text) => known.clone(),
-        _ => {
-            let parsed = document::parse(text);
-            Parsed {
-                text: Arc::clone(text),
-                shape: parsed.shape,
-                items: parsed.items,
-            }
-        }
-    };
-    let (item, count) = (read.items.first().cloned(), read.items.len());
-    let (Some(item), true) = (item, count == 1 && read.shape != FileShape::Many) else {
+    match known.get(&file.file_name) {
+        Some(known) if known.text == *text => Ok(Arc::clone(known)),
+        Some(_) | None => Ok(Arc::new(judged(text, ground))),
+    }
+}
+
+fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
+    let mut parsed = document::parse(text);
+    let count = parsed.items.len();
+    let (Some(item), true) = (
+        parsed.items.pop(),
+        count == 1 && parsed.shape != FileShape::Many,
+    ) else {
         let message = format!(
             "the file holds a list of {count} documents; one file holds one, `ringfence import` takes lists apart"
         );
-        let aside = set_aside(&file.file_name, None, &message);
-        return Err((Some(read), aside));
+        return FileRead {
+            text: Arc::clone(text),
+            name: None,
+            sound: None,
+            findings: vec![Finding::error(Code::SpecInvariant, "", message)],
+        };
     };
     let lines = Lines::new(text);
     // Variables are looked at when somebody asks, not when a file is read.
     let assessed = assessment::assess(item, &lines, ground, &Environment::empty(), Source::User);
-    match assessed.sound {
-        Some(sound) => {
-            let tool = Tool {
-                standing: stands(&sound, standing),
-                sound: Arc::new(sound),
-                source: Source::User,
-                native: None,
-                file: Some(file.file_name.trim_end_matches(".json").to_owned()),
-                findings: assessed.findings,
-            };
-            Ok((read, tool))
-        }
-        None => {
-            let aside = SetAside {
-                file: file.file_name.clone(),
-                name: assessed.name,
-                findings: assessed.findings,
-            };
-            Err((Some(read), aside))
-        }
+    FileRead {
+        text: Arc::clone(text),
+        name: assessed.name,
+        sound: assessed.sound.map(Arc::new),
+        findings: assessed.findings,
+    }
+}
+
+/// The tool of a file, or what stands in its way.
+fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<Tool, SetAside> {
+    match &read.sound {
+        Some(sound) => Ok(Tool {
+            standing: stands(sound, standing),
+            sound: Arc::clone(sound),
+            source: Source::User,
+            native: None,
+            file: Some(file_name.trim_end_matches(".json").to_owned()),
+            findings: read.findings.clone(),
+        }),
+        None => Err(SetAside {
+            file: file_name.to_owned(),
+            name: read.name.clone(),
+            findings: read.findings.clone(),
+        }),
     }
 }
 

@@ -205,8 +205,8 @@ impl Bound<'_> {
             "document": self.document,
             "safety": self.safety,
             "policy": {
-                "allowClasses": policy.allow_classes,
-                "denyClasses": policy.deny_classes,
+                "allowClasses": *policy.allow_classes,
+                "denyClasses": *policy.deny_classes,
                 "network": policy.network.word(),
                 "hosts": hosts,
                 "fileRead": policy.file_read,

@@ -49,19 +49,34 @@ pub struct Judged {
     pub policy: EffectivePolicy,
     /// Its badge.
     pub risk: Risk,
-    /// The record of the policy.
-    pub safety: Safety,
+    /// Where the document comes from.
+    source: Source,
+    /// The record of the policy, made when first asked for.
+    safety: OnceLock<Safety>,
     /// What the audit says about it, made when first asked for.
     facts: OnceLock<SharedFacts>,
+}
+
+impl Judged {
+    /// The record of the policy of the document that was judged.
+    fn safety(&self, document: &Document) -> &Safety {
+        let make = || safety::record(document, &self.policy, self.source);
+        self.safety.get_or_init(make)
+    }
 }
 
 impl Sound {
     /// What the audit says about a call that is held to what was judged here.
     #[must_use]
     pub fn facts(&self) -> SharedFacts {
-        let Judged { risk, safety, .. } = &self.judged;
-        let make = || self.facts_under(risk, safety);
+        let make = || self.facts_under(&self.judged.risk, self.safety());
         self.judged.facts.get_or_init(make).clone()
+    }
+
+    /// The record of the policy.
+    #[must_use]
+    pub fn safety(&self) -> &Safety {
+        self.judged.safety(&self.document)
     }
 
     /// What the audit says about a call that is held to something else.
@@ -102,7 +117,8 @@ pub fn assess(
         match judge(&document, ground, environment, source) {
             Ok(judged) => {
                 let stored = document.tool_safety.iter();
-                let differences = stored.flat_map(|stored| safety::compare(stored, &judged.safety));
+                let resolved = || judged.safety(&document);
+                let differences = stored.flat_map(|stored| safety::compare(stored, resolved()));
                 findings.extend(differences.map(place));
                 Some(Sound { document, judged })
             }
@@ -135,8 +151,9 @@ fn judge(
         state: lifecycle::state(document, environment),
         missing: lifecycle::missing(document, environment),
         risk: risk::rate(ground, &document.sandbox_overrides, &policy),
-        safety: safety::record(document, &policy, source),
         policy,
+        source,
+        safety: OnceLock::new(),
         facts: OnceLock::new(),
     })
 }

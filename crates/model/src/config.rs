@@ -16,7 +16,7 @@ use crate::host_pattern::HostPattern;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::pattern::NamePattern;
-use crate::policy::{self, Baseline, PolicyConflict, Profile, Profiles};
+use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
 use crate::rules::Rules;
 use crate::text::elided;
 use crate::trust::TrustConfig;
@@ -432,7 +432,10 @@ impl ConfigFile {
 /// Lists in the baseline replace the defaults: whoever sets them means them all.
 fn over_closed(layer: Profile) -> Baseline {
     let closed = Baseline::closed();
-    let or = |given: BTreeSet<String>, default| if given.is_empty() { default } else { given };
+    let or = |given: BTreeSet<String>, default| match given.is_empty() {
+        true => default,
+        false => Classes::new(given),
+    };
     Baseline {
         allow_classes: or(layer.allow_classes, closed.allow_classes),
         deny_classes: or(layer.deny_classes, closed.deny_classes),

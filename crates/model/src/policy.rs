@@ -6,6 +6,7 @@
 //! call.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::document::{NetworkMode, Overrides};
 use crate::finding::{Code, Finding};
@@ -23,9 +24,9 @@ use crate::text::elided;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     /// Classes allowed.
-    pub allow_classes: BTreeSet<String>,
+    pub allow_classes: Classes,
     /// Classes denied.
-    pub deny_classes: BTreeSet<String>,
+    pub deny_classes: Classes,
     /// What `fetch` may reach.
     pub network: NetworkMode,
     /// Hosts every `allowlist` tool may reach.
@@ -46,7 +47,10 @@ impl Baseline {
     /// The baseline when the operator says nothing: closed.
     #[must_use]
     pub fn closed() -> Baseline {
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let set = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            Classes::new(names.collect())
+        };
         Baseline {
             allow_classes: set(&[
                 "java.lang.*",
@@ -105,6 +109,9 @@ pub struct Profile {
     pub timeout_ms: Option<u64>,
 }
 
+/// Names of classes. Most policies have the very lists of their ground.
+pub type Classes = Arc<BTreeSet<String>>;
+
 /// Profiles by name.
 pub type Profiles = BTreeMap<String, Profile>;
 
@@ -112,9 +119,9 @@ pub type Profiles = BTreeMap<String, Profile>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectivePolicy {
     /// Classes allowed.
-    pub allow_classes: BTreeSet<String>,
+    pub allow_classes: Classes,
     /// Classes denied.
-    pub deny_classes: BTreeSet<String>,
+    pub deny_classes: Classes,
     /// What `fetch` may reach.
     pub network: NetworkMode,
     /// The hosts of mode `allowlist`; empty in every other mode.
@@ -233,12 +240,8 @@ pub fn ground(
     };
     let mut ground = baseline.clone();
     for profile in chain(profiles, first)?.into_iter().rev() {
-        ground
-            .allow_classes
-            .extend(profile.allow_classes.iter().cloned());
-        ground
-            .deny_classes
-            .extend(profile.deny_classes.iter().cloned());
+        Classes::make_mut(&mut ground.allow_classes).extend(profile.allow_classes.iter().cloned());
+        Classes::make_mut(&mut ground.deny_classes).extend(profile.deny_classes.iter().cloned());
         merge_hosts(&mut ground.hosts, &profile.hosts);
         ground.network = profile.network.unwrap_or(ground.network);
         ground.file_read = profile.file_read.unwrap_or(ground.file_read);
@@ -284,12 +287,15 @@ pub fn resolve(
     ground: &Baseline,
     overrides: &Overrides,
 ) -> Result<EffectivePolicy, PolicyConflict> {
-    let merged = |base: &BTreeSet<String>, add: &[String], remove: &[String]| {
+    let merged = |base: &Classes, add: &[String], remove: &[String]| {
+        if add.is_empty() && remove.is_empty() {
+            return Classes::clone(base);
+        }
         let added = base
             .iter()
             .chain(add)
             .filter(|class| !remove.contains(class));
-        added.cloned().collect::<BTreeSet<_>>()
+        Classes::new(added.cloned().collect())
     };
     let allow_classes = merged(
         &ground.allow_classes,

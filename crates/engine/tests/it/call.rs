@@ -43,7 +43,8 @@ async fn results_keep_their_shape() {
     let facts = closing.tool.unwrap();
     assert_eq!((facts.name.as_str(), facts.risk.as_str()), ("shape", "L0"));
     assert_eq!(facts.category.as_deref(), Some("TEXT"));
-    let safety = &world.engine.tool("shape").unwrap().sound.judged.safety;
+    let tool = world.engine.tool("shape").unwrap();
+    let safety = tool.sound.safety();
     assert_eq!(facts.tool_safety, serde_json::to_value(safety).unwrap());
     let timing = closing.timing.unwrap();
     assert!(timing.total_us >= timing.run_us && timing.run_us >= timing.cpu_us);

@@ -1,5 +1,7 @@
 //! The life of a tool: draft, proven, published, edited, taken back, deleted.
 
+use std::sync::Arc;
+
 use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
 use model::lifecycle::State;
@@ -309,6 +311,30 @@ async fn settings_are_read_again() {
         .home
         .file("ringfence.toml", "[exposure.include]\nnames = [\"tool\"]\n");
     assert_eq!(world.own_call("tool", json!({})).await.status, Status::Done);
+}
+
+#[tokio::test]
+async fn a_file_is_judged_once_on_one_ground() {
+    let world = World::new();
+    world
+        .home
+        .tool("one", &document("one", "return 1", json!({})));
+    world
+        .home
+        .tool("two", &document("two", "return 2", json!({})));
+    let judged = |name: &str| Arc::clone(&world.engine.tool(name).unwrap().sound);
+    let (one, two) = (judged("one"), judged("two"));
+    world
+        .home
+        .tool("two", &document("two", "return 22", json!({})));
+    assert!(Arc::ptr_eq(&one, &judged("one")));
+    assert!(!Arc::ptr_eq(&two, &judged("two")));
+    // Another ground may mean another policy, for the same text.
+    world
+        .home
+        .file("ringfence.toml", "[baseline]\nfile_read = true\n");
+    assert!(!one.judged.policy.file_read);
+    assert!(judged("one").judged.policy.file_read);
 }
 
 /// A slip in the name of a preset is a slip in the settings: the last good ones

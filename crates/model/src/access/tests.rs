@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::parse;
+use crate::policy::Classes;
 
 fn lists(allow: Option<&[&str]>, deny: &[&str]) -> Lists {
     let parse = |words: &[&str]| {
@@ -92,8 +93,6 @@ fn categories_without_a_level_hold_too() {
 }
 
 mod narrowing {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -113,8 +112,8 @@ mod narrowing {
                 let listed = network == NetworkMode::Allowlist;
                 let parse = |host: &str| HostPattern::parse(host).expect("a host");
                 EffectivePolicy {
-                    allow_classes: BTreeSet::new(),
-                    deny_classes: BTreeSet::new(),
+                    allow_classes: Classes::default(),
+                    deny_classes: Classes::default(),
                     network,
                     hosts: hosts.into_iter().filter(|_| listed).map(parse).collect(),
                     file_read: flags.0,

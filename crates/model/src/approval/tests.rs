@@ -1,5 +1,7 @@
 //! The words of questions, what answers bind to, and how far they reach.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -215,8 +217,8 @@ fn other_policies() -> Vec<EffectivePolicy> {
         |policy| policy.destructive = true,
         |policy| policy.statements_max += 1,
         |policy| policy.timeout_ms += 1,
-        |policy| policy.allow_classes.extend(["a.B".to_owned()]),
-        |policy| policy.deny_classes.extend(["a.B".to_owned()]),
+        |policy| policy.allow_classes = Arc::new(["a.B".to_owned()].into()),
+        |policy| policy.deny_classes = Arc::new(["a.B".to_owned()].into()),
     ];
     let changed = changes.map(|change| {
         let mut policy = a_policy();

@@ -45,9 +45,13 @@ pub fn parse(text: &str) -> Result<(Node, Vec<JsonFault>), JsonFault> {
     Ok((root, parser.repeated))
 }
 
-#[derive(Clone, Debug)]
+/// Members an object may have before keys are looked up by hash.
+const MEMBERS_FEW: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
 enum Step {
-    Key(String),
+    /// Where the key starts; only a fault reads it again.
+    Key(usize),
     Index(usize),
 }
 
@@ -91,17 +95,17 @@ impl Parser<'_> {
     fn object(&mut self) -> Result<Kind, JsonFault> {
         self.enter()?;
         let mut members: Vec<Member> = Vec::new();
-        let mut seen = HashSet::new();
+        let mut many = HashSet::new();
         self.skip_space();
         if self.take(b'}') {
             return Ok(Kind::Object(members));
         }
         loop {
             let member = self.member()?;
-            if seen.insert(member.key.clone()) {
+            if is_new(&member.key, &members, &mut many) {
                 members.push(member);
             } else {
-                self.path.push(Step::Key(member.key.clone()));
+                self.path.push(Step::Key(member.key_span.start));
                 let message = format!(
                     "the key `{}` is given twice",
                     crate::text::elided(&member.key, 60)
@@ -123,6 +127,7 @@ impl Parser<'_> {
                     return Err(self.fault("a comma stands before `}`", Some("remove the comma")));
                 }
             } else if self.take(b'}') {
+                members.shrink_to_fit();
                 return Ok(Kind::Object(members));
             } else {
                 return Err(self.fault("expected `,` or `}` after a value in an object", None));
@@ -147,7 +152,7 @@ impl Parser<'_> {
             return Err(self.fault("expected `:` after a key", None));
         }
         self.skip_space();
-        self.path.push(Step::Key(key.clone()));
+        self.path.push(Step::Key(start));
         let value = self.value()?;
         self.path.pop();
         Ok(Member {
@@ -177,6 +182,7 @@ impl Parser<'_> {
                     return Err(self.fault("a comma stands before `]`", Some("remove the comma")));
                 }
             } else if self.take(b']') {
+                items.shrink_to_fit();
                 return Ok(Kind::Array(items));
             } else {
                 return Err(self.fault("expected `,` or `]` after a value in an array", None));
@@ -404,14 +410,37 @@ impl Parser<'_> {
         let mut pointer = String::new();
         for step in &self.path {
             match step {
-                Step::Key(key) if pointer.is_empty() => pointer.push_str(key),
-                Step::Key(key) => {
-                    pointer.push('.');
-                    pointer.push_str(key);
+                Step::Key(start) => {
+                    if !pointer.is_empty() {
+                        pointer.push('.');
+                    }
+                    pointer.push_str(&self.key_at(*start));
                 }
                 Step::Index(index) => pointer.push_str(&format!("[{index}]")),
             }
         }
         pointer
     }
+
+    /// A key that was read before.
+    fn key_at(&self, offset: usize) -> String {
+        let mut again = Parser {
+            text: self.text,
+            offset,
+            path: Vec::new(),
+            repeated: Vec::new(),
+        };
+        again.string().unwrap_or_default()
+    }
+}
+
+/// Whether a key is none of the members before it. `many` is used once they are many.
+fn is_new(key: &str, before: &[Member], many: &mut HashSet<String>) -> bool {
+    if before.len() < MEMBERS_FEW {
+        return before.iter().all(|member| member.key != key);
+    }
+    if many.is_empty() {
+        many.extend(before.iter().map(|member| member.key.clone()));
+    }
+    many.insert(key.to_owned())
 }
