@@ -4,6 +4,11 @@
 //! it declares are settled and the rest are left to the scope around it. So a name
 //! declared in one function is not declared in another, and a use before the
 //! declaration is still a use of it.
+//!
+//! The walk also writes down the nodes it meets, so that whoever looks at them after
+//! the names are settled need not walk again.
+
+mod table;
 
 use std::cell::Cell;
 
@@ -18,8 +23,13 @@ use oxc_span::Span;
 use oxc_syntax::reference::ReferenceId;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 
+use table::Table;
+
 /// Scopes with more names than this are looked through by a table.
 const LOOK_MAX: usize = 12;
+
+/// Names there is room for at first.
+const ROOM_MAX: usize = 8_192;
 
 /// One declared name.
 #[derive(Debug)]
@@ -49,17 +59,20 @@ pub(crate) struct Reference<'a> {
 }
 
 /// All names of a script.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Names<'a> {
     pub(crate) bindings: Vec<Binding<'a>>,
     pub(crate) references: Vec<Reference<'a>>,
+    /// The nodes of the tree, each before what is in it, but for the commonest kinds no
+    /// rule asks about. Names that are used are `references`.
+    pub(crate) nodes: Vec<AstKind<'a>>,
 }
 
 impl<'a> Names<'a> {
     /// Walks the script.
     pub(crate) fn of(program: &Program<'a>) -> Names<'a> {
         let mut walk = Walk {
-            names: Names::default(),
+            names: Names::sized_for(program.source_text),
             scopes: Vec::new(),
             open: Vec::new(),
             kinds: Vec::new(),
@@ -70,6 +83,16 @@ impl<'a> Names<'a> {
         };
         walk.visit_program(program);
         walk.names
+    }
+
+    /// Room for the names of an ordinary script.
+    fn sized_for(source: &str) -> Names<'a> {
+        let room = (source.len() / 16).min(ROOM_MAX);
+        Names {
+            bindings: Vec::new(),
+            references: Vec::with_capacity(room),
+            nodes: Vec::with_capacity(room * 2),
+        }
     }
 
     /// What a use of a name means; `None` if the walk did not meet it.
@@ -186,15 +209,15 @@ impl<'a> Walk<'a> {
         let Names {
             bindings,
             references,
+            nodes: _,
         } = &mut self.names;
-        let table: Option<std::collections::HashMap<&str, usize>> =
-            (scope.declared.len() > LOOK_MAX).then(|| {
-                let named = scope
-                    .declared
-                    .iter()
-                    .filter_map(|index| Some((bindings.get(*index)?.name, *index)));
-                named.collect()
-            });
+        let table = (scope.declared.len() > LOOK_MAX).then(|| {
+            let declared = scope.declared.iter();
+            Table::new(declared.map(|index| {
+                let name = bindings.get(*index).map_or("", |binding| binding.name);
+                (name, *index)
+            }))
+        });
         let mut kept = scope.open_before;
         for place in scope.open_before..self.open.len() {
             let Some(index) = self.open.get(place).copied() else {
@@ -204,7 +227,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let found = match &table {
-                Some(table) => table.get(reference.name).copied(),
+                Some(table) => table.get(reference.name),
                 None => scope.declared.iter().copied().find(|index| {
                     bindings
                         .get(*index)
@@ -248,9 +271,24 @@ impl<'a> VisitJs<'a> for Walk<'a> {
 
     fn enter_node(&mut self, kind: AstKind<'a>) {
         match kind {
-            AstKind::IdentifierReference(identifier) => self.refer(identifier),
+            AstKind::IdentifierReference(identifier) => return self.refer(identifier),
+            AstKind::VariableDeclaration(declaration) => return self.kinds.push(declaration.kind),
+            // What a declaration around says about `var` ends at a function.
+            AstKind::FormalParameters(_) => return self.kinds.push(VariableDeclarationKind::Let),
+            // Every script has these in hundreds, and there is nothing to judge in them
+            // or to rewrite. What is not listed is kept: a rule can ask about it.
+            AstKind::StringLiteral(_)
+            | AstKind::NumericLiteral(_)
+            | AstKind::TemplateLiteral(_)
+            | AstKind::TemplateElement(_)
+            | AstKind::ObjectExpression(_)
+            | AstKind::LogicalExpression(_)
+            | AstKind::ExpressionStatement(_)
+            | AstKind::FormalParameter(_)
+            | AstKind::IfStatement(_)
+            | AstKind::ReturnStatement(_) => return,
+            AstKind::IdentifierName(identifier) if identifier.name.is_ascii() => return,
             AstKind::BindingIdentifier(identifier) => self.declare_identifier(identifier),
-            AstKind::VariableDeclaration(declaration) => self.kinds.push(declaration.kind),
             AstKind::VariableDeclarator(declarator) => {
                 if let (BindingPattern::BindingIdentifier(identifier), Some(init)) =
                     (&declarator.id, &declarator.init)
@@ -271,8 +309,6 @@ impl<'a> VisitJs<'a> for Walk<'a> {
                     self.declare(identifier.name.as_str(), identifier.span, false, None);
                 }
             }
-            // What a declaration around says about `var` ends at a function.
-            AstKind::FormalParameters(_) => self.kinds.push(VariableDeclarationKind::Let),
             AstKind::UnaryExpression(unary) if unary.operator == UnaryOperator::Typeof => {
                 if let Expression::Identifier(identifier) = &unary.argument {
                     self.typeof_at = Some(identifier.span.start);
@@ -289,6 +325,7 @@ impl<'a> VisitJs<'a> for Walk<'a> {
             AstKind::AssignmentTargetPropertyIdentifier(_) => self.is_write = true,
             _ => {}
         }
+        self.names.nodes.push(kind);
     }
 
     fn leave_node(&mut self, kind: AstKind<'a>) {

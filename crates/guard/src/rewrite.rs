@@ -8,7 +8,6 @@
 
 use oxc_ast::AstKind;
 use oxc_ast::ast::{Expression, Program, Statement};
-use oxc_ast_visit::VisitJs;
 use oxc_span::{GetSpan as _, Span};
 
 use crate::names::Names;
@@ -117,13 +116,15 @@ pub(crate) fn rewrite<'a>(
     names: &Names<'a>,
     preset: &Preset,
 ) -> Prepared {
-    let mut walk = Walk { edits: Vec::new() };
+    let mut edits = Edits(Vec::new());
     if let Some(Statement::ExpressionStatement(last)) = program.body.last() {
-        walk.insert(last.span.start, String::from("return "));
+        edits.insert(last.span.start, String::from("return "));
     }
-    walk.visit_program(program);
-    walk.names(names, preset);
-    let mut edits = walk.edits;
+    for node in &names.nodes {
+        edits.node(*node);
+    }
+    edits.names(names, preset);
+    let mut edits = edits.0;
     edits.sort_by_key(|edit| edit.at);
     write(source, &edits)
 }
@@ -135,13 +136,11 @@ struct Edit {
     text: String,
 }
 
-struct Walk {
-    edits: Vec<Edit>,
-}
+struct Edits(Vec<Edit>);
 
-impl Walk {
+impl Edits {
     fn insert(&mut self, at: u32, text: String) {
-        self.edits.push(Edit {
+        self.0.push(Edit {
             at: usize::try_from(at).unwrap_or(0),
             remove: 0,
             text,
@@ -199,7 +198,7 @@ impl Walk {
             // `typeof x` of a name nobody declared: whatever the sandbox calls so
             // is none of the script's business.
             if reference.is_typeof && !known.contains(&name) {
-                self.edits.push(Edit {
+                self.0.push(Edit {
                     at: usize::try_from(reference.span.start).unwrap_or(0),
                     remove: usize::try_from(reference.span.size()).unwrap_or(0),
                     text: String::from("undefined"),
@@ -207,10 +206,8 @@ impl Walk {
             }
         }
     }
-}
 
-impl<'a> VisitJs<'a> for Walk {
-    fn enter_node(&mut self, kind: AstKind<'a>) {
+    fn node(&mut self, kind: AstKind<'_>) {
         match kind {
             AstKind::ForStatement(statement) => self.turn(&statement.body),
             AstKind::ForOfStatement(statement) => self.turn(&statement.body),

@@ -1,7 +1,7 @@
 //! Layer 1: the rules of a preset, each finding at the author's own place.
 //!
-//! The names of the script are settled first; then one walk asks every rule about
-//! every node. A rule says what is wrong and what to write instead.
+//! The names of the script are settled first; then every rule is asked about every
+//! node. A rule says what is wrong and what to write instead.
 
 mod call;
 mod flow;
@@ -13,7 +13,6 @@ use oxc_ast::AstKind;
 use oxc_ast::ast::{
     BindingPattern, Expression, FunctionType, MethodDefinitionKind, Program, PropertyKind,
 };
-use oxc_ast_visit::VisitJs;
 use oxc_span::{GetSpan as _, Span};
 use rustc_hash::FxHashSet;
 
@@ -46,7 +45,9 @@ pub(crate) fn judge<'a>(
         calls: vec![0; preset.calls.len()],
     };
     rules.references();
-    rules.visit_program(program);
+    for node in &names.nodes {
+        rules.ask(*node);
+    }
     rules.wishes();
 }
 
@@ -209,10 +210,8 @@ impl<'r, 'a> Rules<'r, 'a> {
             });
         }
     }
-}
 
-impl<'a> VisitJs<'a> for Rules<'_, 'a> {
-    fn enter_node(&mut self, kind: AstKind<'a>) {
+    fn ask(&mut self, kind: AstKind<'a>) {
         match kind {
             AstKind::StaticMemberExpression(member) => self.static_member(member),
             AstKind::ComputedMemberExpression(member) => self.computed_member(member),

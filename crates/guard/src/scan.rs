@@ -228,31 +228,37 @@ impl<'s> Scanner<'s> {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
+    /// Goes over bytes of one kind in one go.
+    fn skip(&mut self, is_so: impl Fn(u8) -> bool) {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        let run = rest.iter().position(|byte| !is_so(*byte));
+        self.at += run.unwrap_or(rest.len());
+    }
+
+    /// One token, blank or comment. One match for all of them: what comes next is hard
+    /// to foresee, so a second look costs as much as the first.
     fn step(&mut self) {
         let byte = self.peek(0);
         match byte {
-            b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
-            b'\n' => self.newline(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'\\' | b'#' => self.name(),
+            b' ' | b'\t' | 0x0b | 0x0c => {
+                self.at += 1;
+                self.skip(|byte| byte == b' ');
+                return;
+            }
+            b'\n' => return self.newline(),
             b'\r' => {
                 self.at += 1;
                 self.has_newline = true;
                 self.is_line_empty = true;
+                return;
             }
-            b'/' if self.peek(1) == b'/' => self.line_comment(),
-            b'/' if self.peek(1) == b'*' => self.block_comment(),
-            0 => self.null_byte(),
-            0x80.. if self.blank() => {}
-            _ => {
-                self.token(byte);
-                self.is_line_empty = false;
-                self.has_newline = false;
-            }
-        }
-    }
-
-    fn token(&mut self, byte: u8) {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'\\' | b'#' => self.name(),
+            b'/' => match self.peek(1) {
+                b'/' => return self.line_comment(),
+                b'*' => return self.block_comment(),
+                _ => self.slash(),
+            },
+            0 => return self.null_byte(),
             b'0'..=b'9' => self.number(),
             b'"' | b'\'' => self.string(byte),
             b'`' => self.template(),
@@ -260,21 +266,20 @@ impl<'s> Scanner<'s> {
             b'[' => self.open(Opener::Bracket, 1),
             b'{' => self.open_brace(),
             b')' | b']' | b'}' => self.close(byte),
-            b';' => {
-                self.settle(false);
-                self.level.ending = Ending::Surely;
-                self.before = Before::Operator;
-                self.at += 1;
-            }
+            b';' => self.semicolon(),
             b',' => self.comma(),
             b'.' => self.dot(),
-            b'/' => self.slash(),
             b'+' | b'-' | b'*' | b'%' | b'=' | b'<' | b'>' | b'!' | b'&' | b'|' | b'^' | b'~'
-            | b'?' | b':' => {
-                self.operators();
-            }
+            | b'?' | b':' => self.operators(),
+            0x80.. if self.blank() => return,
             0x80.. => self.beyond_ascii(),
             _ => self.at += 1,
+        }
+        self.is_line_empty = false;
+        self.has_newline = false;
+        // Most tokens have one blank after them.
+        if self.peek(0) == b' ' {
+            self.at += 1;
         }
     }
 
@@ -283,6 +288,10 @@ impl<'s> Scanner<'s> {
     /// Decides whether the statement before this token has ended. `goes_on` is a
     /// token that could continue an expression.
     fn settle(&mut self, goes_on: bool) {
+        // Inside a line and a statement, as most tokens are.
+        if self.level.ending == Ending::No && !self.has_newline {
+            return;
+        }
         let is_line_end = self.has_newline
             && matches!(
                 self.before,
@@ -415,6 +424,13 @@ impl<'s> Scanner<'s> {
 
     // Tokens.
 
+    fn semicolon(&mut self) {
+        self.settle(false);
+        self.level.ending = Ending::Surely;
+        self.before = Before::Operator;
+        self.at += 1;
+    }
+
     fn comma(&mut self) {
         self.settle(true);
         let spent = std::mem::take(&mut self.level.expression);
@@ -475,9 +491,8 @@ impl<'s> Scanner<'s> {
     }
 
     fn operators(&mut self) {
-        if self.text.get(self.at..).is_some_and(|rest| {
-            rest.starts_with("<!--") || (self.is_line_empty && rest.starts_with("-->"))
-        }) {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        if rest.starts_with(b"<!--") || (self.is_line_empty && rest.starts_with(b"-->")) {
             let at = self.at;
             let message = "some engines read this as a comment; put a space between the marks";
             self.stop(Code::ScanAmbiguousSlash, at, message);
@@ -574,8 +589,8 @@ impl<'s> Scanner<'s> {
         let start = self.at;
         let mut is_ascii = true;
         loop {
+            self.skip(is_plain_in_name);
             match self.peek(0) {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'#' => self.at += 1,
                 b'\\' => self.escape_in_name(),
                 0x80.. => {
                     let Some(character) = self.character() else {
@@ -612,6 +627,12 @@ impl<'s> Scanner<'s> {
     }
 
     fn word(&mut self, word: Word) {
+        // As most words are.
+        if word == Word::Name {
+            self.settle(false);
+            self.before = Before::Value;
+            return;
+        }
         // Attack: `if (a) do x; while (1) else if (a) do x; while (1) else …` nests,
         // and so does `do while (a) do while (a) …`. A `while` ends a `do` only where
         // the statement between them has ended.
@@ -709,6 +730,13 @@ impl<'s> Scanner<'s> {
         self.marks.error(code, at, || String::from(message));
         self.is_fatal = true;
     }
+}
+
+/// Whether a byte goes on with a name and is nothing else. Without shortcuts: they
+/// would be guessed wrong at every other letter.
+fn is_plain_in_name(byte: u8) -> bool {
+    let is_mark = (byte == b'_') | (byte == b'$') | (byte == b'#');
+    byte.is_ascii_alphabetic() | byte.is_ascii_digit() | is_mark
 }
 
 #[cfg(test)]

@@ -266,6 +266,28 @@ fn search(bencher: Bencher<'_, '_>, count: usize) {
     });
 }
 
+/// A thousand queries of all kinds over 10,000 tools: a rare word, a word every tool
+/// has, a name, words nobody knows, and a long list.
+#[divan::bench(sample_count = 1_000, sample_size = 1)]
+fn search_mixed(bencher: Bencher<'_, '_>) {
+    let tools = catalog(10_000);
+    let index = index(&tools);
+    let view = index.view(|name| !name.ends_with('3'));
+    let mut turn = 0;
+    bencher.bench_local(move || {
+        turn += 1;
+        let (name, description) = tools.get(turn * 7 % tools.len()).unwrap();
+        let query = match turn % 5 {
+            0 => format!("word{}", turn % 3_000),
+            1 => "local things".to_owned(),
+            2 => name.clone(),
+            3 => format!("quux frobnicate word{}", turn % 50),
+            _ => description.clone(),
+        };
+        index.search(&view, &query, 50, 0.0)
+    });
+}
+
 /// Ten queries of common words, each in thousands of tools.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn search_ten_at_once(bencher: Bencher<'_, '_>) {

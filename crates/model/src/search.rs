@@ -8,7 +8,8 @@
 //! changed a thousand times answers exactly as one that was made anew.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::document::Param;
@@ -69,10 +70,10 @@ const fn field(weight: f32, thinning: f32, usual: f32) -> Field {
 /// The words of many tools.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    words: BTreeMap<Arc<str>, Vec<Posting>>,
-    names: BTreeMap<String, u32>,
+    words: Words,
+    names: HashMap<String, u32>,
     /// Tools by their names without separators.
-    joined: BTreeMap<String, Vec<u32>>,
+    joined: HashMap<String, Vec<u32>>,
     shelf: Vec<Option<Kept>>,
     free: Vec<u32>,
     /// Counts changes, so that an old view is noticed.
@@ -82,7 +83,25 @@ pub struct Index {
 #[derive(Clone, Debug)]
 struct Kept {
     name: String,
-    words: Vec<Arc<str>>,
+    app: String,
+    /// By their numbers.
+    words: Vec<u32>,
+}
+
+/// Every word once, with a number that is used again when no tool has the word.
+#[derive(Clone, Debug, Default)]
+struct Words {
+    // The hash is std's, for the words are other people's.
+    numbers: HashMap<Arc<str>, u32>,
+    known: Vec<Word>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Word {
+    text: Arc<str>,
+    /// By place.
+    postings: Vec<Posting>,
 }
 
 /// That a word is in a document, and how much it says there.
@@ -154,7 +173,7 @@ impl Index {
     /// How many words it knows.
     #[must_use]
     pub fn words(&self) -> usize {
-        self.words.len()
+        self.words.numbers.len()
     }
 
     /// Puts a tool in, in place of the one of that name.
@@ -162,21 +181,17 @@ impl Index {
         self.remove(entry.name);
         self.generation += 1;
         let Some(place) = self.place() else { return };
-        let mut words = Vec::new();
-        for (word, weight) in weights(entry) {
-            let known = self.words.get_key_value(word.as_str());
-            let word: Arc<str> = known.map_or_else(|| word.into(), |(word, _)| Arc::clone(word));
-            let postings = self.words.entry(Arc::clone(&word)).or_default();
-            let at = postings.partition_point(|posting| posting.place < place);
-            postings.insert(at, Posting { place, weight });
-            words.push(word);
+        let weights = weights(entry, &mut self.words);
+        for &(word, weight) in &weights {
+            self.words.post(word, Posting { place, weight });
         }
         let joined = self.joined.entry(word::joined(entry.name)).or_default();
         joined.push(place);
         self.names.insert(entry.name.to_owned(), place);
         let kept = Kept {
             name: entry.name.to_owned(),
-            words,
+            app: entry.app.to_owned(),
+            words: weights.into_iter().map(|(word, _)| word).collect(),
         };
         if let Some(free) = slot(&mut self.shelf, place) {
             *free = Some(kept);
@@ -190,16 +205,8 @@ impl Index {
         };
         self.generation += 1;
         let kept = slot(&mut self.shelf, place).and_then(Option::take);
-        for word in kept.iter().flat_map(|kept| &kept.words) {
-            let Some(postings) = self.words.get_mut(word) else {
-                continue;
-            };
-            if let Ok(at) = postings.binary_search_by_key(&place, |posting| posting.place) {
-                postings.remove(at);
-            }
-            if postings.is_empty() {
-                self.words.remove(word);
-            }
+        for &word in kept.iter().flat_map(|kept| &kept.words) {
+            self.words.unpost(word, place);
         }
         let joined = word::joined(name);
         if let Some(places) = self.joined.get_mut(&joined) {
@@ -240,15 +247,39 @@ impl Index {
         }
     }
 
-    /// What is left of a view. An old one is left nothing.
+    /// What is left of a view without these tools. An old one is left nothing.
     #[must_use]
-    pub fn narrowed(&self, view: &View, mut keeps: impl FnMut(&str) -> bool) -> View {
+    pub fn without<'a>(&self, view: &View, names: impl IntoIterator<Item = &'a str>) -> View {
+        if !view.is_of(self) {
+            return self.viewed(Vec::new());
+        }
+        let mut seen = view.seen.clone();
+        let places = names.into_iter().filter_map(|name| self.names.get(name));
+        for place in places {
+            if let Some(seen) = seen.get_mut(at(*place)) {
+                *seen = false;
+            }
+        }
+        self.viewed(seen)
+    }
+
+    /// What is left of a view with only the tools of some apps. An old one is left
+    /// nothing.
+    #[must_use]
+    pub fn within(&self, view: &View, mut is_wanted: impl FnMut(&str) -> bool) -> View {
         let is_old = !view.is_of(self);
         let seen = self.shelf.iter().zip(&view.seen).map(|(kept, seen)| {
             let kept = kept.as_ref().filter(|_| *seen && !is_old);
-            kept.is_some_and(|kept| keeps(&kept.name))
+            kept.is_some_and(|kept| is_wanted(&kept.app))
         });
         self.viewed(seen.collect())
+    }
+
+    /// The app a tool comes from.
+    #[must_use]
+    pub fn app(&self, name: &str) -> Option<&str> {
+        let kept = self.kept(*self.names.get(name)?)?;
+        Some(&kept.app)
     }
 
     /// Whether a tool of this name is in a view.
@@ -290,9 +321,7 @@ impl Index {
     fn add(&self, view: &View, unit: &word::Unit, tally: &mut Tally) -> bool {
         let mut rarest: f64 = 0.0;
         for form in &unit.forms {
-            let Some(postings) = self.words.get(form.as_str()) else {
-                continue;
-            };
+            let postings = self.words.postings(form);
             let seen = postings.iter().filter(|posting| view.sees(posting.place));
             let holders = seen.clone().count();
             if holders == 0 {
@@ -332,33 +361,35 @@ impl Index {
         }
     }
 
+    /// The best of what was found, and how many were not good enough. Only as many
+    /// are sorted as somebody wants to see.
     fn best(&self, scores: &[f64], count_max: usize, score_min: f64) -> (Vec<Hit>, usize) {
-        let found = self
-            .shelf
-            .iter()
-            .zip(scores)
-            .filter(|(_, score)| **score > 0.0);
-        let named = found.filter_map(|(kept, score)| {
+        let mut best: BinaryHeap<Ranked<'_>> = BinaryHeap::new();
+        let mut below = 0;
+        for (kept, score) in self.shelf.iter().zip(scores) {
+            let (Some(kept), true) = (kept, *score > 0.0) else {
+                continue;
+            };
             let score = (score * 10_000.0).round() / 10_000.0;
-            Some((kept.as_ref()?.name.as_str(), score))
-        });
-        let all: Vec<_> = named.collect();
-        let good = |(_, score): &(&str, f64)| *score >= score_min && *score > 0.0;
-        let mut best: Vec<_> = all.iter().copied().filter(good).collect();
-        let below = all.len() - best.len();
-        let order = |a: &(&str, f64), b: &(&str, f64)| -> Ordering {
-            b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0))
-        };
-        if best.len() > count_max && count_max > 0 {
-            best.select_nth_unstable_by(count_max - 1, order);
+            if score < score_min || score == 0.0 {
+                below += 1;
+                continue;
+            }
+            let name = kept.name.as_str();
+            let found = Ranked { score, name };
+            if best.len() < count_max {
+                best.push(found);
+            } else if let Some(mut last) = best.peek_mut()
+                && found < *last
+            {
+                *last = found;
+            }
         }
-        best.truncate(count_max);
-        best.sort_by(order);
-        let hit = |(name, score): (&str, f64)| Hit {
-            name: name.to_owned(),
-            score,
+        let hit = |found: Ranked<'_>| Hit {
+            name: found.name.to_owned(),
+            score: found.score,
         };
-        (best.into_iter().map(hit).collect(), below)
+        (best.into_sorted_vec().into_iter().map(hit).collect(), below)
     }
 
     fn kept(&self, place: u32) -> Option<&Kept> {
@@ -377,42 +408,153 @@ fn rarity(holders: usize, count: usize) -> f64 {
     ((count - holders + 0.5) / (holders + 0.5)).max(0.0).ln_1p()
 }
 
-/// The words of an entry and what each says there.
-fn weights(entry: &Entry<'_>) -> BTreeMap<String, f32> {
-    let mut weights = BTreeMap::new();
+impl Words {
+    /// The number of a word, which gets one if it is new. None after four thousand
+    /// million words.
+    fn number(&mut self, text: &str) -> Option<u32> {
+        if let Some(number) = self.numbers.get(text) {
+            return Some(*number);
+        }
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => {
+                let number = u32::try_from(self.known.len()).ok()?;
+                self.known.push(Word::default());
+                number
+            }
+        };
+        let text: Arc<str> = text.into();
+        if let Some(word) = self.known.get_mut(at(number)) {
+            word.text = Arc::clone(&text);
+        }
+        self.numbers.insert(text, number);
+        Some(number)
+    }
+
+    fn postings(&self, text: &str) -> &[Posting] {
+        let number = self.numbers.get(text);
+        let word = number.and_then(|number| self.known.get(at(*number)));
+        word.map_or(&[], |word| &word.postings)
+    }
+
+    fn post(&mut self, number: u32, posting: Posting) {
+        let Some(Word { postings, .. }) = self.known.get_mut(at(number)) else {
+            return;
+        };
+        // A new tool stands at the end of the shelf.
+        if postings
+            .last()
+            .is_none_or(|last| last.place < posting.place)
+        {
+            postings.push(posting);
+            return;
+        }
+        let at = postings.partition_point(|known| known.place < posting.place);
+        postings.insert(at, posting);
+    }
+
+    fn unpost(&mut self, number: u32, place: u32) {
+        let Some(word) = self.known.get_mut(at(number)) else {
+            return;
+        };
+        let postings = &mut word.postings;
+        if let Ok(at) = postings.binary_search_by_key(&place, |posting| posting.place) {
+            postings.remove(at);
+        }
+        if postings.is_empty() {
+            self.numbers.remove(&word.text);
+            *word = Word::default();
+            self.free.push(number);
+        }
+    }
+}
+
+/// The words of an entry by their numbers, each once, and what each says there.
+fn weights(entry: &Entry<'_>, words: &mut Words) -> Vec<(u32, f32)> {
+    let mut weights = Vec::new();
     let one = std::iter::once;
-    add_field(NAME, one(entry.name), &mut weights);
-    add_field(TITLE, entry.title.into_iter(), &mut weights);
-    add_field(PROSE, one(entry.description), &mut weights);
-    add_field(LABEL, entry.tags.iter().map(String::as_str), &mut weights);
-    add_field(LABEL, entry.category.into_iter(), &mut weights);
-    add_field(LABEL, one(entry.app), &mut weights);
+    let mut reader = word::Reader::default();
+    let mut add = |field: Field, texts: &mut dyn Iterator<Item = &str>| {
+        let numbers = numbers(texts, words, &mut reader);
+        add_field(field, numbers, &mut weights);
+    };
+    add(NAME, &mut one(entry.name));
+    add(TITLE, &mut entry.title.into_iter());
+    add(PROSE, &mut one(entry.description));
+    add(LABEL, &mut entry.tags.iter().map(String::as_str));
+    add(LABEL, &mut entry.category.into_iter());
+    add(LABEL, &mut one(entry.app));
     let params = entry.params.iter();
-    let names = params.clone().map(|param| param.name.as_str());
-    add_field(PARAM, names, &mut weights);
+    add(PARAM, &mut params.clone().map(|param| param.name.as_str()));
     let prose = params.map(|param| param.description.as_str());
-    add_field(PARAM_PROSE, prose, &mut weights);
+    add(PARAM_PROSE, &mut { prose });
+    // Stable, for a sum of fractions depends on its order.
+    weights.sort_by_key(|(word, _)| *word);
+    weights.dedup_by(|later, sum| {
+        let is_same = later.0 == sum.0;
+        if is_same {
+            sum.1 += later.1;
+        }
+        is_same
+    });
     weights
 }
 
-fn add_field<'a>(
-    field: Field,
-    texts: impl Iterator<Item = &'a str>,
-    weights: &mut BTreeMap<String, f32>,
-) {
-    let mut counts: BTreeMap<String, u16> = BTreeMap::new();
-    let mut length: u16 = 0;
-    let words = texts.flat_map(word::forms);
-    for word in words.take(limits::SEARCH_FIELD_WORDS_MAX) {
-        length = length.saturating_add(1);
-        let count = counts.entry(word).or_default();
-        *count = count.saturating_add(1);
+/// The words of a field, as often as they are there.
+fn numbers(
+    texts: &mut dyn Iterator<Item = &str>,
+    words: &mut Words,
+    reader: &mut word::Reader,
+) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for text in texts {
+        reader.forms(text, |form| {
+            if numbers.len() == limits::SEARCH_FIELD_WORDS_MAX {
+                return ControlFlow::Break(());
+            }
+            numbers.extend(words.number(form));
+            ControlFlow::Continue(())
+        });
     }
+    numbers
+}
+
+/// Adds what each word of a field says, each word once.
+fn add_field(field: Field, mut numbers: Vec<u32>, weights: &mut Vec<(u32, f32)>) {
+    numbers.sort_unstable();
+    let length = small(numbers.len());
     let thinning = 1.0 - field.thinning + field.thinning * f32::from(length) / field.usual;
-    for (word, count) in counts {
-        *weights.entry(word).or_default() += field.weight * f32::from(count) / thinning;
+    for same in numbers.chunk_by(|a, b| a == b) {
+        let weight = field.weight * f32::from(small(same.len())) / thinning;
+        weights.extend(same.first().map(|word| (*word, weight)));
     }
 }
+
+fn small(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+/// A hit before it is told, in the order of hits: the best is the least.
+#[derive(PartialEq)]
+struct Ranked<'a> {
+    score: f64,
+    name: &'a str,
+}
+
+impl Ord for Ranked<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_score = other.score.total_cmp(&self.score);
+        by_score.then_with(|| self.name.cmp(other.name))
+    }
+}
+
+impl PartialOrd for Ranked<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Ranked<'_> {}
 
 /// What the words of one query add up to, by place.
 struct Tally {

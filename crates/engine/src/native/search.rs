@@ -1,6 +1,6 @@
 //! Search: the tools a caller may call from a script, by what they do.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
 use model::search::ask::{Answer, Ask};
 use model::text;
@@ -18,23 +18,24 @@ pub(super) fn run(work: &Work<'_>) -> Result<Ran, Stop> {
     let top_default = work.now.config.codecall.top_k;
     let ask = Ask::read(&work.arguments, top_default).map_err(refused)?;
     let shelf = work.engine.shelf();
-    let searchable = shelf.searchable(work.engine, work.now, work.request);
-    let answer = answer(&ask, &searchable);
-    Ok(done(shown(&answer, work, &searchable)))
+    let value = shelf.searched(work.engine, work.now, work.request, |searchable| {
+        shown(&answer(&ask, searchable), work, searchable)
+    });
+    Ok(done(value))
 }
 
-fn answer(ask: &Ask, searchable: &Searchable) -> Answer {
-    let Searchable { index, view, .. } = searchable;
-    if ask.exclude.is_empty() && ask.app_ids.is_empty() {
-        return ask.answer(index, view, view);
+fn answer(ask: &Ask, searchable: &Searchable<'_>) -> Answer {
+    let (index, all) = (searchable.index, &*searchable.view);
+    let mut narrowed = Cow::Borrowed(all);
+    if !ask.app_ids.is_empty() {
+        let is_wanted = |app: &str| ask.app_ids.iter().any(|id| id.eq_ignore_ascii_case(app));
+        narrowed = Cow::Owned(index.within(all, is_wanted));
     }
-    let excluded: BTreeSet<_> = ask.exclude.iter().map(String::as_str).collect();
-    let of_app = |name: &str| {
-        let app = searchable.app(name).unwrap_or("");
-        ask.app_ids.is_empty() || ask.app_ids.iter().any(|id| id.eq_ignore_ascii_case(app))
-    };
-    let narrowed = index.narrowed(view, |name| !excluded.contains(name) && of_app(name));
-    ask.answer(index, view, &narrowed)
+    if !ask.exclude.is_empty() {
+        let excluded = ask.exclude.iter().map(String::as_str);
+        narrowed = Cow::Owned(index.without(&narrowed, excluded));
+    }
+    ask.answer(index, all, &narrowed)
 }
 
 /// The beginning of a description, on one line.
@@ -46,12 +47,12 @@ fn start(description: &str) -> String {
     }
 }
 
-fn shown(answer: &Answer, work: &Work<'_>, searchable: &Searchable) -> Value {
+fn shown(answer: &Answer, work: &Work<'_>, searchable: &Searchable<'_>) -> Value {
     let tools = answer.tools.iter().filter_map(|hit| {
         let document = &work.now.tool(&hit.name)?.sound.document;
         Some(json!({
             "name": hit.name,
-            "appId": searchable.app(&hit.name),
+            "appId": searchable.index.app(&hit.name),
             "description": start(&document.description),
             "relevanceScore": hit.score,
             "matchedQueries": hit.queries,

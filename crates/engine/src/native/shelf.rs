@@ -3,7 +3,7 @@
 //! a call of theirs go.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use model::caller::Caller;
 use model::codecall::{self, Metadata};
@@ -22,20 +22,23 @@ use crate::registry::{Snapshot, Tool};
 /// Callers whose views are kept at one time.
 const VIEWS_MAX: usize = 64;
 
-/// The index of a process.
+/// The index of a process. Searches go side by side; only bringing it up to date
+/// keeps them waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
-    latest: Mutex<Shelved>,
+    latest: RwLock<Shelved>,
 }
 
 #[derive(Debug, Default)]
 struct Shelved {
     /// The snapshot it was made from; none at first.
     serial: u64,
-    index: Arc<Index>,
-    known: Arc<BTreeMap<String, Known>>,
+    index: Index,
+    known: BTreeMap<String, Known>,
+    /// The tools that need variables.
+    needing: Vec<String>,
     /// What each caller may see of it, variables aside; the oldest first.
-    views: Vec<(Caller, Arc<View>)>,
+    views: Mutex<Vec<(Caller, Arc<View>)>>,
 }
 
 /// What of a tool the index was told.
@@ -44,46 +47,42 @@ struct Known {
     digest: ToolDigest,
     title: Option<String>,
     app: String,
-    /// Whether it needs variables.
-    needs: bool,
 }
 
 /// What one caller can search at one moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Searchable {
-    pub(crate) index: Arc<Index>,
+#[derive(Debug)]
+pub(crate) struct Searchable<'a> {
+    pub(crate) index: &'a Index,
     pub(crate) view: Arc<View>,
-    known: Arc<BTreeMap<String, Known>>,
-}
-
-impl Searchable {
-    /// The application a tool is part of.
-    pub(crate) fn app(&self, name: &str) -> Option<&str> {
-        self.known.get(name).map(|known| known.app.as_str())
-    }
 }
 
 impl Shelf {
-    /// What the caller of a request may find.
-    pub(crate) fn searchable(
+    /// Searches what the caller of a request may find.
+    pub(crate) fn searched<T>(
         &self,
         engine: &Engine,
         now: &Snapshot,
         request: &CallRequest,
-    ) -> Searchable {
-        let mut searchable = {
-            let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-            latest.follow(now);
-            Searchable {
-                view: latest.view(now, request),
-                index: Arc::clone(&latest.index),
-                known: Arc::clone(&latest.known),
-            }
-        };
-        if searchable.known.values().any(|known| known.needs) {
-            searchable.view = Arc::new(with_variables(engine, now, &searchable));
+        search: impl FnOnce(&Searchable<'_>) -> T,
+    ) -> T {
+        let shelved = self.up_to_date(now);
+        let view = shelved.view(now, request);
+        search(&Searchable {
+            view: shelved.with_variables(engine, now, view),
+            index: &shelved.index,
+        })
+    }
+
+    fn up_to_date(&self, now: &Snapshot) -> RwLockReadGuard<'_, Shelved> {
+        let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
+        if latest.serial == now.serial {
+            return latest;
         }
-        searchable
+        drop(latest);
+        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        latest.follow(now);
+        // Nobody comes between: another may hold an older snapshot.
+        RwLockWriteGuard::downgrade(latest)
     }
 }
 
@@ -93,27 +92,32 @@ impl Shelved {
         if self.serial == now.serial {
             return;
         }
-        self.serial = now.serial;
-        self.views.clear();
+        // None, should this not come to its end: what is half done is done anew.
+        self.serial = 0;
+        let views = self.views.get_mut();
+        views.unwrap_or_else(PoisonError::into_inner).clear();
         let tools = now.tools().filter(|tool| tool.native.is_none());
-        let current: BTreeMap<_, _> = tools.map(|tool| (name(tool).to_owned(), tool)).collect();
-        let index = Arc::make_mut(&mut self.index);
-        let known = Arc::make_mut(&mut self.known);
-        known.retain(|name, _| current.contains_key(name) || !index.remove(name));
-        for (name, tool) in current {
+        let current: BTreeMap<_, _> = tools.map(|tool| (name(tool), tool)).collect();
+        let (index, known) = (&mut self.index, &mut self.known);
+        known.retain(|name, _| current.contains_key(name.as_str()) || !index.remove(name));
+        for (name, tool) in &current {
             let fresh = told(tool);
-            if known.get(&name) != Some(&fresh) {
+            if known.get(*name) != Some(&fresh) {
                 index.put(&entry(tool, &fresh));
-                known.insert(name, fresh);
+                known.insert((*name).to_owned(), fresh);
             }
         }
+        let needing = current.into_iter().filter(|(_, tool)| needs(tool));
+        self.needing = needing.map(|(name, _)| name.to_owned()).collect();
+        self.serial = now.serial;
     }
 
     /// What a caller may see by the settings alone. Asked once for each snapshot,
     /// for it takes a look at every tool.
-    fn view(&mut self, now: &Snapshot, request: &CallRequest) -> Arc<View> {
+    fn view(&self, now: &Snapshot, request: &CallRequest) -> Arc<View> {
         let caller = &request.caller;
-        if let Some((_, view)) = self.views.iter().find(|(known, _)| known == caller) {
+        let views = || self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, view)) = views().iter().find(|(known, _)| known == caller) {
             return Arc::clone(view);
         }
         let mut asked = super::inner(request, "");
@@ -122,26 +126,32 @@ impl Shelved {
             offer::settled(now, &asked)
         });
         let view = Arc::new(view);
-        if self.views.len() == VIEWS_MAX {
-            self.views.remove(0);
+        let mut views = views();
+        if views.len() == VIEWS_MAX {
+            views.remove(0);
         }
-        self.views.push((caller.clone(), Arc::clone(&view)));
+        views.push((caller.clone(), Arc::clone(&view)));
         view
     }
-}
 
-/// Without the tools whose variables are not set now. If nobody can say, without all
-/// that need any.
-fn with_variables(engine: &Engine, now: &Snapshot, searchable: &Searchable) -> View {
-    let environment = engine.environment().ok();
-    searchable.index.narrowed(&searchable.view, |name| {
-        let needs = searchable.known.get(name).is_none_or(|known| known.needs);
-        let set = || {
+    /// Without the tools whose variables are not set now. If nobody can say, without
+    /// all that need any.
+    fn with_variables(&self, engine: &Engine, now: &Snapshot, view: Arc<View>) -> Arc<View> {
+        if self.needing.is_empty() {
+            return view;
+        }
+        let environment = engine.environment().ok();
+        let is_set = |name: &str| {
             let (tool, environment) = (now.tool(name)?, environment.as_ref()?);
             Some(lifecycle::missing(&tool.sound.document, environment).is_empty())
         };
-        !needs || set() == Some(true)
-    })
+        let needing = self.needing.iter().map(String::as_str);
+        let mut lacking = needing.filter(|name| is_set(name) != Some(true)).peekable();
+        if lacking.peek().is_none() {
+            return view;
+        }
+        Arc::new(self.index.without(&view, lacking))
+    }
 }
 
 fn told(tool: &Tool) -> Known {
@@ -150,8 +160,11 @@ fn told(tool: &Tool) -> Known {
         digest: tool.sound.judged.digest,
         title: title(document),
         app: app(document, tool.source),
-        needs: !document.static_variables.is_empty(),
     }
+}
+
+fn needs(tool: &Tool) -> bool {
+    !tool.sound.document.static_variables.is_empty()
 }
 
 fn entry<'a>(tool: &'a Tool, known: &'a Known) -> Entry<'a> {

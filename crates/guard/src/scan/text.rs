@@ -94,6 +94,7 @@ impl Scanner<'_> {
         }
         if byte < 0x80 {
             self.at += 1;
+            self.skip(is_plain);
             return;
         }
         if let Some(character) = self.character() {
@@ -310,4 +311,10 @@ impl Scanner<'_> {
             self.marks.warning(Code::ScanUnicode, at, message);
         }
     }
+}
+
+/// Whether a byte is text and nothing else wherever text stands: in strings,
+/// templates, comments and regular expressions.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b',' | b'.' | b':' | b';' | b'-' | b'_')
 }

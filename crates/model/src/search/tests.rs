@@ -1,10 +1,14 @@
 //! What a search finds, and what it never tells.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::document::ParamType;
 use crate::search::ask::{Ask, WarningKind};
+
+mod naive;
 
 fn entry<'a>(name: &'a str, description: &'a str) -> Entry<'a> {
     Entry {
@@ -155,7 +159,33 @@ fn an_old_view_sees_nothing() {
     index.remove("a1");
     index.put(&entry("c1", "alpha"));
     assert_eq!(index.search(&view, "alpha", 10, 0.0), Hits::default());
+    assert_eq!(index.without(&view, ["b1"]).count(), 0);
+    assert_eq!(index.within(&view, |_| true).count(), 0);
     assert!(!index.has(&view, "c1"));
+}
+
+#[test]
+fn a_view_is_narrowed_by_names_and_apps() {
+    let mut index = index(&[("a1", "alpha"), ("b1", "alpha")]);
+    let of_crm = Entry {
+        app: "crm",
+        ..entry("c1", "alpha")
+    };
+    index.put(&of_crm);
+    let found = |view: &View| {
+        let hits = index.search(view, "alpha", 10, 0.0).hits;
+        hits.into_iter().map(|hit| hit.name).collect::<Vec<_>>()
+    };
+    let view = index.view(|name| name != "b1");
+    let within = index.within(&view, |app| app == "local");
+    assert_eq!((found(&within), within.count()), (vec!["a1".to_owned()], 1));
+    let without = index.without(&view, ["a1", "b1", "nope"]);
+    assert_eq!(
+        (found(&without), without.count()),
+        (vec!["c1".to_owned()], 1)
+    );
+    assert_eq!(index.app("c1"), Some("crm"));
+    assert_eq!(index.app("nope"), None);
 }
 
 #[test]
@@ -249,6 +279,68 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![3 => put, 1 => (0_usize..8).prop_map(Change::Remove)]
 }
 
+/// Everything an entry is made of.
+#[derive(Clone, Debug)]
+struct Texts {
+    title: Option<String>,
+    description: String,
+    params: Vec<Param>,
+    tags: Vec<String>,
+    category: Option<String>,
+    app: String,
+}
+
+impl Texts {
+    fn entry<'a>(&'a self, name: &'a str) -> Entry<'a> {
+        Entry {
+            name,
+            title: self.title.as_deref(),
+            description: &self.description,
+            params: &self.params,
+            tags: &self.tags,
+            category: self.category.as_deref(),
+            app: &self.app,
+        }
+    }
+}
+
+/// Few words, so that they meet: of each kind the reader knows.
+fn words(count: std::ops::Range<usize>) -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        6 => "[a-c]{1,3}(s|ed|ing)?",
+        2 => "[a-c]{1,2}([_.-]?[A-C]{1,2}[a-c]?){1,2}",
+        1 => "天?气预?",
+        1 => "(the|TO|all)",
+    ];
+    prop::collection::vec(word, count).prop_map(|words| words.join(" "))
+}
+
+fn texts() -> impl Strategy<Value = Texts> {
+    let param = (words(1..2), words(0..6)).prop_map(|(name, description)| Param {
+        name,
+        description,
+        required: true,
+        kind: ParamType::String,
+        test_value: None,
+    });
+    let parts = (
+        prop::option::of(words(1..4)),
+        words(0..30),
+        prop::collection::vec(param, 0..3),
+        prop::collection::vec(words(1..2), 0..3),
+        prop::option::of(words(1..2)),
+        words(1..2),
+    );
+    parts.prop_map(|(title, description, params, tags, category, app)| Texts {
+        title,
+        description,
+        params,
+        tags,
+        category,
+        app,
+    })
+}
+
 const TOOLS: [&str; 8] = ["a", "ab", "aB", "cdA", "b_c", "bC", "dd.a", "x"];
 
 proptest! {
@@ -286,6 +378,50 @@ proptest! {
         prop_assert!(found.hits.is_sorted_by(|a, b| a.score >= b.score));
         let few = changed.search(&narrow, &query, 2, 0.0);
         prop_assert_eq!(&few.hits[..], &found.hits[..few.hits.len()]);
+    }
+
+    /// The index answers as one who reads every tool anew, to the last bit; before
+    /// and after some tools were taken out and put in again.
+    #[test]
+    fn the_index_answers_as_reading_everything_does(
+        tools in prop::collection::btree_map("[a-c]{1,3}([_.]?[A-C][a-c]{0,2})?", texts(), 0..14),
+        query in words(1..7),
+        named in any::<prop::sample::Index>(),
+        hides in 2_usize..9,
+        (count_max, score_min) in (0_usize..6, 0.0..0.5),
+    ) {
+        let mut index = Index::new();
+        for (name, texts) in &tools {
+            index.put(&texts.entry(name));
+        }
+        for (name, texts) in tools.iter().step_by(3) {
+            index.put(&entry(name, "something else"));
+            prop_assert!(index.remove(name));
+            index.put(&texts.entry(name));
+        }
+        let names: Vec<_> = tools.keys().collect();
+        let is_seen = |name: &str| names.iter().position(|known| *known == name).is_some_and(|at| at % hides != 1);
+        let seen = tools.iter().filter(|(name, _)| is_seen(name));
+        let seen: Vec<_> = seen.map(|(name, texts)| texts.entry(name)).collect();
+        let view = index.view(is_seen);
+        let name = if names.is_empty() { "" } else { named.get(&names).as_str() };
+        for query in [query.as_str(), name, &name.to_uppercase(), &format!("{query} zzz {name}")] {
+            let found = index.search(&view, query, count_max, score_min);
+            prop_assert_eq!(found, naive::search(&seen, query, count_max, score_min), "{}", query);
+        }
+    }
+
+    /// Words are told apart as by taking texts to pieces.
+    #[test]
+    fn words_are_told_apart_as_letter_by_letter(
+        text in prop_oneof!["(?s).{0,60}", "[a-cA-C1 _.-]{0,100}", "[aA-C天气ก-ง .ǅßİ-]{0,40}", words(0..9)],
+    ) {
+        let mut told = Vec::new();
+        word::Reader::default().forms(&text, |form| {
+            told.push(form.to_owned());
+            ControlFlow::Continue(())
+        });
+        prop_assert_eq!(told, naive::words(&text));
     }
 
     /// Any text can be asked for and indexed.

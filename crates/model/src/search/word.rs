@@ -1,17 +1,10 @@
 //! Text as words that can be compared: parted at case and punctuation, in lower
 //! case, without the commonest endings of English.
 
-use crate::limits;
+use std::ops::{ControlFlow, Range};
+use std::str::Chars;
 
-/// Words that say nothing about what a tool does.
-const EMPTY: &[&str] = &[
-    "a", "all", "am", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do",
-    "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its",
-    "me", "my", "need", "of", "on", "or", "our", "please", "should", "so", "some", "that", "the",
-    "their", "them", "then", "there", "these", "they", "this", "those", "to", "tool", "tools",
-    "us", "use", "using", "want", "was", "we", "what", "when", "which", "will", "with", "would",
-    "you", "your",
-];
+use crate::limits;
 
 /// One word of a text, and the ways in which it may be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,34 +15,50 @@ pub(super) struct Unit {
     pub(super) forms: Vec<String>,
 }
 
-/// All forms of all words of a text, for the index.
-pub(super) fn forms(text: &str) -> impl Iterator<Item = String> + '_ {
-    pieces(text).flat_map(|piece| {
-        let mut forms: Vec<_> = parts(piece).iter().map(|part| folded(part)).collect();
-        if forms.len() > 1 {
-            forms.push(folded(piece));
+/// Reads texts for the index. It keeps its memory from one text to the next.
+#[derive(Default)]
+pub(super) struct Reader {
+    letters: Letters,
+    form: String,
+}
+
+impl Reader {
+    /// Tells every form of every word of a text, as long as `take` wants more. What it
+    /// is told is lent: an index of thousands of tools has most words already.
+    pub(super) fn forms(&mut self, text: &str, mut take: impl FnMut(&str) -> ControlFlow<()>) {
+        let Reader { letters, form } = self;
+        for piece in pieces(text) {
+            letters.read(piece);
+            let whole = (letters.parts.len() > 1).then_some(letters.whole.as_str());
+            for word in letters.parts().chain(whole) {
+                if is_empty_word(word) {
+                    continue;
+                }
+                form.clear();
+                form.push_str(word);
+                stem(form);
+                if take(form).is_break() {
+                    return;
+                }
+            }
         }
-        forms.retain(|form| !is_empty_word(form));
-        forms.into_iter().map(|form| stem(&form))
-    })
+    }
 }
 
 /// The words of a query. A compound such as `readFile` counts as its parts, each of
 /// which the whole may stand for.
 pub(super) fn units(query: &str) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
+    let mut letters = Letters::default();
     for piece in pieces(query) {
-        let parts = parts(piece);
-        let whole = (parts.len() > 1).then(|| stem(&folded(piece)));
-        for part in parts {
-            let form = folded(&part);
-            if is_empty_word(&form) {
-                continue;
-            }
-            let mut forms = vec![stem(&form)];
+        letters.read(piece);
+        let whole = (letters.parts.len() > 1).then(|| stemmed(&letters.whole));
+        for word in letters.parts().filter(|word| !is_empty_word(word)) {
+            let mut forms = vec![stemmed(word)];
             forms.extend(whole.clone());
             if units.iter().all(|unit| unit.forms != forms) {
-                units.push(Unit { shown: form, forms });
+                let shown = word.to_owned();
+                units.push(Unit { shown, forms });
             }
         }
     }
@@ -60,8 +69,19 @@ pub(super) fn units(query: &str) -> Vec<Unit> {
 /// A name without what separates its parts: `read_file`, `readFile` and `read file`
 /// are the same.
 pub(super) fn joined(name: &str) -> String {
-    let letters = name.chars().filter(|letter| letter.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
+    let mut joined = String::with_capacity(name.len());
+    for letter in name.chars().filter(|letter| letter.is_alphanumeric()) {
+        push_lower(&mut joined, letter);
+    }
+    joined
+}
+
+fn push_lower(text: &mut String, letter: char) {
+    if letter.is_ascii() {
+        text.push(letter.to_ascii_lowercase());
+    } else {
+        text.extend(letter.to_lowercase());
+    }
 }
 
 /// Runs of letters and digits, with `-`, `_` and `.` inside them. Longer than any
@@ -69,109 +89,156 @@ pub(super) fn joined(name: &str) -> String {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let pieces = text.split(move |letter| !inside(letter));
-    let has_word = |piece: &&str| piece.chars().any(char::is_alphanumeric);
-    pieces.filter(has_word).map(|piece| {
+    pieces.filter(|piece| !piece.is_empty()).map(|piece| {
+        if piece.len() <= limits::SEARCH_WORD_CHARS_MAX {
+            return piece;
+        }
         let end = piece.char_indices().nth(limits::SEARCH_WORD_CHARS_MAX);
         end.and_then(|(end, _)| piece.get(..end)).unwrap_or(piece)
     })
 }
 
-/// The parts of a piece: at punctuation, before an upper-case letter that begins a
-/// word, and letter by letter in pairs where a script writes no spaces.
-fn parts(piece: &str) -> Vec<String> {
-    let letters: Vec<char> = piece.chars().collect();
-    let mut parts = Vec::new();
-    let mut part = String::new();
-    let mut last: Option<char> = None;
-    for (index, &letter) in letters.iter().enumerate() {
-        if !letter.is_alphanumeric() {
-            parts.push(std::mem::take(&mut part));
-            last = None;
-            continue;
-        }
-        let next = letters.get(index + 1).copied();
-        if last.is_some_and(|last| begins(last, letter, next)) {
-            parts.push(std::mem::take(&mut part));
-        }
-        // The second of a pair is the first of the next.
-        part.extend(last.filter(|last| is_spaceless(*last) && is_spaceless(letter)));
-        part.push(letter);
-        last = Some(letter);
-    }
-    parts.push(part);
-    parts.retain(|part| !part.is_empty());
-    parts
+/// The letters of a piece in lower case, and where its parts are: they part at
+/// punctuation, before an upper-case letter that begins a word, and letter by letter
+/// in pairs where a script writes no spaces.
+#[derive(Default)]
+struct Letters {
+    whole: String,
+    /// As bytes of the whole.
+    parts: Vec<Range<usize>>,
 }
 
-/// Whether a part begins with `letter`, which follows `last`.
-fn begins(last: char, letter: char, next: Option<char>) -> bool {
+impl Letters {
+    fn read(&mut self, piece: &str) {
+        self.whole.clear();
+        self.parts.clear();
+        let mut start = 0;
+        // The letter before in the same part, and where it is.
+        let mut last: Option<(char, usize)> = None;
+        let mut rest = piece.chars();
+        while let Some(letter) = rest.next() {
+            let here = self.whole.len();
+            if !letter.is_alphanumeric() {
+                self.part(start..here);
+                start = here;
+                last = None;
+                continue;
+            }
+            if let Some((before, its_place)) = last
+                && begins(before, letter, &rest)
+            {
+                self.part(start..here);
+                // The second of a pair is the first of the next.
+                let is_pair = is_spaceless(before) && is_spaceless(letter);
+                start = if is_pair { its_place } else { here };
+            }
+            push_lower(&mut self.whole, letter);
+            last = Some((letter, here));
+        }
+        self.part(start..self.whole.len());
+    }
+
+    fn part(&mut self, part: Range<usize>) {
+        if !part.is_empty() {
+            self.parts.push(part);
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let parts = self.parts.iter();
+        parts.filter_map(|part| self.whole.get(part.clone()))
+    }
+}
+
+/// Whether a part begins with `letter`, which follows `last` and stands before `rest`.
+fn begins(last: char, letter: char, rest: &Chars<'_>) -> bool {
     if is_spaceless(last) || is_spaceless(letter) {
         return true;
     }
     // The last letter of `JSON` in `JSONFile` begins nothing, the `F` does.
-    let ends_capitals = last.is_uppercase() && next.is_some_and(char::is_lowercase);
-    letter.is_uppercase() && (!last.is_uppercase() || ends_capitals)
+    let is_before_small = || rest.clone().next().is_some_and(char::is_lowercase);
+    letter.is_uppercase() && (!last.is_uppercase() || is_before_small())
 }
 
 /// Chinese, Japanese and Thai write no spaces.
-fn is_spaceless(letter: char) -> bool {
+pub(super) fn is_spaceless(letter: char) -> bool {
     matches!(letter, '\u{0E00}'..='\u{0E7F}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}')
 }
 
-fn folded(word: &str) -> String {
-    joined(word)
+/// Words that say nothing about what a tool does. A match and no list: every word of
+/// every document is asked about.
+#[rustfmt::skip]
+pub(super) fn is_empty_word(word: &str) -> bool {
+    matches!(
+        word,
+        "a" | "all" | "am" | "an" | "and" | "any" | "are" | "as" | "at" | "be" | "by" | "can" | "could" | "do"
+        | "does" | "for" | "from" | "had" | "has" | "have" | "how" | "i" | "if" | "in" | "into" | "is" | "it" | "its"
+        | "me" | "my" | "need" | "of" | "on" | "or" | "our" | "please" | "should" | "so" | "some" | "that" | "the"
+        | "their" | "them" | "then" | "there" | "these" | "they" | "this" | "those" | "to" | "tool" | "tools"
+        | "us" | "use" | "using" | "want" | "was" | "we" | "what" | "when" | "which" | "will" | "with" | "would"
+        | "you" | "your"
+    )
 }
 
-fn is_empty_word(word: &str) -> bool {
-    EMPTY.binary_search(&word).is_ok()
+pub(super) fn stemmed(word: &str) -> String {
+    let mut stemmed = word.to_owned();
+    stem(&mut stemmed);
+    stemmed
 }
 
 /// Takes off the endings that make the same word look different. What is left need
 /// not be a word; it only has to be the same for all of its forms.
-fn stem(word: &str) -> String {
+fn stem(word: &mut String) {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return word.to_owned();
+        return;
     }
-    let mut stem = singular(word);
+    make_singular(word);
     for ending in ["ing", "ed"] {
-        if let Some(rest) = stem.strip_suffix(ending) {
+        if let Some(rest) = word.strip_suffix(ending) {
             let is_word = rest.len() > 2 && rest.bytes().any(is_vowel) && !rest.ends_with('e');
             if is_word {
-                stem = undoubled(rest);
+                let length = undoubled(rest).len();
+                word.truncate(length);
                 break;
             }
         }
     }
-    if stem.len() > 3 {
-        stem = stem.strip_suffix('e').unwrap_or(&stem).to_owned();
+    if word.len() > 3 && word.ends_with('e') {
+        word.pop();
     }
-    stem
 }
 
-fn singular(word: &str) -> String {
-    if let Some(rest) = word.strip_suffix("ies") {
-        return format!("{rest}y");
+fn make_singular(word: &mut String) {
+    if !word.ends_with('s') {
+        return;
     }
-    for ending in ["sses", "xes", "zes", "ches", "shes"] {
-        if word.ends_with(ending) {
-            return word.strip_suffix("es").unwrap_or(word).to_owned();
-        }
+    if word.ends_with("ies") {
+        word.truncate(word.len() - 3);
+        word.push('y');
+        return;
     }
-    match word.strip_suffix('s') {
-        Some(rest) if !rest.ends_with(['s', 'u', 'i']) => rest.to_owned(),
-        _ => word.to_owned(),
+    let of_two = ["sses", "xes", "zes", "ches", "shes"];
+    if of_two.iter().any(|ending| word.ends_with(ending)) {
+        word.truncate(word.len() - 2);
+        return;
+    }
+    if !["ss", "us", "is"]
+        .iter()
+        .any(|ending| word.ends_with(ending))
+    {
+        word.pop();
     }
 }
 
 /// `splitt` of `splitting` is `split`.
-fn undoubled(stem: &str) -> String {
+fn undoubled(stem: &str) -> &str {
     let mut letters = stem.chars().rev();
     let (last, before) = (letters.next(), letters.next());
     match last {
         Some(last) if last == before.unwrap_or(' ') && !matches!(last, 'l' | 's' | 'z') => {
-            stem.strip_suffix(last).unwrap_or(stem).to_owned()
+            stem.strip_suffix(last).unwrap_or(stem)
         }
-        _ => stem.to_owned(),
+        _ => stem,
     }
 }
 
@@ -185,8 +252,16 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let found: Vec<_> = forms(text).collect();
-        assert_eq!(found, expected, "{text:?}");
+        assert_eq!(all(text), expected, "{text:?}");
+    }
+
+    fn all(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        Reader::default().forms(text, |form| {
+            found.push(form.to_owned());
+            ControlFlow::Continue(())
+        });
+        found
     }
 
     #[test]
@@ -214,18 +289,17 @@ mod tests {
         ];
         for words in alike {
             let stems: std::collections::BTreeSet<_> =
-                words.iter().map(|word| stem(word)).collect();
+                words.iter().map(|word| stemmed(word)).collect();
             assert_eq!(stems.len(), 1, "{words:?}: {stems:?}");
         }
         for word in ["string", "thing", "status", "class", "speed", "css"] {
-            assert_eq!(stem(word), word);
+            assert_eq!(stemmed(word), word);
         }
     }
 
     #[test]
     fn words_without_meaning_are_left_out() {
         check("how do I use this", &[]);
-        assert!(EMPTY.is_sorted());
         assert!(units("what is the").is_empty());
     }
 
@@ -246,7 +320,11 @@ mod tests {
     #[test]
     fn long_words_and_queries_are_cut() {
         let long = "x".repeat(10_000);
-        assert!(forms(&long).all(|form| form.len() <= limits::SEARCH_WORD_CHARS_MAX));
+        assert!(
+            all(&long)
+                .iter()
+                .all(|form| form.len() <= limits::SEARCH_WORD_CHARS_MAX)
+        );
         let many: Vec<_> = (0..1_000).map(|index| format!("w{index}")).collect();
         assert_eq!(units(&many.join(" ")).len(), limits::SEARCH_QUERY_WORDS_MAX);
     }

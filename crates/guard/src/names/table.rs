@@ -1,0 +1,112 @@
+//! Finds a name among many.
+//!
+//! Attack: a script chooses its names, and could choose ones that a quick hash, which
+//! everybody knows, puts all in one place. A name is therefore looked for in a few
+//! places only; if names do not find one there, std's table with its secret hash takes
+//! over.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+
+use rustc_hash::FxBuildHasher;
+
+/// Places a name may stand in.
+const PLACES_MAX: usize = 32;
+
+/// Names and what they stand for.
+#[derive(Debug)]
+pub(super) enum Table<'a> {
+    /// At most half full; a length that is a power of two.
+    Quick(Vec<Option<(&'a str, usize)>>),
+    Keyed(HashMap<&'a str, usize>),
+}
+
+impl<'a> Table<'a> {
+    /// A table of these names. Of two that are the same the last counts.
+    pub(super) fn new(names: impl ExactSizeIterator<Item = (&'a str, usize)> + Clone) -> Table<'a> {
+        let length = (names.len() * 2).next_power_of_two();
+        let mut slots = vec![None; length];
+        for named in names.clone() {
+            let mut places = places(named.0, length);
+            let free = places.find(|place| {
+                let slot = slots.get(*place).copied().flatten();
+                slot.is_none_or(|(name, _): (&str, usize)| name == named.0)
+            });
+            match free.and_then(|place| slots.get_mut(place)) {
+                Some(slot) => *slot = Some(named),
+                None => return Table::Keyed(names.collect()),
+            }
+        }
+        Table::Quick(slots)
+    }
+
+    /// What a name stands for.
+    pub(super) fn get(&self, name: &str) -> Option<usize> {
+        let slots = match self {
+            Table::Quick(slots) => slots,
+            Table::Keyed(table) => return table.get(name).copied(),
+        };
+        for place in places(name, slots.len()) {
+            let (known, meaning) = slots.get(place).copied().flatten()?;
+            if known == name {
+                return Some(meaning);
+            }
+        }
+        None
+    }
+}
+
+/// Where a name may stand, in a table whose length is a power of two.
+fn places(name: &str, length: usize) -> impl Iterator<Item = usize> + use<> {
+    let first = usize::try_from(FxBuildHasher.hash_one(name)).unwrap_or(0);
+    let mask = length.saturating_sub(1);
+    (0..PLACES_MAX.min(length)).map(move |step| first.wrapping_add(step) & mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(names: &[String]) -> impl ExactSizeIterator<Item = (&str, usize)> + Clone {
+        names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| (name.as_str(), at))
+    }
+
+    #[test]
+    fn every_name_is_found_and_no_other() {
+        for count in [0, 1, 13, 1_000, 20_000] {
+            let names: Vec<_> = (0..count).map(|at| format!("name{at}")).collect();
+            let table = Table::new(numbered(&names));
+            for (name, at) in numbered(&names) {
+                assert_eq!(table.get(name), Some(at));
+            }
+            assert_eq!(table.get("other"), None);
+        }
+    }
+
+    #[test]
+    fn of_two_the_last_counts() {
+        let names = ["a", "b", "a"].map(str::to_owned);
+        assert_eq!(Table::new(numbered(&names)).get("a"), Some(2));
+    }
+
+    /// More names than places whose quick hashes end alike.
+    #[test]
+    fn names_chosen_to_meet_are_found_by_the_secret_hash() {
+        let length = 128;
+        let meets = |name: &String| places(name, length).next() == Some(7);
+        let names: Vec<_> = (0..)
+            .map(|at| format!("n{at}"))
+            .filter(meets)
+            .take(64)
+            .collect();
+        let table = Table::new(numbered(&names));
+        assert!(matches!(table, Table::Keyed(_)));
+        for (name, at) in numbered(&names) {
+            assert_eq!(table.get(name), Some(at));
+        }
+        assert_eq!(table.get("other"), None);
+    }
+}
