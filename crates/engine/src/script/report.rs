@@ -153,11 +153,16 @@ pub(crate) fn ran(
         Ended::Cancelled => broken("the script was stopped"),
         Ended::Broken(_) => broken("the sandbox broke"),
     };
-    let logs: Vec<_> = console.into_iter().map(|line| log(&line)).collect();
+    ran.usage = Some(usage);
+    with_logs(ran, &console)
+}
+
+/// The same with what the script had said until then.
+pub(crate) fn with_logs(mut ran: Ran, console: &[ConsoleLine]) -> Ran {
+    let logs: Vec<_> = console.iter().map(log).collect();
     if let (false, Some(answer)) = (logs.is_empty(), &mut ran.value) {
         put(answer, "logs", Value::from(logs));
     }
-    ran.usage = Some(usage);
     ran
 }
 

@@ -1,6 +1,7 @@
 //! Scripts from outside: the language at work, every way one can end, every code a
 //! script can meet, and every cap.
 
+use engine::EngineSettings;
 use model::audit::Status;
 use model::outcome::Outcome;
 use serde_json::{Value, json};
@@ -9,9 +10,17 @@ use crate::world::{Home, World, document};
 
 /// Tools for scripts: they count, fail, echo.
 pub(crate) async fn world_with(settings: &str) -> World {
+    changed(settings, |_| ()).await
+}
+
+/// The same in an engine that is changed first.
+pub(crate) async fn changed(toml: &str, change: impl FnOnce(&mut EngineSettings)) -> World {
     let home = Home::new();
-    home.file("ringfence.toml", settings);
-    let world = World::with(home, |settings| settings.single = false);
+    home.file("ringfence.toml", toml);
+    let world = World::with(home, |settings| {
+        settings.single = false;
+        change(settings);
+    });
     let number =
         |name: &str| json!({"name": name, "type": "NUMBER", "required": true, "testValue": "1"});
     let tools = [
