@@ -9,7 +9,7 @@ use model::caller::Origin;
 use model::outcome::{CallError, Outcome};
 use model::pattern::{NamePattern, first};
 use model::reason::Reason;
-use model::{digest, limits, params, sanitise, text};
+use model::{codecall, digest, limits, params, sanitise, text};
 use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde::Deserialize;
@@ -440,6 +440,7 @@ impl<'a> ScriptHost<'a> {
             "name": document.name,
             "description": document.description,
             "inputSchema": params::input_schema(&document.params),
+            "outputSchema": codecall::output_schema(document),
             "category": document.category,
             "risk": offered.risk.level.badge(),
         }))

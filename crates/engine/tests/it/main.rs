@@ -19,6 +19,7 @@ mod catalog_golden;
 mod catalog_hostile;
 mod catalog_lab;
 mod catalog_page;
+mod catalog_schema;
 mod codecall;
 mod codecall_mode;
 mod crash;
