@@ -307,8 +307,12 @@ async fn waits(
             if let Some(held) = held {
                 held.was_kept();
             }
+            let are = match journal.done.len() {
+                1 => "is",
+                _ => "are",
+            };
             let words = format!(
-                "the script stopped at `{tool}`: {message}; {count} of it are kept and not repeated"
+                "the script stopped at `{tool}`: {message}; {count} {are} kept and not repeated"
             );
             let error = CallError::passing(Reason::ApprovalPending, words);
             return Stop::refused(error);

@@ -459,3 +459,29 @@ async fn arguments_that_fit_the_params_may_still_not_fit() {
         assert_eq!(crate::world::error(&outcome).1, message);
     }
 }
+
+/// What ours throws for a script is at no place of the author's, and not at another.
+#[tokio::test]
+async fn a_place_is_the_author_s_or_none() {
+    let world = world().await;
+    for (script, location) in [
+        (
+            "let n = 0;\nfor (let i = 0; i < 6000; i++) {\n  n += i;\n}\nreturn n;",
+            Value::Null,
+        ),
+        (
+            "const keys = ['a', 'con' + 'structor'.slice(0)];\nconst o = { a: 1 };\nreturn keys.map((k) => o[k]);",
+            Value::Null,
+        ),
+        (
+            "const o = null;\nreturn o.name;",
+            json!({"line": 2, "column": 8}),
+        ),
+        ("throw new Error('here');", json!({"line": 1, "column": 11})),
+    ] {
+        let outcome = run(&world, script).await;
+        let answer = answer(&outcome);
+        assert_eq!(answer["status"], "runtime_error", "{script}: {answer}");
+        assert_eq!(answer["error"]["location"], location, "{script}: {answer}");
+    }
+}

@@ -162,7 +162,7 @@ fn keyword(holds: Holds, value: &Node, root: &Node, place: &str) -> Result<(), S
         Holds::Count => fits(is_count(value), "a whole number, 0 or more"),
         Holds::Type => fits(
             is_type(value),
-            "the name of a JSON type or an array of them, each once",
+            "the name of a JSON type, or an array of such names, each once",
         ),
         Holds::List => fits(items(value).is_some(), "an array"),
         Holds::Names => fits(are_names(value), "an array of strings, each once"),
@@ -201,7 +201,13 @@ fn keyword(holds: Holds, value: &Node, root: &Node, place: &str) -> Result<(), S
 }
 
 fn wrong(place: &str, wanted: &str, found: &Node) -> String {
-    format!("`{place}` must be {wanted}, not {}", found.noun())
+    let found = match &found.kind {
+        Kind::Array(_) | Kind::Object(_) => found.noun().to_owned(),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {
+            format!("`{}`", elided(&found.to_text(), 60))
+        }
+    };
+    format!("`{place}` must be {wanted}, not {found}")
 }
 
 fn items(node: &Node) -> Option<&[Node]> {
