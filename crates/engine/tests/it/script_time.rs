@@ -119,7 +119,7 @@ async fn tools_have_a_time_of_their_own_and_no_more() {
 }
 
 #[tokio::test]
-async fn tools_at_one_time_count_once() {
+async fn tools_at_one_time_are_within_it_together() {
     let world = world_of_tools(4_000).await;
     let script = "return (await parallel([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], \
         async () => await callTool('slow', { ms: 700 }))).length;";
