@@ -35,11 +35,11 @@ use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables};
 use crate::scratch::Scratch;
-use crate::{Engine, callers, causes, explain};
+use crate::{Engine, callers, causes, explain, script};
 
 mod request;
 
-pub use request::{CallRequest, Progress, Purpose, Target, Waiting};
+pub use request::{Begins, CallRequest, Progress, Purpose, Target, Waiting};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -133,6 +133,9 @@ async fn walk(
     let prepared = prepare(engine, judged, &settings);
     let prepared = record.gate(Gate::Powers, prepared)?;
     record.runs_with(&prepared.powers);
+    if let Some(begins) = &request.begins {
+        script::begun(engine, begins).await?;
+    }
     run(engine, request, prepared).await
 }
 

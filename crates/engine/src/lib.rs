@@ -118,6 +118,9 @@ pub struct EngineSettings {
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
+    /// Milliseconds the tools of a script have together, instead of what its preset
+    /// says; for tests.
+    pub tools_ms_max: Option<u32>,
     /// Who is told of each step of each call as it happens.
     pub observer: Option<Observer>,
     /// Who is told of each call after it was written down.
@@ -182,6 +185,7 @@ impl EngineSettings {
             powers: None,
             moment: None,
             clock: None,
+            tools_ms_max: None,
             observer: None,
             reporters: Vec::new(),
         }
@@ -400,6 +404,11 @@ impl Engine {
             now_ms: now_ms(),
             seed: self.entropy.seed(),
         })
+    }
+
+    /// What tools of a script have, if not what its preset says.
+    pub(crate) fn tools_ms_max(&self) -> Option<u32> {
+        self.settings.tools_ms_max
     }
 
     /// What time it is.

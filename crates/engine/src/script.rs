@@ -3,9 +3,11 @@
 //! The guard reads the script, the sandbox runs it, and each tool it calls is a call
 //! of the engine like any other (`host`). `clock` keeps the time of the script and of
 //! its tools apart; `journal` lets a script that met an approval go on without
-//! repeating what it did; `report` is what comes back.
+//! repeating what it did, and `held` keeps that on the disk while it does; `report` is
+//! what comes back.
 
 mod clock;
+mod held;
 mod host;
 mod journal;
 mod limit;
@@ -26,21 +28,22 @@ use model::{limits, text};
 use sandbox::job::Job;
 use sandbox::pool::{Pool, Run, RunError};
 use serde_json::{Map, Value, json};
-use store::{Kept, KeptScript, Store, StoreError};
+use store::{Kept, KeptScript};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::approve::Scope;
-use crate::approve::inbox::expiry;
 use crate::call::CallRequest;
 use crate::native::Work;
 use crate::record::Stop;
-use crate::run::{Ran, now_ms};
+use crate::run::Ran;
 use crate::{Engine, causes};
 
+pub(crate) use self::held::begun;
+
 use self::clock::{Clock, Spent};
+use self::held::{Held, on_disk};
 use self::host::{Halt, ScriptHost};
-use self::journal::Journal;
+use self::journal::{Journal, Step};
 use self::limit::ScriptLimits;
 
 /// What execute was asked for.
@@ -78,7 +81,8 @@ impl Engine {
 pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let asked = asked(&work.arguments)?;
     let preset = preset(&work);
-    let limits = ScriptLimits::of(preset);
+    let mut limits = ScriptLimits::of(preset);
+    limits.tools_ms_max = work.engine.tools_ms_max().unwrap_or(limits.tools_ms_max);
     let prepared = match prepared(&work, &asked.script, &limits) {
         Ok(prepared) => prepared,
         Err(refused) => return Ok(*refused),
@@ -87,11 +91,12 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let pool = pool(work.engine).await?;
     // Taken last: whoever is turned away before has lost nothing.
     let key = journal::key(&work.request.caller, &work.arguments, preset);
-    let journal = begun(work.engine, key.clone()).await?;
+    let (journal, held) = started(&work, key.clone()).await?;
     let people_ms_max = people_ms_max(&work, &limits);
     let job = job(&prepared, asked.context, &limits, people_ms_max, &journal);
     let clock = Arc::new(Clock::start(limits.script_ms_max, limits.tools_ms_max));
     let bounds = (limits.tool_calls_max, job.limits.payload_bytes_max);
+    let journal = (journal, held.as_ref());
     let host = ScriptHost::new(&work, asked.allowed.as_deref(), bounds, &clock, journal);
     let over = tokio::select! {
         biased;
@@ -103,26 +108,33 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     work.powers.note(json!({
         "kind": "script", "preset": preset.word(), "calls": calls, "fromJournal": repeated,
     }));
-    match over {
+    let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
             let (end, usage) = (report.ended, report.usage);
             let map = &prepared.map;
             Ok(report::ran(end, console, usage, &host, map, &limits))
         }
-        Over::Ended(Err(error)) => {
-            if calls == 0 && repeated > 0 {
-                // It found no place in the sandbox, and may come again.
-                let _ = kept(&work, key, &host.journal()).await;
-            }
-            Ok(Ran::from_run(Err(error)))
+        // What it did is kept, if it had stopped before: it may come again.
+        Over::Ended(Err(error)) => return Ok(Ran::from_run(Err(error))),
+        Over::Spent(spent) => {
+            let ran = report::spent(spent, &limits);
+            Ok(report::with_logs(ran, &host.said()))
         }
-        Over::Spent(spent) => Ok(report::spent(spent, &limits)),
-        Over::Halted(Halt::TooManyCalls) => Ok(report::too_many_calls(&limits)),
+        Over::Halted(Halt::TooManyCalls) => {
+            let ran = report::too_many_calls(&limits);
+            Ok(report::with_logs(ran, &host.said()))
+        }
         Over::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
+        Over::Halted(Halt::Unkept { tool, ran, why }) => return Err(unkept(&tool, ran, &why)),
         Over::Halted(Halt::Pending { tool, message }) => {
-            Err(waits(&work, key, host.journal(), &tool, &message).await)
+            let journal = host.journal();
+            return Err(waits(&work, key, (journal, held), &tool, &message).await);
         }
+    };
+    if let Some(held) = held {
+        held.end().await?;
     }
+    ran
 }
 
 /// What the params cannot say.
@@ -191,14 +203,42 @@ fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prep
 }
 
 /// Where the script starts: from the beginning, or where it stopped for a person.
-async fn begun(engine: &Engine, key: Option<String>) -> Result<Journal, Stop> {
-    let kept = match key {
+async fn started<'a>(
+    work: &Work<'a>,
+    key: Option<String>,
+) -> Result<(Journal, Option<Held<'a>>), Stop> {
+    let engine = work.engine;
+    let now_ms = engine.now_ms();
+    let taken = match key {
         None => None,
         Some(key) if engine.store().scripts().is_absent(&key) => None,
-        Some(key) => on_disk(engine, move |store| store.scripts().take(&key, now_ms())).await?,
+        Some(key) => on_disk(engine, move |store| store.scripts().take(&key, now_ms))
+            .await
+            .map_err(|why| {
+                let message = "what scripts have done cannot be read; it did not run";
+                let error = CallError::passing(Reason::ScriptJournal, message);
+                Stop::refused(error).note(why)
+            })?,
     };
-    let kept = kept.as_deref().and_then(Journal::read);
-    Ok(kept.unwrap_or_else(|| Journal::begin(engine.moment())))
+    let Some(taken) = taken else {
+        return Ok((Journal::begin(engine.moment()), None));
+    };
+    let held = Held::new(engine, taken.id, work.now.config.approvals.clone());
+    let mut journal = Journal::read(&taken.journal);
+    let begun = journal
+        .as_mut()
+        .and_then(|journal| journal.extend(&taken.steps));
+    let (Some(mut journal), Some(begun)) = (journal, begun) else {
+        held.end().await?;
+        return Err(unreadable());
+    };
+    for call in begun {
+        let done = host::interrupted(call, journal.clock_ms());
+        let added = held.add(&Step::Done(done.clone())).await;
+        added.map_err(|why| unkept(&done.tool, true, why))?;
+        journal.done.push(done);
+    }
+    Ok((journal, Some(held)))
 }
 
 /// Scripts hold a place in the sandbox while their tools need others; some are left.
@@ -258,22 +298,30 @@ fn job(
 async fn waits(
     work: &Work<'_>,
     key: Option<String>,
-    journal: Journal,
+    (journal, held): (Journal, Option<Held<'_>>),
     tool: &str,
     message: &str,
 ) -> Stop {
     let count = text::count(journal.done.len(), "finished call");
     let tool = text::elided(tool, 200);
-    let why = match kept(work, key, &journal).await {
+    let why = match kept(work, key, &journal, held.as_ref()).await {
         Ok(Kept::Yes) => {
+            if let Some(held) = held {
+                held.was_kept();
+            }
+            let are = match journal.done.len() {
+                1 => "is",
+                _ => "are",
+            };
             let words = format!(
-                "the script stopped at `{tool}`: {message}; {count} of it are kept and not repeated"
+                "the script stopped at `{tool}`: {message}; {count} {are} kept and not repeated"
             );
             let error = CallError::passing(Reason::ApprovalPending, words);
             return Stop::refused(error);
         }
         Ok(Kept::TooLong) => "it is too much",
         Ok(Kept::TooMany) => "too many scripts wait already",
+        Ok(Kept::Gone) => "another process goes on with it",
         Err(_) => "the disk did not take it",
     };
     let words = format!(
@@ -283,20 +331,29 @@ async fn waits(
     Stop::refused(CallError::new(Reason::ScriptJournal, words))
 }
 
-/// Keeps what is done, as long as the question waits.
-async fn kept(work: &Work<'_>, key: Option<String>, journal: &Journal) -> Result<Kept, Stop> {
+/// Keeps what is done, as long as the question waits and its answer counts.
+async fn kept(
+    work: &Work<'_>,
+    key: Option<String>,
+    journal: &Journal,
+    held: Option<&Held<'_>>,
+) -> Result<Kept, String> {
     let (Some(key), Some(journal)) = (key, journal.write()) else {
         return Ok(Kept::TooLong);
     };
-    let kept_at_ms = now_ms();
+    let kept_at_ms = work.engine.now_ms();
     let script = KeptScript {
         key,
         caller: work.request.caller.name.clone(),
         kept_at_ms,
-        expires_at_ms: expiry(Scope::Once, &work.now.config.approvals, kept_at_ms),
+        expires_at_ms: held::expires_at_ms(&work.now.config.approvals, kept_at_ms),
         journal,
     };
-    on_disk(work.engine, move |store| store.scripts().keep(&script)).await
+    let held = held.map(|held| held.id);
+    on_disk(work.engine, move |store| {
+        store.scripts().keep(&script, held)
+    })
+    .await
 }
 
 fn diverged(tool: &str) -> Stop {
@@ -308,20 +365,22 @@ fn diverged(tool: &str) -> Stop {
     Stop::refused(CallError::new(Reason::ScriptDiverged, words))
 }
 
-/// Work on the database waits for the disk, and so on a thread that may.
-async fn on_disk<T: Send + 'static>(
-    engine: &Engine,
-    work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Stop> {
-    let store = engine.store().clone();
-    let done = tokio::task::spawn_blocking(move || work(&store)).await;
-    let why = match done {
-        Ok(Ok(done)) => return Ok(done),
-        Ok(Err(fault)) => causes(&fault),
-        Err(_) => "the thread that keeps scripts died".to_owned(),
+/// What is on the disk stays there: whoever makes the call again goes on from it.
+fn unkept(tool: &str, ran: bool, why: &str) -> Stop {
+    let tool = text::elided(tool, 200);
+    let what = match ran {
+        true => format!("after `{tool}`: what came of it could not be written down"),
+        false => format!("before `{tool}` ran: that could not be written down"),
     };
-    engine.alarm(&format!("the scripts that wait cannot be kept: {why}"));
-    let message = "what scripts have done cannot be read; it did not run";
-    let error = CallError::passing(Reason::ScriptJournal, message);
-    Err(Stop::refused(error).note(why))
+    let words = format!(
+        "the script was stopped {what}: {why}; make the same call again, finished calls are kept and not \
+         repeated"
+    );
+    Stop::refused(CallError::passing(Reason::ScriptJournal, words))
+}
+
+fn unreadable() -> Stop {
+    let words = "what the script had done before it stopped cannot be read; nothing ran, make the call \
+                 again to start over";
+    Stop::refused(CallError::new(Reason::ScriptJournal, words))
 }

@@ -57,6 +57,8 @@ pub struct Map {
     pieces: Vec<Piece>,
     lines: usize,
     last_column: usize,
+    /// Characters of what was put before the script, on its first line.
+    prelude: usize,
 }
 
 /// From here on columns differ by so much, up to the next piece.
@@ -93,7 +95,15 @@ impl Map {
         }
     }
 
+    /// Whether a place of the code is in what was put before the script. It stands for
+    /// no place of the author's.
+    #[must_use]
+    pub fn is_prelude(&self, line: usize, column: usize) -> bool {
+        line == 1 && column <= self.prelude
+    }
+
     fn shift_first_line(&mut self, by: usize) {
+        self.prelude += by;
         for piece in self.pieces.iter_mut().take_while(|piece| piece.line == 1) {
             piece.column += by;
         }
@@ -265,6 +275,7 @@ fn write(source: &str, edits: &[Edit]) -> Prepared {
             pieces: writer.pieces,
             lines,
             last_column,
+            prelude: 0,
         },
     }
 }

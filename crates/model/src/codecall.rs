@@ -1,9 +1,12 @@
 //! What a document says about code mode, in a field of ours: whether scripts may
-//! call it, whether it is listed besides, where it comes from, and its examples.
+//! call it, whether it is listed besides, where it comes from, its examples, and what
+//! it gives back.
 //!
-//! The field is no part of the specification, so it does not count for the digest:
-//! it can only narrow what the operator's mode gives, or opt in where the mode asks
-//! for it.
+//! The field is no part of the specification. Its switches do not count for the
+//! digest: they can only narrow what the operator's mode gives, or opt in where the
+//! mode asks for it. Examples and the schema do, because models read them.
+
+mod schema;
 
 use serde_json::Value;
 
@@ -18,11 +21,12 @@ use crate::text::elided;
 pub const FIELD: &str = "x-ringfence-codecall";
 
 /// What may stand in it.
-const KEYS: [&str; 4] = [
+const KEYS: [&str; 5] = [
     "enabledInCodeCall",
     "visibleInListTools",
     "appId",
     "examples",
+    "outputSchema",
 ];
 
 /// What a document says about code mode.
@@ -85,6 +89,15 @@ impl Metadata {
     }
 }
 
+/// What a tool gives back, as a JSON Schema, if its document says so. Nothing is held
+/// to it. One that cannot be used is none; such a document is not used anyway.
+#[must_use]
+pub fn output_schema(document: &Document) -> Option<Value> {
+    let node = document.tree().get(FIELD)?.get("outputSchema")?;
+    let is_sound = node.members().is_some() && schema::fault(node).is_none();
+    is_sound.then(|| node.to_value())
+}
+
 /// The application a tool is part of: what its document says, what stands before
 /// the first dot or colon of its name, or where it comes from.
 #[must_use]
@@ -124,6 +137,11 @@ pub(crate) fn findings(document: &Document) -> Vec<Finding> {
             | ("enabledInCodeCall" | "visibleInListTools", Kind::Bool(_))
             | ("appId", Kind::String(_)) => true,
             ("examples", Kind::Array(items)) => items.iter().all(|item| example(item).is_some()),
+            ("outputSchema", _) => {
+                let fault = schema::fault(value);
+                findings.extend(fault.map(|fault| wrong(key, fault)));
+                continue;
+            }
             _ => false,
         };
         if fits {
@@ -191,6 +209,18 @@ mod tests {
     }
 
     #[test]
+    fn what_it_gives_back_is_taken_as_it_stands() {
+        let with = |schema: &str| {
+            let field = format!(r#","x-ringfence-codecall":{{"outputSchema":{schema}}}"#);
+            output_schema(&item(&field).document.expect("a document"))
+        };
+        let schema = r#"{"type":"object","properties":{"b":{},"a":{}}}"#;
+        assert_eq!(with(schema).expect("a schema").to_string(), schema);
+        assert_eq!(with("null"), None);
+        assert_eq!(output_schema(&item("").document.expect("a document")), None);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused_by_name() {
         let rows = [
             (
@@ -200,6 +230,11 @@ mod tests {
             (r#"{"enabledInCodeCall":"no"}"#, "must be true or false"),
             (r#"{"appId":7}"#, "`appId` must be a string"),
             (r#"{"examples":[{"input":[]}]}"#, "an array of objects"),
+            (
+                r#"{"outputSchema":{"type":"text"}}"#,
+                "`outputSchema.type` must be",
+            ),
+            (r#"{"outputSchema":"x"}"#, "must be a JSON Schema object"),
             ("[]", "must be an object"),
         ];
         for (field, words) in rows {

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::canonical::{self, CanonicalError, Object};
-use crate::codecall::Metadata;
+use crate::codecall::{self, Metadata};
 use crate::disclosure::resource;
 use crate::document::{Document, Overrides, Word};
 
@@ -69,9 +69,9 @@ impl fmt::Display for ToolDigest {
 }
 
 /// The digest of what the model sees and what runs: name, description, params,
-/// labels, code, static variables, overrides, approval, and the examples and resources
-/// it ships, if any. Test values, the draft
-/// flag, timestamps, the stored `toolSafety` and fields we do not know stay out.
+/// labels, code, static variables, overrides, approval, and the examples, the schema of
+/// what it gives back and the resources it ships, if any. Test values, the draft flag,
+/// timestamps, the stored `toolSafety` and fields we do not know stay out.
 pub fn of_document(document: &Document) -> Result<ToolDigest, CanonicalError> {
     let bytes = meaning(document)?;
     Ok(ToolDigest {
@@ -107,6 +107,9 @@ fn meaning(document: &Document) -> Result<Vec<u8>, CanonicalError> {
         })?;
     }
     object.text("name", &document.name)?;
+    if let Some(schema) = codecall::output_schema(document) {
+        object.value("outputSchema", &schema)?;
+    }
     object.list("params", &document.params, |param, out| {
         let mut object = Object::within(out);
         object.text("description", &param.description)?;

@@ -106,6 +106,10 @@ pub const SEARCH_FIELD_WORDS_MAX: usize = 2_048;
 pub const DESCRIBE_NAMES_MAX: usize = 50;
 /// Examples in the description of a tool.
 pub const DESCRIBE_EXAMPLES_MAX: usize = 5;
+/// What a document says it gives back, in bytes.
+pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 8 << 10;
+/// What a document says it gives back, in levels of JSON.
+pub const OUTPUT_SCHEMA_DEPTH_MAX: usize = 32;
 /// An example of a tool's author, in characters.
 pub const EXAMPLE_CHARS_MAX: usize = 4_096;
 /// Tokens of one page of the list of tools, by `disclosure::tokens`.

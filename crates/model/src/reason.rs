@@ -190,7 +190,7 @@ reasons! {
     ScriptIllegalAccess, "script.illegal_access",
         "The script uses something scripts do not have. It did not run; the answer says what, where, and what to write instead.";
     ScriptJournal, "script.journal",
-        "A person must approve a call of the script, and what the script had done could not be kept. It was stopped.";
+        "What a script had done, or was about to do, could not be written down or read. It was stopped: going on might do things twice.";
     ScriptRuntime, "script.runtime_error",
         "The script threw an error, or reached one of its limits other than time.";
     ScriptSyntax, "script.syntax_error",

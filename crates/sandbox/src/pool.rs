@@ -121,6 +121,10 @@ pub trait HostCalls: Send + Sync {
         &'a self,
         request: HostRequest,
     ) -> Pin<Box<dyn Future<Output = HostAnswer> + Send + 'a>>;
+
+    /// What a run had said that is dropped before its end. It is told once, while the
+    /// run is dropped; a run that ends brings its lines itself.
+    fn left(&self, _console: Vec<ConsoleLine>) {}
 }
 
 /// What a run came to.

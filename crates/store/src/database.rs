@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("keys.sql"),
     include_str!("callers.sql"),
     include_str!("scripts.sql"),
+    include_str!("script_steps.sql"),
 ];
 
 /// The database's file.

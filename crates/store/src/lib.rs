@@ -40,7 +40,7 @@ pub use callers::Callers;
 pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;
-pub use scripts::{Kept, KeptScript, Scripts};
+pub use scripts::{Kept, KeptScript, Scripts, TakenScript};
 pub use standing::{Pass, Standing, StandingTable};
 pub use tools::{ToolFile, ToolFolder};
 pub use usage::Usage;
@@ -151,7 +151,7 @@ impl Store {
         let approvals = Approvals::open(connect()?)?;
         let callers = Callers::open(&home, connect()?)?;
         let usage = Usage::open(&home, connect()?, life.pulse().id())?;
-        let scripts = Scripts::open(connect()?)?;
+        let scripts = Scripts::open(&home, connect()?, life.pulse().id())?;
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),

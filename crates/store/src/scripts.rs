@@ -1,13 +1,17 @@
 //! What scripts had done when they stopped for a person, so that going on repeats
-//! nothing. A journal is taken by one transaction and is gone then: of two processes
-//! that want it one gets it.
+//! nothing. A journal is taken by one transaction: of two processes that want it one
+//! gets it. Whoever has it adds each step before the script hears of it, and ends it
+//! with the script; if they die, the next one goes on from the last step.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::limits;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
+use crate::process;
 
 /// A journal to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +28,18 @@ pub struct KeptScript {
     pub journal: String,
 }
 
-/// What came of keeping a journal.
+/// A journal that was taken, to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenScript {
+    /// Which one, for what follows.
+    pub id: i64,
+    /// As it was kept.
+    pub journal: String,
+    /// What was added since, by whoever had it before.
+    pub steps: Vec<String>,
+}
+
+/// What came of keeping a journal, or a step of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It is on the disk.
@@ -33,37 +48,79 @@ pub enum Kept {
     TooLong,
     /// The caller, or all together, have as many as may be.
     TooMany,
+    /// It is not ours any more: others took us for dead.
+    Gone,
 }
 
-/// The journals of scripts that wait for a person.
+/// What changes. An operator reads which of them failed; each happens whole or not at
+/// all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A script that stops is kept.
+    Keep,
+    /// One goes on.
+    Take,
+    /// Something it does is added.
+    Add,
+    /// It is over.
+    End,
+}
+
+/// The journals of scripts that wait for a person, or go on after that.
 #[derive(Debug)]
 pub struct Scripts {
+    home: PathBuf,
+    process: Arc<str>,
     connection: Mutex<Connection>,
+    /// The journals this process goes on with. The table alone cannot tell: what
+    /// it could not write down it let go of all the same.
+    held: Mutex<BTreeSet<i64>>,
+    #[cfg(feature = "testing")]
+    failing: Mutex<Option<Step>>,
 }
 
 impl Scripts {
-    pub(crate) fn open(connection: Connection) -> Result<Scripts, StoreError> {
+    pub(crate) fn open(
+        home: &Path,
+        connection: Connection,
+        process: &Arc<str>,
+    ) -> Result<Scripts, StoreError> {
         // What was done must not be done again because the power failed.
         connection
             .pragma_update(None, "synchronous", "FULL")
             .map_err(StoreError::database("set up the scripts"))?;
         Ok(Scripts {
+            home: home.to_owned(),
+            process: Arc::clone(process),
             connection: Mutex::new(connection),
+            held: Mutex::default(),
+            #[cfg(feature = "testing")]
+            failing: Mutex::default(),
         })
     }
 
-    /// Keeps a journal, instead of one with the same key.
-    pub fn keep(&self, script: &KeptScript) -> Result<Kept, StoreError> {
+    /// Keeps the journal of a script that stops, instead of one with the same key
+    /// that waits. `held` is the one it went on with, which this replaces.
+    pub fn keep(&self, script: &KeptScript, held: Option<i64>) -> Result<Kept, StoreError> {
         if script.journal.len() > limits::SCRIPT_JOURNAL_BYTES_MAX {
             return Ok(Kept::TooLong);
         }
-        self.change(|change| {
+        let living = self.held().clone();
+        let kept = self.change(Step::Keep, |change| {
+            if let Some(id) = held {
+                let ours = params![id, &*self.process];
+                let sql = "DELETE FROM script_journals WHERE id = ?1 AND process = ?2";
+                if change.execute(sql, ours)? == 0 {
+                    return Ok(Kept::Gone);
+                }
+            }
             change.execute(
-                "DELETE FROM scripts WHERE expires_ms <= ?1 OR key = ?2",
-                params![script.kept_at_ms, script.key],
+                "DELETE FROM script_journals WHERE key = ?1 AND process IS NULL",
+                [&script.key],
             )?;
+            self.forget_expired(change, script.kept_at_ms, &living)?;
             let (all, own): (i64, i64) = change.query_row(
-                "SELECT count(*), count(*) FILTER (WHERE caller = ?1) FROM scripts",
+                "SELECT count(*), count(*) FILTER (WHERE caller = ?1) FROM script_journals",
                 [&script.caller],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
@@ -73,18 +130,23 @@ impl Scripts {
                 return Ok(Kept::TooMany);
             }
             change.execute(
-                "INSERT INTO scripts (key, caller, kept_ms, expires_ms, journal)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO script_journals (key, caller, kept_ms, expires_ms, bytes, journal)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
                     script.key,
                     script.caller,
                     script.kept_at_ms,
                     script.expires_at_ms,
+                    bytes(&script.journal),
                     script.journal
                 ],
             )?;
             Ok(Kept::Yes)
-        })
+        })?;
+        if let Some(id) = held {
+            self.held().remove(&id);
+        }
+        Ok(kept)
     }
 
     /// Whether there is none, when that can be said without waiting for anybody.
@@ -94,38 +156,191 @@ impl Scripts {
             return false;
         };
         let found = connection
-            .prepare_cached("SELECT 1 FROM scripts WHERE key = ?1")
+            .prepare_cached("SELECT 1 FROM script_journals WHERE key = ?1")
             .and_then(|mut statement| statement.exists([key]));
         matches!(found, Ok(false))
     }
 
-    /// Takes a journal: it is there once, and not after it expired.
-    pub fn take(&self, key: &str, now_ms: i64) -> Result<Option<String>, StoreError> {
-        self.change(|change| {
-            let found: Option<(i64, String)> = change
+    /// Takes a journal to go on with, unless it expired. It is nobody else's until it
+    /// is ended, kept again or let go of, or until this process is dead.
+    pub fn take(&self, key: &str, now_ms: i64) -> Result<Option<TakenScript>, StoreError> {
+        // Before the table: nobody else may take what is about to be ours.
+        let mut held = self.held();
+        let taken = self.change(Step::Take, |change| {
+            self.forget_expired(change, now_ms, &held)?;
+            let Some((id, journal)) = self.free(change, key, &held)? else {
+                return Ok(None);
+            };
+            change.execute(
+                "UPDATE script_journals SET process = ?2 WHERE id = ?1",
+                params![id, &*self.process],
+            )?;
+            let mut steps = change
+                .prepare("SELECT step FROM script_steps WHERE script = ?1 ORDER BY number")?;
+            let steps = steps.query_map([id], |row| row.get(0))?;
+            Ok(Some(TakenScript {
+                id,
+                journal,
+                steps: steps.collect::<Result<_, _>>()?,
+            }))
+        })?;
+        held.extend(taken.as_ref().map(|taken| taken.id));
+        Ok(taken)
+    }
+
+    /// Adds what a script does to the journal it goes on with, which lasts until then.
+    pub fn add(&self, id: i64, step: &str, expires_at_ms: i64) -> Result<Kept, StoreError> {
+        let bytes_max = i64::try_from(limits::SCRIPT_JOURNAL_BYTES_MAX).unwrap_or(i64::MAX);
+        self.change(Step::Add, |change| {
+            let grown: Option<i64> = change
                 .query_row(
-                    "DELETE FROM scripts WHERE key = ?1 RETURNING expires_ms, journal",
-                    [key],
-                    |row| Ok((row.get(0)?, row.get(1)?)),
+                    "UPDATE script_journals SET bytes = bytes + ?3, expires_ms = max(expires_ms, ?4)
+                     WHERE id = ?1 AND process = ?2 RETURNING bytes",
+                    params![id, &*self.process, bytes(step), expires_at_ms],
+                    |row| row.get(0),
                 )
                 .optional()?;
-            let live = found.filter(|(expires_ms, _)| *expires_ms > now_ms);
-            Ok(live.map(|(_, journal)| journal))
+            match grown {
+                None => return Ok(Kept::Gone),
+                Some(grown) if grown > bytes_max => {
+                    // As it was, so that what is there stays within its bounds.
+                    let sql = "UPDATE script_journals SET bytes = bytes - ?2 WHERE id = ?1";
+                    change.execute(sql, params![id, bytes(step)])?;
+                    return Ok(Kept::TooLong);
+                }
+                Some(_) => {}
+            }
+            change.execute(
+                "INSERT INTO script_steps (script, number, step) VALUES
+                 (?1, (SELECT coalesce(max(number), 0) + 1 FROM script_steps WHERE script = ?1), ?2)",
+                params![id, step],
+            )?;
+            Ok(Kept::Yes)
         })
+    }
+
+    /// A script is over: its journal is gone.
+    pub fn end(&self, id: i64) -> Result<(), StoreError> {
+        self.change(Step::End, |change| {
+            let ours = params![id, &*self.process];
+            let sql = "DELETE FROM script_journals WHERE id = ?1 AND process = ?2";
+            change.execute(sql, ours)
+        })?;
+        self.held().remove(&id);
+        Ok(())
+    }
+
+    /// Nobody goes on with it here any more, and this process may take it again.
+    pub fn let_go(&self, id: i64) {
+        self.held().remove(&id);
+    }
+
+    /// Lets others take what this process let go of.
+    pub fn offer(&self, id: i64) -> Result<(), StoreError> {
+        let held = self.held();
+        if held.contains(&id) {
+            return Ok(());
+        }
+        let offered = self.change(Step::Keep, |change| {
+            let ours = params![id, &*self.process];
+            let sql = "UPDATE script_journals SET process = NULL WHERE id = ?1 AND process = ?2";
+            change.execute(sql, ours)
+        });
+        drop(held);
+        offered.map(|_| ())
+    }
+
+    /// For tests: from now on this step fails at its very end, or none does.
+    #[cfg(feature = "testing")]
+    pub fn fail(&self, step: Option<Step>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = step;
+    }
+
+    #[cfg(feature = "testing")]
+    fn disk(&self, step: Step) -> rusqlite::Result<()> {
+        let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        if failing == Some(step) {
+            let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
+            return Err(rusqlite::Error::SqliteFailure(error, None));
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "testing"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "only a disk of tests fails on purpose"
+    )]
+    fn disk(&self, _: Step) -> rusqlite::Result<()> {
+        Ok(())
+    }
+
+    /// The oldest journal of a key that nobody goes on with.
+    fn free(
+        &self,
+        change: &Transaction<'_>,
+        key: &str,
+        held: &BTreeSet<i64>,
+    ) -> rusqlite::Result<Option<(i64, String)>> {
+        let mut found = change.prepare(
+            "SELECT id, process, journal FROM script_journals WHERE key = ?1 ORDER BY id",
+        )?;
+        let found = found.query_map([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        for row in found {
+            let (id, process, journal): (i64, Option<String>, String) = row?;
+            if !self.is_held(id, process.as_deref(), held) {
+                return Ok(Some((id, journal)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Deletes what expired, but nothing somebody goes on with.
+    fn forget_expired(
+        &self,
+        change: &Transaction<'_>,
+        now_ms: i64,
+        held: &BTreeSet<i64>,
+    ) -> rusqlite::Result<()> {
+        let mut expired = change
+            .prepare_cached("SELECT id, process FROM script_journals WHERE expires_ms <= ?1")?;
+        let expired = expired.query_map([now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for row in expired.collect::<Result<Vec<(i64, Option<String>)>, _>>()? {
+            let (id, process) = row;
+            if !self.is_held(id, process.as_deref(), held) {
+                change.execute("DELETE FROM script_journals WHERE id = ?1", [id])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_held(&self, id: i64, process: Option<&str>, held: &BTreeSet<i64>) -> bool {
+        match process {
+            None => false,
+            Some(process) if *process == *self.process => held.contains(&id),
+            Some(process) => !process::is_dead(&self.home, process),
+        }
     }
 
     fn change<T>(
         &self,
+        step: Step,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = StoreError::database("change the scripts");
+        let fail = StoreError::database(step.doing());
         let mut connection = self.connection();
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
         let changed = change(&transaction).map_err(&fail)?;
+        self.disk(step).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(changed)
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<i64>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -133,4 +348,19 @@ impl Scripts {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Step {
+    fn doing(self) -> &'static str {
+        match self {
+            Step::Keep => "keep a script that stops",
+            Step::Take => "go on with a script",
+            Step::Add => "write down what a script did",
+            Step::End => "end a script",
+        }
+    }
+}
+
+fn bytes(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX)
 }

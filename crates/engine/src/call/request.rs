@@ -43,6 +43,16 @@ pub struct CallRequest {
     pub waiting: Option<Waiting>,
     /// The preset of a script, instead of the operator's. Only the owner may choose.
     pub preset: Option<ScriptPreset>,
+    /// What is written down before it runs; only scripts that go on set it.
+    pub begins: Option<Begins>,
+}
+
+/// The step of a script's journal that says a call is about to run.
+#[derive(Clone, Debug)]
+pub struct Begins {
+    pub(crate) script: i64,
+    pub(crate) step: Option<String>,
+    pub(crate) expires_at_ms: i64,
 }
 
 /// Is told when a call begins to wait for a person, and when it ceases to.
@@ -118,6 +128,7 @@ impl CallRequest {
             trace: None,
             waiting: None,
             preset: None,
+            begins: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::codecall;
 use model::example;
 use model::limits;
 use model::params::{self, ArgumentFault};
@@ -69,8 +70,8 @@ fn described(offered: &Offered) -> Value {
         "appId": shelf::app(document, offered.source),
         "description": lines.collect::<Vec<_>>().join("\n"),
         "inputSchema": params::shown_schema(&document.params),
-        // Documents do not say what they return.
-        "outputSchema": null,
+        // Null if its author does not say.
+        "outputSchema": codecall::output_schema(document),
         "annotations": {
             "readOnlyHint": hints.read_only,
             "destructiveHint": hints.destructive,

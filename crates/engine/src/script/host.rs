@@ -9,15 +9,16 @@ use model::caller::Origin;
 use model::outcome::{CallError, Outcome};
 use model::pattern::{NamePattern, first};
 use model::reason::Reason;
-use model::{digest, limits, params, sanitise, text};
-use sandbox::job::{HostAnswer, HostRequest, Payload};
+use model::{codecall, digest, limits, params, sanitise, text};
+use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 
 use super::clock::Clock;
-use super::journal::{Again, Answer, Done, Journal, Replay};
+use super::held::Held;
+use super::journal::{Again, Answer, Began, Done, Journal, Replay, Step};
 use crate::call::{CallRequest, Target, Waiting};
 use crate::native::{self, Work};
 use crate::offer;
@@ -40,6 +41,11 @@ pub(crate) struct ScriptHost<'a> {
     payload_bytes_max: usize,
     clock: Arc<Clock>,
     replay: Replay,
+    /// Where its journal is on the disk, once it stopped for a person.
+    held: Option<&'a Held<'a>>,
+    /// Steps are written one at a time: the disk has them in the order the script
+    /// hears of them.
+    writing: tokio::sync::Mutex<()>,
     at_once: Semaphore,
     state: Mutex<State>,
     halted: Notify,
@@ -53,6 +59,8 @@ struct State {
     /// Tools that run.
     under_way: usize,
     halt: Option<Halt>,
+    /// What it had said when its run was dropped.
+    said: Vec<ConsoleLine>,
 }
 
 /// A call the script made.
@@ -82,12 +90,20 @@ pub(crate) enum Halt {
     Diverged { tool: String },
     /// It called too many tools.
     TooManyCalls,
+    /// What it does could not be written down, before or after its tool ran.
+    Unkept {
+        tool: String,
+        ran: bool,
+        why: String,
+    },
 }
 
 /// What a tool came to.
 enum Came {
     Answer(Answer, Option<ToolFault>),
     Pending(String),
+    /// It did not run, because that could not be written down.
+    Unkept(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -102,7 +118,7 @@ impl<'a> ScriptHost<'a> {
         allowed: Option<&'a [NamePattern]>,
         (tool_calls_max, payload_bytes_max): (u32, u32),
         clock: &Arc<Clock>,
-        journal: Journal,
+        (journal, held): (Journal, Option<&'a Held<'a>>),
     ) -> ScriptHost<'a> {
         ScriptHost {
             work,
@@ -111,12 +127,15 @@ impl<'a> ScriptHost<'a> {
             payload_bytes_max: usize::try_from(payload_bytes_max).unwrap_or(usize::MAX),
             clock: Arc::clone(clock),
             replay: Replay::of(&journal),
+            held,
+            writing: tokio::sync::Mutex::default(),
             at_once: Semaphore::new(limits::SCRIPT_TOOLS_AT_ONCE_MAX),
             state: Mutex::new(State {
                 made: Vec::new(),
                 journal,
                 under_way: 0,
                 halt: None,
+                said: Vec::new(),
             }),
             halted: Notify::new(),
         }
@@ -139,6 +158,11 @@ impl<'a> ScriptHost<'a> {
     /// A call the script made, by its place.
     pub(crate) fn made(&self, place: usize) -> Option<Made> {
         self.state().made.get(place).cloned()
+    }
+
+    /// What a script had said that did not come to its end.
+    pub(crate) fn said(&self) -> Vec<ConsoleLine> {
+        std::mem::take(&mut self.state().said)
     }
 
     /// What the script has done.
@@ -177,7 +201,7 @@ impl<'a> ScriptHost<'a> {
         }
         let came = {
             let _working = self.clock.work();
-            self.call(place, &name, args).await
+            self.call(place, &name, args, &arguments).await
         };
         self.leave(place, name, arguments, came).await
     }
@@ -216,23 +240,42 @@ impl<'a> ScriptHost<'a> {
     /// A tool is over: what came of it goes into the journal before the script hears
     /// of it. A script that must stop hears nothing more.
     async fn leave(&self, place: u32, tool: String, arguments: String, came: Came) -> HostAnswer {
+        let _order = match self.held {
+            Some(_) => Some(self.writing.lock().await),
+            None => None,
+        };
+        let over = match came {
+            Came::Pending(message) => Err(Halt::Pending { tool, message }),
+            Came::Unkept(why) => {
+                let ran = false;
+                Err(Halt::Unkept { tool, ran, why })
+            }
+            Came::Answer(answer, fault) => {
+                let at_ms = now_ms().max(self.state().journal.clock_ms());
+                let done = Done {
+                    place,
+                    tool,
+                    arguments,
+                    at_ms,
+                    answer,
+                };
+                self.written(done).await.map(|done| (done, fault))
+            }
+        };
         let answer = {
             let mut state = self.state();
             state.under_way = state.under_way.saturating_sub(1);
-            match came {
-                Came::Pending(message) => {
-                    state.halt.get_or_insert(Halt::Pending { tool, message });
+            match over {
+                // Whatever else stops it: what is kept then would lack this.
+                Err(halt @ Halt::Unkept { .. }) => {
+                    state.halt = Some(halt);
                     None
                 }
-                Came::Answer(answer, fault) => {
-                    let at_ms = now_ms().max(state.journal.clock_ms());
-                    let done = Done {
-                        place,
-                        tool,
-                        arguments,
-                        at_ms,
-                        answer,
-                    };
+                Err(halt) => {
+                    state.halt.get_or_insert(halt);
+                    None
+                }
+                Ok((done, fault)) => {
                     let told = told(&done);
                     state.journal.done.push(done);
                     note(&mut state, place, fault);
@@ -246,6 +289,21 @@ impl<'a> ScriptHost<'a> {
                 self.halted.notify_one();
                 never().await
             }
+        }
+    }
+
+    /// A call that is over, on the disk if the script stopped before.
+    async fn written(&self, done: Done) -> Result<Done, Halt> {
+        let Some(held) = self.held else {
+            return Ok(done);
+        };
+        match held.add(&Step::Done(done.clone())).await {
+            Ok(()) => Ok(done),
+            Err(why) => Err(Halt::Unkept {
+                tool: done.tool,
+                ran: true,
+                why: why.to_owned(),
+            }),
         }
     }
 
@@ -265,13 +323,21 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// One tool, through every gate.
-    async fn call(&self, place: u32, name: &str, args: Value) -> Came {
+    async fn call(&self, place: u32, name: &str, args: Value, arguments: &str) -> Came {
         if let Some(fault) = self.refused(name) {
             self.record(name, &fault);
             let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
             return Came::Answer(answer, Some(fault));
         }
-        let outcome = self.work.engine.call(self.request(name, args)).await;
+        let mut request = self.request(name, args);
+        request.begins = self.held.map(|held| {
+            held.begins(Began {
+                place,
+                tool: name.to_owned(),
+                arguments: arguments.to_owned(),
+            })
+        });
+        let outcome = self.work.engine.call(request).await;
         let outcome = outcome.into_inner();
         if let Some(progress) = &self.work.request.progress {
             let (calls, _) = self.counts();
@@ -286,6 +352,9 @@ impl<'a> ScriptHost<'a> {
             Reason::ApprovalPending | Reason::ApprovalTimedOut
         ) {
             return Came::Pending(error.message.clone());
+        }
+        if error.reason == Reason::ScriptJournal {
+            return Came::Unkept(error.message.clone());
         }
         let fault = ToolFault::of(&outcome.call_id, error);
         let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
@@ -371,6 +440,7 @@ impl<'a> ScriptHost<'a> {
             "name": document.name,
             "description": document.description,
             "inputSchema": params::input_schema(&document.params),
+            "outputSchema": codecall::output_schema(document),
             "category": document.category,
             "risk": offered.risk.level.badge(),
         }))
@@ -428,6 +498,21 @@ fn told(done: &Done) -> HostAnswer {
             bytes: Vec::new(),
         }),
         Answer::Error(error) => HostAnswer::Error(error.clone()),
+    }
+}
+
+/// What a script is told of a call of which nobody knows whether it ended. It is not
+/// made again: it may have done its work.
+pub(crate) fn interrupted(call: Began, at_ms: i64) -> Done {
+    let message = "Ringfence stopped while this tool ran; whether it did its work is not known, and it \
+                   was not called again";
+    let error = fault_json(Some(call.place), "EXECUTION", message, &call.tool);
+    Done {
+        place: call.place,
+        tool: call.tool,
+        arguments: call.arguments,
+        at_ms,
+        answer: Answer::Error(error),
     }
 }
 
@@ -537,6 +622,10 @@ impl HostCalls for ScriptHost<'_> {
             // What only computes, such as formats of dates.
             _ => self.powers().call(request),
         }
+    }
+
+    fn left(&self, console: Vec<ConsoleLine>) {
+        self.state().said = console;
     }
 }
 

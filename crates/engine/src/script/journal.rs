@@ -1,6 +1,10 @@
 //! What a script had done when it stopped for a person, and doing it again without
 //! doing it: calls that are over are answered from the journal, in the order they
 //! were answered then, and nothing new begins before the last of them is.
+//!
+//! A script that goes on adds a step before each tool runs and one before it hears
+//! what came of it (`held`). So whoever goes on after a crash knows what is over, and
+//! what may or may not have happened.
 
 use model::caller::{Caller, CallerKind};
 use model::config::ScriptPreset;
@@ -38,6 +42,29 @@ pub(crate) struct Done {
     pub(crate) answer: Answer,
 }
 
+/// What a script does after it stopped once, in the order it does it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// Every gate said yes to a call, and its tool is about to run.
+    Began(Began),
+    Done(Done),
+}
+
+/// A call that is not over, or of which nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Began {
+    pub(crate) place: u32,
+    pub(crate) tool: String,
+    /// A digest.
+    pub(crate) arguments: String,
+}
+
+impl Step {
+    pub(crate) fn write(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+}
+
 /// What a script was told, as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
@@ -64,6 +91,23 @@ impl Journal {
 
     pub(crate) fn write(&self) -> Option<String> {
         serde_json::to_string(self).ok()
+    }
+
+    /// Adds what was done since the journal was kept. The answer is the calls that had
+    /// begun and of which nobody knows whether they ended; nothing if a step cannot be
+    /// understood.
+    pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<Began>> {
+        let mut begun: Vec<Began> = Vec::new();
+        for step in steps {
+            match serde_json::from_str(step).ok()? {
+                Step::Began(call) => begun.push(call),
+                Step::Done(done) => {
+                    begun.retain(|call| call.place != done.place);
+                    self.done.push(done);
+                }
+            }
+        }
+        Some(begun)
     }
 
     /// What the script's clock says: it never goes back.
@@ -196,6 +240,27 @@ mod tests {
             None
         );
         assert_eq!(Journal::read("{}"), None);
+    }
+
+    #[test]
+    fn what_began_and_did_not_end_is_told_apart() {
+        let began = |place: u32| Began {
+            place,
+            tool: "a".to_owned(),
+            arguments: "x".to_owned(),
+        };
+        let steps = [
+            Step::Began(began(2)),
+            Step::Began(began(3)),
+            Step::Done(done(3, "a")),
+            Step::Done(done(4, "a")),
+        ];
+        let steps: Vec<_> = steps.iter().filter_map(Step::write).collect();
+        let mut journal = journal();
+        assert_eq!(journal.extend(&steps), Some(vec![began(2)]));
+        let places: Vec<_> = journal.done.iter().map(|done| done.place).collect();
+        assert_eq!(places, [1, 0, 3, 4]);
+        assert_eq!(journal.extend(&["{}".to_owned()]), None);
     }
 
     #[test]

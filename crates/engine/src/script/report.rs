@@ -153,11 +153,16 @@ pub(crate) fn ran(
         Ended::Cancelled => broken("the script was stopped"),
         Ended::Broken(_) => broken("the sandbox broke"),
     };
-    let logs: Vec<_> = console.into_iter().map(|line| log(&line)).collect();
+    ran.usage = Some(usage);
+    with_logs(ran, &console)
+}
+
+/// The same with what the script had said until then.
+pub(crate) fn with_logs(mut ran: Ran, console: &[ConsoleLine]) -> Ran {
+    let logs: Vec<_> = console.iter().map(log).collect();
     if let (false, Some(answer)) = (logs.is_empty(), &mut ran.value) {
         put(answer, "logs", Value::from(logs));
     }
-    ran.usage = Some(usage);
     ran
 }
 
@@ -252,7 +257,12 @@ fn author(thrown: &Thrown, map: &Map) -> Option<(u32, u32)> {
         return None;
     }
     let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    let (line, column) = map.author(whole(thrown.line), whole(thrown.column));
+    let (line, column) = (whole(thrown.line), whole(thrown.column));
+    if map.is_prelude(line, column) {
+        // Thrown by what counts turns and looks at keys, for the script.
+        return None;
+    }
+    let (line, column) = map.author(line, column);
     place_of(line, column)
 }
 

@@ -1,6 +1,7 @@
 //! Scripts from outside: the language at work, every way one can end, every code a
 //! script can meet, and every cap.
 
+use engine::EngineSettings;
 use model::audit::Status;
 use model::outcome::Outcome;
 use serde_json::{Value, json};
@@ -9,9 +10,17 @@ use crate::world::{Home, World, document};
 
 /// Tools for scripts: they count, fail, echo.
 pub(crate) async fn world_with(settings: &str) -> World {
+    changed(settings, |_| ()).await
+}
+
+/// The same in an engine that is changed first.
+pub(crate) async fn changed(toml: &str, change: impl FnOnce(&mut EngineSettings)) -> World {
     let home = Home::new();
-    home.file("ringfence.toml", settings);
-    let world = World::with(home, |settings| settings.single = false);
+    home.file("ringfence.toml", toml);
+    let world = World::with(home, |settings| {
+        settings.single = false;
+        change(settings);
+    });
     let number =
         |name: &str| json!({"name": name, "type": "NUMBER", "required": true, "testValue": "1"});
     let tools = [
@@ -448,5 +457,31 @@ async fn arguments_that_fit_the_params_may_still_not_fit() {
         let outcome = world.call("codecall_execute", arguments).await;
         assert_eq!(outcome.status, Status::Refused);
         assert_eq!(crate::world::error(&outcome).1, message);
+    }
+}
+
+/// What ours throws for a script is at no place of the author's, and not at another.
+#[tokio::test]
+async fn a_place_is_the_author_s_or_none() {
+    let world = world().await;
+    for (script, location) in [
+        (
+            "let n = 0;\nfor (let i = 0; i < 6000; i++) {\n  n += i;\n}\nreturn n;",
+            Value::Null,
+        ),
+        (
+            "const keys = ['a', 'con' + 'structor'.slice(0)];\nconst o = { a: 1 };\nreturn keys.map((k) => o[k]);",
+            Value::Null,
+        ),
+        (
+            "const o = null;\nreturn o.name;",
+            json!({"line": 2, "column": 8}),
+        ),
+        ("throw new Error('here');", json!({"line": 1, "column": 11})),
+    ] {
+        let outcome = run(&world, script).await;
+        let answer = answer(&outcome);
+        assert_eq!(answer["status"], "runtime_error", "{script}: {answer}");
+        assert_eq!(answer["error"]["location"], location, "{script}: {answer}");
     }
 }

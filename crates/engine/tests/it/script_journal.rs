@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::Engine;
 use engine::approve::{Answer, Listing, Scope};
 use engine::call::CallRequest;
+use engine::{Engine, EngineSettings};
 use model::caller::{Caller, Origin};
 use model::outcome::Outcome;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::script::answer;
 use crate::world::{self, Home, Says, World, document, error};
 
 /// Leaves a line for each run, and asks nobody.
-fn marks() -> Value {
+pub(crate) fn marks() -> Value {
     document(
         "marks",
         "safety.fs.appendText('marks.txt', text + '\\n'); return text.repeat(times ?? 1)",
@@ -33,21 +33,29 @@ fn marks() -> Value {
 }
 
 /// How often it ran.
-fn marked(world: &World) -> usize {
+pub(crate) fn marked(world: &World) -> usize {
     let path = world.home.path.join("workspace/marks.txt");
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
 async fn world_with(settings: &str) -> World {
+    changed(settings, |_| ()).await
+}
+
+/// The tools of these tests, in an engine that is changed first.
+pub(crate) async fn changed(toml: &str, change: impl FnOnce(&mut EngineSettings)) -> World {
     let home = Home::new();
-    home.file("ringfence.toml", settings);
-    let world = World::with(home, |settings| settings.single = false);
+    home.file("ringfence.toml", toml);
+    let world = World::with(home, |settings| {
+        settings.single = false;
+        change(settings);
+    });
     world.published(&writer()).await;
     world.published(&marks()).await;
     world
 }
 
-fn request(caller: &str, script: &str) -> CallRequest {
+pub(crate) fn request(caller: &str, script: &str) -> CallRequest {
     let caller = Caller::named(caller);
     let arguments = json!({"script": script});
     let mut request = CallRequest::new(caller, Origin::Mcp, "codecall_execute", arguments);
@@ -56,12 +64,12 @@ fn request(caller: &str, script: &str) -> CallRequest {
     request
 }
 
-async fn run(world: &World, script: &str) -> Outcome {
+pub(crate) async fn run(world: &World, script: &str) -> Outcome {
     world.made(request("ann", script)).await
 }
 
 /// Approves what waits.
-fn approve(engine: &Engine) {
+pub(crate) fn approve(engine: &Engine) {
     let inbox = engine.approvals();
     let waiting = inbox.list(Listing::Pending).unwrap();
     assert!(!waiting.is_empty(), "nothing waits");
@@ -74,7 +82,7 @@ fn approve(engine: &Engine) {
 
 /// One call that is finished, and one a person must approve. Time and chance go into
 /// the arguments, so that going another way would be noticed.
-const SCRIPT: &str = "const one = await callTool('marks', { text: 'one' + Math.random() });\n\
+pub(crate) const SCRIPT: &str = "const one = await callTool('marks', { text: 'one' + Math.random() });\n\
     const at = Date.now();\n\
     const two = await callTool('marks', { text: 'two' + Date.now() + one });\n\
     return [one, two, at, await callTool('writer', { text: 'w' + Math.random() + Date.now() })];";
@@ -86,7 +94,10 @@ async fn what_was_finished_runs_once() {
     let (code, words) = error(&stopped);
     assert_eq!(code, "approval.pending");
     assert!(words.contains("stopped at `writer`"), "{words}");
-    assert!(words.contains("2 finished calls"), "{words}");
+    assert!(
+        words.ends_with("; 2 finished calls are kept and not repeated"),
+        "{words}"
+    );
     assert_eq!((marked(&world), runs(&world)), (2, 0));
     // Nobody has answered: it stops again, and has repeated nothing.
     let again = run(&world, SCRIPT).await;

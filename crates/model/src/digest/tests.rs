@@ -135,6 +135,9 @@ fn general(document: &Document) -> Vec<u8> {
         let examples = examples.map(|it| json!({"description": it.description, "input": it.input}));
         value["examples"] = examples.collect();
     }
+    if let Some(schema) = codecall::output_schema(document) {
+        value["outputSchema"] = schema;
+    }
     let shipped = resource::of(document);
     if !shipped.is_empty() {
         let shipped = shipped
@@ -165,6 +168,26 @@ fn examples_count_and_switches_do_not() {
         general(&example("one")),
         meaning(&example("one")).expect("canonical")
     );
+}
+
+/// So is what it says it gives back.
+#[test]
+fn the_output_schema_counts() {
+    let with = |schema: &str| {
+        let field = format!(r#"{{"x-ringfence-codecall":{{"outputSchema":{schema}}},"name":"a""#);
+        document(&PLAIN.replacen(r#"{"name":"a""#, &field, 1))
+    };
+    let digest = |document: &Document| of_document(document).expect("a digest");
+    let one = with(r#"{"type":"object","description":"one"}"#);
+    assert_ne!(
+        digest(&one),
+        digest(&with(r#"{"type":"object","description":"two"}"#))
+    );
+    assert_ne!(digest(&one), digest(&document(PLAIN)));
+    // Their order does not count.
+    let turned = with(r#"{"description":"one","type":"object"}"#);
+    assert_eq!(digest(&one), digest(&turned));
+    assert_eq!(general(&one), meaning(&one).expect("canonical"));
 }
 
 /// What a document ships is read by models, so it must not change behind a pass.

@@ -265,6 +265,16 @@ pub const ALL: &[Limit] = &[
         "examples in the description of a tool",
     ),
     limit(
+        "OUTPUT_SCHEMA_BYTES_MAX",
+        OUTPUT_SCHEMA_BYTES_MAX as u64,
+        "bytes of what a document says it gives back",
+    ),
+    limit(
+        "OUTPUT_SCHEMA_DEPTH_MAX",
+        OUTPUT_SCHEMA_DEPTH_MAX as u64,
+        "levels of JSON in that",
+    ),
+    limit(
         "EXAMPLE_CHARS_MAX",
         EXAMPLE_CHARS_MAX as u64,
         "characters of an author's example",

@@ -101,11 +101,17 @@ impl Call {
         self.state().ledger.cancel();
     }
 
-    pub(super) fn abandon(&self) {
+    /// Nobody waits any more. The answer is what was said so far.
+    pub(super) fn abandon(&self) -> Vec<ConsoleLine> {
         let mut state = self.state();
         state.abandoned = true;
         state.asked.clear();
         state.ledger.cancel();
+        match &state.ended {
+            // It ended at this very moment, and took its lines along.
+            Some(Ok(run)) => run.console.clone(),
+            Some(Err(_)) | None => state.ledger.said().to_vec(),
+        }
     }
 
     /// The end goes before requests that came ahead of it: their answers would

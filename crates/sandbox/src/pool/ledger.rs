@@ -74,6 +74,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Every line so far. They stay, because they count.
+    pub(super) fn said(&self) -> &[ConsoleLine] {
+        &self.console
+    }
+
     pub(super) fn host(&mut self, request: &HostRequest) -> Result<(), Violation> {
         // Counted by the guest from 1, so a repeated or replayed one shows.
         if request.id.0 <= self.host_call_last {

@@ -48,7 +48,7 @@ pub(super) async fn run(
         place.link.doom(Loss::Hung);
         return Err(error);
     }
-    let mut running = Running::start(shared, place, job)?;
+    let mut running = Running::start(shared, place, job, host)?;
     late.as_mut().reset(Instant::now() + limit);
 
     let mut answers = FuturesUnordered::new();
@@ -119,7 +119,8 @@ fn fit_frames(limits: &mut Limits) {
 }
 
 /// A started call. Dropped before its end, it is cancelled.
-struct Running {
+struct Running<'a> {
+    host: &'a dyn HostCalls,
     link: Arc<Link>,
     call: Arc<Call>,
     id: CallId,
@@ -130,12 +131,18 @@ struct Running {
     finished: bool,
 }
 
-impl Running {
-    fn start(shared: &Shared, place: Place, job: Job) -> Result<Running, RunError> {
+impl<'a> Running<'a> {
+    fn start(
+        shared: &Shared,
+        place: Place,
+        job: Job,
+        host: &'a dyn HostCalls,
+    ) -> Result<Running<'a>, RunError> {
         let link = Arc::clone(&place.link);
         let (id, call) = link.start(job)?;
         place.hand_over();
         Ok(Running {
+            host,
             link,
             call,
             id,
@@ -185,11 +192,12 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.call.abandon();
+            let said = self.call.abandon();
             self.cancel();
+            self.host.left(said);
         }
     }
 }

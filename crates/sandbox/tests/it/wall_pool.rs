@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use sandbox::job::{Breach, Ended, HostAnswer, HostRequest};
+use sandbox::job::{Breach, ConsoleLine, Ended, HostAnswer, HostRequest};
 use sandbox::pool::{HostCalls, Pool, PoolError, RunError, Sharing, StartError};
 use sandbox::walls::{self, Layer};
 
@@ -589,6 +589,51 @@ async fn host_calls_run_side_by_side() {
         "{:?}",
         began.elapsed()
     );
+}
+
+/// What a run had said does not go with it; one that ends tells it itself.
+#[tokio::test]
+async fn a_dropped_run_leaves_what_it_said() {
+    #[derive(Default)]
+    struct Hearing {
+        asked: tokio::sync::Notify,
+        left: std::sync::Mutex<Vec<Vec<String>>>,
+    }
+    impl HostCalls for Hearing {
+        fn call<'a>(
+            &'a self,
+            request: HostRequest,
+        ) -> std::pin::Pin<Box<dyn Future<Output = HostAnswer> + Send + 'a>> {
+            self.asked.notify_one();
+            match request.operation.as_str() {
+                "wait" => Box::pin(std::future::pending()),
+                _ => Box::pin(std::future::ready(HostAnswer::Value(request.payload))),
+            }
+        }
+
+        fn left(&self, console: Vec<ConsoleLine>) {
+            let texts = console.into_iter().map(|line| line.text).collect();
+            self.left.lock().expect("whole").push(texts);
+        }
+    }
+    let pool = pool(settings(real(), Sharing::Shared)).await;
+    let probing = |code: &str| {
+        let mut job = job(code);
+        job.powers = vec!["probe".to_owned()];
+        job
+    };
+    let host = Hearing::default();
+    let waits = probing("console.log('one'); console.warn('two'); await probe.queued('wait', 0)");
+    tokio::select! {
+        run = pool.run("tester", waits, &host) => panic!("it ended: {run:?}"),
+        () = host.asked.notified() => {}
+    }
+    assert_eq!(*host.left.lock().expect("whole"), [["one", "two"]]);
+    let ends = probing("console.log('three'); return await probe.queued('echo', 4)");
+    let run = pool.run("tester", ends, &host).await.expect("it runs");
+    assert_eq!(run.console.len(), 1);
+    assert_eq!(host.left.lock().expect("whole").len(), 1);
+    settle(&pool).await;
 }
 
 /// Runs dropped at any moment of their lives, beside runs that are not: nothing is

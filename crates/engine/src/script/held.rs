@@ -1,0 +1,150 @@
+//! The journal of a script that goes on, on the disk. A step is written before each
+//! tool runs and before the script hears what came of it, so that a process that dies
+//! at any moment repeats nothing.
+
+use model::config::ApprovalsConfig;
+use model::outcome::CallError;
+use model::reason::Reason;
+use store::{Kept, Store, StoreError};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use super::journal::{Began, Step};
+use crate::approve::Scope;
+use crate::approve::inbox::expiry;
+use crate::call::Begins;
+use crate::record::Stop;
+use crate::{Engine, causes};
+
+/// A journal this script goes on with. Dropped before its end, anybody may take it.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    engine: &'a Engine,
+    pub(crate) id: i64,
+    settings: ApprovalsConfig,
+    is_over: bool,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(engine: &'a Engine, id: i64, settings: ApprovalsConfig) -> Held<'a> {
+        Held {
+            engine,
+            id,
+            settings,
+            is_over: false,
+        }
+    }
+
+    /// Goes with a call, and is written when every gate has said yes to it.
+    pub(crate) fn begins(&self, call: Began) -> Begins {
+        Begins {
+            script: self.id,
+            step: Step::Began(call).write(),
+            expires_at_ms: self.expires_at_ms(),
+        }
+    }
+
+    /// Adds a step; if it is not on the disk, why.
+    pub(crate) async fn add(&self, step: &Step) -> Result<(), &'static str> {
+        let step = step.write();
+        add(self.engine, self.id, step, self.expires_at_ms()).await?;
+        self.engine.observe("journaled");
+        Ok(())
+    }
+
+    /// The script is over. Its answer leaves when nobody can go on with it any more:
+    /// a new call of the same must not be answered with what this one did.
+    pub(crate) async fn end(mut self) -> Result<(), Stop> {
+        let id = self.id;
+        let ended = on_disk(self.engine, move |store| store.scripts().end(id)).await;
+        if ended.is_ok() {
+            self.is_over = true;
+            return Ok(());
+        }
+        let message = "the script ended, and the disk did not take that; make the same call again for \
+                       its answer, finished calls are kept and not repeated";
+        let error = CallError::passing(Reason::ScriptJournal, message);
+        Err(Stop::refused(error))
+    }
+
+    /// It was kept again, and is nobody's.
+    pub(crate) fn was_kept(mut self) {
+        self.is_over = true;
+    }
+
+    fn expires_at_ms(&self) -> i64 {
+        expires_at_ms(&self.settings, self.engine.now_ms())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let (store, id) = (self.engine.store().clone(), self.id);
+        store.scripts().let_go(id);
+        // Other processes read it in the table. If it cannot be written, or nobody is
+        // left to do it, they wait until this process is dead.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || store.scripts().offer(id));
+        }
+    }
+}
+
+/// Until when a journal counts: as long as the question can be answered, and then as
+/// long as an answer of the last moment does. Gone before, a call that was approved
+/// would do again what was finished.
+pub(crate) fn expires_at_ms(settings: &ApprovalsConfig, now_ms: i64) -> i64 {
+    let answered_at_ms = expiry(Scope::Once, settings, now_ms);
+    expiry(Scope::Once, settings, answered_at_ms)
+}
+
+/// Writes down that a call of a script is about to run. If it cannot be, it does not.
+pub(crate) async fn begun(engine: &Engine, begins: &Begins) -> Result<(), Stop> {
+    let step = begins.step.clone();
+    if let Err(why) = add(engine, begins.script, step, begins.expires_at_ms).await {
+        return Err(Stop::refused(CallError::passing(
+            Reason::ScriptJournal,
+            why,
+        )));
+    }
+    engine.observe("begun");
+    Ok(())
+}
+
+async fn add(
+    engine: &Engine,
+    id: i64,
+    step: Option<String>,
+    expires_at_ms: i64,
+) -> Result<(), &'static str> {
+    let Some(step) = step else {
+        return Err("it cannot be written");
+    };
+    let added = on_disk(engine, move |store| {
+        store.scripts().add(id, &step, expires_at_ms)
+    });
+    match added.await {
+        Ok(Kept::Yes) => Ok(()),
+        Ok(Kept::TooLong | Kept::TooMany) => Err("it is too much"),
+        Ok(Kept::Gone) => Err("another process goes on with it"),
+        Err(_) => Err("the disk did not take it"),
+    }
+}
+
+/// Work on the database waits for the disk, and so on a thread that may. What goes
+/// wrong the operator hears; it comes back for the record.
+pub(crate) async fn on_disk<T: Send + 'static>(
+    engine: &Engine,
+    work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, String> {
+    let store = engine.store().clone();
+    let why = match spawn_blocking(move || work(&store)).await {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(fault)) => causes(&fault),
+        Err(_) => "the thread that keeps scripts died".to_owned(),
+    };
+    engine.alarm(&format!("the scripts that wait cannot be kept: {why}"));
+    Err(why)
+}
