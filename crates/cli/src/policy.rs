@@ -128,14 +128,20 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     }
 }
 
-/// Where each rule stands, by its id.
+/// Where each rule stands, by its id, and each cost.
 fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
     let all = config.settings(&settings.text, &settings.rule_texts());
-    let rules = all.into_iter().filter_map(|setting| {
-        let id = setting.key.strip_prefix("rule.")?.to_owned();
-        Some((id, place(&setting.source)))
-    });
-    rules.collect()
+    let named = all
+        .into_iter()
+        .filter_map(|setting| Some((named(&setting.key)?, place(&setting.source))));
+    named.collect()
+}
+
+/// What `lint` calls a setting, if it says anything about it.
+fn named(key: &str) -> Option<String> {
+    let rule = key.strip_prefix("rule.");
+    rule.or(key.starts_with("costs.").then_some(key))
+        .map(str::to_owned)
 }
 
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -153,6 +159,8 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let rules = &settings.config.rules;
     let mut findings = lint::lint(rules, &tools);
     findings.extend(lint::unknown(rules, &tools, &callers));
+    let Config { costs, limits, .. } = &settings.config;
+    findings.extend(lint::costs(costs, limits, &tools));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))
@@ -172,7 +180,7 @@ fn in_file(path: &Path, settings: &Settings) -> BTreeMap<String, String> {
         .config
         .settings(&settings.text, &settings.rule_texts());
     let rules = all.into_iter().filter_map(|setting| {
-        let id = setting.key.strip_prefix("rule.")?.to_owned();
+        let id = named(&setting.key)?;
         let place = match &setting.source {
             SettingSource::Line(line) => format!("{}:{line}", path.display()),
             other => place(other),

@@ -63,8 +63,8 @@ impl Engine {
         let found = record.gate(Gate::Registry, call::find(now, request))?;
         let judged = call::judge(self, now, request, &found, record)?;
         let effect = judged.decision.effect;
-        let told = call::limits_told(now, request, &found);
-        record.gate(Gate::Limits, Ok(((), told)))?;
+        let told = call::limits_told(self, now, request, &found);
+        record.gate(Gate::Limits, told)?;
         if effect == Effect::Ask {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);
