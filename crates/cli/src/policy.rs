@@ -35,18 +35,24 @@ const GROUP_IDS_MAX: usize = 3;
 pub(crate) fn run(arguments: &Policy, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
     match &arguments.command {
-        PolicyCommand::Show(show) => Ok(run_show(&engine, show, printer)),
+        PolicyCommand::Show(show) => run_show(&engine, show, printer),
         PolicyCommand::Lint(lint) => run_lint(&engine, lint, printer),
         PolicyCommand::Test(test) => run_test(&engine, test, printer),
     }
 }
 
-fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
-    let now = engine.registry().current();
+fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow::Result<Exit> {
     let caller = show.caller.as_deref().map(|name| match Caller::owner() {
         owner if owner.name == name => owner,
         _ => Caller::named(name),
     });
+    let now = match &caller {
+        None => engine.registry().current(),
+        Some(caller) => {
+            let now = engine.current_for(caller);
+            now.context("what the caller earned cannot be told")?
+        }
+    };
     let standing = caller
         .as_ref()
         .map(|caller| now.config.access.standing(caller, None));
@@ -82,7 +88,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
             "standing": stands,
             "shadow": now.config.shadow,
         }));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     if let Some(standing) = &standing {
         show_standing(show.caller.as_deref().unwrap_or(""), standing, printer);
@@ -96,7 +102,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
         "where no rule speaks, tools that leave it to the rules are asked about from {ask_from} up"
     ));
     show_candidate(&now.settings, printer);
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn show_standing(caller: &str, standing: &Standing, printer: &mut Printer) {

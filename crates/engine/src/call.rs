@@ -529,8 +529,8 @@ async fn still_welcome(
     answer: Result<((), String), Stop>,
 ) -> Result<((), String), Stop> {
     let (agreed, note) = answer?;
-    match not_paused(engine, &request.caller).await {
-        Ok(()) => Ok((agreed, note)),
+    match not_paused(engine, request).await {
+        Ok(_) => Ok((agreed, note)),
         Err(stop) => Err(stop.after(&note)),
     }
 }

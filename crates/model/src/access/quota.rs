@@ -375,6 +375,12 @@ impl Denials {
         if self.is_paused() {
             return self;
         }
+        self.row_ended()
+    }
+
+    /// After a call that was let through, of somebody whom denials do not pause.
+    #[must_use]
+    pub fn row_ended(self) -> Denials {
         Denials {
             in_a_row: 0,
             ..self
@@ -385,6 +391,14 @@ impl Denials {
     #[must_use]
     pub fn resumed() -> Denials {
         Denials::default()
+    }
+
+    /// Whether there are too many in a row, or in all, where before there were not.
+    #[must_use]
+    pub fn is_news(self, before: Denials) -> bool {
+        let passed = |before: u32, now: u32, most: u32| before < most && now >= most;
+        passed(before.in_a_row, self.in_a_row, limits::DENIALS_IN_A_ROW_MAX)
+            || passed(before.in_all, self.in_all, limits::DENIALS_IN_ALL_MAX)
     }
 
     /// Whether the caller is paused.
@@ -503,23 +517,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_says_when_it_says_nothing_any_more() {
-        let all = [limit(Some(5), None, Some(5))];
-        let mut meter = Meter::default();
-        meter
-            .enter(&all, &visit("ann", "a", 0, 1_500))
-            .expect("room");
-        assert_eq!(meter.tally("ann").idle_from_ms(), None, "it runs");
-        meter.tally("ann").leave("p", 1_500, 0);
-        assert_eq!(meter.tally("ann").idle_from_ms(), Some(62_000));
-        meter
-            .enter(&all, &visit("ann", "a", 1, 1_500))
-            .expect("room");
-        meter.tally("ann").leave("p", 1_500, 0);
-        assert_eq!(meter.tally("ann").idle_from_ms(), Some(DAY_MS));
-    }
-
-    #[test]
     fn the_dearest_pattern_counts_and_a_stranger_costs_one() {
         let list = [
             ("pay.*", 5),
@@ -560,6 +557,23 @@ mod tests {
                 .day(&limit(Some(1), None, None), &visit("ann", "a", 1, 0)),
             None
         );
+    }
+
+    #[test]
+    fn a_tally_says_when_it_says_nothing_any_more() {
+        let all = [limit(Some(5), None, Some(5))];
+        let mut meter = Meter::default();
+        meter
+            .enter(&all, &visit("ann", "a", 0, 1_500))
+            .expect("room");
+        assert_eq!(meter.tally("ann").idle_from_ms(), None, "it runs");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(62_000));
+        meter
+            .enter(&all, &visit("ann", "a", 1, 1_500))
+            .expect("room");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(DAY_MS));
     }
 
     #[test]
