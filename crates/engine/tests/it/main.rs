@@ -28,6 +28,7 @@ mod life;
 mod limits;
 mod many;
 mod notices;
+mod offers;
 mod pauses;
 mod policy;
 mod script;
