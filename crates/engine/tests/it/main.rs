@@ -24,6 +24,7 @@ mod codecall_mode;
 mod crash;
 mod disclosure;
 mod gates;
+mod levels;
 mod life;
 mod limits;
 mod many;
