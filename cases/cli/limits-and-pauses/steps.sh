@@ -12,6 +12,8 @@ ringfence callers list
 ringfence callers show owner --json
 ringfence callers show onwer
 ringfence callers resume owner
+ringfence callers pause owner --note 'away for a week'
+ringfence run pay --args '{"amount": 8}'
 ringfence callers resume owner
 ringfence run pay --args '{"amount": 8}'
 ringfence run pay --args '{"amount": 9}'

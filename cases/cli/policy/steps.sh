@@ -15,7 +15,6 @@ ringfence policy test looser.toml --json
 ringfence policy test looser.toml --since 0s
 printf '[access]\ndeny = ["payment.*"]\n[audit]\narguments = "digest"\n' > whole.toml && ringfence policy test whole.toml
 cp whole.toml ring/ringfence.toml && sed -i 1,2d ring/ringfence.toml && ringfence run payment.send --args '{"amount":2000}'
-ringfence callers resume owner
 ringfence policy test looser.toml --since 1d | tail -2
 printf '[rules]\nshadow = "looser.toml"\n' > ring/ringfence.toml && cp looser.toml ring/ && ringfence run payment.send --args '{"amount":2000}'
 ringfence run payment.send --args '{"amount":9000}'

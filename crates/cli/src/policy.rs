@@ -35,18 +35,24 @@ const GROUP_IDS_MAX: usize = 3;
 pub(crate) fn run(arguments: &Policy, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
     match &arguments.command {
-        PolicyCommand::Show(show) => Ok(run_show(&engine, show, printer)),
+        PolicyCommand::Show(show) => run_show(&engine, show, printer),
         PolicyCommand::Lint(lint) => run_lint(&engine, lint, printer),
         PolicyCommand::Test(test) => run_test(&engine, test, printer),
     }
 }
 
-fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
-    let now = engine.registry().current();
+fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow::Result<Exit> {
     let caller = show.caller.as_deref().map(|name| match Caller::owner() {
         owner if owner.name == name => owner,
         _ => Caller::named(name),
     });
+    let now = match &caller {
+        None => engine.registry().current(),
+        Some(caller) => {
+            let now = engine.current_for(caller);
+            now.context("what the caller earned cannot be told")?
+        }
+    };
     let standing = caller
         .as_ref()
         .map(|caller| now.config.access.standing(caller, None));
@@ -82,7 +88,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
             "standing": stands,
             "shadow": now.config.shadow,
         }));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     if let Some(standing) = &standing {
         show_standing(show.caller.as_deref().unwrap_or(""), standing, printer);
@@ -96,7 +102,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> Exit {
         "where no rule speaks, tools that leave it to the rules are asked about from {ask_from} up"
     ));
     show_candidate(&now.settings, printer);
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn show_standing(caller: &str, standing: &Standing, printer: &mut Printer) {
@@ -128,14 +134,20 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     }
 }
 
-/// Where each rule stands, by its id.
+/// Where each rule stands, by its id, and each cost.
 fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
     let all = config.settings(&settings.text, &settings.rule_texts());
-    let rules = all.into_iter().filter_map(|setting| {
-        let id = setting.key.strip_prefix("rule.")?.to_owned();
-        Some((id, place(&setting.source)))
-    });
-    rules.collect()
+    let named = all
+        .into_iter()
+        .filter_map(|setting| Some((named(&setting.key)?, place(&setting.source))));
+    named.collect()
+}
+
+/// What `lint` calls a setting, if it says anything about it.
+fn named(key: &str) -> Option<String> {
+    let rule = key.strip_prefix("rule.");
+    rule.or(key.starts_with("costs.").then_some(key))
+        .map(str::to_owned)
 }
 
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -153,6 +165,8 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let rules = &settings.config.rules;
     let mut findings = lint::lint(rules, &tools);
     findings.extend(lint::unknown(rules, &tools, &callers));
+    let Config { costs, limits, .. } = &settings.config;
+    findings.extend(lint::costs(costs, limits, &tools));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))
@@ -172,7 +186,7 @@ fn in_file(path: &Path, settings: &Settings) -> BTreeMap<String, String> {
         .config
         .settings(&settings.text, &settings.rule_texts());
     let rules = all.into_iter().filter_map(|setting| {
-        let id = setting.key.strip_prefix("rule.")?.to_owned();
+        let id = named(&setting.key)?;
         let place = match &setting.source {
             SettingSource::Line(line) => format!("{}:{line}", path.display()),
             other => place(other),

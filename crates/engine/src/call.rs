@@ -440,15 +440,20 @@ async fn admitted(
     found: &Found,
 ) -> Result<(Option<Admission>, String), Stop> {
     let groups = standing(now, request, found).groups;
-    let (limits, tool) = (&now.config.limits, &found.sound.document.name);
-    limit::admit(engine, limits, request, tool, &groups).await
+    let tool = &found.sound.document.name;
+    limit::admit(engine, &now.config, request, tool, &groups).await
 }
 
 /// What the limits have to do with a call that is not made.
-pub(crate) fn limits_told(now: &Snapshot, request: &CallRequest, found: &Found) -> String {
+pub(crate) fn limits_told(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+) -> Result<((), String), Stop> {
     let groups = standing(now, request, found).groups;
-    let (limits, tool) = (&now.config.limits, &found.sound.document.name);
-    limit::told(limits, request, tool, &groups)
+    let tool = &found.sound.document.name;
+    limit::told(engine, &now.config, request, tool, &groups)
 }
 
 /// What the gates made of a call.
@@ -527,8 +532,8 @@ async fn still_welcome(
     answer: Result<((), String), Stop>,
 ) -> Result<((), String), Stop> {
     let (agreed, note) = answer?;
-    match not_paused(engine, &request.caller).await {
-        Ok(()) => Ok((agreed, note)),
+    match not_paused(engine, request).await {
+        Ok(_) => Ok((agreed, note)),
         Err(stop) => Err(stop.after(&note)),
     }
 }

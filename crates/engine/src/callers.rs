@@ -1,6 +1,7 @@
 //! Who is paused. A caller that a rule, a level or a person denied three times in
 //! a row, or twenty times in all, is paused until a person resumes it; a person
-//! can also pause one.
+//! can also pause one. Denials of the owner at a terminal are counted and said, and
+//! pause nobody: whoever alone lets others go on must not be held by their own slips.
 //!
 //! Counters and pauses are in the store, for all processes of the home, and every
 //! call looks whether they changed. A denial that cannot be written down is owed:
@@ -38,8 +39,25 @@ const THROUGH: &str = "cli";
 pub(crate) struct CallerBook {
     store: Store,
     latest: Mutex<Option<Latest>>,
-    /// Denials that could not be written down, by caller.
-    owed: Mutex<BTreeMap<String, u32>>,
+    /// Denials that could not be written down.
+    owed: Mutex<BTreeMap<Debtor, u32>>,
+}
+
+/// Whose denials are owed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Debtor {
+    shown: String,
+    /// The owner at a terminal, who is warned where others are paused.
+    is_typed: bool,
+}
+
+impl Debtor {
+    fn of(request: &CallRequest) -> Debtor {
+        Debtor {
+            shown: shown(&request.caller),
+            is_typed: request.is_typed(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -119,31 +137,56 @@ pub(crate) async fn welcome(
     now: Arc<Snapshot>,
     request: &CallRequest,
 ) -> Result<(Arc<Snapshot>, String), Stop> {
+    settled(&now)?;
     if request.purpose == Purpose::LocalPass {
         return Ok((now, "a Local Pass".to_owned()));
     }
     let caller = &request.caller;
-    not_paused(engine, caller).await?;
+    let note = not_paused(engine, request).await?;
     if !trust::is_reckoned(&now.config.trust, caller) {
-        return Ok((now, "not paused".to_owned()));
+        return Ok((now, note));
     }
     match trust::look(engine, &now.config.trust, caller).await {
-        Ok(None) => Ok((now, "not paused".to_owned())),
-        Ok(Some(note)) => Ok((engine.registry().current(), format!("not paused; {note}"))),
+        Ok(None) => Ok((now, note)),
+        Ok(Some(more)) => Ok((engine.registry().current(), format!("{note}; {more}"))),
         Err(why) => Err(unavailable(engine, &why)),
     }
 }
 
+/// What [`welcome`] would say, with nothing counted, kept or asked.
+pub(crate) fn would_welcome(
+    engine: &Engine,
+    now: &Arc<Snapshot>,
+    request: &CallRequest,
+) -> Result<(Arc<Snapshot>, String), Stop> {
+    settled(now)?;
+    let note = looked_up(engine, request)?;
+    match trust::foreseen(engine, now, &request.caller) {
+        Ok(foreseen) => Ok((foreseen, note)),
+        Err(why) => Err(unavailable(engine, &why)),
+    }
+}
+
+/// Settings that are not in the audit let nobody in.
+fn settled(now: &Snapshot) -> Result<(), Stop> {
+    let Some(why) = &now.owed else {
+        return Ok(());
+    };
+    let message = "the settings in force could not be written down; nothing runs until they are";
+    let error = CallError::passing(Reason::AuditUnavailable, message);
+    Err(Stop::refused(error).note(why.clone()))
+}
+
 /// Stops a caller that is paused.
-pub(crate) async fn not_paused(engine: &Engine, caller: &Caller) -> Result<(), Stop> {
-    pay(engine, &shown(caller)).await?;
-    looked_up(engine, caller).map(|_| ())
+pub(crate) async fn not_paused(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
+    pay(engine, &Debtor::of(request)).await?;
+    looked_up(engine, request)
 }
 
 /// Whether a caller is paused, as far as it is written down.
-pub(crate) fn looked_up(engine: &Engine, caller: &Caller) -> Result<((), String), Stop> {
-    let shown = shown(caller);
-    let free = || Ok(((), "not paused".to_owned()));
+fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
+    let shown = shown(&request.caller);
+    let free = || Ok("not paused".to_owned());
     let rows = engine.book().rows();
     let rows = rows.map_err(|fault| unavailable(engine, &causes(&fault)))?;
     let Some(row) = rows.get(&shown.to_lowercase()) else {
@@ -152,6 +195,9 @@ pub(crate) fn looked_up(engine: &Engine, caller: &Caller) -> Result<((), String)
     let Some(paused) = &row.paused else {
         return free();
     };
+    if request.is_typed() && paused.by == BY_DENIALS {
+        return Ok("paused by denials, which holds at no terminal of the owner".to_owned());
+    }
     let why = match paused.by.as_str() {
         BY_DENIALS => "you were denied too often and are paused",
         _ => "you are paused",
@@ -181,21 +227,22 @@ pub(crate) async fn count(engine: &Engine, request: &CallRequest, outcome: &Outc
     if request.purpose == Purpose::LocalPass {
         return;
     }
-    let shown = shown(&request.caller);
+    let debtor = Debtor::of(request);
     let conduct = Conduct::of(outcome);
     trust::seen(engine, &request.caller, outcome, conduct);
     match conduct {
         Conduct::Neither => {}
-        Conduct::Allowed => allowed(engine, &shown).await,
+        Conduct::Allowed => allowed(engine, &debtor).await,
         Conduct::Denied => {
-            *lock(&engine.book().owed).entry(shown.clone()).or_default() += 1;
-            let _ = pay(engine, &shown).await;
+            *lock(&engine.book().owed).entry(debtor.clone()).or_default() += 1;
+            let _ = pay(engine, &debtor).await;
         }
     }
 }
 
 /// A row of denials ends. Most callers have none.
-async fn allowed(engine: &Engine, shown: &str) {
+async fn allowed(engine: &Engine, debtor: &Debtor) {
+    let Debtor { shown, is_typed } = debtor;
     let has_row = |rows: &BTreeMap<String, CallerRow>| {
         let row = rows.get(&shown.to_lowercase());
         row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
@@ -204,7 +251,14 @@ async fn allowed(engine: &Engine, shown: &str) {
         Ok(rows) if !has_row(&rows) => return,
         Ok(_) | Err(_) => {}
     }
-    let changed = changed(engine, shown, |row| row.denials = row.denials.allowed()).await;
+    let is_typed = *is_typed;
+    let ending = move |row: &mut CallerRow| {
+        row.denials = match is_typed && row.paused.is_none() {
+            true => row.denials.row_ended(),
+            false => row.denials.allowed(),
+        };
+    };
+    let changed = changed(engine, shown, ending).await;
     if let Err(why) = changed {
         // The row stays as long as it was, which is on the safe side.
         engine.alarm(&format!("a call could not be counted: {why}"));
@@ -212,30 +266,39 @@ async fn allowed(engine: &Engine, shown: &str) {
 }
 
 /// Writes down the denials that are owed.
-async fn pay(engine: &Engine, shown: &str) -> Result<(), Stop> {
-    let owed = lock(&engine.book().owed).remove(shown);
+async fn pay(engine: &Engine, debtor: &Debtor) -> Result<(), Stop> {
+    let owed = lock(&engine.book().owed).remove(debtor);
     let Some(count) = owed else {
         return Ok(());
     };
-    let now_ms = engine.now_ms();
+    let Debtor { shown, is_typed } = debtor;
+    let (now_ms, is_typed) = (engine.now_ms(), *is_typed);
     let paid = changed(engine, shown, move |row| {
+        let before = row.denials;
         for _ in 0..count {
             row.denials = row.denials.denied();
         }
-        let is_new = row.denials.is_paused() && row.paused.is_none();
-        if is_new {
+        if is_typed {
+            return row.denials.is_news(before);
+        }
+        let is_too_often = row.denials.is_paused() && row.paused.is_none();
+        if is_too_often {
             row.paused = Some(Paused {
                 at_ms: now_ms,
                 by: BY_DENIALS.to_owned(),
                 why: Some(why_paused(row.denials)),
             });
         }
-        is_new
+        is_too_often
     });
     match paid.await {
         Ok(is_new) => {
-            if is_new {
-                let name = text::one_line(shown);
+            let name = text::one_line(shown);
+            if is_new && is_typed {
+                engine.alarm(&format!(
+                    "{name} was denied too often; anybody but the owner at a terminal would be paused"
+                ));
+            } else if is_new {
                 engine.alarm(&format!(
                     "{name} was denied too often and is paused; `ringfence callers resume {name}`"
                 ));
@@ -249,9 +312,7 @@ async fn pay(engine: &Engine, shown: &str) -> Result<(), Stop> {
             Ok(())
         }
         Err(why) => {
-            *lock(&engine.book().owed)
-                .entry(shown.to_owned())
-                .or_default() += count;
+            *lock(&engine.book().owed).entry(debtor.clone()).or_default() += count;
             Err(unavailable(engine, &why))
         }
     }
@@ -327,13 +388,23 @@ impl Callers<'_> {
     /// All of whom something is remembered, by name.
     pub fn list(&self) -> Result<Vec<KnownCaller>, StoreError> {
         let rows = self.engine.store().callers().all()?;
-        Ok(rows.into_iter().map(known).collect())
+        rows.into_iter().map(|row| self.as_of_now(row)).collect()
     }
 
     /// One of them.
     pub fn find(&self, name: &str) -> Result<Option<KnownCaller>, StoreError> {
         let row = self.engine.store().callers().get(name)?;
-        Ok(row.map(known))
+        row.map(|row| self.as_of_now(row)).transpose()
+    }
+
+    /// What is lost or earned by now is not kept yet, and holds at the next call.
+    fn as_of_now(&self, mut row: CallerRow) -> Result<KnownCaller, StoreError> {
+        if row.trust.is_some() {
+            let trust = &self.engine.registry().current().config.trust;
+            let due = trust::due(self.engine, trust, &row.shown)?;
+            row.trust = due.or(row.trust);
+        }
+        Ok(known(row))
     }
 
     /// Nothing of the caller runs from here on, whether it was ever seen or not.

@@ -35,7 +35,7 @@ pub struct Catalog {
 }
 
 /// The bundled tools on one ground.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bundled {
     catalog: Arc<Catalog>,
     ground: Baseline,

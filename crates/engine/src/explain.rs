@@ -1,6 +1,7 @@
 //! Why: what every gate says about a call that is not made, and what rules that are
 //! only tried say about one that is. Both ask the functions a call goes through.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use model::audit::{self, Closing};
@@ -12,7 +13,7 @@ use model::text;
 
 use crate::Engine;
 use crate::call::{self, CallRequest};
-use crate::callers::looked_up;
+use crate::callers::would_welcome;
 use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
 
@@ -55,16 +56,16 @@ impl Engine {
 
     fn walk_dry(
         &self,
-        now: &Snapshot,
+        now: &Arc<Snapshot>,
         request: &CallRequest,
         record: &mut Record,
     ) -> Result<Effect, Stop> {
-        record.gate(Gate::Caller, looked_up(self, &request.caller))?;
+        let now = &record.gate(Gate::Caller, would_welcome(self, now, request))?;
         let found = record.gate(Gate::Registry, call::find(now, request))?;
         let judged = call::judge(self, now, request, &found, record)?;
         let effect = judged.decision.effect;
-        let told = call::limits_told(now, request, &found);
-        record.gate(Gate::Limits, Ok(((), told)))?;
+        let told = call::limits_told(self, now, request, &found);
+        record.gate(Gate::Limits, told)?;
         if effect == Effect::Ask {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);

@@ -3,9 +3,10 @@
 //! What was used is in the store, one count for all processes of the home, so that
 //! neither a restart nor a second process gives more. A call is counted when the
 //! gates before have let it in and before a person is asked; it holds its place
-//! until it ends, however it ends, and gives its unit back if it never ran.
+//! until it ends, however it ends, and gives its units back if it never ran.
 
-use model::access::quota::{self, Exceeded, Limit, Visit};
+use model::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
+use model::config::Config;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::text;
@@ -17,9 +18,6 @@ use crate::callers::shown;
 use crate::record::Stop;
 use crate::{Engine, causes};
 
-/// What one call costs of a day's units.
-const UNITS: u64 = 1;
-
 /// What is noted where no limit is about the call.
 const NONE_HOLDS: &str = "none holds";
 
@@ -29,6 +27,7 @@ pub(crate) struct Admission {
     store: Store,
     keys: Vec<Key>,
     at_ms: u64,
+    units: u64,
     has_run: bool,
     is_over: bool,
 }
@@ -36,7 +35,7 @@ pub(crate) struct Admission {
 /// Do the limits let the call in?
 pub(crate) async fn admit(
     engine: &Engine,
-    limits: &[Limit],
+    config: &Config,
     request: &CallRequest,
     tool: &str,
     groups: &[String],
@@ -44,21 +43,25 @@ pub(crate) async fn admit(
     if request.purpose == Purpose::LocalPass {
         return Ok((None, "a Local Pass".to_owned()));
     }
-    let at_ms = u64::try_from(engine.now_ms()).unwrap_or(0);
     let caller = shown(&request.caller);
-    let held = holding(limits, &caller, tool, groups, at_ms);
+    let visit = visit(engine, config, &caller, tool, groups);
+    let held = holding(&config.limits, &visit);
     if held.is_empty() {
         return Ok((None, NONE_HOLDS.to_owned()));
     }
-    let note = text::count(held.len(), "limit");
+    let mut note = text::count(held.len(), "limit");
+    if held.iter().any(|limit| limit.units_per_day.is_some()) {
+        note.push_str(&format!("; it costs {} of the day", counted(visit.units)));
+    }
     let store = engine.store().clone();
-    let (tool, groups) = (tool.to_owned(), groups.to_vec());
+    let (units, at_ms) = (visit.units, visit.at_ms);
+    let (caller, tool, groups) = (caller.clone(), tool.to_owned(), groups.to_vec());
     let entering = move || {
         let visit = Visit {
             caller: &caller,
             groups: &groups,
             tool: &tool,
-            units: UNITS,
+            units,
             at_ms,
         };
         enter(store, &held, &visit)
@@ -72,38 +75,80 @@ pub(crate) async fn admit(
     }
 }
 
-/// The limits a call would count under.
-fn holding(
-    limits: &[Limit],
-    caller: &str,
-    tool: &str,
-    groups: &[String],
-    at_ms: u64,
-) -> Vec<Limit> {
-    let visit = Visit {
+/// A call at the door, with what it costs.
+fn visit<'a>(
+    engine: &Engine,
+    config: &Config,
+    caller: &'a str,
+    tool: &'a str,
+    groups: &'a [String],
+) -> Visit<'a> {
+    Visit {
         caller,
         groups,
         tool,
-        units: UNITS,
-        at_ms,
-    };
-    let held = limits.iter().filter(|limit| limit.holds_for(&visit));
+        units: config.costs.of(tool),
+        at_ms: u64::try_from(engine.now_ms()).unwrap_or(0),
+    }
+}
+
+/// The limits a call would count under.
+fn holding(limits: &[Limit], visit: &Visit<'_>) -> Vec<Limit> {
+    let held = limits.iter().filter(|limit| limit.holds_for(visit));
     held.cloned().collect()
 }
 
-/// What `explain` says of the limits: which would count the call, without counting it.
+/// What the limits would say to a call, without counting it: `explain`.
 pub(crate) fn told(
-    limits: &[Limit],
+    engine: &Engine,
+    config: &Config,
     request: &CallRequest,
     tool: &str,
     groups: &[String],
-) -> String {
-    let held = holding(limits, &shown(&request.caller), tool, groups, 0);
-    let ids: Vec<_> = held.iter().map(|limit| limit.id.as_str()).collect();
-    match ids.is_empty() {
-        true => NONE_HOLDS.to_owned(),
-        false => format!("a call counts under {}", ids.join(", ")),
+) -> Result<((), String), Stop> {
+    let caller = shown(&request.caller);
+    let visit = visit(engine, config, &caller, tool, groups);
+    let held = holding(&config.limits, &visit);
+    if held.is_empty() {
+        return Ok(((), NONE_HOLDS.to_owned()));
     }
+    let usage = engine.store().usage();
+    let used = usage.peek(&keys(&held, &visit));
+    let used = used.map_err(|fault| unavailable(engine, &causes(&fault)))?;
+    let mut both: Vec<_> = held.iter().zip(used).collect();
+    let lines: Vec<_> = both
+        .iter()
+        .map(|(limit, tally)| line(limit, tally, &visit))
+        .collect();
+    quota::enter(&mut both, &visit, usage.process()).map_err(|exceeded| refused(&exceeded))?;
+    Ok(((), format!("a call counts under {}", lines.join(", "))))
+}
+
+/// A limit, and how its day stands.
+fn line(limit: &Limit, tally: &Tally, visit: &Visit<'_>) -> String {
+    match tally.day(limit, visit) {
+        None => limit.id.clone(),
+        Some(day) => {
+            let (id, most, turns) = (&limit.id, counted(day.most), turns(&day));
+            format!("{id} ({most} in a day: {day}; {turns})")
+        }
+    }
+}
+
+fn turns(day: &Day) -> String {
+    let seconds = day.turns_in_ms.div_ceil(1_000);
+    format!("the day turns in {seconds} s, at 00:00 UTC")
+}
+
+fn counted(units: u64) -> String {
+    text::count(usize::try_from(units).unwrap_or(usize::MAX), "unit")
+}
+
+/// What a caller used of each limit is kept under these.
+fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<Key> {
+    let caller = visit.caller.to_lowercase();
+    let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+    held.iter().map(key).collect()
 }
 
 enum Refusal {
@@ -112,9 +157,7 @@ enum Refusal {
 }
 
 fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<Admission, Refusal> {
-    let caller = visit.caller.to_lowercase();
-    let key = |limit: &Limit| (limit.id.clone(), caller.clone());
-    let keys: Vec<Key> = held.iter().map(key).collect();
+    let keys = keys(held, visit);
     let usage = store.usage();
     let entered = usage.change(&keys, visit.at_ms, |tallies| {
         let used = std::mem::take(tallies);
@@ -126,6 +169,7 @@ fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<Admission, R
     match entered {
         Ok(Some(Ok(()))) => Ok(Admission {
             at_ms: visit.at_ms,
+            units: visit.units,
             keys,
             has_run: false,
             is_over: false,
@@ -141,12 +185,23 @@ fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<Admission, R
 
 /// Says what is used up and when it makes sense to try again.
 fn refused(exceeded: &Exceeded) -> Stop {
-    let again = match exceeded.retry_after_ms {
-        Some(ms) => format!("try again in {} s", ms.div_ceil(1_000)),
-        None => "try again when one has ended".to_owned(),
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    let again = match exceeded.again {
+        Again::Later(ms) => format!("try again in {} s", seconds(ms)),
+        Again::Tomorrow(ms) => {
+            let seconds = seconds(ms);
+            format!("try again in {seconds} s, when the day turns at 00:00 UTC")
+        }
+        Again::AfterAnother => "try again when one has ended".to_owned(),
+        Again::Never => "and trying again does not help: no day has that many".to_owned(),
     };
     let message = format!("{exceeded}; it did not run, {again}");
-    Stop::refused(CallError::passing(Reason::LimitExceeded, message))
+    Stop::refused(match exceeded.again {
+        Again::Never => CallError::new(Reason::LimitExceeded, message),
+        Again::Later(_) | Again::Tomorrow(_) | Again::AfterAnother => {
+            CallError::passing(Reason::LimitExceeded, message)
+        }
+    })
 }
 
 fn unavailable(engine: &Engine, why: &str) -> Stop {
@@ -157,7 +212,7 @@ fn unavailable(engine: &Engine, why: &str) -> Stop {
 }
 
 impl Admission {
-    /// From here on it has used its unit.
+    /// From here on it has used its units.
     pub(crate) fn runs(&mut self) {
         self.has_run = true;
     }
@@ -178,7 +233,7 @@ impl Admission {
     fn leaving(&mut self) -> impl FnOnce() -> Result<(), String> + Send + use<> {
         self.is_over = true;
         let (store, keys) = (self.store.clone(), std::mem::take(&mut self.keys));
-        let (at_ms, units_back) = (self.at_ms, if self.has_run { 0 } else { UNITS });
+        let (at_ms, units_back) = (self.at_ms, if self.has_run { 0 } else { self.units });
         move || {
             let usage = store.usage();
             let left = usage.change(&keys, at_ms, |tallies| {

@@ -286,7 +286,7 @@ fn set(schema: &mut Value, key: &str, value: Value) {
 
 /// Our tools on one ground, read when first asked for: those of the parts that are
 /// on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Natives {
     ground: Baseline,
     on: Vec<Native>,
@@ -392,6 +392,7 @@ pub(crate) fn inner(request: &CallRequest, name: &str) -> CallRequest {
     inner.approver.clone_from(&request.approver);
     inner.progress.clone_from(&request.progress);
     inner.trace.clone_from(&request.trace);
+    inner.typed = request.typed;
     inner
 }
 

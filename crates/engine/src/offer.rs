@@ -11,11 +11,11 @@ use model::risk::{self, Risk};
 use model::safety::Source;
 use serde_json::Value;
 
-use crate::Engine;
 use crate::call::{self, CallRequest, Target};
 use crate::native::Native;
 use crate::record::Stop;
 use crate::registry::Snapshot;
+use crate::{Engine, trust};
 
 /// A tool a caller may call.
 #[derive(Clone, Debug)]
@@ -77,7 +77,21 @@ impl Engine {
     /// arguments, so what they say is known only when a call is made.
     #[must_use]
     pub fn offered(&self, caller: &Caller, origin: Origin) -> Vec<Offered> {
-        self.offered_by(&self.registry().current(), caller, origin)
+        match self.current_for(caller) {
+            Some(now) => self.offered_by(&now, caller, origin),
+            None => Vec::new(),
+        }
+    }
+
+    /// What a call of a caller would be judged by if it came now. Nothing, and a word
+    /// to the operator, where that cannot be told; a call would not get in either.
+    #[must_use]
+    pub fn current_for(&self, caller: &Caller) -> Option<Arc<Snapshot>> {
+        let foreseen = trust::foreseen(self, &self.registry().current(), caller);
+        let alarmed = foreseen.map_err(|why| {
+            self.alarm(&format!("trust cannot be reckoned: {why}"));
+        });
+        alarmed.ok()
     }
 
     /// The tools an MCP client is shown in its list. With disclosure on these are ours
@@ -86,7 +100,9 @@ impl Engine {
     /// they would find nothing.
     #[must_use]
     pub fn listed(&self, caller: &Caller) -> Vec<Offered> {
-        let now = self.registry().current();
+        let Some(now) = self.current_for(caller) else {
+            return Vec::new();
+        };
         let mut offered = self.offered_by(&now, caller, Origin::Mcp);
         let has = |native| offered.iter().any(|tool| tool.native == Some(native));
         if has(Native::List) && has(Native::Load) {

@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::access::Earned;
 use model::assessment::{self, Sound};
 use model::audit::Act;
 use model::config::Config;
@@ -80,7 +81,7 @@ struct FileRead {
 }
 
 /// Everything a call depends on, at one moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Tells it from every other one of this process.
     pub(crate) serial: u64,
@@ -98,6 +99,8 @@ pub struct Snapshot {
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     preset: Vec<String>,
+    /// Why nothing runs, while the audit does not say which settings are in force.
+    pub(crate) owed: Option<String>,
 }
 
 /// A candidate that is tried beside the live rules.
@@ -294,12 +297,14 @@ impl Registry {
                 is_owing: false,
             }),
         };
-        // No call runs without a record, so this is said and not fatal.
         if let Err(fault) = settings::note(store, &settings, false) {
-            let why = causes(&fault);
-            registry
-                .alarm
-                .raise(&format!("the settings are not in the audit: {why}"));
+            // No good settings came before these, so nothing is in force until the
+            // audit says what is. Every call tries again.
+            let why = format!("the settings are not in the audit: {}", causes(&fault));
+            registry.alarm.raise(&why);
+            let mut latest = lock(&registry.latest);
+            latest.snapshot = Arc::new(latest.snapshot.unsettled(why));
+            latest.is_owing = true;
         }
         registry.settle(&settings);
         Ok(registry)
@@ -330,7 +335,7 @@ impl Registry {
 
     /// Everything as it would be if other settings were in force.
     pub fn under(&self, settings: &Arc<Settings>) -> Result<Snapshot, EngineError> {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = lock(&self.latest);
         let mut known = latest.known.clone();
         let earned = Arc::clone(&latest.earned);
         drop(latest);
@@ -340,7 +345,7 @@ impl Registry {
 
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = lock(&self.latest);
         let mut news = self.folder.news();
         news.changed |= self.has_earned_news(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
@@ -383,9 +388,10 @@ impl Registry {
         let settings = match self.newest(latest) {
             Ok(settings) => settings,
             Err(why) => {
-                self.alarm.raise(&format!(
-                    "settings not changed, the last good ones stay: {why}"
-                ));
+                self.alarm.raise(&match latest.snapshot.owed {
+                    None => format!("settings not changed, the last good ones stay: {why}"),
+                    Some(_) => format!("no settings are in force and nothing runs: {why}"),
+                });
                 if latest.refused.as_ref() != Some(&why) {
                     let notice = settings::notice(Act::SettingsRefused, &why);
                     loudly(&self.store, &self.alarm, notice.about(CONFIG_FILE));
@@ -394,6 +400,11 @@ impl Registry {
                 Arc::clone(&latest.snapshot.settings)
             }
         };
+        if let Some(why) = &latest.snapshot.owed
+            && latest.is_owing
+        {
+            return Ok(latest.snapshot.unsettled(why.clone()));
+        }
         latest.earned = self.callers.earned_anew()?;
         let ground = (&settings, &*latest.earned);
         take(
@@ -413,16 +424,19 @@ impl Registry {
             Ok(settings)
         });
         let settings = read.map_err(|fault| causes(&fault))?;
-        let was_owing = std::mem::take(&mut latest.is_owing);
-        if settings == *latest.snapshot.settings {
+        let is_same = settings == *latest.snapshot.settings;
+        if is_same && !latest.is_owing {
             latest.refused = None;
             return Ok(Arc::clone(&latest.snapshot.settings));
         }
-        if let Err(fault) = settings::note(&self.store, &settings, was_owing) {
+        // Owing, what the audit said last may be what was never in force, so even the
+        // settings of before are said again.
+        if let Err(fault) = settings::note(&self.store, &settings, latest.is_owing) {
             latest.is_owing = true;
             let why = causes(&fault);
             return Err(format!("the change could not be written down: {why}"));
         }
+        latest.is_owing = false;
         latest.refused = None;
         self.settle(&settings);
         Ok(Arc::new(settings))
@@ -451,8 +465,30 @@ impl Snapshot {
             natives: Natives::none(&self.ground),
             set_aside: Vec::new(),
             preset: Vec::new(),
+            owed: self.owed.clone(),
         }
     }
+
+    /// What is left while the settings are not in the audit: nothing, not even for
+    /// what the owner brings.
+    fn unsettled(&self, why: String) -> Snapshot {
+        Snapshot {
+            owed: Some(why),
+            ..self.without_tools()
+        }
+    }
+
+    /// The same where a caller has earned something else.
+    pub(crate) fn with_earned(&self, name: String, earned: Earned) -> Snapshot {
+        let mut other = self.clone();
+        other.serial = next_serial();
+        other.config.access.earned.insert(name, earned);
+        other
+    }
+}
+
+fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn next_serial() -> u64 {
@@ -517,6 +553,7 @@ fn take(
         own: BTreeMap::new(),
         set_aside: Vec::new(),
         preset,
+        owed: None,
     };
     let standing = store.standing().all()?;
     if known.ground.as_ref() != Some(&snapshot.ground) {

@@ -4,8 +4,9 @@
 //! The reckoning itself is `model::trust`. Its records come from the audit, what
 //! it says is kept in the store, and the level it leaves is part of the snapshot
 //! every call is judged by. It is done before a call when the last time is an hour
-//! or twenty calls ago, and before anybody is shown it. What is lost is lost at
-//! once; a step a person must take is a question in the inbox.
+//! or twenty calls ago, and before anybody is shown it. Lists that only look see what
+//! a call would find (`foreseen`), and keep nothing. What is lost is lost at once; a
+//! step a person must take is a question in the inbox.
 //!
 //! Invariant 7: no door of an agent leads here. An agent's own client cannot answer
 //! these questions, and an answer of the caller itself does not count.
@@ -35,6 +36,7 @@ use store::callers::{Kept, Raise, Said};
 use store::{Approval, Store, StoreError};
 
 use crate::callers::shown;
+use crate::registry::Snapshot;
 use crate::{Engine, causes};
 use history::Histories;
 
@@ -139,6 +141,47 @@ pub(crate) async fn look(
     Ok(Some(format!("trust was reckoned: {level}")))
 }
 
+/// The snapshot a call of a caller would be judged by if it came now: with trust
+/// reckoned where that is due. Nothing is kept and nobody is asked, for looking at a
+/// list is no use of it.
+pub(crate) fn foreseen(
+    engine: &Engine,
+    now: &Arc<Snapshot>,
+    caller: &Caller,
+) -> Result<Arc<Snapshot>, String> {
+    let config = &now.config;
+    if !is_reckoned(&config.trust, caller) {
+        return Ok(Arc::clone(now));
+    }
+    let name = shown(caller);
+    let state = due(engine, &config.trust, &name).map_err(|fault| causes(&fault))?;
+    let earned = state.and_then(|state| state.earned(&config.trust));
+    let Some(earned) = earned else {
+        return Ok(Arc::clone(now));
+    };
+    let name = name.to_lowercase();
+    let access = &config.access;
+    if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
+        return Ok(Arc::clone(now));
+    }
+    Ok(Arc::new(now.with_earned(name, earned)))
+}
+
+/// What a reckoning would leave of a caller's trust, where the next call would do
+/// one. Blocks.
+pub(crate) fn due(
+    engine: &Engine,
+    config: &TrustConfig,
+    shown: &str,
+) -> Result<Option<TrustState>, StoreError> {
+    let (rounds, now_ms) = (engine.rounds(), engine.now_ms());
+    if config.strategy == Strategy::Disabled || !rounds.is_due(shown, now_ms) {
+        return Ok(None);
+    }
+    let followed = followed(engine.store(), &rounds.histories, config, shown, now_ms)?;
+    Ok(Some(followed.after))
+}
+
 /// What a reckoning came to.
 #[derive(Debug)]
 struct Reckoned {
@@ -169,28 +212,16 @@ fn reckon(
     shown: &str,
     now_ms: i64,
 ) -> Result<Reckoned, StoreError> {
-    let said = store.callers().said(shown)?;
-    let feedback: Vec<Feedback> = said.into_iter().map(|said| said.feedback).collect();
     let mut attempts = 0;
     let (state, assessments) = loop {
         attempts += 1;
-        let row = store.callers().get(shown)?;
-        let before = row.as_ref().and_then(|row| row.trust.as_ref());
-        let begun = match before {
-            Some(state) => state.clone().completed(config, now_ms),
-            None => TrustState::initial(config, now_ms),
-        };
-        let since_ms = since_ms(config, &begun);
-        let mut records = histories.of(store, shown, since_ms)?;
-        if let Some(row) = &row
-            && row.shown != shown
-        {
-            // The same caller, written in another way.
-            records.extend(histories.of(store, &row.shown, since_ms)?);
-        }
-        let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
-        let from_ms = last_ms.unwrap_or(now_ms);
-        let (after, assessments) = follow(config, &begun, &records, &feedback, from_ms, now_ms);
+        let Followed {
+            before,
+            begun,
+            after,
+            assessments,
+        } = followed(store, histories, config, shown, now_ms)?;
+        let before = before.as_ref();
         let moves = moves(shown, &begun, &after);
         // What raises somebody is written down first, and does not happen without.
         for notice in moves.iter().filter(|(is_up, _)| *is_up) {
@@ -240,6 +271,51 @@ fn reckon(
         reckoned.state = state;
     }
     Ok(reckoned)
+}
+
+/// A caller's trust from what was kept to now.
+struct Followed {
+    /// As it was kept.
+    before: Option<TrustState>,
+    /// With what the settings add.
+    begun: TrustState,
+    /// As it is now.
+    after: TrustState,
+    assessments: Vec<Assessment>,
+}
+
+fn followed(
+    store: &Store,
+    histories: &Histories,
+    config: &TrustConfig,
+    shown: &str,
+    now_ms: i64,
+) -> Result<Followed, StoreError> {
+    let said = store.callers().said(shown)?;
+    let feedback: Vec<Feedback> = said.into_iter().map(|said| said.feedback).collect();
+    let row = store.callers().get(shown)?;
+    let before = row.as_ref().and_then(|row| row.trust.clone());
+    let begun = match &before {
+        Some(state) => state.clone().completed(config, now_ms),
+        None => TrustState::initial(config, now_ms),
+    };
+    let since_ms = since_ms(config, &begun);
+    let mut records = histories.of(store, shown, since_ms)?;
+    if let Some(row) = &row
+        && row.shown != shown
+    {
+        // The same caller, written in another way.
+        records.extend(histories.of(store, &row.shown, since_ms)?);
+    }
+    let last_ms = row.as_ref().and_then(|row| row.evaluated_ms);
+    let from_ms = last_ms.unwrap_or(now_ms);
+    let (after, assessments) = follow(config, &begun, &records, &feedback, from_ms, now_ms);
+    Ok(Followed {
+        before,
+        begun,
+        after,
+        assessments,
+    })
 }
 
 /// From when on attempts matter: since the oldest track that is looked at began. A

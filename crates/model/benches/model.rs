@@ -14,10 +14,11 @@ use model::environment::Environment;
 use model::json::Lines;
 use model::mask::Masker;
 use model::policy::{Baseline, resolve};
-use model::risk::rate;
+use model::risk::{Level, rate};
 use model::rules::Asked;
 use model::safety::Source;
 use model::search::{Entry, Index};
+use model::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
 
 fn main() {
     divan::main();
@@ -163,6 +164,35 @@ fn standing(bencher: Bencher<'_, '_>) {
     let config = Config::parse(&rules(0)).unwrap();
     let caller = Caller::named("ann");
     bencher.bench(|| config.access.standing(black_box(&caller), Some("WEB")));
+}
+
+/// One evaluation of a caller's trust over as many attempts as are looked back on.
+#[divan::bench(args = ["weighted", "per_category", "milestone"])]
+fn trust(bencher: Bencher<'_, '_>, strategy: &str) {
+    let config = Config::parse(&format!("[trust]\nstrategy = '{strategy}'\n")).unwrap();
+    let begun = TrustState::initial(&config.trust, 0);
+    let record = |number: i64| TrustRecord {
+        at_ms: number * 500_000,
+        tool: format!("tool{}", number % 37),
+        category: Some(if number % 2 == 0 { "WEB" } else { "FILE" }.to_owned()),
+        risk: Level::L3,
+        outcome: match number % 50 {
+            0 => TrustOutcome::Failed,
+            _ => TrustOutcome::Done,
+        },
+    };
+    let records: Vec<_> = (1..=10_000).map(record).collect();
+    let evaluated = || {
+        evaluate(
+            &config.trust,
+            &begun,
+            black_box(&records),
+            &[],
+            6_000_000_000,
+        )
+    };
+    assert!(!evaluated().is_empty());
+    bencher.bench(evaluated);
 }
 
 /// Reading rules, conditions included.

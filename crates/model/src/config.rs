@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use crate::access::Access;
-use crate::access::quota::Limit;
+use crate::access::quota::{Costs, Limit};
 use crate::document::{Word, words};
 use crate::exposure::{Exposure, Selection};
 use crate::host_pattern::HostPattern;
@@ -79,6 +79,8 @@ pub struct Config {
     pub shadow: Option<String>,
     /// How many calls.
     pub limits: Vec<Limit>,
+    /// What a call costs of a day's units.
+    pub costs: Costs,
     /// What callers earn and lose.
     pub trust: TrustConfig,
     /// How calls that are made together run.
@@ -206,6 +208,7 @@ impl Config {
             rules: Rules::standard(),
             shadow: None,
             limits: Vec::new(),
+            costs: Costs::default(),
             trust: TrustConfig::standard(),
             calls: CallsConfig::default(),
             audit: AuditConfig {
@@ -275,6 +278,7 @@ struct ConfigFile {
     rule: Vec<toml::Spanned<govern::RuleFile>>,
     rules: govern::RulesSection,
     limit: Vec<toml::Spanned<govern::LimitFile>>,
+    costs: BTreeMap<toml::Spanned<String>, toml::Spanned<i64>>,
     actions: BTreeMap<toml::Spanned<String>, toml::Spanned<String>>,
     trust: Option<toml::Spanned<trust::TrustFile>>,
     calls: CallsFile,
@@ -382,6 +386,7 @@ impl ConfigFile {
         let governance = govern::GovernFile {
             rules: self.rule,
             limits: self.limit,
+            costs: self.costs,
             actions: self.actions,
             access: self.access,
             callers: self.callers,
@@ -619,6 +624,12 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
     let start = error.span().map_or(0, |span| span.start);
     let (line, column) = position(text, start);
     let message = error.message().lines().next().unwrap_or("not TOML");
+    let message = ["u64", "i64"]
+        .iter()
+        .fold(message.to_owned(), |message, word| {
+            message.replace(&format!("expected {word}"), "expected a whole number")
+        });
+    let message = message.as_str();
     // serde says: unknown field `x`, expected one of `a`, `b`
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message

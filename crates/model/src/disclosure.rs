@@ -50,18 +50,31 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// Tokens its card takes.
-    pub cost: usize,
+    pub tokens: usize,
+    /// What a call of it costs of a day's units; left out where that is one, as it
+    /// is unless the operator says otherwise.
+    #[serde(skip_serializing_if = "is_one")]
+    pub cost: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "this is how serde asks whether to leave a field out"
+)]
+fn is_one(cost: &u64) -> bool {
+    *cost == 1
 }
 
 impl Entry {
-    /// The entry of a document whose card costs that much.
+    /// The entry of a document whose card takes so many tokens.
     #[must_use]
-    pub fn of(document: &Document, cost: usize) -> Entry {
+    pub fn of(document: &Document, tokens: usize, cost: u64) -> Entry {
         let category = document.category.as_deref();
         Entry {
             name: document.name.clone(),
             line: line(&document.description),
             category: category.map(|category| cut(category, CATEGORY_CHARS_MAX)),
+            tokens,
             cost,
         }
     }
@@ -173,7 +186,7 @@ pub struct Shipped {
     /// What it is.
     pub mime_type: String,
     /// Tokens it takes.
-    pub cost: usize,
+    pub tokens: usize,
 }
 
 impl Card {
@@ -182,7 +195,7 @@ impl Card {
     pub fn of(document: &Document, policy: &EffectivePolicy, risk: &str, hints: Value) -> Card {
         let lines = document.description.trim().lines().map(text::one_line);
         let resources = resource::of(document).into_iter().map(|resource| Shipped {
-            cost: tokens_of(&resource).unwrap_or(usize::MAX),
+            tokens: tokens_of(&resource).unwrap_or(usize::MAX),
             name: resource.name,
             mime_type: resource.mime_type,
         });

@@ -228,6 +228,10 @@ pub const ACTIONS_DECLARED_MAX: usize = 16;
 pub const CALL_LIMITS_MAX: usize = 256;
 /// The most any limit on calls may allow.
 pub const CALL_LIMIT_MAX: u64 = 1_000_000_000;
+/// Patterns of tools an operator may set a cost for.
+pub const CALL_COSTS_MAX: usize = 256;
+/// Units of a day that one call may cost.
+pub const CALL_COST_UNITS_MAX: u64 = 1_000_000;
 /// Callers and limits counted at one time.
 pub const METER_TALLIES_MAX: usize = 10_000;
 /// Denials in a row after which a caller is paused.

@@ -221,6 +221,8 @@ impl Audit {
     /// Writes down something that was done beside calls; its id and time are set
     /// here. Blocks until it is on the disk.
     pub fn notice(&self, mut notice: Notice) -> Result<Link, StoreError> {
+        #[cfg(feature = "testing")]
+        crate::testing::takes_notices(&self.home)?;
         notice.id = uuid::Uuid::now_v7().to_string();
         notice.at_ms = now_ms();
         let new = NewNotice::new(notice)?;

@@ -1,5 +1,6 @@
 //! A disk for tests: it can fail to confirm, and it remembers what it confirmed,
-//! which is what a power cut leaves. Never in a release.
+//! which is what a power cut leaves; and an audit that takes no notices. Never in a
+//! release.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -19,14 +20,34 @@ static CONFIRMED: Mutex<BTreeMap<Key, u64>> = Mutex::new(BTreeMap::new());
 /// Folders of logs whose disk fails.
 static FAILED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Homes whose audit takes no notices.
+static DEAF: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// From now on the audit of a home takes no notices, and calls as before.
+pub fn refuse_notices(home: &Path) {
+    let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    deaf.push(home.to_owned());
+}
+
+pub(crate) fn takes_notices(home: &Path) -> Result<(), StoreError> {
+    let deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    match deaf.iter().any(|deaf| deaf == home) {
+        true => Err(StoreError::Closed),
+        false => Ok(()),
+    }
+}
+
 /// From now on the disk of a home does not confirm anything.
 pub fn fail_syncs(home: &Path) {
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
     failed.push(crate::log::folder(home));
 }
 
-/// The disk of a home confirms again.
+/// The disk of a home confirms again, and its audit takes notices.
 pub fn mend(home: &Path) {
+    let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    deaf.retain(|deaf| deaf != home);
+    drop(deaf);
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
     failed.retain(|folder| *folder != crate::log::folder(home));
 }

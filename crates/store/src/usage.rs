@@ -80,6 +80,21 @@ impl Usage {
         Ok(Some(changed))
     }
 
+    /// What was used under each key, without what dead processes ran; nothing
+    /// changes.
+    pub fn peek(&self, keys: &[Key]) -> Result<Vec<Tally>, StoreError> {
+        let fail = StoreError::database(DOING);
+        let mut connection = self.connection();
+        let transaction = connection.transaction().map_err(&fail)?;
+        let mut tallies = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut tally = read(&transaction, key).map_err(&fail)?.unwrap_or_default();
+            self.bury(&mut tally);
+            tallies.push(tally);
+        }
+        Ok(tallies)
+    }
+
     fn bury(&self, tally: &mut Tally) {
         let others = tally
             .processes()

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -186,4 +186,179 @@ fn settings_that_take_a_restart_are_said_so() {
     );
     assert_eq!(terminate(&mut child), Some(0));
     assert!(lines.recv().is_err(), "it said nothing else");
+}
+
+const OPERATORS: &str = r#"
+[codecall]
+mode = "off"
+[callers.reader]
+allow = ["convertUnits"]
+[callers.planner]
+allow = ["convert*", "countWords"]
+[[rule]]
+id = "far"
+tools = ["convertUnits"]
+when = "args.value > 1000.0"
+effect = "deny"
+reason = "too far"
+"#;
+
+/// What a client gets for a request that shows a key.
+fn asks(address: &str, key: &str, method: &str, tool: Option<&str>, params: &Value) -> Value {
+    let mut params = params.clone();
+    let meta: Value = serde_json::from_str(META).unwrap();
+    params
+        .as_object_mut()
+        .unwrap()
+        .insert("_meta".to_owned(), meta);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let name = tool.map(|tool| format!("mcp-name: {tool}\r\n"));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\nauthorization: Bearer {key}\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: {method}\r\n{}",
+        name.unwrap_or_default()
+    );
+    let answer = send(address, &head, &body.to_string());
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body = body.lines().find(|line| line.contains("\"jsonrpc\""));
+    let body = body.unwrap_or(&answer).trim_start_matches("data: ");
+    serde_json::from_str(body).expect(body)
+}
+
+/// A home, and the server on it.
+struct Operator {
+    home: PathBuf,
+    address: String,
+    server: Option<Child>,
+}
+
+impl Operator {
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let at = self.home.display().to_string();
+        let arguments: Vec<_> = arguments.iter().copied().chain(["--home", &at]).collect();
+        let output = ringfence(&arguments).output();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), text)
+    }
+
+    /// A call at the terminal.
+    fn metres(&self, value: i64) -> Option<i32> {
+        let arguments = metres(value).to_string();
+        self.run(&["run", "convertUnits", "--args", &arguments]).0
+    }
+
+    fn key(&self, name: &str) -> String {
+        let (_, said) = self.run(&["keys", "add", name]);
+        said.lines().next().unwrap().to_owned()
+    }
+
+    fn serve(&mut self) {
+        let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &self.home);
+        let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+        let url = ready.get("url").unwrap().as_str().unwrap();
+        let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+        self.address = address.to_owned();
+        self.server = Some(child);
+    }
+
+    fn lists(&self, key: &str) -> Vec<String> {
+        let list = asks(&self.address, key, "tools/list", None, &json!({}));
+        let tools = list.pointer("/result/tools").unwrap().as_array().unwrap();
+        let name = |tool: &Value| tool.get("name").unwrap().as_str().unwrap().to_owned();
+        tools.iter().map(name).collect()
+    }
+
+    fn calls(&self, key: &str, tool: &str, arguments: &Value) -> String {
+        let params = json!({"name": tool, "arguments": arguments});
+        asks(&self.address, key, "tools/call", Some(tool), &params).to_string()
+    }
+
+    fn explains(&self, caller: &str, tool: &str, arguments: &Value) -> String {
+        let arguments = arguments.to_string();
+        let (code, why) = self.run(&[
+            "explain", "--caller", caller, "--tool", tool, "--args", &arguments, "--door", "mcp",
+        ]);
+        assert_eq!(code, Some(1), "{why}");
+        why
+    }
+}
+
+fn metres(value: i64) -> Value {
+    json!({"value": value, "from": "km", "to": "m"})
+}
+
+/// An operator's lines that `policy lint` and `policy test` agree with, in force, and
+/// a server with two keys.
+fn operator() -> (Operator, String, String) {
+    let mut operator = Operator {
+        home: scratch("serve-operator").join("ring"),
+        address: String::new(),
+        server: None,
+    };
+    assert_eq!(operator.metres(5_000), Some(0));
+    let next = operator.home.join("next.toml");
+    std::fs::write(&next, OPERATORS).unwrap();
+    let path = next.display().to_string();
+    assert_eq!(operator.run(&["policy", "lint", &path]).0, Some(0));
+    let (code, tested) = operator.run(&["policy", "test", &path]);
+    assert_eq!(code, Some(0), "{tested}");
+    assert!(tested.contains("1 differ, 0 looser"), "{tested}");
+    std::fs::rename(&next, operator.home.join("ringfence.toml")).unwrap();
+    let (reader, planner) = (operator.key("reader"), operator.key("planner"));
+    operator.serve();
+    (operator, reader, planner)
+}
+
+/// Two clients come with two keys, and each sees and can call exactly what was
+/// written; `explain` says why, and who is denied again and again is paused, the
+/// owner's terminal not.
+#[test]
+fn two_clients_with_two_keys_see_and_call_what_was_written() {
+    let (mut operator, reader, planner) = operator();
+    assert_eq!(operator.lists(&reader), ["convertUnits"]);
+    let expected = ["convertTimeZone", "convertUnits", "countWords"];
+    assert_eq!(operator.lists(&planner), expected);
+    let is_through = |key: &str| {
+        let answer = operator.calls(key, "convertUnits", &metres(1));
+        answer.contains("\"value\":1000")
+    };
+    assert!(is_through(&reader) && is_through(&planner));
+    let words = json!({"text": "two words"});
+    let counted = operator.calls(&planner, "countWords", &words);
+    assert!(counted.contains("\"isError\":false"), "{counted}");
+    let strange = operator.calls(&reader, "countWords", &words);
+    let absent = operator.calls(&reader, "countsWords", &words);
+    assert_eq!(strange.replace("`countWords`", "`countsWords`"), absent);
+    assert!(strange.contains("there is no tool"), "{strange}");
+    let why = operator.explains("reader", "countWords", &words);
+    assert!(why.contains("[access.denied]"), "{why}");
+
+    for _ in 0..3 {
+        let denied = operator.calls(&reader, "convertUnits", &metres(5_000));
+        assert!(denied.contains("too far (rule `far`)"), "{denied}");
+    }
+    let (_, newest) = operator.run(&["audit", "list", "--json", "--limit", "1"]);
+    let newest: Value = serde_json::from_str(&newest).unwrap();
+    let id = newest.pointer("/0/opening/callId").expect("an entry");
+    let (code, why) = operator.run(&["explain", id.as_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(
+        why.contains("by reader through mcp") && why.contains("too far"),
+        "{why}"
+    );
+    let why = operator.explains("planner", "convertUnits", &metres(5_000));
+    assert!(why.contains("too far"), "{why}");
+
+    assert!(!is_through(&reader), "three times no, and it is paused");
+    let why = operator.explains("reader", "convertUnits", &metres(1));
+    assert!(why.contains("[caller.paused]"), "{why}");
+    assert!(is_through(&planner), "not the other");
+    for _ in 0..4 {
+        assert_eq!(operator.metres(5_000), Some(1));
+    }
+    assert_eq!(operator.metres(5), Some(0), "nor the terminal");
+    assert_eq!(operator.run(&["callers", "resume", "reader"]).0, Some(0));
+    assert!(is_through(&reader));
+    assert_eq!(operator.server.as_mut().map(terminate), Some(Some(0)));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::assessment::Sound;
-use model::caller::{Caller, Origin};
+use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,8 @@ pub struct CallRequest {
     pub waiting: Option<Waiting>,
     /// The preset of a script, instead of the operator's. Only the owner may choose.
     pub preset: Option<ScriptPreset>,
+    /// It is the owner's own, typed at a terminal, or part of such a one.
+    pub typed: bool,
     /// What is written down before it runs; only scripts that go on set it.
     pub begins: Option<Begins>,
 }
@@ -114,6 +116,7 @@ impl CallRequest {
     #[must_use]
     pub fn new(caller: Caller, origin: Origin, tool: &str, arguments: Value) -> CallRequest {
         CallRequest {
+            typed: origin == Origin::Cli && caller.kind == CallerKind::Owner,
             caller,
             origin,
             target: Target::Name(tool.to_owned()),
@@ -130,6 +133,16 @@ impl CallRequest {
             preset: None,
             begins: None,
         }
+    }
+
+    /// Whether the owner made it at a terminal: itself, or by a script run there. No
+    /// door of an agent makes a call of the owner, whatever its callers are named.
+    pub(crate) fn is_typed(&self) -> bool {
+        let here = match self.origin {
+            Origin::Cli | Origin::Script => true,
+            Origin::Studio | Origin::Mcp | Origin::Chat => false,
+        };
+        self.typed && here && self.caller.kind == CallerKind::Owner
     }
 }
 

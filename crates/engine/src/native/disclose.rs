@@ -58,8 +58,10 @@ pub(super) fn list(work: &Work<'_>) -> Result<Ran, Stop> {
         .iter()
         .filter(|offered| cursor.is_empty() || offered.sound.document.name.as_str() > cursor);
     let entries = rest.map(|offered| {
-        let cost = disclosure::tokens_of(&card(offered)).unwrap_or(usize::MAX);
-        Entry::of(&offered.sound.document, cost)
+        let tokens = disclosure::tokens_of(&card(offered)).unwrap_or(usize::MAX);
+        let document = &offered.sound.document;
+        let cost = work.now.config.costs.of(&document.name);
+        Entry::of(document, tokens, cost)
     });
     shown(&Page::fill(entries, offered.len()))
 }
@@ -144,22 +146,27 @@ fn loaded(
         resource: resource.map(str::to_owned),
         tokens: disclosure::tokens_of(content).unwrap_or(usize::MAX),
     };
-    let cost = item.tokens;
+    let tokens = item.tokens;
     let desk = work.engine.desk();
     let mut readers = desk.readers.lock().unwrap_or_else(PoisonError::into_inner);
     let told = readers.load(&work.request.caller, item);
     drop(readers);
-    let (unloaded, tokens) = told.map_err(|large| {
+    let (unloaded, loaded_tokens) = told.map_err(|large| {
         let message = format!("`{}` was not loaded: {large}", resource.unwrap_or(name));
         Stop::refused(CallError::new(Reason::DisclosureTooLarge, message))
     })?;
-    shown(&json!({
+    let mut answer = json!({
         key: content,
-        "cost": cost,
-        "loadedTokens": tokens,
+        "tokens": tokens,
+        "loadedTokens": loaded_tokens,
         "loadedTokensMax": LOADED_TOKENS_MAX,
         "unloaded": unloaded,
-    }))
+    });
+    if let (None, Some(members)) = (resource, answer.as_object_mut()) {
+        let cost = work.now.config.costs.of(name);
+        members.insert("cost".to_owned(), json!(cost));
+    }
+    shown(&answer)
 }
 
 fn shown(answer: &impl Serialize) -> Result<Ran, Stop> {

@@ -18,6 +18,7 @@ pub(super) fn output(native: Native) -> Option<Value> {
             &load("tool"),
             &[
                 "tool",
+                "tokens",
                 "cost",
                 "loadedTokens",
                 "loadedTokensMax",
@@ -28,7 +29,7 @@ pub(super) fn output(native: Native) -> Option<Value> {
             &load("resource"),
             &[
                 "resource",
-                "cost",
+                "tokens",
                 "loadedTokens",
                 "loadedTokensMax",
                 "unloaded",
@@ -142,9 +143,10 @@ fn list() -> Value {
                 "name": {"type": "string"},
                 "line": {"type": "string"},
                 "category": {"type": "string"},
-                "cost": {"type": "integer", "minimum": 0},
+                "tokens": {"type": "integer", "minimum": 0},
+                "cost": {"type": "integer", "minimum": 0, "default": 1},
             },
-            "required": ["name", "line", "cost"],
+            "required": ["name", "line", "tokens"],
         }},
         "total": {"type": "integer", "minimum": 0},
         "nextCursor": {"type": "string"},
@@ -155,6 +157,7 @@ fn load(key: &str) -> Value {
     let count = json!({"type": "integer"});
     json!({
         key: {"type": "object"},
+        "tokens": count,
         "cost": count,
         "loadedTokens": count,
         "loadedTokensMax": count,

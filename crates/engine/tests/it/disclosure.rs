@@ -111,11 +111,22 @@ async fn the_list_is_short_and_every_tool_is_called_by_name() {
     }
 
     let loaded = load(&world, "ann", "ship").await;
-    assert_eq!(loaded["cost"], ship["cost"]);
-    assert_eq!(loaded["cost"], tokens_of(&loaded["tool"]).unwrap());
+    assert_eq!(loaded["tokens"], ship["tokens"]);
+    assert_eq!(loaded["tokens"], tokens_of(&loaded["tool"]).unwrap());
+    assert_eq!((&loaded["cost"], &ship["cost"]), (&json!(1), &Value::Null));
     assert_eq!(loaded["tool"]["description"], "Sends a parcel. To anybody.");
     let modes = names(&loaded["tool"]["failureModes"], "code");
     assert_eq!(modes, ["tool.threw", "sandbox.wall"]);
+    // What a call costs is what the limits count.
+    let settings = std::fs::read_to_string(world.home.path.join("ringfence.toml")).unwrap();
+    world.home.file(
+        "ringfence.toml",
+        &format!("{settings}\n[costs]\n\"sh*\" = 12\n"),
+    );
+    let page = list(&world, "ann", json!({})).await;
+    assert_eq!(page["tools"][1]["cost"], 12);
+    assert_eq!(page["tools"][0].get("cost"), None);
+    assert_eq!(load(&world, "ann", "ship").await["cost"], 12);
     // Loaded or not, it can be called.
     for name in ["ship", "pinned"] {
         assert_eq!(world.call(name, json!({})).await.status, Status::Done);
@@ -215,9 +226,9 @@ async fn resources_count_like_cards() {
     let outcome = call_as(&world, "ann", "load_tool_resource", arguments).await;
     let guide = outcome.value.unwrap();
     assert_eq!(guide["resource"]["text"], text.trim_end());
-    assert_eq!(guide["cost"], shipped[0]["cost"]);
+    assert_eq!(guide["tokens"], shipped[0]["tokens"]);
     let gone = json!([
-        {"tool": "ship", "tokens": card["cost"]},
+        {"tool": "ship", "tokens": card["tokens"]},
         {"tool": "a", "tokens": guide["unloaded"][1]["tokens"]},
     ]);
     assert_eq!(guide["unloaded"], gone);

@@ -132,6 +132,149 @@ async fn a_day_is_one_for_all_processes_and_restarts() {
     assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
 }
 
+/// Seven units, and a tool that takes three of them.
+async fn dear() -> (World, Clockwork) {
+    let (world, clock) = limited("units_per_day = 7\n[costs]\n\"de*\" = 3\n\"codecall_*\" = 0");
+    world.published(&plain()).await;
+    world
+        .published(&document("dear", "return 1", json!({})))
+        .await;
+    (world, clock)
+}
+
+fn explained(world: &World, tool: &str) -> engine::explain::Explained {
+    let ann = Caller::named("ann");
+    let request = CallRequest::new(ann, Origin::Mcp, tool, json!({}));
+    world.engine.explain(&request)
+}
+
+fn limits_note(gates: &[model::audit::GateRecord]) -> String {
+    let mut gates = gates.iter();
+    let gate = gates.find(|gate| gate.gate == "limits").unwrap();
+    gate.note.clone().unwrap()
+}
+
+/// What calls cost ends a day at the very call that does not fit any more; what is
+/// told before, to the caller and in the audit is the same.
+#[tokio::test]
+async fn a_day_of_dear_calls_ends_where_it_should() {
+    let (world, clock) = dear().await;
+    clock.pass_ms(3_600_000);
+    for used in [0, 3] {
+        // Asking uses nothing up.
+        for _ in 0..3 {
+            let told = explained(&world, "dear");
+            assert_eq!(told.told, None);
+            let expected = format!(
+                "a call counts under few (7 units in a day: {used} used, {} left, this call costs 3; \
+                 the day turns in 82800 s, at 00:00 UTC)",
+                7 - used
+            );
+            assert_eq!(limits_note(&told.closing.gates), expected);
+        }
+        let done = world.call("dear", json!({})).await;
+        assert_eq!(done.status, Status::Done);
+        let gates = world.entry(&done).closing.unwrap().gates;
+        assert_eq!(limits_note(&gates), "1 limit; it costs 3 units of the day");
+    }
+    let expected = "the limit `few` allows 7 units in a day: 6 used, 1 left, this call costs 3; \
+                    it did not run, try again in 82800 s, when the day turns at 00:00 UTC";
+    let refused = world.call("dear", json!({})).await;
+    assert_eq!(error(&refused), ("limit.exceeded", expected));
+    let told = explained(&world, "dear").told.unwrap();
+    assert_eq!((told.message.as_str(), told.retryable), (expected, true));
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    let refused = world.call("plain", json!({})).await;
+    assert!(
+        error(&refused)
+            .1
+            .contains("7 used, 0 left, this call costs 1")
+    );
+    clock.pass_ms(82_800_000);
+    assert_eq!(world.call("dear", json!({})).await.status, Status::Done);
+}
+
+/// What a tool costs is what it costs now; what it did cost stays used.
+#[tokio::test]
+async fn a_new_cost_holds_at_the_next_call_and_a_call_nobody_let_run_gives_all_back() {
+    let (world, _) = limited("units_per_day = 5\n[costs]\n\"asks\" = 5");
+    world.published(&asks()).await;
+    world.published(&plain()).await;
+    let ann = Caller::named("ann");
+    let mut request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
+    request.approver = Some(Says::new(Answer::Dismissed));
+    let dismissed = world.made(request).await;
+    assert_eq!(error(&dismissed).0, "approval.dismissed");
+    assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
+    let settings = "[[limit]]\nid = \"few\"\nunits_per_day = 5\n[costs]\n\"plain\" = 6\n";
+    world.home.file("ringfence.toml", settings);
+    let refused = world.call("plain", json!({})).await;
+    let expected = "the limit `few` allows 5 units in a day: 1 used, 4 left, this call costs 6; \
+                    it did not run, and trying again does not help: no day has that many";
+    assert_eq!(error(&refused), ("limit.exceeded", expected));
+    assert!(!refused.error.unwrap().retryable);
+}
+
+/// The calls of a script cost what they cost by themselves.
+#[tokio::test]
+async fn a_script_spends_the_same_day() {
+    let (world, _) = dear().await;
+    let script = "const said = [];
+        const note = (met) => said.push(met.success ? 'ran' : met.error.message);
+        for (let i = 0; i < 3; i++) note(await callTool('dear', {}, { throwOnError: false }));
+        for (let i = 0; i < 2; i++) note(await callTool('plain', {}, { throwOnError: false }));
+        return said;";
+    let arguments = json!({"script": script});
+    let ran = world.call("codecall_execute", arguments.clone()).await;
+    let said = ran.value.clone().unwrap()["result"].clone();
+    let used_up = |used, left, costs| {
+        format!(
+            "the limit `few` allows 7 units in a day: {used} used, {left} left, this call costs {costs}; \
+             it did not run, try again in 86400 s, when the day turns at 00:00 UTC"
+        )
+    };
+    let expected = json!(["ran", "ran", used_up(6, 1, 3), "ran", used_up(7, 0, 1)]);
+    assert_eq!(said, expected, "{ran:?}");
+    // The script itself is free, and so runs on a day that is used up.
+    let ran = world.call("codecall_execute", arguments).await;
+    let said = ran.value.unwrap()["result"].clone();
+    assert_eq!(said[0], json!(used_up(7, 0, 3)));
+}
+
+/// Two processes spend one day, whatever their calls cost.
+#[tokio::test]
+async fn dear_calls_of_two_processes_are_one_day() {
+    let (world, clock) = dear().await;
+    let other = world.beside(|settings| settings.clock = Some(clock.clock()));
+    assert_eq!(made(&other, "dear").await.status, Status::Done);
+    assert_eq!(world.call("dear", json!({})).await.status, Status::Done);
+    for refused in [
+        made(&other, "dear").await,
+        world.call("dear", json!({})).await,
+    ] {
+        assert!(
+            error(&refused)
+                .1
+                .contains("6 used, 1 left, this call costs 3")
+        );
+    }
+    assert_eq!(made(&other, "plain").await.status, Status::Done);
+    let told = explained(&world, "plain").told.unwrap();
+    assert!(told.message.contains("7 used, 0 left"), "{told:?}");
+    // Both at the same moment: one of them gets the last unit.
+    clock.pass_days(1);
+    assert_eq!(made(&other, "dear").await.status, Status::Done);
+    let both = tokio::join!(made(&other, "dear"), world.call("dear", json!({})));
+    let through = [both.0.status, both.1.status];
+    assert_eq!(
+        through
+            .iter()
+            .filter(|status| **status == Status::Done)
+            .count(),
+        1
+    );
+}
+
 /// What a person did not let run costs nothing of the day, but a call of the minute.
 #[tokio::test]
 async fn a_call_that_did_not_run_gives_its_unit_back() {
@@ -163,7 +306,9 @@ async fn a_call_that_did_not_run_gives_its_unit_back() {
     clock.pass_ms(61_000);
     let refused = asking(Answer::Approved(Scope::Once)).await;
     assert!(
-        error(&refused).1.contains("1 units in a day"),
+        error(&refused)
+            .1
+            .contains("1 unit in a day: 1 used, 0 left"),
         "{refused:?}"
     );
 }

@@ -35,6 +35,11 @@ fn fail(home: &Path) {
     store::testing::fail_syncs(&home.canonicalize().unwrap());
 }
 
+/// From now on the audit takes calls and no notices.
+fn deafen(home: &Path) {
+    store::testing::refuse_notices(&home.canonicalize().unwrap());
+}
+
 async fn asks() -> World {
     let home = Home::new();
     home.file("ringfence.toml", "[approvals]\nwait_seconds = 1\n");
@@ -233,6 +238,99 @@ async fn settings_that_cannot_be_written_down_are_not_in_force() {
     assert!(access.check(&caller, &tool.sound.document).is_err());
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(alarms.contains("could not be written down"), "{alarms}");
+}
+
+/// Settings that are found at the start and cannot be written down are not in force
+/// either: nothing runs, nothing is listed, until they are.
+#[tokio::test]
+async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
+    let world = World::new();
+    let tool = document("tool", "return 1", json!({}));
+    world.published(&tool).await;
+    world
+        .home
+        .file("ringfence.toml", "[callers.ann]\ndeny = ['tool']\n");
+    let World { engine, home, .. } = world;
+    drop(engine);
+    deafen(&home.path);
+    let world = World::with(home, |_| ());
+    let ann = Caller::named("ann");
+    let bob = Caller::named("bob");
+    let refused = "the settings in force could not be written down; nothing runs until they are";
+    for caller in [&ann, &bob, &Caller::owner()] {
+        let request = CallRequest::new(caller.clone(), Origin::Cli, "tool", json!({}));
+        let told = world.engine.explain(&request).told.unwrap();
+        assert_eq!(
+            (told.reason.code(), told.message.as_str()),
+            ("audit.unavailable", refused)
+        );
+        assert!(world.engine.offered(caller, Origin::Mcp).is_empty());
+        let outcome = world.made(request).await;
+        assert_eq!(outcome.status, Status::Refused, "{outcome:?}");
+        assert_eq!(error(&outcome), ("audit.unavailable", refused));
+    }
+    // Not even for the owner's own document, or its proof.
+    let sound = {
+        let other = World::new();
+        other.published(&tool).await;
+        other.engine.tool("tool").unwrap().sound
+    };
+    let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "tool", json!({}));
+    request.target = engine::call::Target::Document(std::sync::Arc::clone(&sound));
+    assert_eq!(error(&world.made(request).await).1, refused);
+    let passed = world.engine.local_pass(&sound, Origin::Cli).await;
+    assert!(!passed.is_ok_and(|passed| passed.ok));
+    let alarms = world.alarms.lock().unwrap().join("\n");
+    assert!(
+        alarms.contains("the settings are not in the audit"),
+        "{alarms}"
+    );
+    assert!(
+        alarms.contains("no settings are in force and nothing runs"),
+        "{alarms}"
+    );
+    // The disk is well again: the next call finds them written down and in force.
+    store::testing::mend(&world.home.path.canonicalize().unwrap());
+    assert_eq!(
+        error(&world.call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    assert_eq!(world.own_call("tool", json!({})).await.status, Status::Done);
+    let last = notices(&world).pop().unwrap();
+    let text = std::fs::read_to_string(world.home.path.join("ringfence.toml")).unwrap();
+    assert_eq!(last.act, Act::SettingsChanged);
+    assert_eq!(last.details["digest"], digest::of_text(&text));
+}
+
+/// A change that could not be written down and was taken back: the audit ends with
+/// what is in force, not with what never was.
+#[tokio::test]
+async fn a_change_that_was_taken_back_is_not_the_last_word() {
+    let deny = "[callers.ann]\ndeny = ['tool']\n";
+    let home = Home::new();
+    home.file("ringfence.toml", deny);
+    let world = World::with(home, |_| ());
+    world
+        .published(&document("tool", "return 1", json!({})))
+        .await;
+    deafen(&world.home.path);
+    world.home.file("ringfence.toml", "");
+    assert_eq!(
+        error(&world.call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    world.home.file("ringfence.toml", deny);
+    world.engine.registry().current();
+    store::testing::mend(&world.home.path.canonicalize().unwrap());
+    assert_eq!(
+        error(&world.call("tool", json!({})).await).0,
+        "tool.unknown"
+    );
+    let all = notices(&world);
+    let changes = all.iter().filter(|it| it.act == Act::SettingsChanged);
+    // Said at the start, and again: what was tried may be there, unconfirmed.
+    let digests: Vec<_> = changes.map(|it| it.details["digest"].clone()).collect();
+    assert_eq!(digests, [digest::of_text(deny), digest::of_text(deny)]);
 }
 
 const DENY: &str = "[[rule]]\nid = 'no'\ntools = ['tool']\neffect = 'deny'\n";

@@ -119,6 +119,119 @@ fn is_noticed(world: &World) {
     assert!(acts.contains(&("caller.resumed", "owner")), "{acts:?}");
 }
 
+/// Whoever alone lets others go on is counted and warned at their own terminal, and
+/// not held back.
+#[tokio::test]
+async fn the_owner_at_a_terminal_is_warned_and_not_paused() {
+    let world = world().await;
+    let warnings = || {
+        let alarms = world.alarms.lock().unwrap();
+        let warned = |said: &&String| said.contains("owner was denied too often");
+        alarms.iter().filter(warned).cloned().collect::<Vec<_>>()
+    };
+    for number in 1..=4 {
+        let denied = world.own_call("pay", json!({"n": 2})).await;
+        assert_eq!(error(&denied).0, "rule.denied", "{number}");
+        assert_eq!(warnings().len(), usize::from(number >= 3), "{number}");
+    }
+    let expected =
+        "owner was denied too often; anybody but the owner at a terminal would be paused";
+    assert_eq!(warnings(), [expected]);
+    // Nor do the calls of a script that is run there.
+    let denies = "for (let i = 0; i < 4; i++) { await callTool('pay', { n: 2 }, { throwOnError: false }); } return 1;";
+    let ran = world
+        .own_call("codecall_execute", json!({"script": denies}))
+        .await;
+    assert_eq!(ran.status, Status::Done, "{ran:?}");
+    let invoked = json!({"tool": "pay", "input": {"n": 2}});
+    for _ in 0..4 {
+        let refused = world.own_call("codecall_invoke", invoked.clone()).await;
+        assert_ne!(error(&refused).0, "caller.paused", "{refused:?}");
+    }
+    let known = |world: &World| world.engine.callers().find("owner").unwrap().unwrap();
+    assert!(!known(&world).paused && known(&world).denied_in_all >= 8);
+    let through = world.own_call("pay", json!({"n": 1})).await;
+    assert_eq!(through.status, Status::Done, "{through:?}");
+    assert_eq!(
+        known(&world).denied_in_a_row,
+        0,
+        "a row ends as everybody's"
+    );
+    let before = warnings().len();
+    for number in 0..20 {
+        let denied = world.own_call("pay", json!({"n": 2})).await;
+        assert_eq!(error(&denied).0, "rule.denied", "{number}");
+    }
+    assert_eq!(
+        warnings().len(),
+        before + 2,
+        "three in a row, and twenty in all"
+    );
+}
+
+/// Whoever else goes by that name is paused, whatever the terminal did; and a pause
+/// that somebody set by hand holds for the owner, too.
+#[tokio::test]
+async fn only_the_owner_at_a_terminal_is_not_paused() {
+    let world = world().await;
+    for _ in 0..2 {
+        world.own_call("pay", json!({"n": 2})).await;
+    }
+    for origin in [Origin::Mcp, Origin::Script, Origin::Cli] {
+        let agent = Caller::named("owner");
+        let request = CallRequest::new(agent, origin, "pay", json!({"n": 2}));
+        let denied = world.made(request.clone()).await;
+        let first = origin == Origin::Mcp;
+        let expected = if first {
+            "rule.denied"
+        } else {
+            "caller.paused"
+        };
+        assert_eq!(error(&denied).0, expected, "{origin:?}");
+        assert_eq!(error(&world.made(request).await).0, "caller.paused");
+    }
+    let known = world.engine.callers().find("owner").unwrap().unwrap();
+    assert!(known.paused);
+    let own = world.own_call("pay", json!({"n": 1})).await;
+    assert_eq!(
+        own.status,
+        Status::Done,
+        "the terminal is free all the same"
+    );
+    let mut lying = CallRequest::new(Caller::named("owner"), Origin::Cli, "pay", json!({"n": 1}));
+    lying.typed = true;
+    assert_eq!(error(&world.made(lying).await).0, "caller.paused");
+    // A chat or a page may be driven by others, and so may their scripts.
+    for origin in [Origin::Chat, Origin::Studio, Origin::Script] {
+        let request = CallRequest::new(Caller::owner(), origin, "pay", json!({"n": 1}));
+        assert_eq!(error(&world.made(request).await).0, "caller.paused");
+    }
+    assert!(
+        world
+            .engine
+            .callers()
+            .resume("owner", &Caller::owner())
+            .unwrap()
+    );
+    // What a person says holds for them, too; they can take it back.
+    world
+        .engine
+        .callers()
+        .pause("owner", &Caller::owner(), None)
+        .unwrap();
+    let held = world.own_call("pay", json!({"n": 1})).await;
+    assert_eq!(error(&held).0, "caller.paused");
+    world
+        .engine
+        .callers()
+        .resume("owner", &Caller::owner())
+        .unwrap();
+    assert_eq!(
+        world.own_call("pay", json!({"n": 1})).await.status,
+        Status::Done
+    );
+}
+
 /// Twenty in all, however many get through in between, whichever process counts.
 #[tokio::test]
 async fn twenty_in_all_pause_across_processes() {

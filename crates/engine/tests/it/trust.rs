@@ -122,6 +122,84 @@ async fn what_is_earned_is_in_force_and_what_is_lost_is_gone() {
     world.assert_whole();
 }
 
+/// What lists show is what a call would find at that moment, with no call between;
+/// and looking changes nothing.
+#[tokio::test]
+async fn what_is_shown_is_what_a_call_would_find_now() {
+    let (world, clock) = world(MILESTONE).await;
+    let ann = Caller::named("ann");
+    let shown = |engine: &engine::Engine| {
+        let names = |offered: Vec<engine::offer::Offered>| -> Vec<String> {
+            let names = offered.iter().map(|one| one.sound.document.name.clone());
+            names.filter(|name| name == "web").collect()
+        };
+        let offered = names(engine.offered(&ann, Origin::Mcp));
+        assert_eq!(names(engine.listed(&ann)), offered);
+        let request = CallRequest::new(ann.clone(), Origin::Mcp, "web", json!({}));
+        let told = engine.explain(&request).told;
+        assert_eq!(told.is_none(), !offered.is_empty(), "{told:?}");
+        let now = engine.current_for(&ann).unwrap();
+        let standing = now.config.access.standing(&ann, None);
+        let known = engine.callers().find("ann").unwrap();
+        let listed = engine.callers().list().unwrap();
+        assert_eq!(listed.first(), known.as_ref());
+        let earned = known.map(|known| known.earned.unwrap());
+        (
+            !offered.is_empty(),
+            earned,
+            standing.level.map(model::document::Word::word),
+        )
+    };
+    let nobody = (false, None, Some("sandboxed"));
+    assert_eq!(shown(&world.engine), nobody, "never seen");
+    assert_eq!(
+        world.engine.callers().list().unwrap(),
+        [],
+        "and not by looking"
+    );
+    works(&world, &clock, 2).await;
+    // Two tasks are done, and nobody has reckoned since.
+    let risen = (true, Some("restricted"), Some("restricted"));
+    assert_eq!(shown(&world.engine), risen, "before the call that keeps it");
+    assert_eq!(web(&world).await, None);
+    assert_eq!(shown(&world.engine), risen);
+    let rows = || world.engine.store().callers().all().unwrap();
+    let (before, asked) = (rows(), questions(&world));
+    clock.pass_days(29);
+    assert_eq!(shown(&world.engine), risen, "not yet");
+    clock.pass_days(1);
+    let fallen = (false, Some("sandboxed"), Some("sandboxed"));
+    assert_eq!(shown(&world.engine), fallen, "a month without a call");
+    let other = world.beside(|settings| settings.clock = Some(clock.clock()));
+    assert_eq!(shown(&other), fallen, "in another process, too");
+    assert_eq!(
+        (rows(), questions(&world)),
+        (before, asked),
+        "nothing was kept"
+    );
+    assert_eq!(web(&world).await, Some("tool.unknown"));
+    assert_eq!(shown(&world.engine), fallen);
+    assert_eq!(track(&world, "ann").level, "sandboxed");
+}
+
+/// What cannot be reckoned is not shown, as a call would not get in.
+#[tokio::test]
+async fn what_cannot_be_reckoned_is_not_shown() {
+    let (world, clock) = world(MILESTONE).await;
+    works(&world, &clock, 1).await;
+    let ann = Caller::named("ann");
+    assert!(!world.engine.offered(&ann, Origin::Mcp).is_empty());
+    let counter = world.home.path.join("callers.version");
+    std::fs::remove_file(&counter).unwrap();
+    std::fs::create_dir(&counter).unwrap();
+    assert!(world.engine.offered(&ann, Origin::Mcp).is_empty());
+    let request = CallRequest::new(ann, Origin::Mcp, "plain", json!({}));
+    let told = world.engine.explain(&request).told.unwrap();
+    assert_eq!(told.reason.code(), "caller.unavailable");
+    let refused = world.made(request).await;
+    assert_eq!(error(&refused).0, "caller.unavailable");
+}
+
 /// Nobody looks for four months: as much is lost as if somebody had looked every day.
 #[tokio::test]
 async fn a_long_absence_costs_a_level_a_month() {

@@ -176,7 +176,7 @@ async fn two_hundred_tools_cost_less_to_know() {
             .ask(&call(3, "load_tool", json!({"name": line["name"]})))
             .await;
         let answer = &answer["result"]["structuredContent"];
-        assert_eq!(answer["cost"], line["cost"]);
+        assert_eq!(answer["tokens"], line["tokens"]);
         cards += tokens_of(answer).unwrap();
     }
     let all = three + pages.iter().sum::<usize>() + cards;

@@ -6,6 +6,7 @@
 //! safe side: no minute, wherever it starts, holds more than the limit.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use crate::limits;
 use crate::outcome::Outcome;
 use crate::pattern::NamePattern;
 use crate::reason::Reason;
+use crate::text;
 
 /// One limit. Each caller it holds for is counted apart; the tools it names are
 /// counted together.
@@ -32,9 +34,19 @@ pub struct Limit {
     /// Calls at one time.
     pub concurrent: Option<u64>,
     /// Units in a day of universal time. What a unit is, is the operator's affair;
-    /// a call that names none costs one.
+    /// [`Costs`] says how many a call takes.
     pub units_per_day: Option<u64>,
 }
+
+/// What a call costs of a day's units, by tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// Patterns of tools, and the units a call of one costs.
+    pub list: Vec<(NamePattern, u64)>,
+}
+
+/// What a call costs where nothing is said about its tool.
+const UNITS_DEFAULT: u64 = 1;
 
 /// A call at the door.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +71,34 @@ pub struct Exceeded {
     pub id: String,
     /// What is used up.
     pub message: String,
-    /// How long until it makes sense to try again; unknown where it depends on
-    /// other calls ending.
-    pub retry_after_ms: Option<u64>,
+    /// When it makes sense to try again.
+    pub again: Again,
+}
+
+/// When a call that was not let in may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// After so many milliseconds.
+    Later(u64),
+    /// With the next day, which begins after so many milliseconds.
+    Tomorrow(u64),
+    /// When another call has ended.
+    AfterAnother,
+    /// Never: it costs more than a whole day has.
+    Never,
+}
+
+/// How a day stands under one limit, before a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day {
+    /// Units of a day.
+    pub most: u64,
+    /// Those that are used.
+    pub used: u64,
+    /// What the call costs.
+    pub costs: u64,
+    /// How long until the day turns, in milliseconds.
+    pub turns_in_ms: u64,
 }
 
 /// What one caller used of one limit: calls by second for one minute, what runs,
@@ -102,6 +139,41 @@ impl Limit {
         let grouped = || visit.groups.iter().any(|group| self.groups.contains(group));
         (everybody || named(&self.callers, visit.caller) || grouped())
             && (self.tools.is_empty() || named(&self.tools, visit.tool))
+    }
+}
+
+impl Costs {
+    /// What a call of a tool costs: the most that any pattern says, so that no line
+    /// makes cheaper what another made dear, and their order does not matter.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> u64 {
+        if self.list.is_empty() {
+            return UNITS_DEFAULT;
+        }
+        let tool = tool.to_lowercase();
+        let fitting = self.list.iter();
+        let fitting = fitting.filter(|(pattern, _)| pattern.matches_lowered(&tool));
+        let most = fitting.map(|(_, units)| *units).max();
+        most.unwrap_or(UNITS_DEFAULT)
+    }
+}
+
+impl Day {
+    /// Units that are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.most.saturating_sub(self.used)
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Day { used, costs, .. } = self;
+        write!(
+            f,
+            "{used} used, {} left, this call costs {costs}",
+            self.left()
+        )
     }
 }
 
@@ -164,10 +236,27 @@ impl Tally {
         Some(minute.max(day))
     }
 
-    /// Units used today.
+    /// Units used on the day of the last call.
     #[must_use]
     pub fn units(&self) -> u64 {
         self.units
+    }
+
+    /// How the day stands for a call under a limit that has units.
+    #[must_use]
+    pub fn day(&self, limit: &Limit, visit: &Visit<'_>) -> Option<Day> {
+        let mut now = self.clone();
+        now.forget(visit.at_ms);
+        now.day_of(limit, visit.units)
+    }
+
+    fn day_of(&self, limit: &Limit, units: u64) -> Option<Day> {
+        limit.units_per_day.map(|most| Day {
+            most,
+            used: self.units,
+            costs: units,
+            turns_in_ms: DAY_MS - self.now_ms % DAY_MS,
+        })
     }
 
     fn forget(&mut self, at_ms: u64) {
@@ -184,11 +273,11 @@ impl Tally {
 
     fn fits(&self, limit: &Limit, units: u64) -> Result<(), Exceeded> {
         let now_ms = self.now_ms;
-        let exceeded = |what: String, retry_after_ms| {
+        let exceeded = |what: String, again| {
             Err(Exceeded {
                 id: limit.id.clone(),
                 message: format!("the limit `{}` allows {what}", limit.id),
-                retry_after_ms,
+                again,
             })
         };
         let minute: u64 = self.seconds.values().sum();
@@ -201,20 +290,30 @@ impl Tally {
                 .unwrap_or(now_ms / 1_000);
             let free_ms = (first + SECONDS + 1) * 1_000;
             let wait = free_ms.saturating_sub(now_ms);
-            return exceeded(format!("{most} calls in a minute"), Some(wait));
+            let what = format!("{} in a minute", counted(most, "call"));
+            return exceeded(what, Again::Later(wait));
         }
         let running: u64 = self.running.values().sum();
         if let Some(most) = limit.concurrent.filter(|most| running >= *most) {
-            return exceeded(format!("{most} calls at one time"), None);
+            let what = format!("{} at one time", counted(most, "call"));
+            return exceeded(what, Again::AfterAnother);
         }
-        if let Some(most) = limit.units_per_day
-            && self.units.saturating_add(units) > most
+        if let Some(day) = self.day_of(limit, units)
+            && units > day.left()
         {
-            let wait = (self.units > 0).then(|| DAY_MS - now_ms % DAY_MS);
-            return exceeded(format!("{most} units in a day"), wait);
+            let again = match units > day.most {
+                true => Again::Never,
+                false => Again::Tomorrow(day.turns_in_ms),
+            };
+            let most = counted(day.most, "unit");
+            return exceeded(format!("{most} in a day: {day}"), again);
         }
         Ok(())
     }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    text::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 /// How often a caller was denied. Three in a row, or twenty in all, and the
@@ -276,6 +375,12 @@ impl Denials {
         if self.is_paused() {
             return self;
         }
+        self.row_ended()
+    }
+
+    /// After a call that was let through, of somebody whom denials do not pause.
+    #[must_use]
+    pub fn row_ended(self) -> Denials {
         Denials {
             in_a_row: 0,
             ..self
@@ -286,6 +391,14 @@ impl Denials {
     #[must_use]
     pub fn resumed() -> Denials {
         Denials::default()
+    }
+
+    /// Whether there are too many in a row, or in all, where before there were not.
+    #[must_use]
+    pub fn is_news(self, before: Denials) -> bool {
+        let passed = |before: u32, now: u32, most: u32| before < most && now >= most;
+        passed(before.in_a_row, self.in_a_row, limits::DENIALS_IN_A_ROW_MAX)
+            || passed(before.in_all, self.in_all, limits::DENIALS_IN_ALL_MAX)
     }
 
     /// Whether the caller is paused.
@@ -358,18 +471,17 @@ mod tests {
         let fault = enter(5, DAY_MS - 1_000).expect_err("too much");
         assert_eq!(
             fault.to_string(),
-            "the limit `some` allows 10 units in a day"
+            "the limit `some` allows 10 units in a day: 6 used, 4 left, this call costs 5"
         );
-        assert_eq!(fault.retry_after_ms, Some(1_000));
+        assert_eq!(fault.again, Again::Tomorrow(1_000));
         assert!(enter(10, DAY_MS).is_ok());
         assert!(enter(1, DAY_MS - 1_000).is_err());
-        // More than a day has, even on a fresh day: waiting does not help.
-        assert_eq!(
-            enter(11, 5 * DAY_MS)
-                .map_err(|fault| fault.retry_after_ms)
-                .err(),
-            Some(None)
-        );
+        // More than a day has, used or fresh: waiting does not help.
+        for (units, at) in [(1, 4 * DAY_MS), (0, 5 * DAY_MS)] {
+            enter(units, at).expect("room");
+            let fault = enter(11, at).expect_err("too much for any day");
+            assert_eq!(fault.again, Again::Never);
+        }
     }
 
     #[test]
@@ -405,6 +517,49 @@ mod tests {
     }
 
     #[test]
+    fn the_dearest_pattern_counts_and_a_stranger_costs_one() {
+        let list = [
+            ("pay.*", 5),
+            ("PAY.Refund", 2),
+            ("*.list", 0),
+            ("pay.l*", 3),
+        ];
+        let pattern = |text: &str| NamePattern::parse(text).expect("a pattern");
+        let mut list = Vec::from(list.map(|(name, units)| (pattern(name), units)));
+        for _ in 0..2 {
+            let costs = Costs { list: list.clone() };
+            let of = ["Pay.refund", "pay.list", "user.list", "user.get"].map(|tool| costs.of(tool));
+            assert_eq!(of, [5, 5, 0, 1]);
+            list.reverse();
+        }
+        assert_eq!(Costs::default().of("anything"), 1);
+    }
+
+    #[test]
+    fn a_day_says_how_it_stands_without_counting() {
+        let all = [limit(None, None, Some(10))];
+        let mut meter = Meter::default();
+        meter.enter(&all, &visit("ann", "a", 4, 0)).expect("room");
+        let at = |at_ms| {
+            meter.0[&("some".to_owned(), "ann".to_owned())]
+                .day(&all[0], &visit("ann", "a", 3, at_ms))
+        };
+        let day = at(DAY_MS - 60_000).expect("it has units");
+        assert_eq!(
+            (day.used, day.left(), day.costs, day.turns_in_ms),
+            (4, 6, 3, 60_000)
+        );
+        let next = at(DAY_MS).expect("it has units");
+        assert_eq!((next.used, next.turns_in_ms), (0, DAY_MS));
+        assert_eq!(
+            meter
+                .tally("ann")
+                .day(&limit(Some(1), None, None), &visit("ann", "a", 1, 0)),
+            None
+        );
+    }
+
+    #[test]
     fn a_tally_says_when_it_says_nothing_any_more() {
         let all = [limit(Some(5), None, Some(5))];
         let mut meter = Meter::default();
@@ -436,8 +591,8 @@ mod tests {
                 .enter(&all, &visit("ann", "a", 1, 0))
                 .expect_err("tight");
             assert_eq!(
-                (fault.id.as_str(), fault.retry_after_ms),
-                ("tight", Some(61_000))
+                (fault.id.as_str(), fault.again),
+                ("tight", Again::Later(61_000))
             );
         }
         assert!(
@@ -516,7 +671,10 @@ mod tests {
             for gap in gaps {
                 now += gap;
                 if let Err(fault) = meter.enter(&all, &visit("ann", "a", 1, now)) {
-                    now += fault.retry_after_ms.unwrap();
+                    let Again::Later(wait) = fault.again else {
+                        return Err(TestCaseError::fail(format!("{fault:?}")));
+                    };
+                    now += wait;
                     prop_assert!(meter.enter(&all, &visit("ann", "a", 1, now)).is_ok());
                 }
             }

@@ -9,7 +9,7 @@ use toml::de::DeTable;
 
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
-use crate::access::quota::Limit;
+use crate::access::quota::{Costs, Limit};
 use crate::access::{ConstraintChanges, Group, Lists, Terms};
 use crate::action::{Action, ActionRisk, Actions, ListUse};
 use crate::limits;
@@ -23,6 +23,7 @@ use crate::text::elided;
 pub(super) struct GovernFile {
     pub(super) rules: Vec<Spanned<RuleFile>>,
     pub(super) limits: Vec<Spanned<LimitFile>>,
+    pub(super) costs: BTreeMap<Spanned<String>, Spanned<i64>>,
     pub(super) actions: BTreeMap<Spanned<String>, Spanned<String>>,
     pub(super) access: CallerFile,
     pub(super) callers: BTreeMap<String, CallerFile>,
@@ -169,6 +170,7 @@ impl Config {
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
         self.rules.list = faults.rules(file.rules, &actions, &group_names, BTreeSet::new());
         self.limits = faults.limits(file.limits, &group_names);
+        self.costs = faults.costs(file.costs);
         let access = &mut self.access;
         faults.no_members(&file.access);
         (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
@@ -457,6 +459,33 @@ impl Faults<'_> {
             all.push(limit);
         }
         all
+    }
+
+    /// What calls cost. Whether there is such a tool is for `policy lint` to say:
+    /// documents come and go while a file of settings stays.
+    fn costs(&mut self, file: BTreeMap<Spanned<String>, Spanned<i64>>) -> Costs {
+        if file.len() > limits::CALL_COSTS_MAX
+            && let Some(name) = file.keys().nth(limits::CALL_COSTS_MAX)
+        {
+            let message = format!("there are more than {} costs", limits::CALL_COSTS_MAX);
+            self.say(name, message, None);
+        }
+        let mut costs = Costs::default();
+        for (name, units) in file.into_iter().take(limits::CALL_COSTS_MAX) {
+            let most = limits::CALL_COST_UNITS_MAX;
+            let fits = u64::try_from(*units.get_ref()).ok();
+            let fits = fits.filter(|units| *units <= most);
+            if fits.is_none() {
+                let (shown, number) = (elided(name.get_ref(), 60), units.get_ref());
+                let message = format!(
+                    "a call of `{shown}` costs {number}; it must be between 0, which is free, and {most}"
+                );
+                self.say(&units, message, None);
+            }
+            let pattern = self.patterns(std::slice::from_ref(&name)).pop();
+            costs.list.extend(pattern.zip(fits));
+        }
+        costs
     }
 
     fn no_members(&mut self, file: &CallerFile) {

@@ -145,6 +145,8 @@ impl Config {
                 .filter_map(|(name, most)| Some((name, most?)));
             rows.extend(set.map(|(name, most)| (key(name), most.to_string())));
         }
+        let costs = self.costs.list.iter();
+        rows.extend(costs.map(|(tools, units)| (format!("costs.{tools}"), units.to_string())));
         let strategy = toml_text(self.trust.strategy.word());
         rows.push(("trust.strategy".to_owned(), strategy));
         let concurrent = self.calls.concurrent.to_string();
@@ -353,7 +355,9 @@ fn collect_ids(
             && let Some(id) = table.get("id")
             && let DeValue::String(id) = id.get_ref()
         {
-            lines.insert(format!("{key}.{id}"), position(text, item.span().start).0);
+            let key = format!("{key}.{id}");
+            lines.insert(key.clone(), position(text, item.span().start).0);
+            collect(text, &format!("{key}."), table, lines);
         }
     }
 }
@@ -364,7 +368,7 @@ mod tests {
 
     #[test]
     fn each_value_says_where_it_comes_from() {
-        let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\nlevel = \"standard\"\n\n[[rule]]\nid = \"x\"\neffect = \"ask\"\n";
+        let text = "[audit]\ndurability = \"full\"\n\n[callers.Ann]\ndeny = [\"*\"]\nlevel = \"standard\"\n\n[[rule]]\nid = \"x\"\neffect = \"ask\"\n\n[[limit]]\nid = \"few\"\nunits_per_day = 5\n\n[costs]\n\"pay.*\" = 2\n";
         let more = "[[rule]]\nid = \"y\"\neffect = \"deny\"\n";
         let mut config = Config::parse(text).expect("a config");
         let rules = config.parse_rules(more).expect("rules");
@@ -393,6 +397,9 @@ mod tests {
             ("\"standard\"", SettingSource::Line(6))
         );
         assert_eq!(find("rule.x"), ("\"ask\"", SettingSource::Line(8)));
+        let few = find("limit.few.units_per_day");
+        assert_eq!(few, ("5", SettingSource::Line(14)));
+        assert_eq!(find("costs.pay.*"), ("2", SettingSource::Line(17)));
         let place = SettingSource::File("rules/a.toml".to_owned(), 1);
         assert_eq!(find("rule.y"), ("\"deny\"", place));
         assert_eq!(

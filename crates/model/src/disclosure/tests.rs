@@ -80,11 +80,13 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
         "\\PC{0,120}",
         proptest::option::of("\\PC{0,60}"),
         any::<usize>(),
+        any::<u64>(),
     );
-    let entry = entry.prop_map(|(name, line, category, cost)| Entry {
+    let entry = entry.prop_map(|(name, line, category, tokens, cost)| Entry {
         name,
         line,
         category,
+        tokens,
         cost,
     });
     proptest::collection::vec(entry, 0..60).prop_map(|mut entries| {

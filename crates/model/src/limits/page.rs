@@ -561,6 +561,16 @@ pub const ALL: &[Limit] = &[
         "the most any limit on calls may allow",
     ),
     limit(
+        "CALL_COSTS_MAX",
+        CALL_COSTS_MAX as u64,
+        "patterns of tools an operator may set a cost for",
+    ),
+    limit(
+        "CALL_COST_UNITS_MAX",
+        CALL_COST_UNITS_MAX,
+        "units of a day that one call may cost",
+    ),
+    limit(
         "METER_TALLIES_MAX",
         METER_TALLIES_MAX as u64,
         "callers and limits counted at one time",

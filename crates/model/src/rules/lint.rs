@@ -4,6 +4,7 @@
 //!
 //! Everything said here is certain; what only might be odd is not said.
 
+use crate::access::quota::{Costs, Limit};
 use crate::document::Document;
 use crate::nearest::nearest;
 use crate::pattern::{NamePattern, first};
@@ -86,6 +87,49 @@ pub fn unknown(rules: &Rules, tools: &[&Document], callers: &[&str]) -> Vec<Lint
         findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
     }
     findings
+}
+
+/// Costs that nothing has, and costs that no day can pay. They are named as they
+/// are set: `costs.PATTERN`.
+#[must_use]
+pub fn costs(costs: &Costs, limits: &[Limit], tools: &[&Document]) -> Vec<LintFinding> {
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let odd = |(pattern, units): &(NamePattern, u64)| {
+        let mut fitting = names.iter().filter(|name| pattern.matches(name)).peekable();
+        let (kind, message) = match fitting.peek() {
+            None if names.is_empty() => return None,
+            // Another tool may be meant, and costs one.
+            None => {
+                let message = missing("tool", &pattern.to_string(), &names);
+                (LintKind::NeverMatches, message)
+            }
+            Some(_) => (LintKind::Contradicts, beyond(limits, fitting, *units)?),
+        };
+        Some(LintFinding {
+            rule: format!("costs.{pattern}"),
+            kind,
+            message,
+        })
+    };
+    costs.list.iter().filter_map(odd).collect()
+}
+
+/// A limit on one of the tools whose day has fewer units than one call costs.
+fn beyond<'a>(
+    limits: &[Limit],
+    mut tools: impl Iterator<Item = &'a &'a str>,
+    units: u64,
+) -> Option<String> {
+    let short = |limit: &&Limit| limit.units_per_day.is_some_and(|most| most < units);
+    let short: Vec<_> = limits.iter().filter(short).collect();
+    tools.find_map(|tool| {
+        let holds = |limit: &&&Limit| limit.tools.is_empty() || first(&limit.tools, tool).is_some();
+        let limit = short.iter().find(holds)?;
+        let id = &limit.id;
+        Some(format!(
+            "a call of `{tool}` costs {units} units, more than the limit `{id}` has in a day"
+        ))
+    })
 }
 
 /// Patterns that none of the names fit.

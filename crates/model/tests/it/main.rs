@@ -8,6 +8,7 @@
 )]
 
 mod govern;
+mod limits;
 mod search;
 mod trust;
 mod worlds;

@@ -248,3 +248,131 @@ proptest! {
         prop_assert_eq!(change, on_paper(level, &deeds, &said, now), "{:?}", seen);
     }
 }
+
+/// A deed: its day, its tool, its badge, and whether it was done, failed or denied.
+type Deed = (i64, u8, usize, u8);
+
+/// The weighted score as one would reckon it on paper, and what follows from it.
+/// Nothing where the score is so near a threshold that rounding decides.
+fn weighted_on_paper(
+    level: AccessLevel,
+    deeds: &[Deed],
+    said: &[u8],
+    now: i64,
+) -> Option<Option<TrustChange>> {
+    let past: Vec<_> = deeds.iter().filter(|(day, ..)| *day <= now).collect();
+    let count = |wanted: u8| {
+        past.iter()
+            .filter(|(.., outcome)| *outcome == wanted)
+            .count()
+    };
+    let (done, failed, all) = (count(0), count(1), past.len());
+    let part = |part: usize, of: usize| match of {
+        0 => 0.0,
+        _ => part as f64 / of as f64,
+    };
+    let right = if all == 0 { 1.0 } else { part(done, all) };
+    let total: usize = said.iter().map(|score| usize::from(*score)).sum();
+    let mean = part(total, 10 * said.len());
+    let quality = match (all, said.is_empty()) {
+        (0, _) => 0.0,
+        (_, true) => right,
+        (_, false) => right.min(mean),
+    };
+    let last = past.iter().map(|(day, ..)| *day).max().unwrap_or(0);
+    let is_wrong = all >= 10 && done * 100 < 85 * all;
+    if now - last >= 30 || is_wrong || now >= 90 && quality < 0.7 {
+        return Some(match level {
+            AccessLevel::Standard => Some(TrustChange::Demoted(AccessLevel::Restricted)),
+            AccessLevel::Restricted => Some(TrustChange::Demoted(AccessLevel::Sandboxed)),
+            _ => None,
+        });
+    }
+    // Each tool once a day, however often it was used.
+    let tasks: std::collections::BTreeMap<_, _> = past
+        .iter()
+        .filter(|(.., outcome)| *outcome == 0)
+        .map(|(day, tool, badge, _)| ((day, tool), *badge))
+        .collect();
+    let difficulty = part(tasks.values().sum(), 5 * tasks.len());
+    let score = 0.3 * difficulty + 0.25 * part(done, done + failed) + 0.25 * right + 0.2 * mean;
+    let (threshold, change) = match level {
+        AccessLevel::Sandboxed => (0.4, TrustChange::Promoted(AccessLevel::Restricted)),
+        AccessLevel::Restricted => (0.6, TrustChange::Promoted(AccessLevel::Standard)),
+        _ => (0.8, TrustChange::Proposed(AccessLevel::Elevated)),
+    };
+    if (score - threshold).abs() < 0.001 {
+        return None;
+    }
+    Some((all >= 10 && score > threshold).then_some(change))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn weights_are_what_they_are_on_paper(
+        level in prop::sample::select(vec![
+            AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard,
+        ]),
+        good in prop::collection::vec((0_i64..40, 0_u8..5), 0..40),
+        badges in prop::array::uniform5(0_usize..6),
+        bad in prop::collection::vec((0_i64..100, 0_u8..5, 1_u8..3), 0..6),
+        said in prop::collection::vec(5_u8..=10, 0..3),
+        now in 0_i64..100,
+    ) {
+        let badge = |tool: u8| *badges.get(usize::from(tool)).unwrap();
+        let good = good.iter().map(|(day, tool)| (*day, *tool, badge(*tool), 0));
+        let bad = bad.iter().map(|(day, tool, outcome)| (*day, *tool, badge(*tool), *outcome));
+        let deeds: Vec<Deed> = good.chain(bad).collect();
+        let mut config = TrustConfig::standard();
+        config.strategy = TrustStrategy::Weighted;
+        let mut state = TrustState::initial(&config, 0);
+        state.all.level = level;
+        let outcomes = [TrustOutcome::Done, TrustOutcome::Failed, TrustOutcome::Denied];
+        let records: Vec<_> = deeds.iter().map(|(day, tool, badge, outcome)| TrustRecord {
+            at_ms: day * DAY_MS,
+            tool: format!("t{tool}"),
+            category: None,
+            risk: *Level::ALL.get(*badge).unwrap(),
+            outcome: *outcomes.get(usize::from(*outcome)).unwrap(),
+        }).collect();
+        let feedback: Vec<_> = said.iter().map(|score| Feedback { at_ms: 0, score: *score, category: None }).collect();
+        let seen = evaluate(&config, &state, &records, &feedback, now * DAY_MS);
+        if let Some(expected) = weighted_on_paper(level, &deeds, &said, now) {
+            prop_assert_eq!(seen.first().unwrap().change, expected, "{:?}", seen);
+        }
+    }
+
+    /// A category's track is the same track as if there were no other tools.
+    #[test]
+    fn a_category_stands_by_itself(
+        good in prop::collection::vec((0_i64..40, 0_u8..3, 0_usize..2), 0..40),
+        now in 0_i64..60,
+    ) {
+        let names = ["WEB", "FILE"];
+        let mut config = TrustConfig::standard();
+        config.strategy = TrustStrategy::PerCategory;
+        config.initial_levels = names.map(|name| (name.to_owned(), AccessLevel::Sandboxed)).into();
+        let record = |(day, tool, category): &(i64, u8, usize)| TrustRecord {
+            at_ms: day * DAY_MS,
+            tool: format!("t{tool}"),
+            category: names.get(*category).map(|name| (*name).to_owned()),
+            risk: Level::L3,
+            outcome: TrustOutcome::Done,
+        };
+        let records: Vec<_> = good.iter().map(record).collect();
+        let state = TrustState::initial(&config, 0);
+        let both = evaluate(&config, &state, &records, &[], now * DAY_MS);
+        prop_assert_eq!(both.len(), 2);
+        for name in names {
+            let own = |record: &&TrustRecord| record.category.as_deref() == Some(name);
+            let own: Vec<_> = records.iter().filter(own).cloned().collect();
+            let alone = evaluate(&config, &state, &own, &[], now * DAY_MS);
+            let of = |all: &[model::trust::Assessment]| {
+                all.iter().find(|one| one.category.as_deref() == Some(name)).cloned()
+            };
+            prop_assert_eq!(of(&both), of(&alone));
+        }
+    }
+}
