@@ -1,6 +1,7 @@
 //! What the README and the guide show is true.
 
 use std::fs;
+use std::path::Path;
 
 use model::config::Config;
 
@@ -41,6 +42,32 @@ fn the_first_output_shown_is_what_comes_out() {
     let output = ringfence(&["check", "examples/hello.json", "examples/weather.json"]).output();
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(blocks("README.md", "").contains(&shown), "{shown}");
+}
+
+/// Scripts of the pages pass the guard, and the one for newcomers runs in a fresh home.
+#[test]
+fn scripts_shown_run() {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide-scripts");
+    let _ = fs::remove_dir_all(&home);
+    let script = |arguments: &[&str], block: &str| {
+        ringfence(arguments)
+            .variable("RINGFENCE_HOME", home.to_str().unwrap())
+            .input(block.as_bytes())
+            .shown()
+    };
+    let first = blocks("docs/guide/code-mode.md", "js");
+    let second = blocks("docs/guide/script-language.md", "js");
+    assert_eq!((first.len(), second.len()), (1, 1));
+    for block in first.iter().chain(&second) {
+        let shown = script(&["script", "check", "-"], block);
+        assert!(shown.starts_with("exit 0\n"), "{block}\n{shown}");
+    }
+    let context = r#"{"text": "one two three"}"#;
+    let run = ["script", "run", "-", "--context", context];
+    let shown = script(&run, &first[0]);
+    assert!(shown.starts_with("exit 0\n"), "{shown}");
+    assert!(shown.contains("\"half\": 1.5"), "{shown}");
+    let _ = fs::remove_dir_all(&home);
 }
 
 #[test]

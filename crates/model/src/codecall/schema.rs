@@ -105,7 +105,8 @@ fn check(root: &Node) -> Result<(), String> {
     if depth(root, most) > most {
         return Err(format!("`outputSchema` is nested more than {most} deep"));
     }
-    let (length, most) = (root.to_text().len(), limits::OUTPUT_SCHEMA_BYTES_MAX);
+    let length = root.to_value().to_string().len();
+    let most = limits::OUTPUT_SCHEMA_BYTES_MAX;
     if length > most {
         return Err(format!(
             "`outputSchema` has {length} bytes; at most {most} fit"
@@ -204,7 +205,7 @@ fn wrong(place: &str, wanted: &str, found: &Node) -> String {
     let found = match &found.kind {
         Kind::Array(_) | Kind::Object(_) => found.noun().to_owned(),
         Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {
-            format!("`{}`", elided(&found.to_text(), 60))
+            format!("`{}`", elided(&found.to_value().to_string(), 60))
         }
     };
     format!("`{place}` must be {wanted}, not {found}")
@@ -338,7 +339,7 @@ mod tests {
             ),
             (
                 r#"{"type":"text"}"#,
-                "`outputSchema.type` must be the name of a JSON type",
+                "`outputSchema.type` must be the name of a JSON type, or an array of such names, each once, not `\"text\"`",
             ),
             (r#"{"type":[]}"#, "the name of a JSON type"),
             (r#"{"type":["null","null"]}"#, "each once"),
