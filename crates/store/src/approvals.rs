@@ -4,7 +4,9 @@
 //! processes that want the same approval one gets it. A change is on the disk
 //! before anybody acts on it: what was used up stays so, whatever dies.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+#[cfg(feature = "testing")]
+use std::sync::{Mutex, PoisonError};
 
 use model::approval::{Scope, State};
 use model::document::Word;
@@ -13,6 +15,7 @@ use model::risk::Level;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
+use crate::database::Lazily;
 use crate::error::StoreError;
 use crate::limit;
 
@@ -164,23 +167,19 @@ pub enum Step {
 /// Questions to people and their answers.
 #[derive(Debug)]
 pub struct Approvals {
-    connection: Mutex<Connection>,
+    connection: Lazily,
     #[cfg(feature = "testing")]
     failing: Mutex<Option<Step>>,
 }
 
 impl Approvals {
-    pub(crate) fn open(connection: Connection) -> Result<Approvals, StoreError> {
-        let fail = StoreError::database("set up the approvals");
-        // A used approval must stay used if the power fails.
-        connection
-            .pragma_update(None, "synchronous", "FULL")
-            .map_err(&fail)?;
-        Ok(Approvals {
-            connection: Mutex::new(connection),
+    pub(crate) fn new(home: &Path) -> Approvals {
+        Approvals {
+            // A used approval must stay used if the power fails.
+            connection: Lazily::new(home, "FULL"),
             #[cfg(feature = "testing")]
             failing: Mutex::default(),
-        })
+        }
     }
 
     /// For tests: from now on this step fails at its very end, or none does.
@@ -359,12 +358,14 @@ impl Approvals {
 
     /// One by its id.
     pub fn get(&self, id: &str) -> Result<Option<Approval>, StoreError> {
-        read(&self.connection(), id).map_err(StoreError::database(READING))
+        let connection = self.connection.lock()?;
+        read(&connection, id).map_err(StoreError::database(READING))
     }
 
     /// The last question that binds to this, whatever became of it.
     pub fn last_about(&self, binding: &str) -> Result<Option<Approval>, StoreError> {
-        self.connection()
+        self.connection
+            .lock()?
             .query_row(
                 "SELECT * FROM approvals WHERE binding = ?1 ORDER BY asked_ms DESC LIMIT 1",
                 [binding],
@@ -377,7 +378,7 @@ impl Approvals {
     /// One by its id or how it begins.
     pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
         let fail = StoreError::database(READING);
-        let connection = self.connection();
+        let connection = self.connection.lock()?;
         let mut statement = connection
             .prepare_cached(
                 "SELECT * FROM approvals WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2",
@@ -415,7 +416,7 @@ impl Approvals {
         // The newest are listed, if there are too many.
         let sql =
             format!("SELECT * FROM approvals WHERE {which} ORDER BY asked_ms DESC, id LIMIT ?2");
-        let connection = self.connection();
+        let connection = self.connection.lock()?;
         let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
         let list_max = i64::try_from(limit::LIST_MAX).unwrap_or(i64::MAX);
         let mut listed = statement
@@ -433,7 +434,7 @@ impl Approvals {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let fail = StoreError::database(step.doing());
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
@@ -441,12 +442,6 @@ impl Approvals {
         self.disk(step).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(changed)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

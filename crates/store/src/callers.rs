@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::access::AccessLevel;
 use model::access::quota::Denials;
@@ -18,6 +17,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::counter::Counter;
+use crate::database::Lazily;
 use crate::error::StoreError;
 
 const READING: &str = "read what is remembered about callers";
@@ -98,23 +98,23 @@ pub enum Kept {
 /// What is remembered about callers.
 #[derive(Debug)]
 pub struct Callers {
-    connection: Mutex<Connection>,
+    connection: Lazily,
     counter: Counter,
 }
 
 impl Callers {
-    pub(crate) fn open(home: &Path, connection: Connection) -> Result<Callers, StoreError> {
-        let callers = Callers {
-            connection: Mutex::new(connection),
-            counter: Counter::open(home.join("callers.version"))?,
-        };
+    /// `opened` reads where the database is; changes have a connection of their own.
+    pub(crate) fn open(home: &Path, opened: &Connection) -> Result<Callers, StoreError> {
+        let counter = Counter::open(home.join("callers.version"))?;
         // A process may have died between the database and the file.
-        let version = callers
-            .connection()
+        let version = opened
             .query_row(READ_VERSION, [], |row| row.get(0))
             .map_err(StoreError::database(READING))?;
-        callers.counter.raise(version)?;
-        Ok(callers)
+        counter.raise(version)?;
+        Ok(Callers {
+            connection: Lazily::new(home, "FULL"),
+            counter,
+        })
     }
 
     /// A number that changes whenever any process changes denials, pauses or
@@ -129,7 +129,7 @@ impl Callers {
     /// All of them, by name.
     pub fn all(&self) -> Result<Vec<CallerRow>, StoreError> {
         let fail = StoreError::database(READING);
-        let connection = self.connection();
+        let connection = self.connection.lock()?;
         let moment = connection.unchecked_transaction().map_err(&fail)?;
         let mut rows = query(
             &moment,
@@ -156,7 +156,7 @@ impl Callers {
 
     /// One by its name, large and small letters aside.
     pub fn get(&self, name: &str) -> Result<Option<CallerRow>, StoreError> {
-        let connection = self.connection();
+        let connection = self.connection.lock()?;
         let fail = StoreError::database(READING);
         let moment = connection.unchecked_transaction().map_err(&fail)?;
         read(&moment, &name.to_lowercase()).map_err(&fail)
@@ -281,7 +281,7 @@ impl Callers {
     /// What people said about a caller, the newest first.
     pub fn said(&self, name: &str) -> Result<Vec<Said>, StoreError> {
         let fail = StoreError::database(READING);
-        let connection = self.connection();
+        let connection = self.connection.lock()?;
         let sql = "SELECT at_ms, score, category, note, by FROM feedback
                    WHERE caller = ?1 ORDER BY at_ms DESC LIMIT ?2";
         let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
@@ -323,7 +323,7 @@ impl Callers {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<(bool, T)>,
     ) -> Result<T, StoreError> {
         let fail = StoreError::database(CHANGING);
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
@@ -339,12 +339,6 @@ impl Callers {
         transaction.commit().map_err(&fail)?;
         self.counter.raise(version)?;
         Ok(done)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -143,6 +144,49 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 pub(crate) enum Access {
     Read,
     Write,
+}
+
+/// A connection of one part of the store, made when it is first used: most commands
+/// need few of them, and somebody waits.
+#[derive(Debug)]
+pub(crate) struct Lazily {
+    /// Without links.
+    path: PathBuf,
+    /// SQLite's word for how soon a change is on the disk.
+    synchronous: &'static str,
+    made: OnceLock<Mutex<Connection>>,
+}
+
+impl Lazily {
+    /// `home` is without links.
+    pub(crate) fn new(home: &Path, synchronous: &'static str) -> Lazily {
+        Lazily {
+            path: path(home),
+            synchronous,
+            made: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
+        let made = self.made()?.lock();
+        Ok(made.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nothing if somebody else has it, or it cannot be made.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Connection>> {
+        self.made().ok()?.try_lock().ok()
+    }
+
+    fn made(&self) -> Result<&Mutex<Connection>, StoreError> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let made = connect_to(&self.path, Access::Write)?;
+        made.pragma_update(None, "synchronous", self.synchronous)
+            .map_err(StoreError::database("open the database"))?;
+        // Another thread may have been faster; then its own is used.
+        Ok(self.made.get_or_init(|| Mutex::new(made)))
+    }
 }
 
 /// A connection to the database of a home.

@@ -146,12 +146,11 @@ impl Store {
             shared,
             shift: Mutex::new(Shift::new(ledger, settings)),
         });
+        let callers = Callers::open(&home, &database)?;
         let standing = Standing::open(&home, database)?;
-        let connect = || database::connect(&home, database::Access::Write);
-        let approvals = Approvals::open(connect()?)?;
-        let callers = Callers::open(&home, connect()?)?;
-        let usage = Usage::open(&home, connect()?, life.pulse().id())?;
-        let scripts = Scripts::open(&home, connect()?, life.pulse().id())?;
+        let approvals = Approvals::new(&home);
+        let usage = Usage::new(&home, life.pulse().id());
+        let scripts = Scripts::new(&home, life.pulse().id());
         let (writer, syncer) = (Arc::clone(&desk), Arc::clone(&desk));
         let mut inner = Inner {
             audit: Audit::new(home.clone(), Arc::clone(&desk)),

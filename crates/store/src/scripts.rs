@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::limits;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
+use crate::database::Lazily;
 use crate::error::StoreError;
 use crate::process;
 
@@ -71,7 +72,7 @@ pub enum Step {
 pub struct Scripts {
     home: PathBuf,
     process: Arc<str>,
-    connection: Mutex<Connection>,
+    connection: Lazily,
     /// The journals this process goes on with. The table alone cannot tell: what
     /// it could not write down it let go of all the same.
     held: Mutex<BTreeSet<i64>>,
@@ -80,23 +81,16 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    pub(crate) fn open(
-        home: &Path,
-        connection: Connection,
-        process: &Arc<str>,
-    ) -> Result<Scripts, StoreError> {
-        // What was done must not be done again because the power failed.
-        connection
-            .pragma_update(None, "synchronous", "FULL")
-            .map_err(StoreError::database("set up the scripts"))?;
-        Ok(Scripts {
+    pub(crate) fn new(home: &Path, process: &Arc<str>) -> Scripts {
+        Scripts {
             home: home.to_owned(),
             process: Arc::clone(process),
-            connection: Mutex::new(connection),
+            // What was done must not be done again because the power failed.
+            connection: Lazily::new(home, "FULL"),
             held: Mutex::default(),
             #[cfg(feature = "testing")]
             failing: Mutex::default(),
-        })
+        }
     }
 
     /// Keeps the journal of a script that stops, instead of one with the same key
@@ -152,7 +146,7 @@ impl Scripts {
     /// Whether there is none, when that can be said without waiting for anybody.
     /// Nearly always there is none, and looking costs no write.
     pub fn is_absent(&self, key: &str) -> bool {
-        let Ok(connection) = self.connection.try_lock() else {
+        let Some(connection) = self.connection.try_lock() else {
             return false;
         };
         let found = connection
@@ -329,7 +323,7 @@ impl Scripts {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let fail = StoreError::database(step.doing());
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
@@ -341,12 +335,6 @@ impl Scripts {
 
     fn held(&self) -> MutexGuard<'_, BTreeSet<i64>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,13 @@
 //! the death of the process; a power cut may lose the last moments.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use model::access::quota::Tally;
 use model::limits;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
+use crate::database::Lazily;
 use crate::error::StoreError;
 use crate::process;
 
@@ -21,26 +22,19 @@ const DOING: &str = "count calls";
 pub struct Usage {
     home: PathBuf,
     process: Arc<str>,
-    connection: Mutex<Connection>,
+    connection: Lazily,
 }
 
 /// A limit and a caller, in lower case.
 pub type Key = (String, String);
 
 impl Usage {
-    pub(crate) fn open(
-        home: &Path,
-        connection: Connection,
-        process: &Arc<str>,
-    ) -> Result<Usage, StoreError> {
-        connection
-            .pragma_update(None, "synchronous", "NORMAL")
-            .map_err(StoreError::database(DOING))?;
-        Ok(Usage {
+    pub(crate) fn new(home: &Path, process: &Arc<str>) -> Usage {
+        Usage {
             home: home.to_owned(),
             process: Arc::clone(process),
-            connection: Mutex::new(connection),
-        })
+            connection: Lazily::new(home, "NORMAL"),
+        }
     }
 
     /// This process, as tallies know it.
@@ -58,7 +52,7 @@ impl Usage {
         change: impl FnOnce(&mut Vec<Tally>) -> T,
     ) -> Result<Option<T>, StoreError> {
         let fail = StoreError::database(DOING);
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
@@ -84,7 +78,7 @@ impl Usage {
     /// changes.
     pub fn peek(&self, keys: &[Key]) -> Result<Vec<Tally>, StoreError> {
         let fail = StoreError::database(DOING);
-        let mut connection = self.connection();
+        let mut connection = self.connection.lock()?;
         let transaction = connection.transaction().map_err(&fail)?;
         let mut tallies = Vec::with_capacity(keys.len());
         for key in keys {
@@ -104,12 +98,6 @@ impl Usage {
         for process in dead {
             tally.bury(&process);
         }
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
