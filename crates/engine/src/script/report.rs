@@ -259,7 +259,7 @@ fn author(thrown: &Thrown, map: &Map) -> Option<(u32, u32)> {
     let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let (line, column) = (whole(thrown.line), whole(thrown.column));
     if map.is_prelude(line, column) {
-        // Thrown by what counts turns and looks at keys, for the script.
+        // Thrown by what was put before the script, not by the script.
         return None;
     }
     let (line, column) = map.author(line, column);
