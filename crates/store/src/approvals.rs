@@ -5,8 +5,6 @@
 //! before anybody acts on it: what was used up stays so, whatever dies.
 
 use std::path::Path;
-#[cfg(feature = "testing")]
-use std::sync::{Mutex, PoisonError};
 
 use model::approval::{Scope, State};
 use model::document::Word;
@@ -18,6 +16,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, Transaction
 use crate::database::Lazily;
 use crate::error::StoreError;
 use crate::limit;
+#[cfg(feature = "testing")]
+use crate::testing::Failing;
 
 const READING: &str = "read the approvals";
 
@@ -169,7 +169,7 @@ pub enum Step {
 pub struct Approvals {
     connection: Lazily,
     #[cfg(feature = "testing")]
-    failing: Mutex<Option<Step>>,
+    failing: Failing<Step>,
 }
 
 impl Approvals {
@@ -178,34 +178,14 @@ impl Approvals {
             // A used approval must stay used if the power fails.
             connection: Lazily::new(home, "FULL"),
             #[cfg(feature = "testing")]
-            failing: Mutex::default(),
+            failing: Failing::default(),
         }
     }
 
     /// For tests: from now on this step fails at its very end, or none does.
     #[cfg(feature = "testing")]
     pub fn fail(&self, step: Option<Step>) {
-        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = step;
-    }
-
-    #[cfg(feature = "testing")]
-    fn disk(&self, step: Step) -> rusqlite::Result<()> {
-        let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        if failing == Some(step) {
-            let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
-            return Err(rusqlite::Error::SqliteFailure(error, None));
-        }
-        Ok(())
-    }
-
-    #[cfg(not(feature = "testing"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "only a disk of tests fails on purpose"
-    )]
-    fn disk(&self, _: Step) -> rusqlite::Result<()> {
-        Ok(())
+        self.failing.set(step);
     }
 
     /// Writes a question down, or finds the one that waits for the same. One that
@@ -439,7 +419,8 @@ impl Approvals {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
         let changed = change(&transaction).map_err(&fail)?;
-        self.disk(step).map_err(&fail)?;
+        #[cfg(feature = "testing")]
+        self.failing.at(step).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(changed)
     }

@@ -13,6 +13,8 @@ use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params}
 use crate::database::Lazily;
 use crate::error::StoreError;
 use crate::process;
+#[cfg(feature = "testing")]
+use crate::testing::Failing;
 
 /// A journal to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub struct Scripts {
     /// it could not write down it let go of all the same.
     held: Mutex<BTreeSet<i64>>,
     #[cfg(feature = "testing")]
-    failing: Mutex<Option<Step>>,
+    failing: Failing<Step>,
 }
 
 impl Scripts {
@@ -89,7 +91,7 @@ impl Scripts {
             connection: Lazily::new(home, "FULL"),
             held: Mutex::default(),
             #[cfg(feature = "testing")]
-            failing: Mutex::default(),
+            failing: Failing::default(),
         }
     }
 
@@ -247,27 +249,7 @@ impl Scripts {
     /// For tests: from now on this step fails at its very end, or none does.
     #[cfg(feature = "testing")]
     pub fn fail(&self, step: Option<Step>) {
-        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = step;
-    }
-
-    #[cfg(feature = "testing")]
-    fn disk(&self, step: Step) -> rusqlite::Result<()> {
-        let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        if failing == Some(step) {
-            let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
-            return Err(rusqlite::Error::SqliteFailure(error, None));
-        }
-        Ok(())
-    }
-
-    #[cfg(not(feature = "testing"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "only a disk of tests fails on purpose"
-    )]
-    fn disk(&self, _: Step) -> rusqlite::Result<()> {
-        Ok(())
+        self.failing.set(step);
     }
 
     /// The oldest journal of a key that nobody goes on with.
@@ -328,7 +310,8 @@ impl Scripts {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&fail)?;
         let changed = change(&transaction).map_err(&fail)?;
-        self.disk(step).map_err(&fail)?;
+        #[cfg(feature = "testing")]
+        self.failing.at(step).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(changed)
     }

@@ -20,6 +20,30 @@ static CONFIRMED: Mutex<BTreeMap<Key, u64>> = Mutex::new(BTreeMap::new());
 /// Folders of logs whose disk fails.
 static FAILED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// The step of a part of the store that fails at its very end, if one does.
+#[derive(Debug)]
+pub(crate) struct Failing<S>(Mutex<Option<S>>);
+
+impl<S> Default for Failing<S> {
+    fn default() -> Failing<S> {
+        Failing(Mutex::new(None))
+    }
+}
+
+impl<S: Copy + PartialEq> Failing<S> {
+    pub(crate) fn set(&self, step: Option<S>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = step;
+    }
+
+    pub(crate) fn at(&self, step: S) -> rusqlite::Result<()> {
+        if *self.0.lock().unwrap_or_else(PoisonError::into_inner) != Some(step) {
+            return Ok(());
+        }
+        let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
+        Err(rusqlite::Error::SqliteFailure(error, None))
+    }
+}
+
 /// Homes whose audit takes no notices.
 static DEAF: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
