@@ -118,8 +118,8 @@ pub struct EngineSettings {
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
-    /// Milliseconds the tools of a script have together, instead of what its preset
-    /// says; for tests.
+    /// Milliseconds the tools of a script have together, where that is less than its
+    /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
     /// Who is told of each step of each call as it happens.
     pub observer: Option<Observer>,
@@ -406,7 +406,7 @@ impl Engine {
         })
     }
 
-    /// What tools of a script have, if not what its preset says.
+    /// What tools of a script have, if less than its preset says.
     pub(crate) fn tools_ms_max(&self) -> Option<u32> {
         self.settings.tools_ms_max
     }

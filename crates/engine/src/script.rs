@@ -82,7 +82,9 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let asked = asked(&work.arguments)?;
     let preset = preset(&work);
     let mut limits = ScriptLimits::of(preset);
-    limits.tools_ms_max = work.engine.tools_ms_max().unwrap_or(limits.tools_ms_max);
+    if let Some(less) = work.engine.tools_ms_max() {
+        limits.tools_ms_max = limits.tools_ms_max.min(less);
+    }
     let prepared = match prepared(&work, &asked.script, &limits) {
         Ok(prepared) => prepared,
         Err(refused) => return Ok(*refused),

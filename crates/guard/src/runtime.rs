@@ -58,7 +58,15 @@ mod tests {
 
     #[test]
     fn the_face_says_what_is_said_here() {
-        let keys = ["constructor", "prototype", "[\"__proto__\"]"];
+        let keys = [
+            "constructor",
+            "prototype",
+            "[\"__proto__\"]",
+            "__defineGetter__",
+            "__defineSetter__",
+            "__lookupGetter__",
+            "__lookupSetter__",
+        ];
         for key in keys.iter().chain(META_METHODS) {
             assert!(FACE.contains(&format!("    {key}: 1,\n")), "{key}");
         }

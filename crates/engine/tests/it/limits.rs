@@ -417,3 +417,22 @@ async fn a_local_pass_is_not_limited() {
     let refused = world.own_call("plain", json!({})).await;
     assert_eq!(error(&refused).0, "limit.exceeded");
 }
+
+/// What was used is looked up when a limit first holds, and where that is impossible
+/// nothing runs.
+#[tokio::test]
+async fn limits_that_cannot_be_looked_up_let_nobody_in() {
+    let (world, _) = limited("calls_per_minute = 5");
+    world
+        .published(&document("free", "return 1", json!({})))
+        .await;
+    std::fs::remove_file(world.home.path.join("ringfence.db")).unwrap();
+    let outcome = world.call("free", json!({})).await;
+    assert_eq!(outcome.status, Status::Refused);
+    assert_eq!(error(&outcome).0, "limit.unavailable");
+    let gates = world.gates(&outcome);
+    assert!(
+        gates.iter().any(|gate| gate.starts_with("limits")),
+        "{gates:?}"
+    );
+}

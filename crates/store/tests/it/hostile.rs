@@ -1,6 +1,7 @@
 //! Edits past the store, by somebody with the file in hand.
 
 use std::fs;
+use std::path::Path;
 
 use store::{Filter, StoreError};
 
@@ -220,6 +221,31 @@ fn an_audit_in_the_database_is_refused() {
     let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
     assert!(matches!(error, StoreError::Older { .. }), "{error}");
     assert!(!error.to_string().contains('\n'));
+}
+
+/// Parts of the store connect at their first use. If the database is gone by then, or
+/// is something else, each refuses; none takes that for an empty one.
+#[test]
+fn a_part_that_cannot_connect_refuses() {
+    let changes: [fn(&Path); 2] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "no database").unwrap(),
+    ];
+    for change in changes {
+        let home = Home::new("late");
+        let store = home.store();
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(home.path.join(format!("ringfence.db{end}")));
+        }
+        change(&home.path.join("ringfence.db"));
+        let key = [("few".to_owned(), "ann".to_owned())];
+        assert!(store.approvals().get("x").is_err());
+        assert!(store.callers().all().is_err());
+        assert!(store.usage().peek(&key).is_err());
+        assert!(store.usage().change(&key, 0, |_| ()).is_err());
+        assert!(!store.scripts().is_absent("x"));
+        assert!(store.scripts().take("x", 0).is_err());
+    }
 }
 
 #[test]
