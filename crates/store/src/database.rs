@@ -7,16 +7,19 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::limit;
 
 /// Says that the file is ours: `RFNC`.
 const APPLICATION_ID: i64 = 0x5246_4e43;
+
+/// How long we wait before we ask again whether others are done with a new file.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Each step from one schema to the next; `user_version` counts them.
 const MIGRATIONS: &[&str] = &[
@@ -118,9 +121,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if found == known {
         return Ok(());
     }
-    connection
-        .pragma_update(None, "journal_mode", "wal")
-        .map_err(&fail)?;
+    keep_a_log(connection).map_err(&fail)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fail)?;
@@ -137,6 +138,22 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         .pragma_update(None, "user_version", known)
         .map_err(&fail)?;
     transaction.commit().map_err(&fail)
+}
+
+/// Has SQLite write changes to a log of their own first. While somebody else
+/// prepares the same file, SQLite says busy at once and does not wait as it does
+/// elsewhere; so we do.
+pub(crate) fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
+    let until = Instant::now() + Duration::from_millis(limit::BUSY_MS_MAX);
+    loop {
+        let changed = connection.pragma_update(None, "journal_mode", "wal");
+        let is_busy = matches!(&changed, Err(error)
+            if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+        if !is_busy || Instant::now() >= until {
+            return changed;
+        }
+        std::thread::sleep(BUSY_PAUSE);
+    }
 }
 
 /// What a connection is for.

@@ -212,9 +212,7 @@ fn usable(path: &Path) -> Result<Option<Connection>, StoreError> {
     match version(&connection).map_err(&fail)? {
         VERSION => {}
         0 => {
-            connection
-                .pragma_update(None, "journal_mode", "wal")
-                .map_err(&fail)?;
+            database::keep_a_log(&connection).map_err(&fail)?;
             let transaction = connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)
                 .map_err(&fail)?;

@@ -265,3 +265,28 @@ fn a_newer_schema_and_a_foreign_file_are_refused() {
     let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
 }
+
+/// Two processes that come to a new home at once: one finds the other preparing a
+/// file, and waits for it.
+#[test]
+fn a_new_home_that_somebody_prepares_is_opened_when_they_are_done() {
+    for file in ["ringfence.db", "audit/index.db"] {
+        let home = Home::new("prepared");
+        let path = home.path.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let begun = std::time::Instant::now();
+        let pause = std::time::Duration::from_millis(100);
+        let store = std::thread::scope(|scope| {
+            let opening = scope.spawn(|| home.store());
+            // Sleeps: the other one takes a while.
+            std::thread::sleep(pause);
+            assert!(!opening.is_finished(), "{file}: nobody waited");
+            other.execute_batch("COMMIT").unwrap();
+            opening.join().unwrap()
+        });
+        assert!(begun.elapsed() >= pause, "{file}");
+        assert_eq!(store.status().crashed, 0);
+    }
+}
