@@ -3,8 +3,12 @@
 //! The output of the test programs is passed on line by line while the totals
 //! are gathered from it, so nothing waits and nothing is hidden.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -18,6 +22,10 @@ const SLOW_TESTS: &str = "SLOW_TESTS";
 
 /// Tests against programs of other people are targets that need this.
 pub(crate) const PEERS: &str = "ringfence-cli/peers,ringfence-mcp/peers";
+
+/// A test program that says nothing for so long is stuck. Building everything on a
+/// slow machine takes less.
+const SILENCE_MAX: Duration = Duration::from_secs(25 * 60);
 
 /// Which tests to run.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +49,7 @@ pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
         Lanes::Fast => {}
     }
     // Lanes in other languages are added here, each adding to the same totals.
-    let answer = lane(&mut workspace(root, lanes), &mut totals)?;
+    let answer = lane(&mut workspace(root, lanes), &mut totals, SILENCE_MAX)?;
     if answer == Answer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
@@ -65,7 +73,8 @@ fn workspace(root: &Root, lanes: Lanes) -> Command {
     command
 }
 
-fn lane(command: &mut Command, totals: &mut Totals) -> Result<Answer> {
+/// Runs a program to its end, or until it says nothing for too long.
+fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<Answer> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -74,12 +83,32 @@ fn lane(command: &mut Command, totals: &mut Totals) -> Result<Answer> {
         .stdout
         .take()
         .context("the test program has no output")?;
-    // Bytes, not text: a failing test may print anything.
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.context("could not read the output of the tests")?;
-        let line = String::from_utf8_lossy(&line);
-        totals.add(&line);
-        printer::line(&line);
+    let (says, said) = mpsc::channel();
+    // Ends with the output; after a stuck program, with us.
+    std::thread::spawn(move || {
+        // Bytes, not text: a failing test may print anything.
+        for line in BufReader::new(output).split(b'\n') {
+            if says.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        match said.recv_timeout(silence_max) {
+            Ok(line) => {
+                let line = line.context("could not read the output of the tests")?;
+                let line = String::from_utf8_lossy(&line);
+                totals.add(&line);
+                printer::line(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = silence_max.as_secs();
+                printer::note(&format!("no test ended for {seconds} s; it is stopped"));
+                stop(&mut child)?;
+                break;
+            }
+        }
     }
     let status = child.wait().context("could not wait for the tests")?;
     Ok(if status.success() {
@@ -87,6 +116,31 @@ fn lane(command: &mut Command, totals: &mut Totals) -> Result<Answer> {
     } else {
         Answer::No
     })
+}
+
+/// Ends a program and all it has started.
+fn stop(child: &mut Child) -> Result<()> {
+    let mut family = BTreeSet::from([child.id()]);
+    let running = || fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parent = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name is in brackets and may hold anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        fields.split_whitespace().nth(1)?.parse().ok()
+    };
+    loop {
+        let pids = running().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let children = pids.filter(|pid| parent(*pid).is_some_and(|it| family.contains(&it)));
+        let children: Vec<_> = children.collect();
+        let known = family.len();
+        family.extend(children);
+        if family.len() == known {
+            break;
+        }
+    }
+    let pids = family.iter().map(u32::to_string);
+    let _ = run::run(Command::new("kill").arg("-9").args(pids))?;
+    Ok(())
 }
 
 /// Sums over all test programs.

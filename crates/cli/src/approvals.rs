@@ -12,6 +12,7 @@ use model::approval::State;
 use model::caller::Caller;
 use model::document::Word as _;
 use model::text::{elided, one_line};
+use rustix::termios::QueueSelector;
 
 use crate::arguments::{Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch};
 use crate::exit::Exit;
@@ -20,7 +21,7 @@ use crate::wiring;
 
 /// How often `watch` looks.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
-/// An answer that comes faster was typed before the question was there.
+/// An answer that comes faster was meant for something else.
 const READING_MIN: Duration = Duration::from_millis(150);
 /// Characters of the arguments in a list.
 const LISTED_CHARS_MAX: usize = 80;
@@ -225,7 +226,7 @@ fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result
         one_line(&row.arguments),
         one_line(&row.risk.reasons.join("; ")),
     );
-    let Some(answer) = typed(&words, &row.scopes, READING_MIN) else {
+    let Some(answer) = typed(&words, &row.scopes, TypedAhead::Dropped) else {
         return Ok(false);
     };
     let inbox = engine.approvals();
@@ -248,9 +249,17 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Shows a question and reads the answer; nothing when there is no more input. An
-/// answer that was typed before anybody could read the question is not one.
-fn typed(words: &str, scopes: &[Scope], reading_min: Duration) -> Option<Answer> {
+/// Whether keys pressed before a question was shown can answer it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TypedAhead {
+    /// The question is about the command that was just typed here.
+    Counts,
+    /// Somebody else's call: nobody can have meant it.
+    Dropped,
+}
+
+/// Shows a question and reads the answer; nothing when there is no more input.
+fn typed(words: &str, scopes: &[Scope], ahead: TypedAhead) -> Option<Answer> {
     let keys: Vec<_> = scopes
         .iter()
         .copied()
@@ -261,9 +270,16 @@ fn typed(words: &str, scopes: &[Scope], reading_min: Duration) -> Option<Answer>
         .map(|(key, scope)| format!("{key} = yes, for {}", scope.meaning()))
         .collect();
     choices.push("anything else = no".to_owned());
+    let choices = choices.join("; ");
     loop {
-        let asked = format!("{words}\n[{}] ", choices.join("; "));
-        let _ = io::stderr().write_all(asked.as_bytes());
+        let _ = writeln!(io::stderr(), "{words}");
+        if ahead == TypedAhead::Dropped && drop_typed().ok()? {
+            let _ = writeln!(
+                io::stderr(),
+                "what was typed before the question does not count"
+            );
+        }
+        let _ = write!(io::stderr(), "[{choices}] ");
         let shown = Instant::now();
         let mut line = String::new();
         match io::stdin().lock().read_line(&mut line) {
@@ -271,11 +287,8 @@ fn typed(words: &str, scopes: &[Scope], reading_min: Duration) -> Option<Answer>
             Ok(_) => {}
         }
         let line = line.trim();
-        if shown.elapsed() < reading_min {
-            let _ = writeln!(
-                io::stderr(),
-                "that was typed before the question; once more:"
-            );
+        if ahead == TypedAhead::Dropped && shown.elapsed() < READING_MIN {
+            let _ = writeln!(io::stderr(), "that was too fast to be meant; once more:");
             continue;
         }
         let line = if line == "yes" { "y" } else { line };
@@ -285,6 +298,15 @@ fn typed(words: &str, scopes: &[Scope], reading_min: Duration) -> Option<Answer>
             None => Answer::Declined,
         });
     }
+}
+
+/// Forgets what the terminal holds and nobody has read. The answer is whether there
+/// was anything. A clock alone cannot tell: on a busy machine an old key is read late.
+fn drop_typed() -> io::Result<bool> {
+    let input = io::stdin();
+    let had_any = rustix::io::ioctl_fionread(&input)? > 0;
+    rustix::termios::tcflush(&input, QueueSelector::IFlush)?;
+    Ok(had_any)
 }
 
 fn key(scope: Scope) -> &'static str {
@@ -307,7 +329,7 @@ impl Approver for Terminal {
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         let (words, scopes) = (question.text(), question.scopes.clone());
         Box::pin(async move {
-            let typed = move || typed(&words, &scopes, Duration::ZERO);
+            let typed = move || typed(&words, &scopes, TypedAhead::Counts);
             match tokio::task::spawn_blocking(typed).await {
                 Ok(Some(answer)) => answer,
                 Ok(None) => Answer::Dismissed,

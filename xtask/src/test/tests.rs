@@ -1,6 +1,11 @@
 //! Totals out of what test programs print.
 
-use super::Totals;
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs, process};
+
+use super::{Totals, lane};
+use crate::run::Answer;
 
 #[track_caller]
 fn check(output: &str, expected: &str) {
@@ -36,4 +41,21 @@ fn other_lines_count_for_nothing() {
         "test a::b ... ok\nnote: test result: ok. 9 passed\n9 passed; 9 failed",
         "0 passed, 0 failed",
     );
+}
+
+/// A test that never ends is a failed run, and nothing of it stays behind.
+#[test]
+fn a_stuck_program_is_stopped_with_all_it_started() {
+    let noted = env::temp_dir().join(format!("ringfence-stuck-{}", process::id()));
+    let script = "sleep 1000 & echo $! > \"$0\"; echo 'test a ... ok'; wait";
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).arg(&noted);
+    let mut totals = Totals::default();
+    let answer = lane(&mut command, &mut totals, Duration::from_millis(300)).unwrap();
+    assert_eq!(answer, Answer::No);
+    let pid = fs::read_to_string(&noted).unwrap();
+    fs::remove_file(&noted).unwrap();
+    // One that ended and waits to be noticed has no command line.
+    let line = fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+    assert!(line.is_empty(), "{}", String::from_utf8_lossy(&line));
 }

@@ -14,6 +14,7 @@ mod guide;
 mod run;
 mod serve;
 mod session;
+mod terminal;
 
 /// The workspace's folder.
 fn root() -> PathBuf {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cases::compare;
 use crate::ringfence;
+use crate::terminal::Terminal;
 
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -172,21 +173,9 @@ fn a_person_at_a_terminal_is_asked() {
         ("\n", "refused[approval.declined]"),
         ("a\n", "sent hi"),
     ] {
-        // `script` gives the command a terminal of its own.
-        let mut child = std::process::Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
-            .current_dir(&folder)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        drop(input);
-        let shown = String::from_utf8(output.stdout).unwrap();
+        let mut terminal = Terminal::start(&line, &folder);
+        terminal.type_in(answer);
+        let (_, shown) = terminal.end();
         for part in [
             "[risk L4 High] owner wants to run send",
             r#"Run `send` with {"text":"hi\u{202e}"}?"#,
@@ -256,19 +245,11 @@ fn questions_of_another_process_are_answered_while_watching() {
     let program = env!("CARGO_BIN_EXE_ringfence");
     for (answer, expected) in [("y\n", "sent hi"), ("n\n", "refused[approval.declined]")] {
         let line = format!("{program} approvals watch --count 1 --home ring");
-        let mut watch = std::process::Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
-            .current_dir(&folder)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = watch.stdin.take().unwrap();
-        std::io::Write::write_all(&mut input, b"y\n").unwrap();
-        let mut output = watch.stdout.take().unwrap();
-        let call = std::process::Command::new(program)
+        let mut watch = Terminal::start(&line, &folder);
+        // Once it is echoed, the terminal holds it.
+        watch.type_in("y\n");
+        watch.until("y\r\n", 1);
+        let mut call = std::process::Command::new(program)
             .args(["run", "tool.json", "--home", "ring"])
             .args(["--args", r#"{"text":"hi"}"#])
             .current_dir(&folder)
@@ -278,25 +259,26 @@ fn questions_of_another_process_are_answered_while_watching() {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let mut shown = String::new();
-        let mut until = |shown: &mut String, wanted: &str| {
-            let mut byte = [0];
-            while !shown.ends_with(wanted) {
-                std::io::Read::read_exact(&mut output, &mut byte).expect(shown);
-                shown.push(char::from(byte[0]));
+        watch.until("[risk L4 High] owner wants to run send", 1);
+        watch.until("what was typed before the question does not count", 1);
+        for question in 1.. {
+            watch.until("anything else = no] ", question);
+            // On a busy machine even this one may count as too fast; then it is asked
+            // once more.
+            // Sleeps: a faster answer counts as an accident.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            assert!(call.try_wait().unwrap().is_none(), "an old key was enough");
+            watch.type_in(answer);
+            if watch.either("owner  ", "once more", question) {
+                break;
             }
-        };
-        until(&mut shown, "[risk L4 High] owner wants to run send");
-        until(&mut shown, "typed before the question; once more:");
-        until(&mut shown, "anything else = no] ");
-        // Sleeps: a faster answer counts as typed before the question.
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        std::io::Write::write_all(&mut input, answer.as_bytes()).unwrap();
+        }
         let called = call.wait_with_output().unwrap();
         let said = [called.stdout, called.stderr].concat();
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains(expected), "{said}");
-        assert!(watch.wait().unwrap().success());
+        let (status, shown) = watch.end();
+        assert!(status.success(), "{shown}");
     }
 }
 
@@ -311,16 +293,7 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
         "{} run tool.json --home ring",
         env!("CARGO_BIN_EXE_ringfence")
     );
-    let mut child = std::process::Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(&folder)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let input = child.stdin.take().unwrap();
+    let mut terminal = Terminal::start(&line, &folder);
     let inbox = |arguments: &[&str]| {
         let mut all = vec!["approvals"];
         all.extend(arguments);
@@ -329,7 +302,7 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let id = loop {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(terminal.is_running(), "it ended by itself");
         let listed = inbox(&["list"]);
         if let Some(first) = listed.as_array().unwrap().first() {
             break first.get("id").unwrap().as_str().unwrap().to_owned();
@@ -337,9 +310,7 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
     };
     let given = inbox(&["approve", &id]);
     assert_eq!(given.get("state").unwrap(), "approved");
-    let output = child.wait_with_output().unwrap();
-    drop(input);
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let (_, shown) = terminal.end();
     assert!(shown.contains("wants to run send"), "{shown}");
     assert!(shown.trim_end().ends_with("sent"), "{shown}");
 }
