@@ -92,6 +92,13 @@ impl CallerBook {
         self.look(|latest| Arc::clone(&latest.rows))
     }
 
+    /// The rows as they were last looked at; every call looks when it begins.
+    fn rows_seen(&self) -> Option<Arc<BTreeMap<String, CallerRow>>> {
+        lock(&self.latest)
+            .as_ref()
+            .map(|known| Arc::clone(&known.rows))
+    }
+
     fn look<T>(&self, read: impl FnOnce(&Latest) -> T) -> Result<T, StoreError> {
         let callers = self.store.callers();
         let mut latest = lock(&self.latest);
@@ -247,9 +254,11 @@ async fn allowed(engine: &Engine, debtor: &Debtor) {
         let row = rows.get(&shown.to_lowercase());
         row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
     };
-    match engine.book().rows() {
-        Ok(rows) if !has_row(&rows) => return,
-        Ok(_) | Err(_) => {}
+    // Asking again whether anything changed costs more than the rest of this. A row
+    // that began meanwhile stays, which is on the safe side.
+    match engine.book().rows_seen() {
+        Some(rows) if !has_row(&rows) => return,
+        Some(_) | None => {}
     }
     let is_typed = *is_typed;
     let ending = move |row: &mut CallerRow| {

@@ -1,7 +1,7 @@
 //! Totals out of what test programs print.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use super::{Totals, lane};
@@ -55,7 +55,16 @@ fn a_stuck_program_is_stopped_with_all_it_started() {
     assert_eq!(answer, Answer::No);
     let pid = fs::read_to_string(&noted).unwrap();
     fs::remove_file(&noted).unwrap();
-    // One that ended and waits to be noticed has no command line.
-    let line = fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
-    assert!(line.is_empty(), "{}", String::from_utf8_lossy(&line));
+    // One that ended and waits to be noticed has no command line. A killed one may
+    // need a moment to end.
+    let line = || fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+    let until = Instant::now() + Duration::from_secs(30);
+    while !line().is_empty() {
+        assert!(
+            Instant::now() < until,
+            "{}",
+            String::from_utf8_lossy(&line())
+        );
+        std::thread::yield_now();
+    }
 }
