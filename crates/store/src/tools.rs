@@ -24,7 +24,7 @@ use crate::ledger::now_ms;
 use crate::limit;
 use crate::sync_folder;
 use crate::together;
-use watch::Watch;
+use watch::{Changed, Watch};
 
 /// How our own unfinished files begin.
 const UNFINISHED: &str = ".ringfence-";
@@ -57,9 +57,12 @@ pub struct ToolFile {
 /// What happened since somebody last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Something that a person can change was changed.
-    pub changed: bool,
-    /// Publications and passes are part of that answer; if not, look at
+    /// A file that a person can change was changed, or may have been.
+    pub files: bool,
+    /// Something was tested, published or taken back; beside changed files nobody
+    /// asks.
+    pub publications: bool,
+    /// Publications and passes would have been noticed; if not, look at
     /// [`crate::Standing::version`].
     pub covers_publications: bool,
 }
@@ -193,13 +196,14 @@ impl ToolFolder {
         lock(&self.watch).name(files);
     }
 
-    /// The same, and whether publications would have been noticed as well.
+    /// The same, told apart, and whether publications would have been noticed.
     pub fn news(&self) -> News {
         let mut watch = lock(&self.watch);
         // A watch that begins anew may have missed some, and says it changed.
-        let changed = watch.changed();
+        let changed = watch.look();
         News {
-            changed,
+            files: changed == Changed::Files,
+            publications: changed == Changed::Publications,
             covers_publications: watch.covers_publications(),
         }
     }

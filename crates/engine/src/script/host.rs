@@ -410,16 +410,24 @@ impl<'a> ScriptHost<'a> {
         } = self.work;
         let clock = Arc::clone(&self.clock);
         let deadline = request.deadline;
+        // Named one by one: the arguments of the script's own call are its text.
         CallRequest {
+            caller: request.caller.clone(),
             origin: Origin::Script,
             target: Target::Name(name.to_owned()),
             arguments,
+            purpose: request.purpose,
             parent_id: Some((*call_id).to_owned()),
             deadline: deadline.map(|deadline| self.left_of(deadline)),
             cancel: request.cancel.child_token(),
+            session: request.session.clone(),
+            approver: request.approver.clone(),
+            progress: request.progress.clone(),
+            trace: request.trace.clone(),
             waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
             preset: None,
-            ..(*request).clone()
+            typed: request.typed,
+            begins: None,
         }
     }
 

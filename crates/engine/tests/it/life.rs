@@ -111,6 +111,43 @@ async fn a_failed_test_keeps_it_a_draft() {
     assert_eq!(state(&world, "bad"), State::Active);
 }
 
+/// Another process tests a tool, and nothing but where the tool stands is new; then a
+/// file changes as well, and both are seen.
+#[tokio::test]
+async fn what_was_tested_elsewhere_is_seen_here() {
+    let world = World::new();
+    let throws = document("throws", "throw new Error('broken')", json!({}));
+    world.home.tool("throws", &throws);
+    let edited = document("edited", "return 1", json!({}));
+    world.published(&edited).await;
+    let before = world.engine.registry().current();
+    assert_eq!(state(&world, "throws"), State::Draft);
+    let beside = world.beside(|_| ());
+    let tested = async |name: &str| {
+        let tool = beside.tool(name).unwrap();
+        let passed = beside.local_pass(&tool.sound, Origin::Cli).await;
+        passed.unwrap().ok
+    };
+    assert!(!tested("throws").await);
+    let after = world.engine.registry().current();
+    assert!(!Arc::ptr_eq(&before, &after));
+    assert_eq!(state(&world, "throws"), State::TestFailed);
+    assert_eq!(state(&world, "edited"), State::Active);
+    assert_eq!(world.call("edited", json!({})).await.value, Some(json!(1)));
+    // Nothing is new, and nothing is taken again.
+    assert!(Arc::ptr_eq(&after, &world.engine.registry().current()));
+    let two = document("edited", "return 2", json!({}));
+    world.home.tool("edited", &two);
+    assert!(tested("edited").await);
+    assert_eq!(state(&world, "edited"), State::Draft);
+    assert_eq!(state(&world, "throws"), State::TestFailed);
+    assert!(beside.publish("edited", Origin::Cli).await.unwrap().ok);
+    assert_eq!(world.call("edited", json!({})).await.value, Some(json!(2)));
+    assert!(beside.unpublish("edited").unwrap());
+    let refused = world.call("edited", json!({})).await;
+    assert_eq!(error(&refused).0, "tool.unknown");
+}
+
 /// A missing variable says nothing about the tool; it is only not there yet.
 #[tokio::test]
 async fn missing_requirements_are_no_failure() {

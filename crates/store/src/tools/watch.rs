@@ -76,23 +76,37 @@ impl Watch {
         }
     }
 
+    /// Whether anything changed since this was last asked.
     pub(super) fn changed(&mut self) -> bool {
-        let is_other_end = self.ends.iter().any(|(path, stamp)| end(path) != *stamp);
-        let has_changed = self.names_changed() || is_other_end;
-        if has_changed {
-            self.ends = ends(&self.home, &self.named);
-        }
-        has_changed
+        self.look() != Changed::Nothing
     }
 
-    fn names_changed(&mut self) -> bool {
+    /// What changed since this was last asked.
+    pub(super) fn look(&mut self) -> Changed {
+        let is_other_end = self.ends.iter().any(|(path, stamp)| end(path) != *stamp);
+        let mut changed = self.names_changed();
+        if is_other_end {
+            changed = Changed::Files;
+        }
+        if changed == Changed::Files {
+            self.ends = ends(&self.home, &self.named);
+        }
+        changed
+    }
+
+    fn names_changed(&mut self) -> Changed {
         let Some(events) = &self.events else {
             let stamps = stamps(&self.home);
-            return std::mem::replace(&mut self.stamps, stamps) != self.stamps;
+            let is_same = std::mem::replace(&mut self.stamps, stamps) == self.stamps;
+            return match is_same {
+                true => Changed::Nothing,
+                false => Changed::Files,
+            };
         };
         match events.drain() {
-            News::Quiet => false,
-            News::Changed => true,
+            News::Quiet => Changed::Nothing,
+            News::Published => Changed::Publications,
+            News::Changed => Changed::Files,
             // A watch may have ended with its folder, so all begin anew.
             News::Moved => {
                 self.events = Events::new(&self.home).ok();
@@ -100,14 +114,26 @@ impl Watch {
                     Some(_) => Stamps::new(),
                     None => stamps(&self.home),
                 };
-                true
+                Changed::Files
             }
         }
     }
 }
 
+/// What changed; where it cannot be told, files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    Nothing,
+    /// Something was tested, published or taken back, and no file is another.
+    Publications,
+    Files,
+}
+
+/// In order: the greatest of many stands for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     Quiet,
+    Published,
     Changed,
     /// A watched folder came, went or was replaced.
     Moved,
@@ -166,17 +192,10 @@ impl Events {
                 Err(_) => return News::Moved,
             };
             let name = event.file_name().map(|name| name.to_bytes());
-            match self.judge(event.wd(), event.events(), name) {
-                News::Quiet => {}
-                News::Changed => {
-                    if !matches!(news, News::Moved) {
-                        news = News::Changed;
-                    }
-                }
-                News::Moved => news = News::Moved,
-            }
+            news = news.max(self.judge(event.wd(), event.events(), name));
         }
-        news
+        // More may wait; whatever it is, everything is looked at.
+        news.max(News::Changed)
     }
 
     fn judge(&self, watch: i32, events: ReadFlags, name: Option<&[u8]>) -> News {
@@ -206,7 +225,7 @@ impl Events {
             };
         }
         if self.publications == Some(watch) {
-            return News::Changed;
+            return News::Published;
         }
         if !self.folders.contains(&watch) {
             return News::Quiet;

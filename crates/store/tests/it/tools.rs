@@ -288,7 +288,10 @@ fn changes_are_noticed_once() {
     assert!(folder.news().covers_publications);
     for (what, act) in NOTICED {
         act(&home.path);
-        assert!(folder.changed(), "{what}");
+        let news = folder.news();
+        let is_publication = what.starts_with("a publication");
+        assert_eq!(news.publications, is_publication, "{what}");
+        assert_eq!(news.files, !is_publication, "{what}");
         while folder.changed() {}
     }
     folder.write("written", "{}").unwrap();
