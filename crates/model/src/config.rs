@@ -637,12 +637,18 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
         .then(|| quoted.next())
         .flatten();
     match unknown {
-        Some(unknown) => ConfigFault {
-            line,
-            column,
-            message: format!("there is no setting `{}` here", elided(unknown, 60)),
-            fix: nearest(unknown, quoted).map(|name| format!("did you mean `{name}`?")),
-        },
+        Some(unknown) => {
+            let known: Vec<_> = quoted.collect();
+            let near = nearest(unknown, known.iter().copied());
+            let near = near.map(|name| format!("did you mean `{name}`?"));
+            let all = || format!("there are {}", known.join(", "));
+            ConfigFault {
+                line,
+                column,
+                message: format!("there is no setting `{}` here", elided(unknown, 60)),
+                fix: near.or_else(|| (!known.is_empty()).then(all)),
+            }
+        }
         None => ConfigFault {
             line,
             column,

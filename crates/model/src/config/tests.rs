@@ -78,6 +78,16 @@ fn unknown_keys_name_the_nearest() {
             Some("did you mean `baseline`?"),
         )],
     );
+    // Nothing is near, so all of them are named.
+    refused(
+        "[disclosure]\nsize = 1\n",
+        &[(
+            2,
+            1,
+            "there is no setting `size` here",
+            Some("there are enabled"),
+        )],
+    );
 }
 
 #[test]
