@@ -620,6 +620,9 @@ fn too_long() -> ConfigFault {
     }
 }
 
+/// Settings named to somebody who wrote one that is near no other.
+const NAMED_MAX: usize = 12;
+
 fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
     let start = error.span().map_or(0, |span| span.start);
     let (line, column) = position(text, start);
@@ -641,12 +644,14 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
             let known: Vec<_> = quoted.collect();
             let near = nearest(unknown, known.iter().copied());
             let near = near.map(|name| format!("did you mean `{name}`?"));
+            // More would not be read.
+            let is_short = (1..=NAMED_MAX).contains(&known.len());
             let all = || format!("there are {}", known.join(", "));
             ConfigFault {
                 line,
                 column,
                 message: format!("there is no setting `{}` here", elided(unknown, 60)),
-                fix: near.or_else(|| (!known.is_empty()).then(all)),
+                fix: near.or_else(|| is_short.then(all)),
             }
         }
         None => ConfigFault {
