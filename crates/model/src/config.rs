@@ -646,7 +646,7 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
             let near = near.map(|name| format!("did you mean `{name}`?"));
             // More would not be read.
             let is_short = (1..=NAMED_MAX).contains(&known.len());
-            let all = || format!("there are {}", known.join(", "));
+            let all = || format!("known here: {}", known.join(", "));
             ConfigFault {
                 line,
                 column,

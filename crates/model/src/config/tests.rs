@@ -85,7 +85,7 @@ fn unknown_keys_name_the_nearest() {
             2,
             1,
             "there is no setting `size` here",
-            Some("there are enabled"),
+            Some("known here: enabled"),
         )],
     );
 }

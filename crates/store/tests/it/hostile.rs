@@ -290,3 +290,16 @@ fn a_new_home_that_somebody_prepares_is_opened_when_they_are_done() {
         assert_eq!(store.status().crashed, 0);
     }
 }
+
+/// Whoever never finishes is waited for within bounds, and the home is not opened.
+#[test]
+fn a_new_home_that_is_prepared_for_ever_is_refused() {
+    let home = Home::new("prepared-for-ever");
+    fs::create_dir_all(&home.path).unwrap();
+    let other = rusqlite::Connection::open(home.path.join("ringfence.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store::Store::open(&home.path, store::StoreSettings::standard()).unwrap_err();
+    assert!(matches!(error, StoreError::Database { .. }), "{error}");
+    other.execute_batch("COMMIT").unwrap();
+    home.store();
+}
