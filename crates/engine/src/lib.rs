@@ -61,6 +61,7 @@ use crate::trust::Rounds;
 use crate::upkeep::Upkeep;
 
 pub use record::Gate;
+pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
 pub use store::{Entry, Filter};
 
@@ -487,7 +488,8 @@ impl Engine {
         &self.settings.alarm
     }
 
-    pub(crate) fn alarm(&self, sentence: &str) {
+    /// Says something the operator must hear.
+    pub fn alarm(&self, sentence: &str) {
         self.settings.alarm.raise(sentence);
     }
 
