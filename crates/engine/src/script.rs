@@ -13,6 +13,7 @@ mod journal;
 mod limit;
 mod report;
 mod space;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,9 +148,6 @@ fn asked(arguments: &Map<String, Value>) -> Result<Asked, Stop> {
     };
     let script = arguments.get("script").and_then(Value::as_str);
     let script = script.unwrap_or_default();
-    if script.trim().is_empty() {
-        return wrong("the argument `script` is empty; give a script".to_owned());
-    }
     let most = limits::SCRIPT_CHARS_MAX;
     if script.len() > most && script.chars().count() > most {
         return wrong(format!(
@@ -196,8 +194,8 @@ fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prep
     let mut preset = Preset::agent_script(limits.level);
     let spaces = space::of(work.engine, work.now, work.request, script, &preset);
     preset.extra_globals = spaces.keys().cloned().collect();
-    let prepared =
-        guard::prepare(script, &preset).map_err(|report| Box::new(report::refused(&report)))?;
+    let prepared = guard::prepare(script, &preset)
+        .map_err(|report| Box::new(report::refused(&report, script)))?;
     // Ours, and of one line; were it not, nothing would run.
     prepared
         .with_prelude(&space::prelude(&spaces))

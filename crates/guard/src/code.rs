@@ -53,6 +53,7 @@ codes! {
     ScanHomograph, "PRESCANNER_HOMOGRAPH", "A name mixes letters of different scripts that look alike.";
     ScanBidi, "PRESCANNER_BIDI_ATTACK", "A control character changes the direction of the text, so that the script reads differently from how it runs.";
     ScanUnicode, "PRESCANNER_UNICODE_SUSPICIOUS", "Invisible characters: anywhere in code, or many in strings and comments. A few in text are a warning.";
+    ScanLineEnd, "PRESCANNER_HIDDEN_LINE_END", "U+2028, U+2029 or a carriage return alone ends a line where few editors show it, so that what looks like a comment runs. In strings they are a warning.";
     ScanStringTooLong, "PRESCANNER_STRING_TOO_LONG", "A string is longer than the preset allows.";
     ScanStringTotal, "PRESCANNER_STRING_TOTAL", "All strings together are longer than the preset allows.";
     ParseError, "PARSE_ERROR", "The script is not JavaScript.";

@@ -9,6 +9,7 @@
 //! parsers and people, and gives loops one budget.
 
 pub mod code;
+mod early;
 mod fold;
 mod names;
 pub mod preset;
@@ -42,7 +43,7 @@ pub fn check(source: &str, preset: &Preset) -> Report {
         in_arena(|arena| {
             let parsed = parse(arena, source, &mut marks);
             if !parsed.panicked {
-                let names = Names::of(&parsed.program);
+                let names = Names::of(&parsed.program, &mut marks);
                 rules::judge(&parsed.program, &names, preset, &mut marks);
             }
         });
@@ -64,7 +65,7 @@ pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
         if parsed.panicked {
             return Err(marks.report(source));
         }
-        let names = Names::of(&parsed.program);
+        let names = Names::of(&parsed.program, &mut marks);
         rules::judge(&parsed.program, &names, preset, &mut marks);
         if marks.has_errors() {
             return Err(marks.report(source));
@@ -98,6 +99,7 @@ fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> Pa
         allow_return_outside_function: true,
         preserve_parens: false,
         enable_ident_hashes: false,
+        parse_regular_expression: true,
         ..ParseOptions::default()
     };
     let parsed = Parser::new(allocator, source, SourceType::mjs())

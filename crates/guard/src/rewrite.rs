@@ -127,8 +127,13 @@ pub(crate) fn rewrite<'a>(
     preset: &Preset,
 ) -> Prepared {
     let mut edits = Edits(Vec::new());
-    if let Some(Statement::ExpressionStatement(last)) = program.body.last() {
-        edits.insert(last.span.start, String::from("return "));
+    match (program.body.last(), program.directives.last()) {
+        (Some(Statement::ExpressionStatement(last)), _) => {
+            edits.insert(last.span.start, String::from("return "));
+        }
+        // A text alone reads as a directive, and is as much a last expression.
+        (None, Some(last)) => edits.insert(last.span.start, String::from("return ")),
+        _ => {}
     }
     for node in &names.nodes {
         edits.node(*node);

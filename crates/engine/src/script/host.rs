@@ -109,7 +109,14 @@ enum Came {
 #[derive(Debug, Deserialize)]
 struct Asked {
     name: String,
-    args: Value,
+    /// Absent if they are no data: a function, a symbol.
+    #[serde(default, deserialize_with = "given")]
+    args: Option<Value>,
+}
+
+/// What is given is given, `null` too.
+fn given<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(source).map(Some)
 }
 
 impl<'a> ScriptHost<'a> {
@@ -177,13 +184,14 @@ impl<'a> ScriptHost<'a> {
 
     async fn tool(&self, payload: &str) -> HostAnswer {
         let Ok(Asked { name, args }) = serde_json::from_str(payload) else {
-            let message = "the call has no name".to_owned();
-            return HostAnswer::Error(fault_json(None, "VALIDATION", &message, ""));
+            let message = "a call names its tool first: `callTool('name', { … })`";
+            return HostAnswer::Error(fault_json(None, "VALIDATION", message, ""));
         };
-        let Some(place) = self.begin(&name, &args) else {
+        let input = args.as_ref().unwrap_or(&Value::Null);
+        let Some(place) = self.begin(&name, input) else {
             return never().await;
         };
-        let arguments = digest::of_value(&args).unwrap_or_default();
+        let arguments = digest::of_value(input).unwrap_or_default();
         match self.replay.find(place, &name, &arguments) {
             Again::Done(index) => match self.replay.answer(index).await {
                 Some(done) => return self.again(place, done),
@@ -323,12 +331,16 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// One tool, through every gate.
-    async fn call(&self, place: u32, name: &str, args: Value, arguments: &str) -> Came {
-        if let Some(fault) = self.refused(name) {
-            self.record(name, &fault);
-            let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
-            return Came::Answer(answer, Some(fault));
-        }
+    async fn call(&self, place: u32, name: &str, args: Option<Value>, arguments: &str) -> Came {
+        let args = match (self.refused(name), args) {
+            (None, Some(args)) => args,
+            (refused, _) => {
+                let fault = refused.unwrap_or_else(|| no_data(name));
+                self.record(name, &fault);
+                let error = fault_json(Some(place), fault.code, &fault.message, name);
+                return Came::Answer(Answer::Error(error), Some(fault));
+            }
+        };
         let mut request = self.request(name, args);
         request.begins = self.held.map(|held| {
             held.begins(Began {
@@ -389,7 +401,8 @@ impl<'a> ScriptHost<'a> {
         };
         let shown = text::elided(name, NAME_CHARS_MAX);
         if native::is_self_reference(name) {
-            let message = format!("a script cannot call `{shown}`: code mode does not call itself");
+            let why = native::self_reference(name);
+            let message = format!("a script cannot call `{shown}`: {why}");
             return refuse("SELF_REFERENCE", message);
         }
         if is_blocked(name) {
@@ -483,6 +496,19 @@ fn note(state: &mut State, place: u32, fault: Option<ToolFault>) {
     let place = usize::try_from(place).unwrap_or(usize::MAX);
     if let Some(made) = state.made.get_mut(place) {
         made.fault = fault;
+    }
+}
+
+/// Arguments that are no data.
+fn no_data(name: &str) -> ToolFault {
+    let name = text::elided(name, NAME_CHARS_MAX);
+    ToolFault {
+        code: "VALIDATION",
+        message: format!(
+            "the arguments of `{name}` are not data but a function or symbol; give an object, such as \
+             `{{ name: value }}`"
+        ),
+        details: None,
     }
 }
 

@@ -40,5 +40,6 @@ mod script_gates;
 mod script_journal;
 mod script_store;
 mod script_time;
+mod script_words;
 mod trust;
 mod world;

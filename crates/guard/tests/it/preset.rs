@@ -171,6 +171,16 @@ fn warnings_do_not_stand_in_the_way() {
             "return 'a\u{ad}b';",
             "PRESCANNER_UNICODE_SUSPICIOUS",
         ),
+        (
+            Level::Secure,
+            "return 'a\u{e0100}b';",
+            "PRESCANNER_UNICODE_SUSPICIOUS",
+        ),
+        (
+            Level::Secure,
+            "return 'a\u{2028}b';",
+            "PRESCANNER_UNICODE_SUSPICIOUS",
+        ),
     ] {
         let report = guard::check(source, &Preset::agent_script(level));
         assert!(report.valid, "{source}");
@@ -207,6 +217,41 @@ fn places_are_the_author_s() {
         places,
         [("NO_EVAL", 3, 13), ("DISALLOWED_IDENTIFIER", 4, 16)]
     );
+}
+
+#[test]
+fn a_line_that_ends_unseen_is_told_where_it_ends() {
+    let sources = [
+        ("return 1; // ok \u{2028}callTool('x')", 16),
+        ("// ok\rreturn 1", 5),
+        ("/* a \u{2029} */ return 1", 5),
+        ("const é = 1;\u{2028}return é", 12),
+    ];
+    for (source, column) in sources {
+        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        assert!(!report.valid, "{source:?}");
+        let first = report.issues.first().unwrap();
+        let found = (first.code.word(), first.line, first.column);
+        assert_eq!(
+            found,
+            ("PRESCANNER_HIDDEN_LINE_END", 1, column + 1),
+            "{source:?}"
+        );
+    }
+}
+
+#[test]
+fn a_fence_around_a_script_is_called_a_fence() {
+    for source in [
+        "```js\nreturn 1;\n```",
+        "\n  ```\nreturn 1;\n```\n",
+        "~~~\nreturn 1\n~~~",
+    ] {
+        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        let messages: Vec<_> = report.issues.iter().map(|issue| &issue.message).collect();
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].contains("markdown fence"), "{messages:?}");
+    }
 }
 
 #[test]
