@@ -13,6 +13,7 @@ mod journal;
 mod limit;
 mod report;
 mod space;
+mod unheard;
 mod words;
 
 use std::sync::Arc;
@@ -114,8 +115,9 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
             let (end, usage) = (report.ended, report.usage);
-            let map = &prepared.map;
-            Ok(report::ran(end, console, usage, &host, map, &limits))
+            let ran = report::ran(end, console, usage, &host, &prepared, &limits);
+            let unheard = unheard::warnings(&host.unfinished(), &prepared.calls);
+            Ok(report::with_warnings(ran, unheard))
         }
         // What it did is kept, if it had stopped before: it may come again.
         Over::Ended(Err(error)) => return Ok(Ran::from_run(Err(error))),

@@ -82,6 +82,7 @@ codes! {
     MissingCallTarget, "MISSING_CALL_TARGET", "`callTool` without the name of a tool.";
     DynamicCallTarget, "DYNAMIC_CALL_TARGET", "The name of the tool is not written out, and the preset wants it so.";
     UnknownToolName, "UNKNOWN_TOOL_NAME", "The script calls a tool that is not among those it may use.";
+    UnawaitedCall, "UNAWAITED_CALL", "Warning: nothing waits for a call of a tool, so it is stopped when the script ends and its failure is not heard.";
     NoCallTargetAssignment, "NO_CALL_TARGET_ASSIGNMENT", "A function of the runtime is replaced or hidden by another.";
     RequiredFunctionNotCalled, "REQUIRED_FUNCTION_NOT_CALLED", "A function that must be called is not.";
     FunctionCalledTooManyTimes, "FUNCTION_CALLED_TOO_MANY_TIMES", "A function stands in more calls than allowed.";

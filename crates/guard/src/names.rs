@@ -424,11 +424,16 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
             | AstKind::TemplateElement(_)
             | AstKind::ObjectExpression(_)
             | AstKind::LogicalExpression(_)
-            | AstKind::ExpressionStatement(_)
             | AstKind::FormalParameter(_)
             | AstKind::IfStatement(_)
             | AstKind::ReturnStatement(_) => return,
             AstKind::IdentifierName(identifier) if identifier.name.is_ascii() => return,
+            // Of these only calls are asked about.
+            AstKind::ExpressionStatement(statement)
+                if !matches!(statement.expression, Expression::CallExpression(_)) =>
+            {
+                return;
+            }
             AstKind::BindingIdentifier(identifier) => self.declare_identifier(identifier),
             AstKind::VariableDeclarator(declarator) => {
                 if let (BindingPattern::BindingIdentifier(identifier), Some(init)) =

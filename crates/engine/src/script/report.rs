@@ -2,7 +2,7 @@
 //! it. Secrets were masked by the calls they belong to; here values are cut to size
 //! and messages lose what tells about the machine.
 
-use guard::{Code, Map, Report as GuardReport, Severity};
+use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
 use model::audit::Status;
 use model::outcome::CallError;
 use model::reason::Reason;
@@ -136,7 +136,7 @@ pub(crate) fn ran(
     console: Vec<ConsoleLine>,
     usage: Usage,
     host: &ScriptHost<'_>,
-    map: &Map,
+    prepared: &Prepared,
     limits: &ScriptLimits,
 ) -> Ran {
     let mut ran = match end {
@@ -145,11 +145,11 @@ pub(crate) fn ran(
             Err(_) => broken("the result is not JSON"),
         },
         Ended::Undefined => value_of(Value::Null, limits),
-        Ended::Threw(thrown) => threw(thrown, host, map, limits),
+        Ended::Threw(thrown) => threw(thrown, host, &prepared.map, limits),
         Ended::Breached(Breach::Cpu | Breach::Wall) => spent(Spent::Script, limits),
         Ended::Breached(breach) => {
             let code = breach.reason().code();
-            let words = breached(breach, limits);
+            let words = breached(breach, limits, &prepared.patterns);
             let error = json!({"source": "script", "message": words, "code": code});
             ended(End::Runtime, error, None)
         }
@@ -158,6 +158,18 @@ pub(crate) fn ran(
     };
     ran.usage = Some(usage);
     with_logs(ran, &console)
+}
+
+/// The same with what its sender should know of a script that ended well.
+pub(crate) fn with_warnings(mut ran: Ran, more: Vec<String>) -> Ran {
+    let answer = ran.value.as_mut().and_then(Value::as_object_mut);
+    if let (false, Status::Done, Some(answer)) = (more.is_empty(), ran.status, answer) {
+        let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
+        if let Value::Array(warnings) = warnings {
+            warnings.extend(more.iter().map(|line| json!(message(line))));
+        }
+    }
+    ran
 }
 
 /// The same with what the script had said until then.
@@ -218,11 +230,22 @@ fn code_of(thrown: &Thrown, limits: &ScriptLimits) -> Option<&'static str> {
 }
 
 /// What a script did too much of, and how much it may.
-fn breached(breach: Breach, limits: &ScriptLimits) -> String {
+fn breached(breach: Breach, limits: &ScriptLimits, patterns: &[(usize, usize)]) -> String {
     match breach {
+        // Where it stood is not known; a slow pattern is the likely culprit.
+        Breach::Work if !patterns.is_empty() => {
+            let places = patterns.iter();
+            let places = places.map(|(line, column)| format!("line {line}, column {column}"));
+            format!(
+                "the script did more than its {} units of work, and a regular expression can take most of them (here at \
+                 {}); make it simpler, or search with `includes` and `split`",
+                limits.work_max,
+                places.collect::<Vec<_>>().join("; ")
+            )
+        }
         Breach::Work => format!(
-            "the script did more than its {} units of work: too much in callbacks, a recursion or a slow regular \
-             expression; do less, or let a tool do it",
+            "the script did more than its {} units of work: too much in callbacks or a recursion; do less, or let a \
+             tool do it",
             limits.work_max
         ),
         Breach::Memory => format!(

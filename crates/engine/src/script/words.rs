@@ -30,6 +30,7 @@ pub(crate) fn plain(message: &str) -> String {
         "Cannot convert undefined or null to object" => {
             "the value is undefined or null, so nothing can be taken out of it; look first whether it is there"
         }
+        "string too long" => "a text became longer than a text can be; keep less at one time",
         "not a function" => "what is called here is not a function",
         "empty array" => {
             "the array is empty, and `reduce` has no first value; give it one as the second argument"

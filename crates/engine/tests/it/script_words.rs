@@ -106,7 +106,7 @@ async fn slips_are_told_in_plain_words() {
 #[tokio::test]
 async fn what_was_too_much_is_told_with_its_bound() {
     let world = world().await;
-    let memory = "let s = 'xxxxxxxxxxxxxxxx';\nfor (let i = 0; i < 40; i++) s = s + s + i;\nreturn s.length;";
+    let memory = "const all = [];\nfor (let i = 0; i < 900; i++) all.push('x'.repeat(90000) + i);\nreturn all.length;";
     let told = run_as(&world, ScriptPreset::Secure, memory).await;
     assert_eq!(
         told["error"]["message"],
@@ -117,7 +117,10 @@ async fn what_was_too_much_is_told_with_its_bound() {
     let told = run_as(&world, ScriptPreset::Experimental, slow).await;
     let message = told["error"]["message"].as_str().unwrap();
     assert!(message.contains("100000000 units of work"), "{told}");
-    assert!(message.contains("slow regular expression"), "{told}");
+    assert!(
+        message.contains("regular expression can take most of them (here at line 2, column 8)"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -142,4 +145,68 @@ async fn no_name_is_suggested_that_a_script_cannot_call() {
     let message = told["result"].as_str().unwrap();
     assert!(message.contains("there is no tool"), "{message}");
     assert!(!message.contains("codecall_execute"), "{message}");
+}
+
+/// The warnings of a script that ends well.
+async fn warned(world: &World, script: &str) -> Vec<String> {
+    let outcome = run(world, script).await;
+    let answer = answer(&outcome);
+    assert_eq!(answer["status"], "ok", "{script}: {answer}");
+    let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
+    let words = warnings
+        .iter()
+        .map(|line| line.as_str().unwrap().to_owned());
+    words.collect()
+}
+
+#[tokio::test]
+async fn calls_nothing_waited_for_are_told() {
+    let world = world().await;
+    // Still under way: the script ends at once.
+    for script in [
+        "const a = 1;\n  callTool('endless', { go: true });\nreturn a;",
+        "const a = 1;\n  [1].forEach((n) => callTool('endless', { go: true }));\nreturn a;",
+    ] {
+        let warnings = warned(&world, script).await;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("the call of `endless` at line 2, column"),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[0].ends_with("was stopped; write `await`"),
+            "{warnings:?}"
+        );
+    }
+    // Failed before the end, where nobody looks.
+    let script = "callTool('fails', { hard: true });\nawait callTool('add', { a: 1, b: 1 });\n\
+        await callTool('add', { a: 1, b: 1 });\nreturn 1;";
+    let warnings = warned(&world, script).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("`fails`") && warnings[0].contains("line 1, column 1"),
+        "{warnings:?}"
+    );
+    let script = "[1, 2].forEach(async (n) => {\n  await callTool('add', { a: n });\n});\n\
+        await callTool('add', { a: 1, b: 1 });\nreturn await callTool('add', { a: 1, b: 1 });";
+    let warnings = warned(&world, script).await;
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("VALIDATION: the argument `b` is required"),
+        "{warnings:?}"
+    );
+    // Awaited, caught, asked not to throw, or given back: no word.
+    for script in [
+        "return await callTool('add', { a: 1, b: 2 });",
+        "return callTool('add', { a: 1, b: 2 });",
+        "try { await callTool('fails', { hard: true }); } catch (e) { return e.code; }",
+        "return await callTool('fails', { hard: true }, { throwOnError: false });",
+        "return await parallel([1, 2], (n) => callTool('add', { a: n, b: n }));",
+    ] {
+        assert_eq!(
+            warned(&world, script).await,
+            Vec::<String>::new(),
+            "{script}"
+        );
+    }
 }

@@ -254,6 +254,63 @@ fn a_fence_around_a_script_is_called_a_fence() {
     }
 }
 
+/// The lines of calls that nothing waits for.
+fn dropped(source: &str) -> Vec<usize> {
+    let mut preset = Preset::agent_script(Level::Secure);
+    preset.extra_globals = vec![String::from("users")];
+    let report = guard::check(source, &preset);
+    assert!(report.valid, "{source}: {:?}", report.issues);
+    let found = report.issues.iter();
+    let warned: Vec<_> = found
+        .filter(|issue| issue.code.word() == "UNAWAITED_CALL")
+        .map(|issue| issue.line)
+        .collect();
+    let prepared = guard::prepare(source, &preset).unwrap();
+    let sites = prepared.calls.iter().filter(|site| site.is_dropped);
+    assert_eq!(sites.map(|site| site.line).collect::<Vec<_>>(), warned);
+    warned
+}
+
+#[test]
+fn calls_nothing_waits_for_are_told() {
+    for (source, lines) in [
+        ("callTool('a', {});\nreturn 1;", &[1][..]),
+        ("users.drop({});\nreturn 1;", &[1]),
+        ("const p = callTool('a', {});\nreturn 1;", &[1]),
+        (
+            "[1].forEach(async (n) => {\n  await callTool('a', { n });\n});\nreturn 1;",
+            &[2],
+        ),
+        (
+            "[1].map(async (n) => {\n  await callTool('a', { n });\n});\nreturn 1;",
+            &[2],
+        ),
+        (
+            "const f = async () => {\n  callTool('a');\n};\nawait f();",
+            &[2],
+        ),
+        // What is waited for, given back or handed on.
+        ("await callTool('a', {});\nreturn 1;", &[]),
+        ("callTool('a', {})", &[]),
+        ("return callTool('a', {});", &[]),
+        ("const p = callTool('a', {});\nreturn await p;", &[]),
+        (
+            "const all = [1].map((n) => callTool('a', { n }));\nreturn parallel(all, (p) => p);",
+            &[],
+        ),
+        (
+            "await parallel([1], async (n) => { await callTool('a', { n }); });\nreturn 1;",
+            &[],
+        ),
+        (
+            "[1].forEach((n) => { console.log(n); });\nreturn await callTool('a');",
+            &[],
+        ),
+    ] {
+        assert_eq!(dropped(source), lines, "{source}");
+    }
+}
+
 #[test]
 fn levels_have_the_operator_s_names() {
     let names = ["locked_down", "secure", "balanced", "experimental"];
