@@ -72,12 +72,13 @@ impl Kind {
 
     /// Whether two declarations of one name in one scope are refused.
     fn is_at_odds(self, other: Kind) -> bool {
-        match (self, other) {
-            (Kind::Own, _) | (_, Kind::Own) => false,
-            (Kind::Var, Kind::Var | Kind::Param | Kind::Caught)
-            | (Kind::Param | Kind::Caught, Kind::Var) => false,
-            _ => true,
-        }
+        let may_meet = match (self, other) {
+            (Kind::Own, _) | (_, Kind::Own) => true,
+            (Kind::Var, other) => matches!(other, Kind::Var | Kind::Param | Kind::Caught),
+            (one, Kind::Var) => matches!(one, Kind::Param | Kind::Caught),
+            _ => false,
+        };
+        !may_meet
     }
 }
 
@@ -275,6 +276,49 @@ impl<'a> Walk<'_, 'a> {
         self.open.push(index);
     }
 
+    /// What jumps and words care about; each frame is left in `leave_node`.
+    fn enter_frame(&mut self, kind: AstKind<'a>) {
+        match kind {
+            AstKind::Function(function) => {
+                self.function(function);
+                self.flow.push(Frame::Function);
+            }
+            AstKind::Class(class) => {
+                let kind = match class.is_declaration() {
+                    true => Kind::Lexical,
+                    false => Kind::Own,
+                };
+                self.own_name = class.id.as_ref().map(|id| (id.span.start, kind));
+                self.flow.push(Frame::Class);
+            }
+            AstKind::ArrowFunctionExpression(arrow) => {
+                early::strict_arrow(arrow, self.marks);
+                self.flow.push(Frame::Arrow);
+            }
+            AstKind::ForOfStatement(statement) => {
+                early::head(&statement.left, self.marks);
+                self.flow.push(Frame::Loop);
+            }
+            AstKind::ForInStatement(statement) => {
+                early::head(&statement.left, self.marks);
+                self.flow.push(Frame::Loop);
+            }
+            AstKind::ForStatement(_)
+            | AstKind::WhileStatement(_)
+            | AstKind::DoWhileStatement(_) => self.flow.push(Frame::Loop),
+            AstKind::SwitchStatement(_) => self.flow.push(Frame::Switch),
+            AstKind::StaticBlock(_) => self.flow.push(Frame::Function),
+            AstKind::LabeledStatement(labelled) => self.flow.label(labelled, self.marks),
+            AstKind::BreakStatement(_)
+            | AstKind::ContinueStatement(_)
+            | AstKind::AwaitExpression(_)
+            | AstKind::NewTarget(_)
+            | AstKind::Super(_)
+            | AstKind::PrivateIdentifier(_) => self.flow.check(kind, self.marks),
+            _ => {}
+        }
+    }
+
     /// Settles the uses inside a scope that the scope declares, and says what it
     /// declares twice.
     fn settle(&mut self, scope: &Scope) {
@@ -443,18 +487,6 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
                     self.declare(identifier.name.as_str(), identifier.span, kind, Some(init));
                 }
             }
-            AstKind::Function(function) => {
-                self.function(function);
-                self.flow.push(Frame::Function);
-            }
-            AstKind::Class(class) => {
-                let kind = match class.is_declaration() {
-                    true => Kind::Lexical,
-                    false => Kind::Own,
-                };
-                self.own_name = class.id.as_ref().map(|id| (id.span.start, kind));
-                self.flow.push(Frame::Class);
-            }
             AstKind::UnaryExpression(unary) => {
                 if let (UnaryOperator::Typeof, Expression::Identifier(identifier)) =
                     (unary.operator, &unary.argument)
@@ -472,31 +504,7 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
                 }
             }
             AstKind::AssignmentTargetPropertyIdentifier(_) => self.is_write = true,
-            AstKind::ArrowFunctionExpression(arrow) => {
-                early::strict_arrow(arrow, self.marks);
-                self.flow.push(Frame::Arrow);
-            }
-            AstKind::ForOfStatement(statement) => {
-                early::head(&statement.left, self.marks);
-                self.flow.push(Frame::Loop);
-            }
-            AstKind::ForInStatement(statement) => {
-                early::head(&statement.left, self.marks);
-                self.flow.push(Frame::Loop);
-            }
-            AstKind::ForStatement(_)
-            | AstKind::WhileStatement(_)
-            | AstKind::DoWhileStatement(_) => self.flow.push(Frame::Loop),
-            AstKind::SwitchStatement(_) => self.flow.push(Frame::Switch),
-            AstKind::StaticBlock(_) => self.flow.push(Frame::Function),
-            AstKind::LabeledStatement(labelled) => self.flow.label(labelled, self.marks),
-            AstKind::BreakStatement(_)
-            | AstKind::ContinueStatement(_)
-            | AstKind::AwaitExpression(_)
-            | AstKind::NewTarget(_)
-            | AstKind::Super(_)
-            | AstKind::PrivateIdentifier(_) => self.flow.check(kind, self.marks),
-            _ => {}
+            _ => self.enter_frame(kind),
         }
         self.names.nodes.push(kind);
     }

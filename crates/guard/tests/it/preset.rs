@@ -147,7 +147,7 @@ fn wishes_about_calls() {
     );
     check(
         &preset,
-        "callTool('a'); callTool('b'); callTool('c');",
+        "await callTool('a'); await callTool('b'); await callTool('c');",
         &["FUNCTION_CALLED_TOO_MANY_TIMES"],
     );
 }
