@@ -112,9 +112,8 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     }));
     let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
-            let (end, usage) = (report.ended, report.usage);
             let map = &prepared.map;
-            Ok(report::ran(end, console, usage, &host, map, &limits))
+            Ok(report::ran(report, &console, &host, map, &limits))
         }
         // What it did is kept, if it had stopped before: it may come again.
         Over::Ended(Err(error)) => return Ok(Ran::from_run(Err(error))),
