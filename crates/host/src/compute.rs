@@ -109,6 +109,7 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 struct Ticket {
     shared: Arc<Shared>,
+    number: u64,
     account: Account,
     gone: Arc<AtomicBool>,
     began: Arc<Mutex<Began>>,
@@ -151,7 +152,7 @@ impl Turn {
             return Ok(());
         }
         ticket.charge();
-        ticket.shared.step_back(&ticket.account);
+        ticket.shared.step_back(ticket);
         *lock(&ticket.began) = Began::now();
         ticket.check()
     }
@@ -222,6 +223,8 @@ struct State {
     round: VecDeque<String>,
     /// Jobs that have a turn and want a thread.
     ready: VecDeque<Job>,
+    /// Work that stepped back and has a turn again.
+    recalled: Vec<u64>,
     turns: usize,
     threads: usize,
     idle: usize,
@@ -233,20 +236,34 @@ struct State {
 /// What one caller has in the pool.
 #[derive(Default)]
 struct Line {
-    /// Work that stepped back: how many may go on, and how many wait for it.
-    granted: usize,
-    stepped_back: usize,
-    waiting: VecDeque<Job>,
+    /// What wants a turn, whoever came first first.
+    queue: VecDeque<Wish>,
+    /// How many of these have not begun.
+    waiting: usize,
     begun: usize,
+}
+
+/// What wants a turn.
+enum Wish {
+    /// To begin.
+    Begin(Job),
+    /// To go on: the work of this number, which stepped back.
+    GoOn(u64),
 }
 
 impl Line {
     fn is_idle(&self) -> bool {
-        self.begun == 0 && self.waiting.is_empty()
+        self.begun == 0 && self.queue.is_empty()
     }
 
-    fn wants_turn(&self) -> bool {
-        self.stepped_back > self.granted || !self.waiting.is_empty()
+    /// The first that can be done: to begin, work needs a thread.
+    fn take(&mut self, has_thread: bool) -> Option<Wish> {
+        let may_begin = has_thread && self.begun < THREADS_PER_CALLER_MAX;
+        let place = self.queue.iter().position(|wish| match wish {
+            Wish::Begin(_) => may_begin,
+            Wish::GoOn(_) => true,
+        })?;
+        self.queue.remove(place)
     }
 }
 
@@ -256,9 +273,10 @@ struct End(Arc<Shared>);
 
 impl Drop for End {
     fn drop(&mut self) {
+        // Turns are still handed out: what has begun ends at its next check, because
+        // whoever asked for it is gone.
         self.0.state().is_over = true;
         self.0.work.notify_all();
-        self.0.turn.notify_all();
     }
 }
 
@@ -368,10 +386,11 @@ impl Shared {
         let number = state.made;
         job.number = number;
         let line = state.callers.entry(caller.clone()).or_default();
-        if line.waiting.len() >= WAITING_PER_CALLER_MAX {
+        if line.waiting >= WAITING_PER_CALLER_MAX {
             return None;
         }
-        line.waiting.push_back(job);
+        line.queue.push_back(Wish::Begin(job));
+        line.waiting += 1;
         state.waiting += 1;
         if !state.round.contains(&caller) {
             state.round.push_back(caller);
@@ -386,9 +405,11 @@ impl Shared {
         let Some(line) = state.callers.get_mut(caller) else {
             return;
         };
-        let before = line.waiting.len();
-        line.waiting.retain(|job| job.number != number);
-        let gone = before - line.waiting.len();
+        let before = line.queue.len();
+        line.queue
+            .retain(|wish| !matches!(wish, Wish::Begin(job) if job.number == number));
+        let gone = before - line.queue.len();
+        line.waiting -= gone;
         state.waiting -= gone;
         tidy(&mut state, caller);
     }
@@ -401,7 +422,8 @@ impl Shared {
                 return;
             };
             let is_given = self.give_turn(state, &caller);
-            let wants = state.callers.get(&caller).is_some_and(Line::wants_turn);
+            let line = state.callers.get(&caller);
+            let wants = line.is_some_and(|line| !line.queue.is_empty());
             if wants {
                 state.round.push_back(caller);
             }
@@ -412,26 +434,24 @@ impl Shared {
         }
     }
 
-    /// Gives a caller a turn, if there is anything it could do with it. What has begun
-    /// goes before what has not: it holds a thread.
+    /// Gives a caller a turn, if there is anything it could do with it.
     fn give_turn(self: &Arc<Shared>, state: &mut State, caller: &str) -> bool {
         let has_thread = state.idle > state.ready.len() || state.threads < THREADS_MAX;
         let Some(line) = state.callers.get_mut(caller) else {
             return false;
         };
-        if line.stepped_back > line.granted {
-            line.granted += 1;
-            state.turns += 1;
-            self.turn.notify_all();
-            return true;
-        }
-        if line.begun >= THREADS_PER_CALLER_MAX || !has_thread {
-            return false;
-        }
-        let Some(job) = line.waiting.pop_front() else {
-            return false;
+        let job = match line.take(has_thread) {
+            None => return false,
+            Some(Wish::GoOn(number)) => {
+                state.turns += 1;
+                state.recalled.push(number);
+                self.turn.notify_all();
+                return true;
+            }
+            Some(Wish::Begin(job)) => job,
         };
         line.begun += 1;
+        line.waiting -= 1;
         state.waiting -= 1;
         state.turns += 1;
         state.ready.push_back(job);
@@ -491,6 +511,7 @@ impl Shared {
         let caller = job.account.0.caller.clone();
         let ticket = Ticket {
             shared: Arc::clone(self),
+            number: job.number,
             account: job.account,
             gone: job.gone,
             began: Arc::new(Mutex::new(Began::now())),
@@ -514,38 +535,24 @@ impl Shared {
     }
 
     /// Lets others work, and waits for the next turn.
-    fn step_back(self: &Arc<Shared>, account: &Account) {
-        let caller = &account.0.caller;
+    fn step_back(self: &Arc<Shared>, ticket: &Ticket) {
+        let (caller, number) = (&ticket.account.0.caller, ticket.number);
         let mut state = self.state();
         if state.round.is_empty() {
             return;
         }
         if let Some(line) = state.callers.get_mut(caller) {
-            line.stepped_back += 1;
+            line.queue.push_back(Wish::GoOn(number));
         }
         if !state.round.contains(caller) {
             state.round.push_back(caller.clone());
         }
         state.turns -= 1;
         self.give_turns(&mut state);
-        loop {
-            let is_over = state.is_over;
-            let Some(line) = state.callers.get_mut(caller) else {
-                return;
-            };
-            if line.granted > 0 {
-                line.granted -= 1;
-                line.stepped_back -= 1;
-                return;
-            }
-            if is_over {
-                // Nobody hands out turns any more; what is left ends at its next check.
-                line.stepped_back -= 1;
-                state.turns += 1;
-                return;
-            }
+        while !state.recalled.contains(&number) {
             state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        state.recalled.retain(|other| *other != number);
     }
 }
 
