@@ -6,9 +6,10 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host::ask::{Answer, Ask, Fault, FaultKind};
+use host::compute::{Account, Compute, Turn};
 use host::fetch::connect::{Connect, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
@@ -22,6 +23,9 @@ use serde_json::{Value, json};
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
 
+/// How long a run without powers may compute outside its sandbox.
+const COMPUTE_MAX: Duration = Duration::from_secs(60);
+
 /// The name of an operation in a message or an event, in characters.
 const OPERATION_CHARS_MAX: usize = 60;
 
@@ -34,6 +38,11 @@ pub struct PowerSettings {
     /// The caller or conversation that has a folder of its own below the workspace
     /// and sees nothing else of it; set for each call.
     pub sub_workspace: Option<String>,
+    /// Who pays for what helpers compute; set for each call. Work of one caller does not
+    /// wait for another's.
+    pub caller: String,
+    /// Where helpers compute.
+    pub compute: Compute,
     /// Whom `fetch` believes.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
@@ -51,6 +60,8 @@ impl PowerSettings {
         PowerSettings {
             workspace,
             sub_workspace: None,
+            caller: String::new(),
+            compute: Compute::default(),
             trust: Trust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
@@ -75,6 +86,9 @@ pub enum PowersError {
 pub struct Powers {
     fetch: Option<Fetch>,
     files: Option<Arc<Files>>,
+    compute: Compute,
+    /// What the call may spend on computing outside its sandbox: as much as inside.
+    account: Account,
     events: Mutex<Events>,
 }
 
@@ -111,9 +125,12 @@ impl Powers {
                 Fetch::from_grant(&grant.network, fetch_settings)
             }
         };
+        let time = deadline.saturating_duration_since(Instant::now());
         Ok(Powers {
             fetch,
             files,
+            compute: settings.compute.clone(),
+            account: Account::new(&settings.caller, time, deadline),
             events: Mutex::default(),
         })
     }
@@ -121,9 +138,12 @@ impl Powers {
     /// No power but to compute.
     #[must_use]
     pub fn none() -> Powers {
+        let deadline = Instant::now() + COMPUTE_MAX;
         Powers {
             fetch: None,
             files: None,
+            compute: Compute::default(),
+            account: Account::new("", COMPUTE_MAX, deadline),
             events: Mutex::default(),
         }
     }
@@ -232,7 +252,17 @@ impl Powers {
         if !host::data::OPERATIONS.contains(&operation.as_str()) {
             return Err(self.absent(&operation));
         }
-        off_thread(move || compute(&operation, &ask)).await
+        if host::data::is_brief(&operation, request.payload.json.len() + ask.bytes.len()) {
+            return compute(&operation, &ask, &Turn::endless());
+        }
+        let helper = operation.clone();
+        let working = move |turn: &Turn| compute(&operation, &ask, turn);
+        self.compute.run(&self.account, &helper, working).await
+    }
+
+    /// Refuses an operation that the run has no face for, and puts that on record.
+    pub(crate) fn refuse(&self, operation: &str) -> HostAnswer {
+        HostAnswer::Error(self.absent(operation).to_json().to_string())
     }
 
     /// Invariant 12: the face of a power that was not granted does not exist, so
@@ -265,10 +295,10 @@ impl Drop for UnderWay<'_> {
 }
 
 /// The powers that only compute; every call has them.
-fn compute(operation: &str, ask: &Ask) -> Result<Answer, Fault> {
+fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let mut random_failed = false;
     let mut random = |bytes: &mut [u8]| random_failed |= getrandom::fill(bytes).is_err();
-    let answered = host::data::call(operation, ask, &mut random);
+    let answered = host::data::call(operation, ask, &mut random, turn);
     if random_failed {
         let message = "the system gave no randomness";
         return Err(Fault::new(
@@ -287,7 +317,8 @@ fn absent(operation: &str) -> Fault {
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
-/// Runs what may take long where it holds nobody up.
+/// Runs what waits for the disk where it holds nobody up. Computing goes elsewhere
+/// ([`Compute`]), so that neither files nor names wait behind it.
 async fn off_thread(
     work: impl FnOnce() -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<Answer, Fault> {

@@ -1,6 +1,7 @@
 //! Runs the faces of the powers in a JavaScript engine, with the host behind
 //! them, so that a test can say what a script would see.
 
+use host::compute::Turn;
 use host::ask::{Ask, Fault};
 use host::data;
 use rquickjs::convert::List;
@@ -36,7 +37,7 @@ pub(crate) fn call(
         arguments,
         bytes: bytes.to_vec(),
     };
-    let answer = data::call(operation, &ask, &mut counting()).expect("the operation is known")?;
+    let answer = data::call(operation, &ask, &mut counting(), &Turn::endless()).expect("the operation is known")?;
     Ok((answer.value, answer.bytes))
 }
 
@@ -83,7 +84,7 @@ fn install(ctx: &Ctx<'_>) {
                     arguments: serde_json::from_str(&arguments).unwrap(),
                     bytes,
                 };
-                List(match data::call(&operation, &ask, &mut random) {
+                List(match data::call(&operation, &ask, &mut random, &Turn::endless()) {
                     Some(Ok(answer)) => {
                         (json!({ "value": answer.value }).to_string(), answer.bytes)
                     }
@@ -117,8 +118,9 @@ fn install(ctx: &Ctx<'_>) {
 #[test]
 fn every_operation_is_known_and_no_other() {
     for operation in data::OPERATIONS {
-        let answer = data::call(operation, &Ask::default(), &mut counting());
+        let answer = data::call(operation, &Ask::default(), &mut counting(), &Turn::endless());
         assert!(answer.is_some(), "{operation}");
     }
-    assert!(data::call("fs.readText", &Ask::default(), &mut counting()).is_none());
+    let absent = data::call("fs.readText", &Ask::default(), &mut counting(), &Turn::endless());
+    assert!(absent.is_none());
 }
