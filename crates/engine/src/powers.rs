@@ -14,6 +14,7 @@ use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
 use host::files::{FileSettings, Files, FilesError};
 use model::grant::{Grant, NetworkGrant};
+use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
@@ -21,9 +22,6 @@ use serde_json::{Value, json};
 
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
-
-/// The name of an operation in a message or an event, in characters.
-const OPERATION_CHARS_MAX: usize = 60;
 
 /// What the operator decides. Made once in a process and cloned for each call:
 /// clones share what was read of the certificate authorities.
@@ -42,6 +40,8 @@ pub struct PowerSettings {
     pub resolver: Arc<dyn Resolve>,
     /// Who opens connections.
     pub connector: Arc<dyn Connect>,
+    /// Names that may lead to private addresses; set for each call.
+    pub private_hosts: Arc<[HostPattern]>,
 }
 
 impl PowerSettings {
@@ -55,6 +55,7 @@ impl PowerSettings {
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
             connector: Arc::new(TcpConnector),
+            private_hosts: Arc::new([]),
         }
     }
 }
@@ -75,6 +76,7 @@ pub enum PowersError {
 pub struct Powers {
     fetch: Option<Fetch>,
     files: Option<Arc<Files>>,
+    secrets: Arc<Masker>,
     events: Mutex<Events>,
 }
 
@@ -104,16 +106,19 @@ impl Powers {
         let fetch = match &grant.network {
             NetworkGrant::Blocked => None,
             NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => {
-                let mut fetch_settings = FetchSettings::new(settings.trust.tls()?, secrets);
+                let tls = settings.trust.tls()?;
+                let mut fetch_settings = FetchSettings::new(tls, Arc::clone(&secrets));
                 fetch_settings.limits = settings.fetch_limits.clone();
                 fetch_settings.resolver = Arc::clone(&settings.resolver);
                 fetch_settings.connector = Arc::clone(&settings.connector);
-                Fetch::from_grant(&grant.network, fetch_settings)
+                fetch_settings.private_hosts = Arc::clone(&settings.private_hosts);
+                Fetch::from_grant(&grant.network, &grant.bounds, fetch_settings)
             }
         };
         Ok(Powers {
             fetch,
             files,
+            secrets,
             events: Mutex::default(),
         })
     }
@@ -124,6 +129,7 @@ impl Powers {
         Powers {
             fetch: None,
             files: None,
+            secrets: Arc::new(Masker::none()),
             events: Mutex::default(),
         }
     }
@@ -239,7 +245,6 @@ impl Powers {
     /// whoever asks for it is not the guest we built. That belongs on record.
     fn absent(&self, operation: &str) -> Fault {
         let fault = absent(operation);
-        let operation = model::text::elided(operation, OPERATION_CHARS_MAX);
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
     }
@@ -282,8 +287,7 @@ fn compute(operation: &str, ask: &Ask) -> Result<Answer, Fault> {
 }
 
 fn absent(operation: &str) -> Fault {
-    let shown = model::text::elided(operation, OPERATION_CHARS_MAX);
-    let message = format!("not granted: {shown}");
+    let message = format!("not granted: {operation}");
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
@@ -308,7 +312,7 @@ impl HostCalls for Powers {
                     json: answer.value.to_string(),
                     bytes: answer.bytes,
                 }),
-                Err(fault) => HostAnswer::Error(fault.to_json().to_string()),
+                Err(fault) => HostAnswer::Error(fault.to_json(&self.secrets).to_string()),
             }
         })
     }

@@ -19,11 +19,15 @@ use model::safety::{self, Source};
 use sandbox::job::Usage;
 use serde_json::Value;
 
+use crate::explain::REASON_CHARS_MAX;
 use crate::limit::Admission;
 use crate::powers::Powers;
 use crate::run::Ran;
 use crate::scratch::Scratch;
 use crate::{Engine, Observer};
+
+/// Characters of a path or a name in an event.
+const EVENT_CHARS_MAX: usize = 256;
 
 /// The gates of a call, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +244,10 @@ impl Record {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
         };
+        let note = match decision.bounds.words() {
+            None => note,
+            Some(bounds) => format!("{note}; {bounds}"),
+        };
         let verdict = match decision.effect {
             Effect::Allow => "pass",
             Effect::Ask => "ask",
@@ -401,6 +409,10 @@ impl Record {
         let none = Masker::none();
         let masker = self.masker.as_deref().unwrap_or(&none);
         let masked = |value: Value| masker.value(value).into_inner();
+        let event = |event: Value| {
+            let event = masker.value(event).elided(EVENT_CHARS_MAX);
+            event.into_inner()
+        };
         let (events, events_dropped) = match &self.powers {
             Some(powers) => powers.take_events(),
             None => (Vec::new(), 0),
@@ -409,7 +421,8 @@ impl Record {
         let outcome = outcome.get();
         if let Some(shadow) = &mut self.shadow {
             let reason = std::mem::take(&mut shadow.reason);
-            shadow.reason = masker.own_text(reason).into_inner();
+            let reason = masker.own_text(reason).elided(REASON_CHARS_MAX);
+            shadow.reason = reason.into_inner();
         }
         let mut gates = std::mem::take(&mut self.gates);
         for gate in &mut gates {
@@ -432,7 +445,7 @@ impl Record {
                 .value
                 .as_ref()
                 .and_then(|value| digest::of_value(value).ok()),
-            events: events.into_iter().map(masked).collect(),
+            events: events.into_iter().map(event).collect(),
             events_dropped,
             shadow: self.shadow.take(),
             timing: Some(Timing {

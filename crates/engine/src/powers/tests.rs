@@ -6,6 +6,7 @@ use std::time::Duration;
 use host::fetch::connect::Connecting;
 use host::fetch::resolve::Lookup;
 use model::grant::FileGrant;
+use model::host_bound::HostBounds;
 use sandbox::job::{HostCallId, HostCallKind};
 use serde_json::Value;
 
@@ -74,6 +75,7 @@ fn powers(folder: &Folder, change: impl FnOnce(&mut PowerSettings)) -> Powers {
     change(&mut settings);
     let grant = Grant {
         network: NetworkGrant::Strict,
+        bounds: HostBounds::default(),
         files: FileGrant {
             read: true,
             write: true,

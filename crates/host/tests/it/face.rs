@@ -1,6 +1,7 @@
 //! Runs the faces of the powers in a JavaScript engine, with the host behind
 //! them, so that a test can say what a script would see.
 
+use model::mask::Masker;
 use host::ask::{Ask, Fault};
 use host::data;
 use rquickjs::convert::List;
@@ -88,7 +89,7 @@ fn install(ctx: &Ctx<'_>) {
                         (json!({ "value": answer.value }).to_string(), answer.bytes)
                     }
                     Some(Err(fault)) => {
-                        (json!({ "fault": fault.to_json() }).to_string(), Vec::new())
+                        (json!({ "fault": fault.to_json(&Masker::none()) }).to_string(), Vec::new())
                     }
                     None => panic!("no operation {operation}"),
                 })

@@ -5,6 +5,7 @@ use host::fetch::resolve::{Resolve as _, SystemResolver};
 use host::fetch::{Fetch, FetchSettings};
 use host::{Ask, FaultKind};
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::mask::Masker;
 use serde_json::json;
 
@@ -40,12 +41,12 @@ async fn the_cases_of_the_guard() {
                 reason.to_owned()
             }
         };
-        assert_eq!(found, expected, "{line}\n{}", fault.message);
+        assert_eq!(found, expected, "{line}\n{}", fault.told(&Masker::none()));
         if fault.kind == FaultKind::Security {
             assert!(
-                fault.message.starts_with("[fetch] denied: "),
+                fault.told(&Masker::none()).starts_with("[fetch] denied: "),
                 "{line}: {}",
-                fault.message
+                fault.told(&Masker::none())
             );
         }
         count += 1;
@@ -158,7 +159,7 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
         .await;
     let fault = ran.outcome.unwrap_err();
     assert_eq!(
-        fault.message,
+        fault.told(&Masker::none()),
         "[fetch] denied: host not in allowlist: evil.example.com"
     );
     assert_eq!(fault.helper, "fetch");
@@ -175,7 +176,7 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
 fn blocked_means_there_is_no_fetch() {
     let secrets = std::sync::Arc::new(Masker::new([]).unwrap());
     let settings = FetchSettings::new(crate::world::nobody(), secrets);
-    assert!(Fetch::from_grant(&NetworkGrant::Blocked, settings).is_none());
+    assert!(Fetch::from_grant(&NetworkGrant::Blocked, &HostBounds::default(), settings).is_none());
 }
 
 /// A call that is cut off may have reached its host.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use model::mask::Masker;
 use host::fetch::FetchLimits;
 use serde_json::json;
 
@@ -22,8 +23,8 @@ fn world(change: impl FnOnce(&mut FetchLimits)) -> World {
 async fn timed_out(world: World, phase: &str) {
     let ran = world.run(json!({"url": URL}), b"").await;
     let fault = ran.outcome.unwrap_err();
-    assert_eq!(fault.reason, "timeout", "{}", fault.message);
-    assert!(fault.message.contains(phase), "{}", fault.message);
+    assert_eq!(fault.reason, "timeout", "{}", fault.told(&Masker::none()));
+    assert!(fault.told(&Masker::none()).contains(phase), "{}", fault.told(&Masker::none()));
     assert_eq!(ran.events.last().unwrap().refusal, Some("timeout"));
 }
 
