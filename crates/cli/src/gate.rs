@@ -95,7 +95,8 @@ impl Courier {
         if let Some(connector) = &self.connector {
             settings.connector = Arc::clone(connector);
         }
-        let fetch = Fetch::from_grant(&self.grant(url), &HostBounds::default(), settings).ok_or("no network")?;
+        let fetch = Fetch::from_grant(&self.grant(url), &HostBounds::default(), settings)
+            .ok_or("no network")?;
         let arguments = json!({
             "url": url,
             "headers": { "accept": "application/json" },

@@ -13,7 +13,7 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
-use model::mask::{Masked, Masker};
+use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
 use model::policy::{self, EffectivePolicy};
@@ -326,10 +326,15 @@ pub(crate) fn environment(
 fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
     let secrets = variables.secrets.iter().map(String::as_str);
     match Masker::new(secrets) {
-        Ok(masker) => Ok((
-            Arc::new(masker),
-            text::count(variables.secrets.len(), "secret"),
-        )),
+        Ok(masker) => {
+            let secrets = variables.secrets.iter();
+            let short = secrets.filter(|secret| !is_maskable(secret)).count();
+            let mut note = text::count(variables.secrets.len(), "secret");
+            if short > 0 {
+                note.push_str(&format!(", {short} too short to be masked"));
+            }
+            Ok((Arc::new(masker), note))
+        }
         Err(fault) => {
             let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
             Err(Stop::refused(error))
@@ -421,10 +426,7 @@ fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<
 }
 
 /// The policy with what rules leave of its hosts.
-fn bounded<'a>(
-    policy: Cow<'a, EffectivePolicy>,
-    decision: &Decision,
-) -> Cow<'a, EffectivePolicy> {
+fn bounded<'a>(policy: Cow<'a, EffectivePolicy>, decision: &Decision) -> Cow<'a, EffectivePolicy> {
     if decision.bounds.is_empty() {
         return policy;
     }

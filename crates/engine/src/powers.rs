@@ -20,6 +20,9 @@ use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};
 
+/// Characters of a path or a name in an event.
+const EVENT_CHARS_MAX: usize = 256;
+
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
 
@@ -183,7 +186,13 @@ impl Powers {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Masked before anything of it is cut, like all that leaves.
     pub(crate) fn note(&self, event: Value) {
+        let event = self
+            .secrets
+            .value(event)
+            .elided(EVENT_CHARS_MAX)
+            .into_inner();
         let mut events = self.events();
         if events.kept.len() < EVENTS_MAX {
             events.kept.push(event);

@@ -26,9 +26,6 @@ use crate::run::Ran;
 use crate::scratch::Scratch;
 use crate::{Engine, Observer};
 
-/// Characters of a path or a name in an event.
-const EVENT_CHARS_MAX: usize = 256;
-
 /// The gates of a call, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
@@ -409,10 +406,6 @@ impl Record {
         let none = Masker::none();
         let masker = self.masker.as_deref().unwrap_or(&none);
         let masked = |value: Value| masker.value(value).into_inner();
-        let event = |event: Value| {
-            let event = masker.value(event).elided(EVENT_CHARS_MAX);
-            event.into_inner()
-        };
         let (events, events_dropped) = match &self.powers {
             Some(powers) => powers.take_events(),
             None => (Vec::new(), 0),
@@ -445,7 +438,7 @@ impl Record {
                 .value
                 .as_ref()
                 .and_then(|value| digest::of_value(value).ok()),
-            events: events.into_iter().map(event).collect(),
+            events: events.into_iter().map(masked).collect(),
             events_dropped,
             shadow: self.shadow.take(),
             timing: Some(Timing {

@@ -258,10 +258,7 @@ impl Fetch {
                 let rule = format!("host cannot be resolved: {name}");
                 return Err(denied("dns-resolution-failed", rule));
             }
-            (
-                Ok(_) | Err(_),
-                Admission::Chosen | Admission::Private(_) | Admission::Anywhere,
-            ) => {
+            (Ok(_) | Err(_), Admission::Chosen | Admission::Private(_) | Admission::Anywhere) => {
                 return Err(failed("dns-unknown-host", format!("unknown host: {name}")));
             }
         };

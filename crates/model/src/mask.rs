@@ -323,7 +323,9 @@ impl Masker {
         let mut starts = starts.map(|length| text.len() - length);
         starts.find(|start| {
             let tail = text.get(*start..).unwrap_or_default();
-            let at = self.forms.partition_point(|form| form.text.as_slice() < tail);
+            let at = self
+                .forms
+                .partition_point(|form| form.text.as_slice() < tail);
             let next = self.forms.get(at);
             next.is_some_and(|form| form.text.starts_with(tail))
         })

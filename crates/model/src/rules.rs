@@ -177,11 +177,7 @@ impl Rules {
 
     /// The strongest of the rules that match; of several, the one whose id comes
     /// first, so that their order in the file means nothing.
-    fn strongest(
-        &self,
-        asked: &Asked<'_>,
-        actions: &[Action],
-    ) -> (Option<Decision>, HostBounds) {
+    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> (Option<Decision>, HostBounds) {
         let mut bounds = HostBounds::default();
         if self.list.is_empty() {
             return (None, bounds);
@@ -299,7 +295,11 @@ fn emptied(asked: &Asked<'_>, bounds: &HostBounds) -> Option<Decision> {
         return None;
     }
     let HostBounds { within, never } = &policy.bounds;
-    let whose: Vec<_> = within.iter().chain(never).map(|it| it.by.to_string()).collect();
+    let whose: Vec<_> = within
+        .iter()
+        .chain(never)
+        .map(|it| it.by.to_string())
+        .collect();
     let reason = format!(
         "none of the hosts the tool may reach is left by the hosts of {}",
         whose.join(", ")

@@ -25,6 +25,7 @@ mod codecall_mode;
 mod crash;
 mod disclosure;
 mod gates;
+mod hosts;
 mod levels;
 mod life;
 mod limits;

@@ -112,9 +112,10 @@ impl Admission {
 pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> Fault {
     let by = &out.list.by;
     match (by, out.is_forbidden) {
-        (ListedBy::Rules(_), true) => {
-            denied("host-denied-by-rule", format!("host denied by {by}: {host}"))
-        }
+        (ListedBy::Rules(_), true) => denied(
+            "host-denied-by-rule",
+            format!("host denied by {by}: {host}"),
+        ),
         (ListedBy::Rules(_), false) => {
             let rule = format!("host not among those {by} allows: {host}");
             denied("host-not-in-rule", rule)

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use model::mask::Masker;
 use host::files::Files;
 use model::grant::FileGrant;
+use model::mask::Masker;
 use serde_json::json;
 
 use crate::scratch::{Scratch, call, grant, tree};

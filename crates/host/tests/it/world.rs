@@ -35,7 +35,9 @@ pub(crate) const PUBLIC: &str = "93.184.216.34";
 
 fn patterns(hosts: &str) -> Vec<HostPattern> {
     let hosts = hosts.split_whitespace();
-    hosts.map(|host| HostPattern::parse(host).unwrap()).collect()
+    hosts
+        .map(|host| HostPattern::parse(host).unwrap())
+        .collect()
 }
 
 impl World {

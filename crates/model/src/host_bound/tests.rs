@@ -54,12 +54,17 @@ fn reaches(policy: &EffectivePolicy, raw_host: &str) -> bool {
 #[test]
 fn each_list_must_name_the_host_and_none_may_forbid_it() {
     let bounds = HostBounds {
-        within: vec![list("everyone", &["*.a.com", "b.org"]), list("kim", &["*.a.com"])],
+        within: vec![
+            list("everyone", &["*.a.com", "b.org"]),
+            list("kim", &["*.a.com"]),
+        ],
         never: vec![list("rule", &["x.a.com"])],
     };
     let check = |raw: &str| {
         let host = Host::parse(raw).expect("a host");
-        bounds.check(&host, 443).map_err(|out| (out.list.by.to_string(), out.is_forbidden))
+        bounds
+            .check(&host, 443)
+            .map_err(|out| (out.list.by.to_string(), out.is_forbidden))
     };
     assert_eq!(check("a.com"), Ok(()));
     assert_eq!(check("b.org"), Err(("kim".to_owned(), false)));
@@ -93,7 +98,8 @@ fn what_bounds_empty_is_seen() {
         within: vec![list("kim", hosts)],
         never: Vec::new(),
     };
-    let empty = |network, hosts: &[&str], bounds| policy(network, hosts, bounds).bounds_leave_nothing();
+    let empty =
+        |network, hosts: &[&str], bounds| policy(network, hosts, bounds).bounds_leave_nothing();
     assert!(empty(NetworkMode::Allowlist, &["a.com"], held(&["b.org"])));
     assert!(empty(NetworkMode::Strict, &[], held(&[])));
     assert!(!empty(NetworkMode::Strict, &[], held(&["b.org"])));
@@ -103,7 +109,16 @@ fn what_bounds_empty_is_seen() {
 
 fn lists() -> impl Strategy<Value = Vec<HostList>> {
     let hosts = prop::sample::subsequence(
-        vec!["*", "a.com", "*.a.com", "b.org", "*.org", "127.0.0.1", "x.a.com:443", "x.a.com:80"],
+        vec![
+            "*",
+            "a.com",
+            "*.a.com",
+            "b.org",
+            "*.org",
+            "127.0.0.1",
+            "x.a.com:443",
+            "x.a.com:80",
+        ],
         0..4,
     );
     prop::collection::vec(hosts.prop_map(|hosts| list("somebody", &hosts)), 0..3)

@@ -125,7 +125,10 @@ fn what_is_not_public_says_what_it_is() {
     check("10.0.0.5", "10.0.0.5 (private)");
     check("localhost", "localhost (loopback)");
     check("*.internal", "*.internal (local-name)");
-    check("metadata.google.internal", "metadata.google.internal (metadata)");
+    check(
+        "metadata.google.internal",
+        "metadata.google.internal (metadata)",
+    );
 }
 
 fn patterns() -> impl Strategy<Value = HostPattern> {

@@ -76,6 +76,11 @@ fn of_value(secret: &str) -> Vec<Form> {
         // Forms write `+` for a space.
         Form::exact(secret.replace(' ', "+")),
     ];
+    // A backslash at its end may be taken for the start of an escape with what follows.
+    let head = secret.trim_end_matches('\\');
+    if head != secret && is_maskable(head) {
+        forms.push(Form::exact(head));
+    }
     if secret.chars().count() >= CASED_CHARS_MIN {
         // Names of hosts and headers are made lower case, methods upper.
         forms.push(Form::exact(secret.to_lowercase()));

@@ -98,7 +98,11 @@ fn escapes_are_decoded_whoever_wrote_them() {
 fn a_backslash_before_a_secret_eats_nothing_of_it() {
     check(&["new key 1"], r"C:\new%20key%201", r"C:\***");
     check(&[r"C:\new dir"], r"?q=C:\new%20dir", "?q=***");
-    check(&["100%25 sure"], "a 100%25%20sure b 100%2525%20sure", "a *** b ***");
+    check(
+        &["100%25 sure"],
+        "a 100%25%20sure b 100%2525%20sure",
+        "a *** b ***",
+    );
 }
 
 #[test]
@@ -123,7 +127,11 @@ fn base64_is_found_in_latin1_folded_and_over_other_encodings() {
 fn hex_and_other_cases_are_found() {
     check(&["Sesame-Open"], "536573616d652d4f70656e", "***");
     check(&["Sesame-Open"], "x 536573616D652D4F70656E y", "x *** y");
-    check(&["Sesame-Open"], "unknown host: sesame-open.example.com", "unknown host: ***.example.com");
+    check(
+        &["Sesame-Open"],
+        "unknown host: sesame-open.example.com",
+        "unknown host: ***.example.com",
+    );
     check(&["Sesame-Open"], "SESAME-OPEN", "***");
     check(&["Abcd"], "abcd", "abcd");
 }
@@ -132,8 +140,16 @@ const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC
 
 #[test]
 fn the_lines_of_a_secret_are_secrets() {
-    check(&[PEM], "line 2 is BKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b!", "line 2 is ***!");
-    check(&[PEM], "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----");
+    check(
+        &[PEM],
+        "line 2 is BKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b!",
+        "line 2 is ***!",
+    );
+    check(
+        &[PEM],
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+    );
     // One line, other line breaks, folded elsewhere, and escaped.
     let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDMYfnvWtC8Id5bPps1Z9bQ==";
     check(&[PEM], body, "*********");
@@ -142,7 +158,10 @@ fn the_lines_of_a_secret_are_secrets() {
     assert!(!crlf.contains("MIIE") && !crlf.contains("Pps1"), "{crlf}");
     let refolded = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\nAoIBAQDMYfnvWtC8Id5bPps1Z9bQ==";
     let masked = masker.text(refolded).into_inner();
-    assert!(!masked.contains("BKcw") && !masked.contains("AoIB"), "{masked}");
+    assert!(
+        !masked.contains("BKcw") && !masked.contains("AoIB"),
+        "{masked}"
+    );
     // As a file of variables has it.
     let escaped = PEM.replace('\n', "\\n");
     check(&[&escaped], "BKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b", "***");
@@ -161,7 +180,10 @@ fn what_a_cut_leaves_of_a_secret_is_masked() {
     check("?q=a%20b%2Fc", "?q=***");
     check(r#"{"q":"a b\/c d\"#, r#"{"q":"***"#);
     check("c2VzYW1lLW9wZ", "***");
-    assert_eq!(masker.text("the word is sesame-op").get(), "the word is sesame-op");
+    assert_eq!(
+        masker.text("the word is sesame-op").get(),
+        "the word is sesame-op"
+    );
 }
 
 #[test]
@@ -281,8 +303,16 @@ fn encoded(text: &str, coding: Coding) -> String {
 /// Whether a piece of a secret can be read in a text, whatever it is written in.
 fn readable(text: &str, secret: &str) -> bool {
     let mut all = vec![text.as_bytes().to_vec()];
-    all.extend(view::of(text.as_bytes(), text.len()).iter().map(|view| view.bytes().to_vec()));
-    all.iter().any(|bytes| bytes.windows(secret.len()).any(|piece| piece == secret.as_bytes()))
+    all.extend(
+        view::of(text.as_bytes(), text.len())
+            .iter()
+            .map(|view| view.bytes().to_vec()),
+    );
+    all.iter().any(|bytes| {
+        bytes
+            .windows(secret.len())
+            .any(|piece| piece == secret.as_bytes())
+    })
 }
 
 proptest! {

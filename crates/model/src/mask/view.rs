@@ -100,7 +100,10 @@ impl View {
 /// text is kept.
 pub(super) fn of(text: &[u8], near: usize) -> Vec<View> {
     let mut views: Vec<View> = Vec::new();
-    let mut left = text.len().saturating_mul(VIEW_BYTES_RATIO_MAX).max(VIEW_BYTES_FREE);
+    let mut left = text
+        .len()
+        .saturating_mul(VIEW_BYTES_RATIO_MAX)
+        .max(VIEW_BYTES_FREE);
     let mut next: Option<usize> = None;
     loop {
         let (bytes, depth) = match next {
@@ -169,9 +172,7 @@ impl View {
         };
         let last = end.saturating_sub(1);
         match (piece(start), piece(last)) {
-            (Some(first), Some(final_piece)) => {
-                (first.first(start), final_piece.last(last))
-            }
+            (Some(first), Some(final_piece)) => (first.first(start), final_piece.last(last)),
             (_, _) => (0, 0),
         }
     }
@@ -275,7 +276,9 @@ fn next_mark(source: &[u8], from: usize) -> Option<usize> {
         at += BLOCK;
     }
     let rest = source.get(at..)?;
-    rest.iter().position(|byte| is_mark(*byte)).map(|index| at + index)
+    rest.iter()
+        .position(|byte| is_mark(*byte))
+        .map(|index| at + index)
 }
 
 /// Up to four bytes.
@@ -343,9 +346,9 @@ fn backslash(text: &[u8]) -> Option<(Decoded, usize)> {
 fn units(text: &[u8], mark: &[u8]) -> Option<(Decoded, usize)> {
     let unit = |text: &[u8]| -> Option<u16> {
         let digits = text.strip_prefix(mark)?.get(..4)?;
-        digits
-            .iter()
-            .try_fold(0u16, |unit, digit| Some(unit << 4 | u16::from(hex(*digit)?)))
+        digits.iter().try_fold(0u16, |unit, digit| {
+            Some(unit << 4 | u16::from(hex(*digit)?))
+        })
     };
     let length = mark.len() + 4;
     let first = unit(text)?;
@@ -413,7 +416,11 @@ fn unbase(source: &[u8]) -> Option<View> {
         let run = source.get(start..end).unwrap_or_default();
         let is_folded = !run.iter().all(|byte| is_base64(*byte));
         if is_folded {
-            let unfolded: Vec<u8> = run.iter().copied().filter(|byte| is_base64(*byte)).collect();
+            let unfolded: Vec<u8> = run
+                .iter()
+                .copied()
+                .filter(|byte| is_base64(*byte))
+                .collect();
             view.whole(&unfolded, start, end, Kind::Whole);
             view.bytes.push(GAP);
             view.whole(&decoded(&unfolded), start, end, Kind::Whole);

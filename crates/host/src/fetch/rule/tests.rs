@@ -23,7 +23,10 @@ fn rule(grant: &str) -> Rule {
             )
         }
     };
-    let private: Vec<_> = PRIVATE.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
+    let private: Vec<_> = PRIVATE
+        .iter()
+        .map(|host| HostPattern::parse(host).unwrap())
+        .collect();
     Rule::from_grant(&grant, &HostBounds::default(), &private.into()).unwrap()
 }
 

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use model::mask::Masker;
 use host::{Answer, Fault};
+use model::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, reply};
@@ -30,7 +30,12 @@ fn small() -> World {
 #[track_caller]
 fn too_large(result: Result<Answer, Fault>) -> Fault {
     let fault = result.expect_err("too large");
-    assert_eq!(fault.reason, "response-body-too-large", "{}", fault.told(&Masker::none()));
+    assert_eq!(
+        fault.reason,
+        "response-body-too-large",
+        "{}",
+        fault.told(&Masker::none())
+    );
     assert!(fault.told(&Masker::none()).starts_with("[fetch] denied: "));
     assert!(fault.told(&Masker::none()).contains("127.0.0.1"));
     fault

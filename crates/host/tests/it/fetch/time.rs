@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use model::mask::Masker;
 use host::fetch::FetchLimits;
+use model::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, redirect};
@@ -24,7 +24,11 @@ async fn timed_out(world: World, phase: &str) {
     let ran = world.run(json!({"url": URL}), b"").await;
     let fault = ran.outcome.unwrap_err();
     assert_eq!(fault.reason, "timeout", "{}", fault.told(&Masker::none()));
-    assert!(fault.told(&Masker::none()).contains(phase), "{}", fault.told(&Masker::none()));
+    assert!(
+        fault.told(&Masker::none()).contains(phase),
+        "{}",
+        fault.told(&Masker::none())
+    );
     assert_eq!(ran.events.last().unwrap().refusal, Some("timeout"));
 }
 
