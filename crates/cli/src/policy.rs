@@ -14,6 +14,8 @@ use model::access::Standing;
 use model::caller::Caller;
 use model::config::{Config, SettingSource};
 use model::document::{Document, Word as _};
+use model::host_bound::HostList;
+use model::host_pattern::HostPattern;
 use model::rules::Rule;
 use model::rules::lint::{self, LintFinding};
 use model::text::{count, one_line};
@@ -73,6 +75,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
             "autonomy": standing.autonomy.word(),
             "groups": standing.groups,
             "categories": standing.categories,
+            "hosts": hosts_of(standing),
         })
     });
     if printer.format() == Format::Json {
@@ -116,6 +119,23 @@ fn show_standing(caller: &str, standing: &Standing, printer: &mut Printer) {
         printer.styled(Style::Bold, &one_line(caller)),
         standing.autonomy.word(),
     ));
+    for list in &standing.hosts {
+        let hosts: Vec<_> = list.hosts.iter().map(HostPattern::shown).collect();
+        let hosts = match hosts.is_empty() {
+            true => "none".to_owned(),
+            false => hosts.join(", "),
+        };
+        printer.line(&format!("  hosts, by {}: {hosts}", list.by));
+    }
+}
+
+/// The lists of hosts that hold for a caller.
+fn hosts_of(standing: &Standing) -> Value {
+    let list = |list: &HostList| {
+        let hosts: Vec<_> = list.hosts.iter().map(ToString::to_string).collect();
+        json!({"by": list.by.to_string(), "hosts": hosts})
+    };
+    standing.hosts.iter().map(list).collect()
 }
 
 fn show_candidate(settings: &Settings, printer: &mut Printer) {
@@ -146,8 +166,8 @@ fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
 /// What `lint` calls a setting, if it says anything about it.
 fn named(key: &str) -> Option<String> {
     let rule = key.strip_prefix("rule.");
-    rule.or(key.starts_with("costs.").then_some(key))
-        .map(str::to_owned)
+    let is_list = key.starts_with("costs.") || key.ends_with(".hosts");
+    rule.or(is_list.then_some(key)).map(str::to_owned)
 }
 
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -167,6 +187,11 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     findings.extend(lint::unknown(rules, &tools, &callers));
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
+    let policies: Vec<_> = now
+        .tools()
+        .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
+        .collect();
+    findings.extend(lint::hosts(rules, &settings.config.access, &policies));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))

@@ -498,6 +498,7 @@ impl Engine {
         PowerSettings {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             caller: caller.name.clone(),
+            private_hosts: config.network.private_hosts.as_slice().into(),
             ..self.powers.clone()
         }
     }

@@ -15,19 +15,20 @@ use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
 use host::files::{FileSettings, Files, FilesError};
 use model::grant::{Grant, NetworkGrant};
+use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};
+
+/// Characters of a path or a name in an event.
+const EVENT_CHARS_MAX: usize = 256;
 
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
 
 /// How long a run without powers may compute outside its sandbox.
 const COMPUTE_MAX: Duration = Duration::from_secs(60);
-
-/// The name of an operation in a message or an event, in characters.
-const OPERATION_CHARS_MAX: usize = 60;
 
 /// What the operator decides. Made once in a process and cloned for each call:
 /// clones share what was read of the certificate authorities.
@@ -51,6 +52,8 @@ pub struct PowerSettings {
     pub resolver: Arc<dyn Resolve>,
     /// Who opens connections.
     pub connector: Arc<dyn Connect>,
+    /// Names that may lead to private addresses; set for each call.
+    pub private_hosts: Arc<[HostPattern]>,
 }
 
 impl PowerSettings {
@@ -66,6 +69,7 @@ impl PowerSettings {
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
             connector: Arc::new(TcpConnector),
+            private_hosts: Arc::new([]),
         }
     }
 }
@@ -89,6 +93,7 @@ pub struct Powers {
     compute: Compute,
     /// What the call may spend on computing outside its sandbox: as much as inside.
     account: Account,
+    secrets: Arc<Masker>,
     events: Mutex<Events>,
 }
 
@@ -118,11 +123,13 @@ impl Powers {
         let fetch = match &grant.network {
             NetworkGrant::Blocked => None,
             NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => {
-                let mut fetch_settings = FetchSettings::new(settings.trust.tls()?, secrets);
+                let tls = settings.trust.tls()?;
+                let mut fetch_settings = FetchSettings::new(tls, Arc::clone(&secrets));
                 fetch_settings.limits = settings.fetch_limits.clone();
                 fetch_settings.resolver = Arc::clone(&settings.resolver);
                 fetch_settings.connector = Arc::clone(&settings.connector);
-                Fetch::from_grant(&grant.network, fetch_settings)
+                fetch_settings.private_hosts = Arc::clone(&settings.private_hosts);
+                Fetch::from_grant(&grant.network, &grant.bounds, fetch_settings)
             }
         };
         let time = deadline.saturating_duration_since(Instant::now());
@@ -131,6 +138,7 @@ impl Powers {
             files,
             compute: settings.compute.clone(),
             account: Account::new(&settings.caller, time, deadline),
+            secrets,
             events: Mutex::default(),
         })
     }
@@ -144,6 +152,7 @@ impl Powers {
             files: None,
             compute: Compute::default(),
             account: Account::new("", COMPUTE_MAX, deadline),
+            secrets: Arc::new(Masker::none()),
             events: Mutex::default(),
         }
     }
@@ -197,7 +206,13 @@ impl Powers {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Masked before anything of it is cut, like all that leaves.
     pub(crate) fn note(&self, event: Value) {
+        let event = self
+            .secrets
+            .value(event)
+            .elided(EVENT_CHARS_MAX)
+            .into_inner();
         let mut events = self.events();
         if events.kept.len() < EVENTS_MAX {
             events.kept.push(event);
@@ -262,14 +277,14 @@ impl Powers {
 
     /// Refuses an operation that the run has no face for, and puts that on record.
     pub(crate) fn refuse(&self, operation: &str) -> HostAnswer {
-        HostAnswer::Error(self.absent(operation).to_json().to_string())
+        let fault = self.absent(operation);
+        HostAnswer::Error(fault.to_json(&self.secrets).to_string())
     }
 
     /// Invariant 12: the face of a power that was not granted does not exist, so
     /// whoever asks for it is not the guest we built. That belongs on record.
     fn absent(&self, operation: &str) -> Fault {
         let fault = absent(operation);
-        let operation = model::text::elided(operation, OPERATION_CHARS_MAX);
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
     }
@@ -312,8 +327,7 @@ fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
 }
 
 fn absent(operation: &str) -> Fault {
-    let shown = model::text::elided(operation, OPERATION_CHARS_MAX);
-    let message = format!("not granted: {shown}");
+    let message = format!("not granted: {operation}");
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
@@ -339,7 +353,7 @@ impl HostCalls for Powers {
                     json: answer.value.to_string(),
                     bytes: answer.bytes,
                 }),
-                Err(fault) => HostAnswer::Error(fault.to_json().to_string()),
+                Err(fault) => HostAnswer::Error(fault.to_json(&self.secrets).to_string()),
             }
         })
     }

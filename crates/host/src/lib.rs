@@ -4,7 +4,7 @@
 //! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
-pub mod address;
+pub use model::address;
 pub mod ask;
 pub mod compute;
 pub mod crypto;

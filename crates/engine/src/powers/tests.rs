@@ -6,6 +6,7 @@ use std::time::Duration;
 use host::fetch::connect::Connecting;
 use host::fetch::resolve::Lookup;
 use model::grant::FileGrant;
+use model::host_bound::HostBounds;
 use sandbox::job::{HostCallId, HostCallKind};
 use serde_json::Value;
 
@@ -74,11 +75,13 @@ fn powers(folder: &Folder, change: impl FnOnce(&mut PowerSettings)) -> Powers {
     change(&mut settings);
     let grant = Grant {
         network: NetworkGrant::Strict,
+        bounds: HostBounds::default(),
         files: FileGrant {
             read: true,
             write: true,
             base_path: None,
         },
+        bounds: HostBounds::default(),
     };
     let secrets = Arc::new(Masker::new([]).expect("a masker"));
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -305,6 +308,7 @@ fn what_helpers_compute_is_charged_to_the_call() {
             write: false,
             base_path: None,
         },
+        bounds: HostBounds::default(),
     };
     let secrets = Arc::new(Masker::new([]).expect("a masker"));
     let deadline = Instant::now() + Duration::from_millis(30);

@@ -26,6 +26,7 @@ mod crash;
 mod disclosure;
 mod gates;
 mod guide;
+mod hosts;
 mod levels;
 mod life;
 mod limits;

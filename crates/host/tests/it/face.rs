@@ -4,6 +4,7 @@
 use host::compute::Turn;
 use host::ask::{Ask, Fault};
 use host::data;
+use model::mask::Masker;
 use rquickjs::convert::List;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime};
 use serde_json::{Value, json};
@@ -88,9 +89,10 @@ fn install(ctx: &Ctx<'_>) {
                     Some(Ok(answer)) => {
                         (json!({ "value": answer.value }).to_string(), answer.bytes)
                     }
-                    Some(Err(fault)) => {
-                        (json!({ "fault": fault.to_json() }).to_string(), Vec::new())
-                    }
+                    Some(Err(fault)) => (
+                        json!({ "fault": fault.to_json(&Masker::none()) }).to_string(),
+                        Vec::new(),
+                    ),
                     None => panic!("no operation {operation}"),
                 })
             },

@@ -140,7 +140,7 @@ impl<'a> End<'a> {
         let helper = (!helper.is_empty()).then(|| String::from_utf8_lossy(helper).into_owned());
         let (line, column) = position(body, self.word(24)?, self.word(28)?);
         Some(Ended::Threw(Thrown {
-            name: cut(self.text(8)?, NAME_BYTES_MAX),
+            name: named(self.text(8)?),
             message: cut(self.text(0)?, MESSAGE_BYTES_MAX),
             line,
             column,
@@ -161,7 +161,18 @@ impl<'a> End<'a> {
     }
 }
 
-/// Text of at most so many bytes, cut at a character.
+/// The name of an error. One that is too long is not cut: half a secret could not be
+/// masked any more.
+fn named(bytes: &[u8]) -> String {
+    let name = String::from_utf8_lossy(bytes);
+    match name.len() <= NAME_BYTES_MAX {
+        true => name.into_owned(),
+        false => "Error".to_owned(),
+    }
+}
+
+/// Text of at most so many bytes, cut at a character. Whoever masks it knows that its
+/// end may be missing.
 fn cut(bytes: &[u8], bytes_max: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut end = text.len().min(bytes_max);
