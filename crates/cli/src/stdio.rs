@@ -12,6 +12,7 @@ use crate::wiring;
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let common = &arguments.common;
+    engine::memory::settle();
     let engine =
         wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
     let door = Door::open(Arc::new(engine))?;

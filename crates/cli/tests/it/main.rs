@@ -12,6 +12,7 @@ mod cases;
 mod check;
 mod guide;
 mod json;
+mod memory;
 mod run;
 mod screen;
 mod serve;

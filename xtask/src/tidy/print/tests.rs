@@ -1,19 +1,26 @@
 //! Every way past the printer that we know.
 
-use crate::tidy::tests::{check, clean};
+use super::findings;
+use crate::tidy::tree::Tree;
+
+#[track_caller]
+fn check(path: &str, code: &str, expected: &[String]) {
+    let tree = Tree::of(&[(path, &format!("//! Words.\n{code}\n"))]);
+    let found: Vec<String> = findings(&tree).iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected);
+}
 
 #[track_caller]
 fn refused(path: &str, code: &str, what: &str) {
-    let tree = clean().with(path, &format!("//! Words.\n{code}\n"));
     let expected = format!(
         "{path}:2: `{what}` writes past the printer, which makes text visible; use `printer`"
     );
-    check(&tree, &[&expected]);
+    check(path, code, &[expected]);
 }
 
 #[track_caller]
 fn fine(path: &str, code: &str) {
-    check(&clean().with(path, &format!("//! Words.\n{code}\n")), &[]);
+    check(path, code, &[]);
 }
 
 #[test]
