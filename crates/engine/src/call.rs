@@ -21,7 +21,7 @@ use model::reason::Reason;
 use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, approval, digest, exposure, lifecycle, text};
+use model::{Environment, approval, digest, exposure, lifecycle, limits, text};
 use store::{OpenRow, StoreError};
 
 use crate::approve::agree::{Asking, agreed};
