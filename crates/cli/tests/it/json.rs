@@ -75,6 +75,7 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("audit list", "", Writes::Value),
     ("audit show", "00000000", Writes::Nothing),
     ("audit verify", "", Writes::Value),
+    ("audit acknowledge", "00000000 --note x", Writes::Nothing),
     ("audit export", "", Writes::Value),
     ("audit tail", "--count 0", Writes::Lines),
     ("audit prune", "--before 9d", Writes::Value),
