@@ -502,7 +502,10 @@ impl Shared {
                 return;
             }
             state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
     }
@@ -550,7 +553,10 @@ impl Shared {
         state.turns -= 1;
         self.give_turns(&mut state);
         while !state.recalled.contains(&number) {
-            state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .turn
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.recalled.retain(|other| *other != number);
     }

@@ -244,7 +244,7 @@ where
         let mut last = Mac::finalize(first).into_bytes();
         let mut sum = last.clone();
         for round in 1..rounds {
-            if round % ROUNDS_AT_ONCE == 0 {
+            if round.is_multiple_of(ROUNDS_AT_ONCE) {
                 turn.check()?;
             }
             let mut next = keyed.clone();

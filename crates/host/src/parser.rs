@@ -95,7 +95,7 @@ impl Meter {
         self.nodes_count += 1;
         // What the marks around a node take as JSON.
         self.bytes_count = self.bytes_count.saturating_add(bytes_count + 8);
-        if self.nodes_count % NODES_AT_ONCE == 0 {
+        if self.nodes_count.is_multiple_of(NODES_AT_ONCE) {
             self.turn.check()?;
         }
         if self.nodes_count > NODES_MAX {

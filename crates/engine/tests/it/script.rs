@@ -488,7 +488,10 @@ async fn what_a_result_lacks_is_a_warning() {
         (
             "const total = callTool('fails', {}, { throwOnError: false });\nreturn { total, list: [total] };",
             json!({"total": "[promise]", "list": ["[promise]"]}),
-            json!(["`total` is a promise; write `await`", "`list[0]` is a promise; write `await`"]),
+            json!([
+                "`total` is a promise; write `await`",
+                "`list[0]` is a promise; write `await`"
+            ]),
         ),
         (
             "return ['fine', 'x\\ud800'];",
@@ -516,7 +519,10 @@ async fn what_a_result_lacks_is_a_warning() {
     let found = answer(&outcome);
     assert_eq!(found["status"], "ok", "{}", found["error"]);
     let told = found["warnings"].to_string();
-    assert!(told.contains("was cut: longer than a result may be"), "{told}");
+    assert!(
+        told.contains("was cut: longer than a result may be"),
+        "{told}"
+    );
 }
 
 /// Attack: the functions on the stack of an error, one of which was the raw call to the
@@ -532,9 +538,16 @@ async fn a_script_does_not_get_behind_its_names() {
     let outcome = run(&world, script).await;
     let found = answer(&outcome);
     assert_eq!(found["status"], "runtime_error", "{found}");
-    assert_eq!(found["error"]["message"], "built-in objects cannot be changed");
+    assert_eq!(
+        found["error"]["message"],
+        "built-in objects cannot be changed"
+    );
     // Formats are what the host computes for a script.
-    let outcome = run(&world, "return [(1234.5).toLocaleString('de-DE'), 'b'.localeCompare('a')];").await;
+    let outcome = run(
+        &world,
+        "return [(1234.5).toLocaleString('de-DE'), 'b'.localeCompare('a')];",
+    )
+    .await;
     assert_eq!(answer(&outcome)["result"], json!(["1.234,5", 1]));
 }
 

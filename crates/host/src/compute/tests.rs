@@ -43,7 +43,9 @@ fn wait_until_idle(pool: &Compute) {
 }
 
 fn poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// One caller with work without end, more than there are threads; another's small work
@@ -71,7 +73,10 @@ fn no_caller_keeps_another_from_its_turn() {
         while pool.load().0 != THREADS_PER_CALLER_MAX {
             thread::yield_now();
         }
-        assert!(held.iter_mut().all(|work| poll(&mut work.as_mut()).is_pending()));
+        assert!(
+            held.iter_mut()
+                .all(|work| poll(&mut work.as_mut()).is_pending())
+        );
         // Nobody waits any more: it all ends, and nothing is computed after that.
         drop(held);
         wait_until_idle(&pool);

@@ -83,7 +83,7 @@ fn feed(mut parser: Parser<Sink>, text: &str, turn: &Turn) -> Result<Arena, Pars
     while !rest.is_empty() {
         let (piece, tail) = rest.split_at(piece_bytes(rest));
         rest = tail;
-        if pieces_count % PIECES_AT_ONCE == 0 {
+        if pieces_count.is_multiple_of(PIECES_AT_ONCE) {
             turn.check()?;
         }
         pieces_count += 1;

@@ -534,7 +534,12 @@ fn faults_of_the_face() {
 /// Our own rounds of PBKDF2, against somebody else's.
 #[test]
 fn stretched_keys_are_those_of_another_implementation() {
-    let cases = [("SHA-256", 1, 32), ("SHA-256", 1_025, 70), ("SHA-384", 513, 48), ("SHA-512", 3, 200)];
+    let cases = [
+        ("SHA-256", 1, 32),
+        ("SHA-256", 1_025, 70),
+        ("SHA-384", 513, 48),
+        ("SHA-512", 3, 200),
+    ];
     for (hash, iterations, length) in cases {
         let (password, salt) = (b"correct horse".as_slice(), b"battery".as_slice());
         let mut expected = vec![0; length];

@@ -1,8 +1,8 @@
 //! Runs the faces of the powers in a JavaScript engine, with the host behind
 //! them, so that a test can say what a script would see.
 
-use host::compute::Turn;
 use host::ask::{Ask, Fault};
+use host::compute::Turn;
 use host::data;
 use model::mask::Masker;
 use rquickjs::convert::List;
@@ -38,7 +38,8 @@ pub(crate) fn call(
         arguments,
         bytes: bytes.to_vec(),
     };
-    let answer = data::call(operation, &ask, &mut counting(), &Turn::endless()).expect("the operation is known")?;
+    let answer = data::call(operation, &ask, &mut counting(), &Turn::endless())
+        .expect("the operation is known")?;
     Ok((answer.value, answer.bytes))
 }
 
@@ -120,9 +121,19 @@ fn install(ctx: &Ctx<'_>) {
 #[test]
 fn every_operation_is_known_and_no_other() {
     for operation in data::OPERATIONS {
-        let answer = data::call(operation, &Ask::default(), &mut counting(), &Turn::endless());
+        let answer = data::call(
+            operation,
+            &Ask::default(),
+            &mut counting(),
+            &Turn::endless(),
+        );
         assert!(answer.is_some(), "{operation}");
     }
-    let absent = data::call("fs.readText", &Ask::default(), &mut counting(), &Turn::endless());
+    let absent = data::call(
+        "fs.readText",
+        &Ask::default(),
+        &mut counting(),
+        &Turn::endless(),
+    );
     assert!(absent.is_none());
 }

@@ -159,7 +159,14 @@ fn ended(ended: Ended) -> Up {
         host_calls: 9,
         ..Usage::default()
     };
-    Up::Ended(CallId(1), Box::new(Report { ended, usage, notes: String::new() }))
+    Up::Ended(
+        CallId(1),
+        Box::new(Report {
+            ended,
+            usage,
+            notes: String::new(),
+        }),
+    )
 }
 
 fn words(said: &[Up]) -> Vec<u8> {

@@ -156,10 +156,25 @@ fn errors_carry_the_authors_own_position() {
     check_position("throw new Error('x')", "Error", 1, 11);
     check_position("\n\n  null.x", "TypeError", 3, 8);
     check_position("console.log('a');\nreturn null.x", "TypeError", 2, 13);
-    check_position("console.log('a');\nconst { b } = undefined", "TypeError", 2, 1);
-    check_position("console.log('a');\nif (1) {\n  const [x] = 5;\n}", "TypeError", 3, 3);
+    check_position(
+        "console.log('a');\nconst { b } = undefined",
+        "TypeError",
+        2,
+        1,
+    );
+    check_position(
+        "console.log('a');\nif (1) {\n  const [x] = 5;\n}",
+        "TypeError",
+        3,
+        3,
+    );
     check_position("const a = 1;\n  a = [1].map((x) => x)", "TypeError", 2, 3);
-    check_position("const o = {};\nreturn o\n  .first.second", "TypeError", 3, 10);
+    check_position(
+        "const o = {};\nreturn o\n  .first.second",
+        "TypeError",
+        3,
+        10,
+    );
     check_position("const o = {};\no.missing(\n  1,\n  o.x)", "TypeError", 2, 3);
     check_position("const list = undefined;\nreturn list[0]", "TypeError", 2, 8);
     check_position("let f;\nconst x = [\n  f(1)]", "TypeError", 3, 3);
@@ -334,7 +349,10 @@ fn a_promise_is_no_result() {
         "await probe.queued('echo', { args: { text: probe.queued('echo') } })",
         "threw TypeError: `args.text` is a promise; write `await`",
     );
-    check("return { then: 1, a: { then() {} } }", r#"value {"then":1,"a":{}}"#);
+    check(
+        "return { then: 1, a: { then() {} } }",
+        r#"value {"then":1,"a":{}}"#,
+    );
     let ran = run(job("console.log(Promise.resolve(1), [Promise.resolve()])"));
     assert_eq!(ran.console[0].text, "[promise] [[promise]]");
 }
@@ -375,7 +393,11 @@ fn a_script_is_told_what_its_result_lacks() {
     let Ended::Value(json) = report.ended else {
         panic!("{:?}", report.ended);
     };
-    assert!(json.len() <= 20_000 && json.ends_with("x…\"]"), "{}", json.len());
+    assert!(
+        json.len() <= 20_000 && json.ends_with("x…\"]"),
+        "{}",
+        json.len()
+    );
     assert_eq!(report.notes, "`[1]` was cut: longer than a result may be");
 }
 
@@ -392,12 +414,20 @@ fn half_a_character_is_told_of() {
 /// `parallel` works on the items there were when it began.
 #[test]
 fn parallel_keeps_to_its_items() {
-    for (change, how) in [("items.length = 1", "shrinks"), ("items.push(7, 8)", "grows"), ("items[2] = 9", "changes")] {
+    for (change, how) in [
+        ("items.length = 1", "shrinks"),
+        ("items.push(7, 8)", "grows"),
+        ("items[2] = 9", "changes"),
+    ] {
         let ran = run(script(&format!(
             "const items = [1, 2, 3];
              return await __safe_parallel(items, async (item, index) => {{ await null; {change}; return [item, index] }}, {{ maxConcurrency: 1 }})"
         )));
-        assert_eq!(show(&ran.report.ended), "value [[1,0],[2,1],[3,2]]", "{how}");
+        assert_eq!(
+            show(&ran.report.ended),
+            "value [[1,0],[2,1],[3,2]]",
+            "{how}"
+        );
     }
     let ran = run(script(
         "const items = [() => 1]; items[2] = () => 3;
@@ -415,9 +445,24 @@ fn a_script_makes_no_code() {
         "return Object.getPrototypeOf(async function* () {}).constructor('yield 1')",
     ] {
         let ran = run(script(body));
-        assert_eq!(show(&ran.report.ended), "threw TypeError: eval is not supported", "{body}");
+        assert_eq!(
+            show(&ran.report.ended),
+            "threw TypeError: eval is not supported",
+            "{body}"
+        );
     }
-    for name in ["eval", "Function", "globalThis", "crypto", "safety", "URL", "Promise", "Proxy", "performance", "console"] {
+    for name in [
+        "eval",
+        "Function",
+        "globalThis",
+        "crypto",
+        "safety",
+        "URL",
+        "Promise",
+        "Proxy",
+        "performance",
+        "console",
+    ] {
         let ran = run(script(&format!("return typeof {name}")));
         assert_eq!(show(&ran.report.ended), r#"value "undefined""#, "{name}");
     }

@@ -98,7 +98,11 @@ const OPEN: [&str; 2] = ["global", "global.console"];
 fn check(name: &str, lines: &[String]) {
     for line in lines {
         let (at, what) = line.split_once("  ").expect("a path and what it is");
-        assert_ne!(what.trim_end_matches(" open"), "host", "{name}: {at} is a function of the host");
+        assert_ne!(
+            what.trim_end_matches(" open"),
+            "host",
+            "{name}: {at} is a function of the host"
+        );
         let is_open = what.starts_with("image ") && what.ends_with(" open");
         assert!(!is_open || OPEN.contains(&at), "{name}: {line}");
     }
@@ -125,7 +129,10 @@ fn what_tool_code_without_powers_reaches() {
           ['plural', new Intl.PluralRules()]]) see(`made.${name}`, found);
         start();";
     let offline = more.replace("['url', new URL('a:b')], ", "");
-    let offline = offline.replace("['collator', new Intl.Collator()],\n          ['plural', new Intl.PluralRules()]", "");
+    let offline = offline.replace(
+        "['collator', new Intl.Collator()],\n          ['plural', new Intl.PluralRules()]",
+        "",
+    );
     check("tool", &walk(&["probe"], "{}", &offline));
 }
 
@@ -133,7 +140,10 @@ fn what_tool_code_without_powers_reaches() {
 fn what_tool_code_with_every_power_reaches() {
     let functions = "workspace readRoots readText list exists stat grep lineCount slice cut sort find searchInFiles \
                      writeText appendText editText copy move delete deleteDir";
-    let files: Vec<_> = functions.split(' ').map(|name| format!("fs.{name}")).collect();
+    let files: Vec<_> = functions
+        .split(' ')
+        .map(|name| format!("fs.{name}"))
+        .collect();
     let mut powers = vec!["fetch"];
     powers.extend(files.iter().map(String::as_str));
     powers.push("probe");
@@ -146,7 +156,10 @@ fn what_a_script_reaches() {
     let more = "see('made.space', __ag_space('users', 'list get')); see('made.call', __safe_callTool('x'));
         see('made.parallel', __safe_parallel([1], async (x) => x)); see('thrown.key', caught(() => __ag_guardKey('constructor')));
         see('thrown.parallel', await waits(() => __safe_parallel(1))); start();";
-    check("script", &walk(&["guard", "script", "probe"], globals, more));
+    check(
+        "script",
+        &walk(&["guard", "script", "probe"], globals, more),
+    );
 }
 
 /// What the helpers give, for the comparison below. Nothing of it asks the host.
@@ -216,7 +229,10 @@ fn helpers_work_whatever_a_script_has_replaced() {
         poisoned,
         format!(r#"{{"used":{whole},"changed":0,"caught":[]}}"#)
     );
-    assert!(whole.contains(r#""decode":"hé""#) && whole.contains(r#""key":16"#), "{whole}");
+    assert!(
+        whole.contains(r#""decode":"hé""#) && whole.contains(r#""key":16"#),
+        "{whole}"
+    );
 }
 
 /// The same for what scripts of code mode have.

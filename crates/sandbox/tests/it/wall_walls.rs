@@ -144,8 +144,15 @@ async fn a_worker_holds_its_pipe_its_image_and_its_page_map() {
         })
         .collect();
     held.sort();
-    let known = ["/memfd:wasm-memory-image (deleted)", "/proc/PID/pagemap", "socket"];
-    assert!(held.iter().all(|target| known.contains(&target.as_str())), "{held:?}");
+    let known = [
+        "/memfd:wasm-memory-image (deleted)",
+        "/proc/PID/pagemap",
+        "socket",
+    ];
+    assert!(
+        held.iter().all(|target| known.contains(&target.as_str())),
+        "{held:?}"
+    );
     assert_eq!(held.iter().filter(|target| *target == "socket").count(), 1);
 }
 
