@@ -59,7 +59,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(None));
         }
     }
-    findings.push(tools(home));
+    findings.extend(tools(home));
     findings
 }
 
@@ -145,22 +145,36 @@ fn clock(newest_ms: Option<i64>) -> Finding {
 }
 
 /// Settings and documents, as the engine reads them.
-fn tools(home: &Path) -> Finding {
+fn tools(home: &Path) -> Vec<Finding> {
     let settings =
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
-        Err(error) => wrong("settings", error.to_string(), "mend ringfence.toml"),
+        Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
         Ok(engine) => {
             let now = engine.registry().current();
             let total = now.tools().count();
-            match now.set_aside.len() {
+            let tools = match now.set_aside.len() {
                 0 => well("tools", count(total, "tool")),
                 aside => wrong(
                     "tools",
                     format!("{} set aside", count(aside, "file")),
                     "run `ringfence list` and mend them",
                 ),
-            }
+            };
+            vec![names(&engine), tools]
         }
+    }
+}
+
+/// Whether everything the settings name is there.
+fn names(engine: &Engine) -> Finding {
+    let now = engine.registry().current();
+    match engine.registry().check_names(&now.settings) {
+        Ok(()) => well("settings", "everything they name is there"),
+        Err(error) => wrong(
+            "settings",
+            error.to_string(),
+            "name what is there, or what is to come in `[expected]`",
+        ),
     }
 }
