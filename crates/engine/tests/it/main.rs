@@ -35,6 +35,7 @@ mod notices;
 mod offers;
 mod pauses;
 mod policy;
+mod room;
 mod script;
 mod script_cases;
 mod script_crash;

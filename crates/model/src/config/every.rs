@@ -172,6 +172,7 @@ durability = "full"
 arguments = "digest"
 keep_days = 9
 bytes_max = 1048576
+when_full = "refuse"
 
 [sandbox]
 workers = 1

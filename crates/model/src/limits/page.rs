@@ -149,6 +149,11 @@ pub const ALL: &[Limit] = &[
         "statements an operator may grant",
     ),
     limit(
+        "AUDIT_REMOVE_EVERY_MS",
+        AUDIT_REMOVE_EVERY_MS,
+        "milliseconds between two removals of audit entries by age",
+    ),
+    limit(
         "AUDIT_BYTES_DEFAULT",
         AUDIT_BYTES_DEFAULT,
         "bytes of the audit unless the operator says otherwise",
@@ -303,6 +308,11 @@ pub const ALL: &[Limit] = &[
         "RESOURCE_BYTES_MAX",
         RESOURCE_BYTES_MAX as u64,
         "bytes of the text of one resource",
+    ),
+    limit(
+        "UNKNOWN_STEP_MS",
+        UNKNOWN_STEP_MS,
+        "milliseconds between two moments at which the answer to a call of an unknown tool leaves",
     ),
     limit(
         "SERVE_CONNECTIONS_DEFAULT",
