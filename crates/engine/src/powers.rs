@@ -83,6 +83,9 @@ pub enum PowersError {
     /// There is nobody to believe.
     #[error("the network of the call cannot be reached")]
     Tls(#[from] TlsError),
+    /// Nothing could be masked.
+    #[error("secrets cannot be masked")]
+    Masking,
 }
 
 /// The powers of one call. Made from its grant; dropped with it.
@@ -141,6 +144,26 @@ impl Powers {
             secrets,
             events: Mutex::default(),
         })
+    }
+
+    /// The faces a grant would give, with nothing made for it: a folder that is
+    /// there is opened and let go, one that would be made is not.
+    pub fn check(grant: &Grant, settings: &PowerSettings) -> Result<Vec<String>, PowersError> {
+        let mut grant = grant.clone();
+        let mut workspace = settings.workspace.clone();
+        workspace.extend(&settings.sub_workspace);
+        let is_there = grant.files.base_path.is_some() || workspace.is_dir();
+        let (read, write) = (grant.files.read, grant.files.write);
+        if !is_there {
+            (grant.files.read, grant.files.write) = (false, false);
+        }
+        let masker = Masker::new(std::iter::empty()).map_err(|_| PowersError::Masking)?;
+        let powers = Powers::from_grant(&grant, settings, Arc::new(masker), Instant::now())?;
+        let mut faces = powers.faces();
+        if !is_there && (read || write) {
+            faces.push("fs, in a workspace that is yet to be made".to_owned());
+        }
+        Ok(faces)
     }
 
     /// No power but to compute.

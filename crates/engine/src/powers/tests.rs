@@ -81,7 +81,6 @@ fn powers(folder: &Folder, change: impl FnOnce(&mut PowerSettings)) -> Powers {
             write: true,
             base_path: None,
         },
-        bounds: HostBounds::default(),
     };
     let secrets = Arc::new(Masker::new([]).expect("a masker"));
     let deadline = Instant::now() + Duration::from_secs(60);

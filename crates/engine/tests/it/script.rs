@@ -323,7 +323,7 @@ const CODES: [(&str, &str, &str, &str); 14] = [
 #[tokio::test]
 async fn every_code_a_script_can_meet() {
     let rules = "[[rule]]\nid = \"no\"\ncallers = [\"ann\"]\ntools = [\"math.add\"]\neffect = \"deny\"\nreason = \"not today\"\n\
-        [baseline]\ntimeout_ms = 300\n";
+        [baseline]\ntimeout_ms = 300\n[expected]\ntools = [\"math.add\"]\ncallers = [\"ann\"]\n";
     let world = world_with(rules).await;
     for (tool, arguments, code, message) in CODES {
         let script = format!(
