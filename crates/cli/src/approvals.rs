@@ -67,6 +67,7 @@ fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
+        | AnswerFault::NotByClient
         | AnswerFault::Separate => {
             let word = printer.styled(Style::Bad, "refused");
             printer.note(&format!("{word}: {fault}"));
@@ -336,9 +337,5 @@ impl Approver for Terminal {
                 Err(_) => Answer::Unavailable,
             }
         })
-    }
-
-    fn channel(&self) -> &'static str {
-        "terminal"
     }
 }

@@ -155,7 +155,7 @@ fn greet(
                 Auth::On => printer.line(&format!("Token: in {}", token_path.display())),
             }
             printer.line("");
-            printer.line(&connect::snippets(url, &token_path));
+            printer.line(&connect::snippets(url));
             printer.line("press Ctrl-C to end");
         }
     }

@@ -3,17 +3,22 @@
 
 use std::sync::Arc;
 
+use mcp::pipe::PipeClient;
 use mcp::{Door, stdio};
 
 use crate::arguments::Stdio;
 use crate::exit::Exit;
-use crate::wiring;
+use crate::{gate, settings, wiring};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let engine =
         wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
-    let door = Door::open(Arc::new(engine))?;
+    let client = match settings::variable(settings::KEY) {
+        Some(text) => gate::pipe_client(engine.home(), &text)?,
+        None => PipeClient::unnamed(),
+    };
+    let door = Door::open_for(Arc::new(engine), client)?;
     let runtime = wiring::server_runtime()?;
     runtime.block_on(async {
         let shutdown = wiring::ending()?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::request::Parts;
 use engine::Engine;
-use engine::approve::{Answer, AnswerFault};
+use engine::approve::{Answer, AnswerFault, Channel};
 use engine::call::CallRequest;
 use engine::native::Native;
 use model::approval::State;
@@ -21,13 +21,14 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, Era};
-use crate::ask::{About, Answered, CHANNEL, Deferred, Elicit, Way, can_ask};
+use crate::ask::{About, Answered, Deferred, Elicit, Returned, Way, can_ask};
 use crate::gate::Principal;
 use crate::news::To;
+use crate::pipe::PipeClient;
 use crate::{Door, Inner, limit, progress, tool};
 
 /// How cursors begin.
@@ -42,7 +43,7 @@ pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 pub struct Handler {
     door: Door,
     /// Who calls and in which session, where the transport itself knows.
-    fixed: Option<(Caller, String)>,
+    fixed: Option<(PipeClient, String)>,
 }
 
 impl Handler {
@@ -54,8 +55,8 @@ impl Handler {
 
     /// For the one client at the other end of a pipe.
     #[must_use]
-    pub fn of_one(door: Door, caller: Caller, session: String) -> Handler {
-        let fixed = Some((caller, session));
+    pub fn of_one(door: Door, session: String) -> Handler {
+        let fixed = Some((door.inner.pipe_client.clone(), session));
         Handler { door, fixed }
     }
 
@@ -65,8 +66,9 @@ impl Handler {
 
     /// Who calls. Nobody the gate did not let in gets further.
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
-        if let Some((caller, _)) = &self.fixed {
-            return Ok(caller.clone());
+        if let Some((client, _)) = &self.fixed {
+            let refused = |why| ErrorData::invalid_request(why, None);
+            return client.caller().map_err(refused);
         }
         let parts = extensions.get::<Parts>();
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
@@ -162,16 +164,20 @@ impl Handler {
         let mut way = self.way(&context, era, wait);
         if let Some(state) = &request.request_state {
             let responses = request.input_responses.as_ref();
-            let Some(answered) = inner.seal.open(state, responses, &about) else {
-                return Ok(refusal(Reason::ApprovalState, era).into());
-            };
-            if let Err(fault) = take(&inner.engine, &caller, &answered).await {
-                return Ok(refusal(untaken(&fault), era).into());
-            }
-            if answered.answer == Answer::NotRendered {
-                // This client shows its questions to nobody; somebody else is asked,
-                // and the record says why.
-                way = Way::Unshown;
+            match inner.seal.open(state, responses, &about) {
+                Returned::Refused => return Err(state_refused()),
+                // The same question again.
+                Returned::Unanswered => {}
+                Returned::Answered(answered) => {
+                    if let Err(fault) = take(&inner.engine, &caller, &answered).await {
+                        return untaken(&fault, era);
+                    }
+                    if answered.answer == Answer::NotRendered {
+                        // This client shows its questions to nobody; somebody else is
+                        // asked, and the record says why.
+                        way = Way::Unshown;
+                    }
+                }
             }
         }
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
@@ -264,7 +270,7 @@ async fn take(
 ) -> Result<(), AnswerFault> {
     let (engine, caller) = (Arc::clone(engine), caller.clone());
     let (question, answer) = (answered.question.clone(), answered.answer);
-    let taking = move || engine.answer(&question, &caller, CHANNEL, answer);
+    let taking = move || engine.answer(&question, &caller, Channel::InputRequired, answer);
     let taken = tokio::task::spawn_blocking(taking).await;
     match taken.unwrap_or(Err(AnswerFault::Unknown)) {
         // Somebody was faster in the inbox; the call finds that answer.
@@ -275,9 +281,9 @@ async fn take(
 
 /// What the caller is told of an answer that was not taken. A store that cannot write
 /// is the operator's to know of; the same answer may be brought again.
-fn untaken(fault: &AnswerFault) -> Reason {
+fn untaken(fault: &AnswerFault, era: Era) -> Result<CallToolResponse, ErrorData> {
     match fault {
-        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
+        AnswerFault::Store(_) => Ok(refusal(Reason::ApprovalUnavailable, era).into()),
         AnswerFault::Unknown
         | AnswerFault::NotYours
         | AnswerFault::Several(_)
@@ -286,8 +292,18 @@ fn untaken(fault: &AnswerFault) -> Reason {
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
-        | AnswerFault::Separate => Reason::ApprovalState,
+        | AnswerFault::NotByClient
+        | AnswerFault::Separate => Err(state_refused()),
     }
+}
+
+/// A state that counts for nothing is an error of the protocol: there is no result of
+/// the call, for it was not made.
+fn state_refused() -> ErrorData {
+    let data = json!({"reason": Reason::ApprovalState.code()});
+    let sentence = "the answer does not belong to this call, is too old, was used before or is not \
+                    this client's to give; the call did not run, make it again to be asked again";
+    ErrorData::invalid_params(sentence, Some(data))
 }
 
 /// The trace a call is part of: in the request's own words, or in its header.
@@ -304,11 +320,6 @@ fn refusal(reason: Reason, era: Era) -> CallToolResult {
         Reason::CallBusy => CallError::passing(
             reason,
             "you have as many calls under way as you may; wait for one to end",
-        ),
-        Reason::ApprovalState => CallError::new(
-            reason,
-            "the answer does not belong to this call, is too old or was used before; \
-             the call did not run, make it again to be asked again",
         ),
         Reason::ApprovalUnavailable => CallError::passing(
             reason,

@@ -16,6 +16,7 @@ pub mod limit;
 pub mod metrics;
 mod news;
 mod patience;
+pub mod pipe;
 mod probe;
 mod progress;
 pub mod restart;
@@ -36,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::Seal;
 use crate::limit::Calls;
 use crate::news::News;
+use crate::pipe::PipeClient;
 
 /// The door of one engine. Clones share it.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) calls: Calls,
     pub(crate) news: News,
     pub(crate) seal: Seal,
+    /// Who is at the other end of a pipe, if there is one.
+    pub(crate) pipe_client: PipeClient,
     /// The one session of a client at a pipe. Process ids come again; this does not.
     pub(crate) pipe_session: String,
     /// Cancels whatever still runs.
@@ -88,8 +92,14 @@ pub struct Shutdown {
 impl Door {
     /// A door of an engine.
     pub fn open(engine: Arc<Engine>) -> Result<Door, DoorError> {
+        Door::open_for(engine, PipeClient::unnamed())
+    }
+
+    /// The same, for a client at a pipe that may show a key.
+    pub fn open_for(engine: Arc<Engine>, client: PipeClient) -> Result<Door, DoorError> {
         let inner = Inner {
             engine,
+            pipe_client: client,
             calls: Calls::default(),
             news: News::default(),
             seal: Seal::fresh()?,

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use model::caller::Caller;
 use rmcp::RoleServer;
 use rmcp::service::serve_server_with_ct;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -15,8 +14,7 @@ use crate::handler::Handler;
 use crate::patience::Patient;
 use crate::{Door, Shutdown, limit, news};
 
-/// The name the rules and the audit know the client by.
-pub const CALLER: &str = "stdio";
+pub use crate::pipe::CALLER;
 
 /// Serves the process's own standard input and output until it ends.
 pub async fn serve(door: Door, shutdown: Shutdown) {
@@ -40,7 +38,7 @@ pub async fn serve_pipes(
     let transport =
         AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
     let session = door.inner.pipe_session.clone();
-    let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session.clone());
+    let handler = Handler::of_one(door.clone(), session.clone());
     let ended = CancellationToken::new();
     let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
     let served = serve_server_with_ct(handler, transport, shutdown.soft.child_token()).await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::autonomy::Autonomy;
-use crate::caller::{Caller, CallerKind};
+use crate::caller::{Caller, CallerKind, folded};
 use crate::document::{Document, Word as _};
 use crate::pattern::{NamePattern, first};
 use crate::text::elided;
@@ -21,15 +21,15 @@ pub use level::{AccessLevel, ConstraintChanges, Constraints, narrow};
 pub struct Access {
     /// For everybody.
     pub everyone: Lists,
-    /// For one caller, by name in lower case, besides.
+    /// For one caller, by name as [`folded`] has it, besides.
     pub callers: BTreeMap<String, Lists>,
     /// Several callers at once, by the group's name.
     pub groups: BTreeMap<String, Group>,
     /// The terms of everybody who has none of their own.
     pub everyone_terms: Terms,
-    /// The terms of one caller, by name in lower case.
+    /// The terms of one caller, by name as [`folded`] has it.
     pub terms: BTreeMap<String, Terms>,
-    /// What trust leaves of a caller's level, by name in lower case. It can only
+    /// What trust leaves of a caller's level, by name as [`folded`] has it. It can only
     /// take.
     pub earned: BTreeMap<String, Earned>,
     /// What it leaves of the level of callers who are not there: what everybody
@@ -146,7 +146,7 @@ impl Access {
     /// What holds for a caller and the tools of a category.
     #[must_use]
     pub fn standing(&self, caller: &Caller, category: Option<&str>) -> Standing {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let groups: Vec<_> = self.groups_of(&name).collect();
         let own = self.terms.get(&name);
         let shared = groups
@@ -230,14 +230,14 @@ impl Access {
     fn groups_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a String, &'a Group)> {
         let within = |group: &Group| {
             let mut members = group.members.iter();
-            members.any(|pattern| pattern.matches_lowered(name))
+            members.any(|pattern| pattern.matches_caller(name))
         };
         self.groups.iter().filter(move |(_, group)| within(group))
     }
 
     /// Everybody's lists, then those of the caller's groups, then the caller's own.
     fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let mut layers = vec![("everyone", &self.everyone)];
         let groups = self.groups_of(&name);
         let groups: Vec<_> = groups.map(|(name, _)| name.as_str()).collect();

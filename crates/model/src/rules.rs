@@ -176,7 +176,7 @@ impl Rules {
             return None;
         }
         let name = asked.document.name.to_lowercase();
-        let caller = asked.caller.name.to_lowercase();
+        let caller = crate::caller::folded(&asked.caller.name);
         let category = asked
             .document
             .category

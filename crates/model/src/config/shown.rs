@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, position};
 use crate::access::{Lists, Terms};
+use crate::caller::folded;
 use crate::document::Word as _;
 use crate::exposure::Selection;
 use crate::pattern::NamePattern;
@@ -112,6 +113,9 @@ impl Config {
         for (name, own) in &access.callers {
             let key = format!("callers.{name}");
             rows.extend(lists(&key, own));
+            if let Some(level) = self.approvals.answers.get(name) {
+                rows.push((format!("{key}.answers"), toml_text(level.badge())));
+            }
             rows.extend(
                 access
                     .terms
@@ -328,10 +332,10 @@ fn lines_of(text: &str) -> BTreeMap<String, usize> {
 /// The line of every key of a file. A caller's name is known in lower case.
 fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
     for (name, value) in table {
-        let name = if prefix == "callers." || prefix == "groups." {
-            name.get_ref().to_lowercase()
-        } else {
-            name.get_ref().to_string()
+        let name = match prefix {
+            "callers." => folded(name.get_ref()),
+            "groups." => name.get_ref().to_lowercase(),
+            _ => name.get_ref().to_string(),
         };
         let key = format!("{prefix}{name}");
         lines.insert(key.clone(), position(text, value.span().start).0);
