@@ -12,7 +12,7 @@ use host::fetch::{Fetch, FetchLimits, FetchSettings, Trust};
 use mcp::gate::issuer::Fetching;
 use mcp::gate::local::{self, LocalToken};
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
-use mcp::pipe::PipeClient;
+use mcp::who::PipeClient;
 use model::config::Config;
 use model::grant::NetworkGrant;
 use model::host_pattern::HostPattern;

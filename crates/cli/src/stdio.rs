@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mcp::pipe::PipeClient;
+use mcp::who::PipeClient;
 use mcp::{Door, stdio};
 
 use crate::arguments::Stdio;
@@ -12,6 +12,7 @@ use crate::{gate, settings, wiring};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
+    engine::memory::settle();
     let engine =
         wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
     let client = match settings::variable(settings::KEY) {

@@ -6,17 +6,19 @@
 
 mod answer;
 mod ask;
+mod early;
 #[cfg(feature = "testing")]
 pub mod fuzz;
 pub mod gate;
 pub mod handler;
 pub mod http;
 pub mod inbox;
+mod instruction;
 pub mod limit;
 pub mod metrics;
 mod news;
 mod patience;
-pub mod pipe;
+mod pipe;
 mod probe;
 mod progress;
 pub mod restart;
@@ -27,6 +29,8 @@ pub mod testing;
 mod tool;
 mod translate;
 mod unread;
+mod unsent;
+pub mod who;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +41,8 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::Seal;
 use crate::limit::Calls;
 use crate::news::News;
-use crate::pipe::PipeClient;
+use crate::unsent::Unsent;
+use crate::who::PipeClient;
 
 /// The door of one engine. Clones share it.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct Door {
 pub(crate) struct Inner {
     pub(crate) engine: Arc<Engine>,
     pub(crate) calls: Calls,
+    /// Answers that are made and not sent.
+    pub(crate) unsent: Unsent,
     pub(crate) news: News,
     pub(crate) seal: Seal,
     /// Who is at the other end of a pipe, if there is one.
@@ -101,6 +108,7 @@ impl Door {
             engine,
             pipe_client: client,
             calls: Calls::default(),
+            unsent: Unsent::default(),
             news: News::default(),
             seal: Seal::fresh()?,
             pipe_session: session_name()?,
@@ -122,6 +130,12 @@ impl Door {
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
         self.inner.calls.under_way()
+    }
+
+    /// How many bytes of answers are made and not sent.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        self.inner.unsent.together()
     }
 
     /// How many peers are told when tools change.

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 mod cases;
 mod check;
 mod guide;
+mod memory;
 mod run;
 mod serve;
 mod session;

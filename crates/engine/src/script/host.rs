@@ -428,6 +428,7 @@ impl<'a> ScriptHost<'a> {
             preset: None,
             typed: request.typed,
             begins: None,
+            refused: None,
         }
     }
 

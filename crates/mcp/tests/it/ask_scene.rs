@@ -467,7 +467,7 @@ pub(crate) fn outcome(said: &Value) -> String {
         return "ran".to_owned();
     }
     // What was not even made is an error of the protocol.
-    let refused = said["error"]["data"]["reason"].as_str();
+    let refused = said["error"]["data"]["code"].as_str();
     if let Some(reason) = refused {
         assert_eq!(said["error"]["code"], -32602, "{said}");
         assert_eq!(reason, "approval.state", "{said}");

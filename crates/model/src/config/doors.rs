@@ -65,8 +65,9 @@ impl ServeConfig {
 
 /// How people are asked.
 ///
-/// Defaults: an answer is waited for a minute, a question lives ten, and no caller's
-/// own client may answer.
+/// Defaults: an answer is waited for 45 seconds, less than the minute after which common
+/// clients give a request up, a question lives ten minutes, and no caller's own client
+/// may answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsConfig {
     /// Seconds a call waits for an answer.
