@@ -292,6 +292,8 @@ pub(crate) enum AuditCommand {
     Tail(AuditTail),
     /// Remove old entries; the chain stays verifiable
     Prune(AuditPrune),
+    /// Say that you know why records are missing from the end
+    Acknowledge(AuditAcknowledge),
 }
 
 #[derive(Debug, Args)]
@@ -362,6 +364,18 @@ pub(crate) struct AuditVerify {
     /// A head noted earlier, as SEQUENCE:HASH; the chain must still hold it
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditAcknowledge {
+    /// The `audit.cut` notice, or how its id begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Why they are missing
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: String,
     #[command(flatten)]
     pub(crate) home: Home,
 }
@@ -477,6 +491,7 @@ impl Audit {
             AuditCommand::Export(export) => &export.home,
             AuditCommand::Tail(tail) => &tail.home,
             AuditCommand::Prune(prune) => &prune.home,
+            AuditCommand::Acknowledge(acknowledge) => &acknowledge.home,
         }
     }
 }

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use model::audit::Status;
 use model::audit::chain::Head;
+use model::audit::{Act, Notice, Status};
+use model::caller::Caller;
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::{
@@ -13,8 +14,8 @@ use store::{
 };
 
 use crate::arguments::{
-    AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail, AuditVerify, KindWord,
-    StatusWord, Which,
+    AuditAcknowledge, AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail,
+    AuditVerify, KindWord, StatusWord, Which,
 };
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
@@ -40,6 +41,7 @@ pub(crate) fn run(
         AuditCommand::Export(export) => run_export(audit, export, printer),
         AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
         AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
+        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(audit, acknowledge, printer),
     }
 }
 
@@ -219,6 +221,7 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
             "open": verified.open,
             "checkpoints": verified.checkpoints,
             "notices": verified.notices,
+            "cuts": verified.cuts,
             "head": head,
             "broken": verified.broken,
         }));
@@ -241,6 +244,12 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
                 "{word}  record {} ({call}): {what}",
                 broken.sequence
             ));
+            if verified.cuts > 0 {
+                printer.line(
+                    "hint: `ringfence audit list --kind notice` shows when it was noticed; \
+                     once you know why, `ringfence audit acknowledge ID --note TEXT` says so",
+                );
+            }
         }
     }
     Ok(exit)
@@ -300,6 +309,30 @@ fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow
     match printer.format() {
         Format::Json => printer.json(&serde_json::to_value(removed)?),
         Format::Human => printer.line(&format!("removed {} entries", removed.entries)),
+    }
+    Ok(Exit::Done)
+}
+
+/// From here on, `verify` calls a chain whole although records were cut off before
+/// this notice. The notice about the cut stays, and so does this one.
+fn run_acknowledge(
+    audit: &Audit,
+    acknowledge: &AuditAcknowledge,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let id = one_line(&acknowledge.id);
+    let cut = match audit.find(&acknowledge.id)? {
+        Found::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
+        Found::Notice(_) | Found::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
+        Found::None => bail!("no notice has the id `{id}`"),
+        Found::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
+    };
+    let act = Act::AuditCutAcknowledged;
+    let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);
+    audit.notice(notice.about(&cut.notice.id))?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({"ok": true, "acknowledged": cut.notice.id})),
+        Format::Human => printer.line(&format!("acknowledged: {}", one_line(&cut.notice.message))),
     }
     Ok(Exit::Done)
 }

@@ -54,7 +54,7 @@ impl Engine {
         let began = tokio::time::Instant::now();
         let opening = opening(self, &request);
         let mut record = Record::new(opening.call_id.clone(), started, self.observer());
-        let row = match self.store().audit().open(opening).await {
+        let row = match self.open_row(opening).await {
             Ok(row) => row,
             Err(fault) => return self.unwritten(&record, &fault),
         };
@@ -79,6 +79,18 @@ impl Engine {
                 outcome
             }
             Err(fault) => self.unwritten(&record, &fault),
+        }
+    }
+
+    /// Opens the audit row. Without room for it, the settings are looked at: they may
+    /// allow more than when the last call was made.
+    async fn open_row(&self, opening: Opening) -> Result<OpenRow, StoreError> {
+        match self.store().audit().open(opening.clone()).await {
+            Err(StoreError::Full { .. }) => {
+                self.registry().current();
+                self.store().audit().open(opening).await
+            }
+            opened => opened,
         }
     }
 

@@ -57,6 +57,8 @@ pub const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// The most statements an operator may grant.
 pub const STATEMENTS_MAX: u64 = 1_000_000_000;
+/// Milliseconds between two removals of audit entries by their age.
+pub const AUDIT_REMOVE_EVERY_MS: u64 = 3_600_000;
 /// Bytes the audit may take unless the operator says otherwise.
 pub const AUDIT_BYTES_DEFAULT: u64 = 4 << 30;
 /// Bytes an operator must leave the audit.

@@ -34,6 +34,7 @@ mod notices;
 mod offers;
 mod pauses;
 mod policy;
+mod room;
 mod script;
 mod script_cases;
 mod script_crash;

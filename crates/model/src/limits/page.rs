@@ -149,6 +149,11 @@ pub const ALL: &[Limit] = &[
         "statements an operator may grant",
     ),
     limit(
+        "AUDIT_REMOVE_EVERY_MS",
+        AUDIT_REMOVE_EVERY_MS,
+        "milliseconds between two removals of audit entries by age",
+    ),
+    limit(
         "AUDIT_BYTES_DEFAULT",
         AUDIT_BYTES_DEFAULT,
         "bytes of the audit unless the operator says otherwise",
