@@ -8,7 +8,7 @@ mod identity;
 mod splice;
 
 use std::fs;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use store::Keys;
 use crate::arguments::Home;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer};
-use crate::{settings, wiring};
+use crate::{console, settings, wiring};
 
 use client::{Entry, Folders, Platform};
 use identity::Identity;
@@ -94,7 +94,10 @@ pub(crate) fn run(arguments: &Connect, printer: &mut Printer) -> anyhow::Result<
         None => server_url(&config.serve),
     };
     let Some(client) = arguments.client else {
-        printer.line(&snippets(&url));
+        match printer.format() {
+            Format::Json => printer.json(&entries(&url)),
+            Format::Human => printer.lines(&snippets(&url)),
+        }
         return Ok(Exit::Done);
     };
     let folders = Folders {
@@ -206,10 +209,8 @@ impl Change<'_> {
     fn show(&self, new: &str, printer: &mut Printer) {
         let shown = diff::lines(self.old.unwrap_or_default(), new);
         let section = self.client.section();
-        printer.note(&format!(
-            "{}, in `{section}`:\n{shown}",
-            self.path.display()
-        ));
+        printer.note(&format!("{}, in `{section}`:", self.path.display()));
+        printer.notes(&shown);
     }
 
     fn told(&self, told: &Told<'_>, printer: &mut Printer) -> Exit {
@@ -341,6 +342,26 @@ fn server_url(serve: &ServeConfig) -> String {
     }
 }
 
+/// The same as a value: where to connect, and the entry of each client.
+fn entries(url: &str) -> Value {
+    let clients = [ClientWord::Cursor, ClientWord::VsCode].map(|client| {
+        let key = placeholder(client);
+        let address = Entry::Address { url, key: &key };
+        json!({
+            "client": client.shown(),
+            "file": client.shown_file(),
+            "section": client.section(),
+            "entry": client::entry(client, &address).ok(),
+        })
+    });
+    json!({ "url": url, "clients": clients })
+}
+
+/// What stands for a client's own key.
+fn placeholder(client: ClientWord) -> String {
+    format!("<what `{NAME} keys add {}` prints>", client.caller())
+}
+
 /// Entries to copy, for each client: each with a key of its own, which is not shown.
 pub(crate) fn snippets(url: &str) -> String {
     let claude = ClientWord::ClaudeCode.caller();
@@ -349,7 +370,7 @@ pub(crate) fn snippets(url: &str) -> String {
          Claude Code\n  claude mcp add --transport http {NAME} {url} --header \"Authorization: Bearer $({NAME} keys add {claude})\"\n"
     );
     for client in [ClientWord::Cursor, ClientWord::VsCode] {
-        let key = format!("<what `{NAME} keys add {}` prints>", client.caller());
+        let key = placeholder(client);
         let address = Entry::Address { url, key: &key };
         let Ok(entry) = client::entry(client, &address) else {
             continue;
@@ -446,14 +467,13 @@ fn write(path: &Path, old: Option<&str>, new: &str, is_changed: bool) -> anyhow:
 }
 
 fn agreed(client: ClientWord) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!("nobody is here to ask; say `--yes`");
+    let head = format!("write this into the settings of {}?", client.shown());
+    let about = format!("the settings of {}", client.shown());
+    let here = console::is_here().then(|| console::agreed(&head, &[], &about));
+    match here.flatten() {
+        Some(agreed) => Ok(agreed),
+        None => bail!("nobody is here to ask; say `--yes`"),
     }
-    let question = format!("write this into the settings of {}? [y/N] ", client.shown());
-    let _ = io::stderr().write_all(question.as_bytes());
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 #[cfg(test)]

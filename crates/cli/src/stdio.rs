@@ -12,9 +12,10 @@ use crate::{gate, settings, wiring};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
+    let common = &arguments.common;
     engine::memory::settle();
     let engine =
-        wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
+        wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
     let client = match settings::variable(settings::KEY) {
         Some(text) => gate::pipe_client(engine.home(), &text)?,
         None => PipeClient::unnamed(),

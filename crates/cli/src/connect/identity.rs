@@ -5,7 +5,6 @@
 //! them apart, and one can be turned away without the others. A key in a client's file
 //! is as safe as that file: whatever can read it can be that client.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -14,7 +13,6 @@ use model::approval::authority::CONNECTED_DEFAULT;
 use model::audit::Act;
 use model::caller::{self, folded};
 use model::config::Config;
-use model::document::Word as _;
 use model::key::{self, KeyRecord, Presented, Role};
 use model::risk::Level;
 use serde_json::Value;
@@ -22,8 +20,10 @@ use store::{Keys, Store, StoreSettings};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::NAME;
+use crate::console::{Typed, Wanted};
 use crate::expose::table;
-use crate::{keys, settings};
+use crate::sheet::Sheet;
+use crate::{console, keys, settings};
 
 /// A client's own caller.
 #[derive(Debug)]
@@ -150,26 +150,36 @@ pub(super) fn answers(
     if let Some(level) = said.or(now) {
         return Ok(level);
     }
-    let usual = CONNECTED_DEFAULT.badge();
-    if !asks || !io::stdin().is_terminal() {
+    if !asks || !console::is_here() {
         return Ok(CONNECTED_DEFAULT);
     }
-    let question = format!(
-        "up to which risk may questions about its calls be answered in {client} itself?\n\
-         L0 is never; above it they are answered at the terminal, the inbox or the Studio\n\
-         L0 to L5 [{usual}] "
-    );
-    let _ = io::stderr().write_all(question.as_bytes());
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    let word = match answer.trim() {
-        "" => usual,
-        word => word,
+    let usual = CONNECTED_DEFAULT.badge();
+    let choices = Level::ALL.map(|level| match level {
+        Level::L0 => (level.badge().to_owned(), "never".to_owned()),
+        level => (level.badge().to_owned(), format!("up to {}", level.badge())),
+    });
+    let sheet = Sheet {
+        head: format!(
+            "up to which risk may questions about its calls be answered in {client} itself?"
+        ),
+        parts: Vec::new(),
+        about: format!(
+            "questions answered in {client}; others in the inbox, the Studio or at a terminal"
+        ),
+        choices: choices.to_vec(),
+        otherwise: format!("up to {usual}"),
     };
-    let found = Level::ALL
-        .into_iter()
-        .find(|level| level.word().eq_ignore_ascii_case(word));
-    found.with_context(|| format!("`{}` is none of L0 to L5", model::text::elided(word, 20)))
+    match console::ask(&sheet, &Wanted::default()) {
+        Typed::Key(word) => {
+            let mut all = Level::ALL.into_iter();
+            let found = all.find(|level| level.badge() == word);
+            found.context("that is none of L0 to L5")
+        }
+        Typed::Otherwise => Ok(CONNECTED_DEFAULT),
+        Typed::Ended | Typed::Withdrawn | Typed::Nowhere => {
+            bail!("there was no answer; say `--answers L0` to `L5`")
+        }
+    }
 }
 
 /// Writes into the settings how far a caller's client answers. The answer is whether
