@@ -135,6 +135,20 @@ async fn a_refused_key_has_its_code() {
     assert_eq!(error["location"]["line"], 3, "{error}");
 }
 
+/// `throw { code, detail }` has no message of its own, and its sender gets one.
+#[tokio::test]
+async fn what_is_thrown_without_a_message_gets_one() {
+    let world = world().await;
+    let outcome = run(&world, "throw { code: 'LIMIT', detail: 'too many' };").await;
+    let answer = answer(&outcome);
+    assert_eq!(answer["status"], "runtime_error", "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("throw new Error(") || message.contains("LIMIT"),
+        "{answer}"
+    );
+}
+
 /// The owner is helped with names, but not to those a script cannot call.
 #[tokio::test]
 async fn no_name_is_suggested_that_a_script_cannot_call() {
