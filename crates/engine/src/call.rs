@@ -13,6 +13,7 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
+use model::grant::Grant;
 use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
@@ -30,7 +31,7 @@ use crate::approve::{Question, Scope};
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
 use crate::native::{self, Native, Work};
-use crate::powers::{PowerSettings, Powers};
+use crate::powers::{PowerSettings, Powers, PowersError};
 use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables};
@@ -289,10 +290,22 @@ pub(crate) fn access(
     let name = &found.sound.document.name;
     let access = &now.config.access;
     let document = &found.sound.document;
-    let allowed = access.check(&request.caller, document).map_err(|denied| {
+    let checked = match request.purpose {
+        // A proof of the document, not a use of it: what callers' levels leave is not
+        // what is proved. Lists hold all the same.
+        Purpose::LocalPass => access.check_lists(&request.caller, document),
+        Purpose::Call => access.check(&request.caller, document),
+    };
+    let allowed = checked.map_err(|denied| {
         let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
         hidden(request, name, error)
     })?;
+    let standing = standing(now, request, found);
+    if let Some(why) = standing.emptied(document, &found.sound.judged.policy) {
+        let message = format!("`{name}` can do nothing here: {why}");
+        let error = CallError::new(Reason::LevelDenied, message);
+        return Err(hidden(request, name, error));
+    }
     if !found.registered {
         return Ok(((), allowed));
     }
@@ -376,7 +389,8 @@ pub(crate) fn required(
 
 /// Step 4.
 fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String), Stop> {
-    match params::check(&found.sound.document.params, &request.arguments) {
+    let given = native::spelled(found.native, &request.arguments)?;
+    match params::check(&found.sound.document.params, &given) {
         Ok(arguments) => {
             let count = text::count(arguments.values().len(), "argument");
             Ok((arguments, count))
@@ -454,6 +468,9 @@ fn bounded<'a>(policy: Cow<'a, EffectivePolicy>, decision: &Decision) -> Cow<'a,
 
 /// What holds for this caller and tools of this kind.
 fn standing(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    if request.purpose == Purpose::LocalPass {
+        return Standing::open();
+    }
     let category = found.sound.document.category.as_deref();
     now.config.access.standing(&request.caller, category)
 }
@@ -489,6 +506,23 @@ async fn admitted(
     let groups = standing(now, request, found).groups;
     let tool = &found.sound.document.name;
     limit::admit(engine, &now.config, request, tool, &groups).await
+}
+
+/// Whether the powers of a call that is not made could be made, with nothing made.
+pub(crate) fn powers_told(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    judged: &Judged<'_>,
+) -> Result<((), String), Stop> {
+    if judged.found.native.is_some() {
+        return Ok(((), "none needed".to_owned()));
+    }
+    let settings = engine.power_settings(&now.config, &request.caller);
+    match Powers::check(&Grant::from_policy(&judged.policy), &settings) {
+        Ok(faces) => Ok(((), faces.join(", "))),
+        Err(fault) => Err(powerless(&fault)),
+    }
 }
 
 /// What the limits have to do with a call that is not made.
@@ -684,11 +718,13 @@ fn prepare(
             let faces = prepared.job.powers.join(", ");
             Ok((prepared, faces))
         }
-        Err(fault) => {
-            let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
-            Err(Stop::refused(error).note(causes(&fault)))
-        }
+        Err(fault) => Err(powerless(&fault)),
     }
+}
+
+fn powerless(fault: &PowersError) -> Stop {
+    let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
+    Stop::refused(error).note(causes(fault))
 }
 
 /// Step 9.
@@ -722,8 +758,12 @@ fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Stop {
     let why = now.why_not(name);
     let mut stop = unknown(name, why.clone());
     if request.caller.kind == CallerKind::Owner {
+        // A script is not sent to what it cannot call.
+        let is_callable =
+            |near: &&str| request.origin != Origin::Script || !native::is_self_reference(near);
         let nearest = now
             .nearest(name)
+            .filter(is_callable)
             .map(|near| format!("; did you mean `{near}`?"));
         stop.says(&format!(": {why}{}", nearest.unwrap_or_default()));
     }

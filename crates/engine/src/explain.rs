@@ -71,6 +71,8 @@ impl Engine {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);
         }
+        let told = call::powers_told(self, now, request, &judged);
+        record.gate(Gate::Powers, told)?;
         Ok(effect)
     }
 }
@@ -113,5 +115,8 @@ pub(crate) fn denied(stop: &Stop) -> Decision {
 
 /// Whether a gate's no is for settings and rules to change.
 pub(crate) fn is_ruled(reason: Reason) -> bool {
-    matches!(reason, Reason::AccessDenied | Reason::ToolNotExposed)
+    matches!(
+        reason,
+        Reason::AccessDenied | Reason::LevelDenied | Reason::ToolNotExposed
+    )
 }

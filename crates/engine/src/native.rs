@@ -5,6 +5,7 @@
 //! `script` has the body of execute. Each body gets a `Work` and leaves a
 //! `Ran`, or a `Stop` for what its own check of the arguments refuses.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use model::params::ArgumentFault;
 use model::policy::Baseline;
 use model::reason::Reason;
 use model::safety::Source;
+use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::Engine;
@@ -206,6 +208,18 @@ impl Native {
         })
     }
 
+    /// Other names its arguments are known by, each with the one used here: models
+    /// know them from elsewhere.
+    fn aliases(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Native::Load => &[("tool_name", "name")],
+            Native::LoadResource => &[("tool_name", "name"), ("resource_id", "resource")],
+            Native::Search | Native::Describe | Native::Execute | Native::Invoke | Native::List => {
+                &[]
+            }
+        }
+    }
+
     /// What comes back, where it always has the same shape.
     #[must_use]
     pub fn output_schema(self) -> Option<Value> {
@@ -274,8 +288,36 @@ impl Part {
 
 /// Whether a name means one of ours, however it is written.
 pub(crate) fn is_self_reference(name: &str) -> bool {
-    let name = name.trim().to_lowercase();
+    let name = folded(name);
     name.starts_with(PREFIX) || name.starts_with(ALIAS) || Native::named(&name).is_some()
+}
+
+/// Why a script cannot call one of our tools, and what it has instead.
+pub(crate) fn self_reference(name: &str) -> &'static str {
+    match Native::named(&folded(name)).map(Native::part) {
+        Some(Part::Disclosure) => {
+            "it is for clients; in a script `getTool('name')` tells about a tool"
+        }
+        Some(Part::CodeMode) | None => {
+            "code mode does not call itself; call the tool by its own name"
+        }
+    }
+}
+
+/// A name as a reader takes it: in lower case, without blanks around it and without
+/// what cannot be seen, full-width letters and marks as plain ones.
+fn folded(name: &str) -> String {
+    let plain = |character: char| match character {
+        '\u{ff01}'..='\u{ff5e}' => {
+            char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character)
+        }
+        other => other,
+    };
+    let seen = name
+        .chars()
+        .filter(|character| !text::is_hidden(*character));
+    let folded: String = seen.map(plain).collect();
+    folded.trim().to_lowercase()
 }
 
 fn set(schema: &mut Value, key: &str, value: Value) {
@@ -396,6 +438,38 @@ pub(crate) fn inner(request: &CallRequest, name: &str) -> CallRequest {
     inner
 }
 
+/// The arguments of a call under the names used here, so that rules, questions and
+/// the record see one spelling.
+pub(crate) fn spelled<'a>(
+    native: Option<Native>,
+    arguments: &'a Value,
+) -> Result<Cow<'a, Value>, Stop> {
+    let aliases = native.map_or(&[][..], Native::aliases);
+    let is_given = |name: &str| arguments.get(name).is_some();
+    if !aliases.iter().any(|(alias, _)| is_given(alias)) {
+        return Ok(Cow::Borrowed(arguments));
+    }
+    let twice = aliases
+        .iter()
+        .find(|(alias, name)| is_given(alias) && is_given(name));
+    if let Some((alias, name)) = twice {
+        return Err(refused(vec![ArgumentFault {
+            reason: Reason::ArgumentUnknown,
+            name: (*alias).to_owned(),
+            message: format!("`{alias}` is another word for `{name}`; give one of them"),
+        }]));
+    }
+    let mut spelled = arguments.clone();
+    if let Some(members) = spelled.as_object_mut() {
+        for (alias, name) in aliases {
+            if let Some(value) = members.remove(*alias) {
+                members.insert((*name).to_owned(), value);
+            }
+        }
+    }
+    Ok(Cow::Owned(spelled))
+}
+
 /// A body that came to its end.
 fn done(value: Value) -> Ran {
     Ran {
@@ -470,6 +544,9 @@ mod tests {
             " codecall:execute",
             "CodeCall_Invoke\t",
             " List_Tools",
+            "codecall：execute",
+            "ｃｏｄｅｃａｌｌ_search",
+            "code\u{200b}call_search",
         ] {
             assert!(is_self_reference(name), "{name}");
         }

@@ -6,6 +6,7 @@
 
 pub use model::address;
 pub mod ask;
+pub mod compute;
 pub mod crypto;
 pub mod data;
 pub mod fetch;

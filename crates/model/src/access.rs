@@ -37,6 +37,17 @@ pub struct Access {
     /// What it leaves of the level of callers who are not there: what everybody
     /// starts with. Nothing while trust is off.
     pub unproven: Option<Earned>,
+    /// Whose level trust may lower.
+    pub trust_scope: TrustScope,
+}
+
+/// Whose level trust may lower: everybody's if nobody is named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustScope {
+    /// Callers, by name.
+    pub callers: Vec<NamePattern>,
+    /// Groups of callers, in lower case.
+    pub groups: Vec<String>,
 }
 
 /// Tools by pattern.
@@ -90,6 +101,10 @@ pub struct Earned {
 pub struct Standing {
     /// The level, if the caller has one.
     pub level: Option<AccessLevel>,
+    /// The level the settings give, if they give one.
+    pub given: Option<AccessLevel>,
+    /// The level trust leaves, where trust holds for the caller.
+    pub earned: Option<AccessLevel>,
     /// The categories of tools; nothing means all.
     pub categories: Option<Vec<String>>,
     /// The constraints, if the caller has any.
@@ -111,15 +126,18 @@ pub struct Denied {
 }
 
 impl Access {
+    /// Whether the lists alone let a caller use a tool, whatever the caller's level.
+    pub fn check_lists(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
+        let layers = self.layers(caller);
+        denied_by_none(&layers, &tool.name)?;
+        allowed_by_all(&layers, &tool.name)
+    }
+
     /// Whether a caller may use a tool. The answer says which line decided.
     pub fn check(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
         let deny = |note: String| Err(Denied { note });
         let layers = self.layers(caller);
-        for (whose, lists) in &layers {
-            if let Some(pattern) = first(&lists.deny, &tool.name) {
-                return deny(format!("denied to {whose} by `{pattern}`"));
-            }
-        }
+        denied_by_none(&layers, &tool.name)?;
         let standing = self.standing(caller, tool.category.as_deref());
         if standing.level.is_none() && standing.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
@@ -163,7 +181,8 @@ impl Access {
         let everyone = &self.everyone_terms;
         let own = own.cloned().unwrap_or_default();
         let given = own.level.or(shared.level).or(everyone.level);
-        let level = self.kept(caller, &name, category, given);
+        let earned = self.earned_level(caller, category);
+        let level = kept(given, earned);
         let is_lowered = level != given;
         let changes = [&everyone.constraints, &shared.constraints, &own.constraints];
         let constrained = changes
@@ -199,6 +218,8 @@ impl Access {
         };
         Standing {
             level,
+            given,
+            earned,
             categories,
             constraints,
             autonomy: own
@@ -230,27 +251,31 @@ impl Access {
         layers.iter().enumerate().filter_map(list).collect()
     }
 
-    /// The given level, or the earned one where that is lower. Whoever was given
-    /// none has the earned one: trust that is on holds for everybody but the owner,
-    /// who sets the levels.
-    fn kept(
-        &self,
-        caller: &Caller,
-        name: &str,
-        category: Option<&str>,
-        given: Option<AccessLevel>,
-    ) -> Option<AccessLevel> {
-        let earned = self.earned.get(name).or(self.unproven.as_ref());
-        let (Some(earned), CallerKind::Named) = (earned, caller.kind) else {
-            return given;
-        };
+    /// The level trust leaves to a caller, where it holds for them.
+    fn earned_level(&self, caller: &Caller, category: Option<&str>) -> Option<AccessLevel> {
+        let name = caller.name.to_lowercase();
+        let earned = self.earned.get(&name).or(self.unproven.as_ref());
+        let earned = earned.filter(|_| self.is_in_trust_scope(caller))?;
         let category = category.map(str::to_uppercase);
         let special = category.and_then(|category| earned.categories.get(&category));
-        let earned = *special.unwrap_or(&earned.level);
-        match (given, earned) {
-            (None, earned) => Some(earned),
-            (Some(AccessLevel::Custom), _) | (_, AccessLevel::Custom) => given,
-            (Some(given), earned) => Some(given.min(earned)),
+        Some(*special.unwrap_or(&earned.level))
+    }
+
+    /// Whether trust may lower a caller's level. The owner sets the levels.
+    #[must_use]
+    pub fn is_in_trust_scope(&self, caller: &Caller) -> bool {
+        let TrustScope { callers, groups } = &self.trust_scope;
+        let name = caller.name.to_lowercase();
+        let is_named = || {
+            let mut callers = callers.iter();
+            callers.any(|pattern| pattern.matches_lowered(&name))
+                || self
+                    .groups_of(&name)
+                    .any(|(group, _)| groups.contains(group))
+        };
+        match caller.kind {
+            CallerKind::Owner => false,
+            CallerKind::Named => callers.is_empty() && groups.is_empty() || is_named(),
         }
     }
 
@@ -263,7 +288,8 @@ impl Access {
     }
 
     /// Everybody's lists, then those of the caller's groups, then the caller's own.
-    fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
+    #[must_use]
+    pub fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
         let name = caller.name.to_lowercase();
         let mut layers = vec![("everyone", &self.everyone)];
         let groups = self.groups_of(&name);
@@ -278,6 +304,27 @@ impl Access {
         }
         layers
     }
+}
+
+/// The given level, or the earned one where that is lower. A caller that was given
+/// none has the earned one; `custom` stands apart from the others.
+fn kept(given: Option<AccessLevel>, earned: Option<AccessLevel>) -> Option<AccessLevel> {
+    match (given, earned) {
+        (given, None) => given,
+        (None, Some(earned)) => Some(earned),
+        (Some(AccessLevel::Custom), _) | (_, Some(AccessLevel::Custom)) => given,
+        (Some(given), Some(earned)) => Some(given.min(earned)),
+    }
+}
+
+fn denied_by_none(layers: &[(&str, &Lists)], tool: &str) -> Result<(), Denied> {
+    for (whose, lists) in layers {
+        if let Some(pattern) = first(&lists.deny, tool) {
+            let note = format!("denied to {whose} by `{pattern}`");
+            return Err(Denied { note });
+        }
+    }
+    Ok(())
 }
 
 /// Lists that are all closed: each that is there must name the tool.
@@ -322,6 +369,40 @@ impl Standing {
     #[must_use]
     pub fn open() -> Standing {
         Access::default().standing(&Caller::owner(), None)
+    }
+
+    /// Why a tool can do nothing for the caller: the level takes all of a power that
+    /// its document asks for. What it only inherits it may do without.
+    #[must_use]
+    pub fn emptied(&self, document: &Document, policy: &crate::EffectivePolicy) -> Option<String> {
+        let left = self.constraints.as_ref()?.narrow(policy);
+        let asked = &document.sandbox_overrides;
+        let asks_network = asked
+            .network_mode
+            .is_some_and(|it| it != NetworkMode::Blocked)
+            || !asked.hosts_allow.is_empty();
+        let lost = |asks: bool, before: bool, after: bool| asks && before && !after;
+        let network = lost(asks_network, policy.reaches_out(), left.reaches_out());
+        let read = lost(
+            asked.file_read == Some(true),
+            policy.file_read,
+            left.file_read,
+        );
+        let write = lost(
+            asked.file_write == Some(true),
+            policy.file_write,
+            left.file_write,
+        );
+        let level = self.level.map_or("none", |level| level.word());
+        match (network, read || write) {
+            (false, false) => None,
+            (true, _) => Some(format!(
+                "level {level} leaves it no network, which it is made for"
+            )),
+            (false, true) => Some(format!(
+                "level {level} leaves it no files, which it is made for"
+            )),
+        }
     }
 
     /// A policy as the caller's level leaves it.

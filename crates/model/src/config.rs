@@ -46,6 +46,7 @@ mod codecall;
 mod disclosure;
 mod doors;
 mod govern;
+mod names;
 mod shown;
 mod trust;
 
@@ -54,6 +55,7 @@ pub use disclosure::DisclosureConfig;
 pub use doors::{
     ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
 };
+pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
@@ -70,6 +72,8 @@ pub struct Config {
     pub profile: Option<String>,
     /// Which tools are on offer.
     pub exposure: Exposure,
+    /// Names that may be named before they are there.
+    pub expected: Expected,
     /// Who may use what.
     pub access: Access,
     /// What is decided about calls.
@@ -218,6 +222,7 @@ impl Config {
             profiles: Profiles::new(),
             profile: None,
             exposure: Exposure::standard(),
+            expected: Expected::default(),
             access: Access::default(),
             rules: Rules::standard(),
             shadow: None,
@@ -287,6 +292,7 @@ struct ConfigFile {
     baseline: LayerFile,
     profiles: BTreeMap<String, LayerFile>,
     exposure: ExposureFile,
+    expected: names::ExpectedFile,
     access: govern::CallerFile,
     callers: BTreeMap<String, govern::CallerFile>,
     groups: BTreeMap<String, govern::CallerFile>,
@@ -400,6 +406,7 @@ impl ConfigFile {
         let layer = faults.profile(self.baseline);
         config.baseline = over_closed(layer);
         config.exposure = exposure(self.exposure);
+        config.expected = faults.expected(&self.expected);
         let governance = govern::GovernFile {
             rules: self.rule,
             limits: self.limit,
@@ -711,5 +718,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (position.line, position.column)
 }
 
+#[cfg(test)]
+mod every;
 #[cfg(test)]
 mod tests;

@@ -143,6 +143,18 @@ pub struct EffectivePolicy {
     pub timeout_ms: u64,
 }
 
+impl EffectivePolicy {
+    /// Whether a call can reach any host at all.
+    #[must_use]
+    pub fn reaches_out(&self) -> bool {
+        match self.network {
+            NetworkMode::Blocked => false,
+            NetworkMode::Allowlist => !self.hosts.is_empty(),
+            NetworkMode::Strict | NetworkMode::Open => true,
+        }
+    }
+}
+
 /// Why there is no policy for a call. The call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyConflict {

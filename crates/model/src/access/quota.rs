@@ -129,17 +129,24 @@ impl Limit {
     /// Whether it holds for a call.
     #[must_use]
     pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
-        let named = |patterns: &[NamePattern], name: &str| {
-            let name = name.to_lowercase();
-            patterns
-                .iter()
-                .any(|pattern| pattern.matches_lowered(&name))
-        };
-        let everybody = self.callers.is_empty() && self.groups.is_empty();
-        let grouped = || visit.groups.iter().any(|group| self.groups.contains(group));
-        (everybody || named(&self.callers, visit.caller) || grouped())
+        self.concerns(visit.caller, visit.groups)
             && (self.tools.is_empty() || named(&self.tools, visit.tool))
     }
+
+    /// Whether it can hold for calls of a caller who is in some groups.
+    #[must_use]
+    pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
+        let everybody = self.callers.is_empty() && self.groups.is_empty();
+        let grouped = || groups.iter().any(|group| self.groups.contains(group));
+        everybody || named(&self.callers, caller) || grouped()
+    }
+}
+
+fn named(patterns: &[NamePattern], name: &str) -> bool {
+    let name = name.to_lowercase();
+    patterns
+        .iter()
+        .any(|pattern| pattern.matches_lowered(&name))
 }
 
 impl Costs {

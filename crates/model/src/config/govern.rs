@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
 use crate::access::quota::{Costs, Limit};
-use crate::access::{ConstraintChanges, Group, Lists, Terms};
+use crate::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
 use crate::action::{Action, ActionRisk, Actions, ListUse};
 use crate::limits;
 use crate::nearest::nearest;
@@ -165,15 +165,19 @@ impl Config {
 
     pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
         let actions = faults.actions(&file.actions);
-        if let Some(trust) = file.trust {
-            self.trust = faults.trust(trust.into_inner());
-        }
         let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
+        if let Some(trust) = file.trust {
+            self.trust = faults.trust(trust.into_inner(), &group_names);
+        }
         self.rules.list = faults.rules(file.rules, &actions, &group_names, BTreeSet::new());
         self.limits = faults.limits(file.limits, &group_names);
         self.costs = faults.costs(file.costs);
         let access = &mut self.access;
+        access.trust_scope = TrustScope {
+            callers: self.trust.callers.clone(),
+            groups: self.trust.groups.clone(),
+        };
         faults.no_members(&file.access);
         (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
         for (name, caller) in file.callers {
@@ -295,7 +299,7 @@ impl Faults<'_> {
 
     /// The names on a list. One that was written and names nothing is a slip: read
     /// as "all" it would make a rule as wide as it can be.
-    fn names(
+    pub(super) fn names(
         &mut self,
         what: &str,
         list: Option<Spanned<Vec<Spanned<String>>>>,
@@ -338,7 +342,7 @@ impl Faults<'_> {
     }
 
     /// Names and, with an `@`, groups that exist.
-    fn callers(
+    pub(super) fn callers(
         &mut self,
         words: &[Spanned<String>],
         groups: &[&str],

@@ -2,7 +2,8 @@
 //! always overrules, that contradict each other, or that can only deny because
 //! what they look at is never there.
 //!
-//! Everything said here is certain; what only might be odd is not said.
+//! Everything said here is certain, but for the count of arguments where their length
+//! may be meant; what else only might be odd is not said.
 
 use crate::access::Access;
 use crate::access::quota::{Costs, Limit};
@@ -12,7 +13,7 @@ use crate::nearest::nearest;
 use crate::pattern::{NamePattern, first};
 use crate::policy::EffectivePolicy;
 
-use super::{Effect, Rule, Rules};
+use super::{Condition, Effect, Rule, Rules};
 
 /// One odd thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct LintFinding {
     pub kind: LintKind,
     /// In a sentence.
     pub message: String,
+    /// Its file and line, where they are not those of the rule.
+    pub place: Option<String>,
 }
 
 /// What kind of odd.
@@ -37,7 +40,9 @@ pub enum LintKind {
     /// It looks at an argument that none of its tools takes, so it denies or is
     /// about no call.
     Undecidable,
-    /// Something it names is not there, beside other things that are.
+    /// It counts the arguments; how long they are may have been meant.
+    Counts,
+    /// Something that is named is not there.
     Unknown,
 }
 
@@ -50,46 +55,23 @@ impl LintKind {
             LintKind::Shadowed => "shadowed",
             LintKind::Contradicts => "contradicts",
             LintKind::Undecidable => "undecidable",
+            LintKind::Counts => "counts-arguments",
             LintKind::Unknown => "unknown-name",
         }
     }
 
     /// Whether the rule cannot do what somebody meant by it. A rule that another
-    /// one makes needless, or that names what may yet come, does no harm.
+    /// one makes needless does no harm.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {
-            LintKind::NeverMatches | LintKind::Contradicts | LintKind::Undecidable => true,
-            LintKind::Shadowed | LintKind::Unknown => false,
+            LintKind::NeverMatches
+            | LintKind::Contradicts
+            | LintKind::Undecidable
+            | LintKind::Unknown => true,
+            LintKind::Shadowed | LintKind::Counts => false,
         }
     }
-}
-
-/// Names that rules use and nobody has. `callers` are those the settings and the
-/// keys know; what `lint` finds is not said again.
-#[must_use]
-pub fn unknown(rules: &Rules, tools: &[&Document], callers: &[&str]) -> Vec<LintFinding> {
-    let mut findings = Vec::new();
-    for rule in &rules.list {
-        if never(rule, tools).is_some() {
-            continue;
-        }
-        let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let strange = strangers(&rule.tools, &tool_names);
-        let messages = strange.map(|name| missing("tool", &name, &tool_names));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-        let strange = strangers(&rule.callers, callers);
-        let messages = strange.map(|name| missing("caller", &name, callers));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-        let categories = tools.iter().filter_map(|tool| tool.category.as_deref());
-        let categories: Vec<_> = categories.map(str::to_lowercase).collect();
-        let known: Vec<_> = categories.iter().map(String::as_str).collect();
-        let named = rule.categories.iter();
-        let strange = named.filter(|name| !categories.contains(name));
-        let messages = strange.map(|name| missing("category", name, &known));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-    }
-    findings
 }
 
 /// Costs that nothing has, and costs that no day can pay. They are named as they
@@ -112,6 +94,7 @@ pub fn costs(costs: &Costs, limits: &[Limit], tools: &[&Document]) -> Vec<LintFi
             rule: format!("costs.{pattern}"),
             kind,
             message,
+            place: None,
         })
     };
     costs.list.iter().filter_map(odd).collect()
@@ -154,6 +137,7 @@ pub fn hosts(
             rule: key.clone(),
             kind: LintKind::Unknown,
             message: format!("no tool can reach `{host}`"),
+            place: None,
         });
         findings.extend(odd);
     }
@@ -192,19 +176,6 @@ fn beyond<'a>(
     })
 }
 
-/// Patterns that none of the names fit.
-fn strangers<'a>(
-    patterns: &'a [NamePattern],
-    names: &'a [&str],
-) -> impl Iterator<Item = String> + 'a {
-    let fits = |pattern: &&NamePattern| {
-        let pattern = std::slice::from_ref(*pattern);
-        names.iter().any(|name| first(pattern, name).is_some())
-    };
-    let strange = patterns.iter().filter(move |pattern| !fits(pattern));
-    strange.map(ToString::to_string)
-}
-
 fn missing(what: &str, name: &str, known: &[&str]) -> String {
     let near = nearest(name, known.iter().copied());
     let near = near.map(|near| format!("; did you mean `{near}`?"));
@@ -224,6 +195,10 @@ pub fn lint(rules: &Rules, tools: &[&Document]) -> Vec<LintFinding> {
         if let Some(message) = undecidable(rule, tools) {
             findings.push(finding(rule, LintKind::Undecidable, message));
         }
+        if rule.when.as_ref().is_some_and(Condition::counts_arguments) {
+            let message = "`size(args)` is how many arguments there are; how long they are is `jsonSize(args)`";
+            findings.push(finding(rule, LintKind::Counts, message.to_owned()));
+        }
         let others = rules.list.iter().filter(|other| other.id != rule.id);
         if let Some((kind, message)) = others.filter_map(|other| overruled(rule, other)).next() {
             findings.push(finding(rule, kind, message));
@@ -238,6 +213,7 @@ fn finding(rule: &Rule, kind: LintKind, message: String) -> LintFinding {
         rule: rule.id.clone(),
         kind,
         message,
+        place: None,
     }
 }
 

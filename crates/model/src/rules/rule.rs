@@ -77,8 +77,24 @@ impl RiskRange {
         (range.from <= range.to).then_some(range)
     }
 
+    /// As the file writes it.
+    fn written(self) -> String {
+        let (from, to) = (self.from.badge(), self.to.badge());
+        match (self.from == self.to, self.to) {
+            (true, _) => from.to_owned(),
+            (false, Level::L5) => format!("{from}+"),
+            (false, _) => format!("{from}-{to}"),
+        }
+    }
+
     fn contains(self, level: Level) -> bool {
         self.from <= level && level <= self.to
+    }
+}
+
+impl std::fmt::Display for RiskRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written())
     }
 }
 
@@ -169,10 +185,7 @@ impl Rule {
         if self.effect != Effect::Deny {
             return decision;
         }
-        let depends = self
-            .when
-            .as_ref()
-            .filter(|when| !when.arguments().is_empty());
+        let depends = self.when.as_ref().filter(|when| when.looks_at_arguments());
         let (remedy, retry) = match depends {
             // What a condition says about other callers is not the caller's affair.
             Some(when) if when.is_about_arguments_only() => {
@@ -180,7 +193,10 @@ impl Rule {
                 (remedy, Retry::Changed)
             }
             Some(when) => {
-                let remedy = format!("other values of `{}`", when.arguments().join("`, `"));
+                let remedy = match when.arguments().as_slice() {
+                    [] => "other arguments".to_owned(),
+                    names => format!("other values of `{}`", names.join("`, `")),
+                };
                 (remedy, Retry::Changed)
             }
             None => (self.operator_remedy(), Retry::Never),
@@ -196,14 +212,13 @@ impl Rule {
     /// What it says when it cannot tell whether it is about a call.
     pub(super) fn undecided(&self, why: &Unevaluable) -> Decision {
         let id = &self.id;
-        let wanted = self
-            .when
-            .as_ref()
-            .map(Condition::arguments)
-            .unwrap_or_default();
+        let when = self.when.as_ref();
+        let wanted = when.map(Condition::arguments).unwrap_or_default();
+        let on_arguments = when.is_some_and(Condition::looks_at_arguments);
         let (remedy, retry) = match (why, wanted.as_slice()) {
+            (_, _) if !on_arguments => (self.operator_remedy(), Retry::Never),
             (Unevaluable::TooCostly, _) => ("shorter arguments".to_owned(), Retry::Changed),
-            (_, []) => (self.operator_remedy(), Retry::Never),
+            (_, []) => ("arguments of other kinds".to_owned(), Retry::Changed),
             (_, names) => {
                 let names = names.join("`, `");
                 let remedy = format!("give what the rule looks at: `{names}`");
