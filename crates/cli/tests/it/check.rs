@@ -32,7 +32,8 @@ fn a_variable_decides_the_state() {
       L3  network: 1 host listed (api.forecast.example)
       not set: FORECAST_API_KEY
     ");
-    let set = ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "k");
+    let set =
+        ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "forecast-key");
     insta::assert_snapshot!(set.shown(), @r"
     exit 0
     --- stdout

@@ -53,6 +53,7 @@ categories = ["C"]
 tags = ["d"]
 
 [access]
+hosts = ["*.example.com"]
 allow = ["a"]
 deny = ["b"]
 level = "standard"
@@ -68,6 +69,7 @@ commands = ["ls"]
 requires_approval = ["deployment"]
 
 [callers.ann]
+hosts = ["a.example.com"]
 allow = ["a"]
 deny = ["b"]
 level = "standard"
@@ -83,6 +85,7 @@ commands = ["ls"]
 requires_approval = ["deployment"]
 
 [groups.devs]
+hosts = ["b.example.com"]
 members = ["ann"]
 allow = ["a"]
 deny = ["b"]
@@ -99,6 +102,7 @@ commands = ["ls"]
 requires_approval = ["deployment"]
 
 [[rule]]
+hosts = ["c.example.com"]
 id = "one"
 tools = ["a"]
 actions = ["code:read"]
@@ -193,6 +197,7 @@ workspace = "w"
 per_caller = true
 
 [network]
+private_hosts = ["nas.example.com"]
 ca_file = "c.pem"
 
 [serve]
@@ -230,6 +235,7 @@ const NO_NAMES: &[&str] = &[
     "deny_classes",
     "hosts",
     "origins",
+    "private_hosts",
     "requires_approval",
     "scopes",
 ];

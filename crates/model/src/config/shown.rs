@@ -363,6 +363,7 @@ fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
             is_named(everybody, whom(&rule.callers, &rule.groups)),
         ),
         ("risk", rule.risk.map(|range| toml_text(&range.to_string()))),
+        ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         (
             "when",
             rule.when.as_ref().map(|when| toml_text(when.text())),
