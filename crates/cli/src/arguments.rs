@@ -9,7 +9,7 @@ use crate::callers::CallersArguments;
 use crate::connect::Connect;
 use crate::exit::Exit;
 use crate::keys::KeysArguments;
-use crate::printer::Format;
+use crate::printer::{Format, Printer};
 use crate::trust::TrustArguments;
 
 mod approvals;
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// Print the completions of a shell
     Completions(Completions),
     /// Print the manual page
-    Man,
+    Man(Words),
 }
 
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
@@ -153,14 +153,12 @@ pub(crate) struct Serve {
 
 /// Standard output carries nothing but the protocol.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 the client went away or the command was told to end.")]
+#[command(
+    after_help = "Exit: 0 the client went away or the command was told to end.\nThe protocol is JSON, a message to a line, with `--json` or without."
+)]
 pub(crate) struct Stdio {
-    /// More variables, as NAME=value lines
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Option<PathBuf>,
-    /// Folder of ringfence.toml [env: RINGFENCE_HOME]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) home: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -285,7 +283,7 @@ pub(crate) enum AuditCommand {
     Show(AuditShow),
     /// Walk the chain and name the first record that is wrong
     Verify(AuditVerify),
-    /// Write the records as JSON Lines, enough to verify elsewhere
+    /// Write the records out as JSON, enough to verify elsewhere
     Export(AuditExport),
     /// Follow attempts as they end, and notices
     Tail(AuditTail),
@@ -380,6 +378,7 @@ pub(crate) struct AuditAcknowledge {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "A record to a line; with `--json` all of them in one array.")]
 pub(crate) struct AuditExport {
     #[command(flatten)]
     pub(crate) which: Which,
@@ -391,6 +390,7 @@ pub(crate) struct AuditExport {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "With `--json` one value to a line, as they come.")]
 pub(crate) struct AuditTail {
     /// End after so many
     #[arg(long, value_name = "COUNT")]
@@ -416,6 +416,16 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
+    #[command(flatten)]
+    pub(crate) words: Words,
+}
+
+/// What commands that print a text have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Words {
+    /// One JSON value on standard output, with the text in it
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Where everything is, and how to say it.
@@ -471,14 +481,16 @@ impl Arguments {
             Command::Trust(trust) => trust.home(),
             Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,
-            Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,
+            Command::Stdio(stdio) => &stdio.common.home,
+            Command::Completions(completions) => return format(completions.words.json),
+            Command::Man(words) => return format(words.json),
         };
-        if home.json {
-            Format::Json
-        } else {
-            Format::Human
-        }
+        format(home.json)
     }
+}
+
+fn format(is_json: bool) -> Format {
+    if is_json { Format::Json } else { Format::Human }
 }
 
 impl Audit {
@@ -520,13 +532,16 @@ pub(crate) fn manual() -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Prints help, version or a usage error, and says how to exit.
+/// Prints help, version or a usage error, and says how to exit. The error repeats what
+/// was typed, and a shell types the names of files.
 pub(crate) fn explain(error: &clap::Error) -> ExitCode {
-    // A closed pipe is nobody's news.
-    let _ = error.print();
+    let mut printer = Printer::for_terminal(Format::Human);
+    let text = error.render().to_string();
     if error.use_stderr() {
+        printer.notes(&text);
         Exit::CouldNot.into()
     } else {
-        Exit::Done.into()
+        printer.lines(&text);
+        printer.flush(Exit::Done).into()
     }
 }

@@ -1,6 +1,5 @@
 //! `ringfence audit`: what was asked, decided and done.
 
-use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
@@ -268,14 +267,23 @@ fn read_head(text: &str) -> anyhow::Result<Head> {
 
 fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
     let filter = filter(&export.which, export.kind)?;
-    printer.emit();
-    let mut output = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = audit.export(&filter, &mut |record| {
-        serde_json::to_writer(&mut output, record)?;
-        writeln!(output)
-    });
-    written?;
-    output.flush().context("could not write the output")?;
+    // An array, for there is one JSON value; without `--json` a line for each.
+    let is_array = printer.format() == Format::Json;
+    if is_array {
+        printer.json_text("[");
+    }
+    let mut written = 0;
+    audit.export(&filter, &mut |record| {
+        if is_array && written > 0 {
+            printer.json_text(",");
+        }
+        written += 1_u64;
+        printer.json_record(record);
+        printer.emit_much()
+    })?;
+    if is_array {
+        printer.json_text("]");
+    }
     Ok(Exit::Done)
 }
 
@@ -287,7 +295,7 @@ fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::R
         for item in &items {
             from = item.last_sequence();
             match printer.format() {
-                Format::Json => printer.line(&serde_json::to_string(item)?),
+                Format::Json => printer.json_record(item),
                 Format::Human => show_item(item, printer),
             }
         }

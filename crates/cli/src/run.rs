@@ -1,7 +1,5 @@
 //! `ringfence run`: one call through the engine's path.
 
-use std::io::{self, Write as _};
-
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, Progress, Target};
 use model::audit::Status;
@@ -11,8 +9,9 @@ use model::text;
 use serde_json::Value;
 
 use crate::arguments::Run as RunArguments;
+use crate::console;
 use crate::exit::Exit;
-use crate::printer::{Format, Printer, Style};
+use crate::printer::{self, Format, Printer, Style};
 use crate::wiring::{self, Subject};
 
 /// Runs the command.
@@ -31,15 +30,14 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");
     }
-    request.progress = Some(Progress::new(|words| {
-        let _ = writeln!(io::stderr(), "{}", text::one_line(words));
-    }));
+    request.progress = Some(Progress::new(printer::note));
     let runtime = wiring::runtime()?;
     let outcome = runtime.block_on(async {
         request.cancel = wiring::interruptible()?;
         anyhow::Ok(engine.call(request).await)
     });
     // A question that somebody answered elsewhere may still wait for a key here.
+    console::settle();
     runtime.shutdown_background();
     let outcome = outcome?;
     let outcome = outcome.get();

@@ -1,6 +1,5 @@
 //! `ringfence test`: the Local Pass of one tool, several, or all.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Test;
 use crate::exit::Exit;
-use crate::printer::{Format, Printer, Style};
+use crate::printer::{self, Format, Printer, Style};
 use crate::wiring::{self, Subject};
 
 /// What is to be tested.
@@ -55,7 +54,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
                 passed = engine.local_pass(&sound, Origin::Cli) => Some(passed),
             }
         });
-        clear_progress();
+        printer::clear_progress();
         let Some(passed) = passed.transpose()? else {
             return Ok(Exit::Interrupted);
         };
@@ -164,14 +163,8 @@ fn show_skipped(name: &str, why: &str, printer: &mut Printer) {
 
 /// Where a person waits, they see for what.
 fn progress(index: usize, total: usize, name: &str) {
-    if total > 1 && io::stderr().is_terminal() {
+    if total > 1 {
         let name = text::elided(name, 40);
-        let _ = write!(io::stderr(), "\r\u{1b}[K[{}/{total}] {name}", index + 1);
-    }
-}
-
-fn clear_progress() {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr(), "\r\u{1b}[K");
+        printer::progress(&format!("[{}/{total}] {name}", index + 1));
     }
 }

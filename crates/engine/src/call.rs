@@ -548,14 +548,16 @@ fn asking<'a>(
     let binding = binding.binding().ok();
     let session = request.session.as_deref().and_then(session_digest);
     let settings = now.config.approvals.clone();
-    let shown = |chars_max| approval::arguments(arguments.values(), masker, chars_max).into_inner();
+    // All of them: nothing of an argument is unreadable before a yes. The bound on
+    // arguments, and that on what may wait, keep it finite.
+    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
     let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
         caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
         risk: risk.clone().into_owned(),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
-        arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
+        arguments: shown,
         // Nobody guesses it, whoever knows the ids of calls.
         id: uuid::Uuid::new_v4().simple().to_string(),
         expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
@@ -569,7 +571,6 @@ fn asking<'a>(
         request,
         question,
         tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
-        arguments: shown(limits::APPROVAL_KEPT_CHARS_MAX),
         session,
         settings,
         started: record.started(),

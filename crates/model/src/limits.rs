@@ -176,8 +176,13 @@ pub const APPROVAL_LOOK_MS: u64 = 100;
 pub const APPROVAL_REPLY_MS: u64 = 250;
 /// Characters of the arguments a question shows; the middle is left out.
 pub const APPROVAL_ARGUMENTS_CHARS_MAX: usize = 400;
-/// Characters of the arguments the inbox keeps; the middle is left out.
+/// Characters of the arguments the inbox keeps of a question that is over; the middle
+/// is left out. While a question waits, all of them are kept, to be read before a yes.
 pub const APPROVAL_KEPT_CHARS_MAX: usize = 8_000;
+/// Bytes of the arguments of all questions of one caller that wait for an answer.
+pub const APPROVALS_WAITING_BYTES_PER_CALLER_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of the arguments of all questions that wait for an answer.
+pub const APPROVALS_WAITING_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Characters of a question in words.
 pub const APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
 /// Reasons of a badge a question keeps.
