@@ -14,6 +14,7 @@ use mcp::gate::local::{self, LocalToken};
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
 use model::config::Config;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::host_pattern::HostPattern;
 use model::key::KeyRecord;
 use model::mask::Masker;
@@ -94,7 +95,8 @@ impl Courier {
         if let Some(connector) = &self.connector {
             settings.connector = Arc::clone(connector);
         }
-        let fetch = Fetch::from_grant(&self.grant(url), settings).ok_or("no network")?;
+        let fetch = Fetch::from_grant(&self.grant(url), &HostBounds::default(), settings)
+            .ok_or("no network")?;
         let arguments = json!({
             "url": url,
             "headers": { "accept": "application/json" },
@@ -107,7 +109,7 @@ impl Courier {
             .run(ask)
             .await
             .outcome
-            .map_err(|fault| fault.message)?;
+            .map_err(|fault| fault.told(&Masker::none()))?;
         match answer.value.get("ok").and_then(serde_json::Value::as_bool) {
             Some(true) => Ok(answer.bytes),
             Some(false) | None => {

@@ -128,8 +128,8 @@ fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
 /// What `lint` calls a setting, if it says anything about it.
 fn named(key: &str) -> Option<String> {
     let rule = key.strip_prefix("rule.");
-    rule.or(key.starts_with("costs.").then_some(key))
-        .map(str::to_owned)
+    let is_list = key.starts_with("costs.") || key.ends_with(".hosts");
+    rule.or(is_list.then_some(key)).map(str::to_owned)
 }
 
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -146,6 +146,11 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let mut findings = lint::lint(rules, &tools);
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
+    let policies: Vec<_> = now
+        .tools()
+        .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
+        .collect();
+    findings.extend(lint::hosts(rules, &settings.config.access, &policies));
     let strangers = engine.registry().strangers(&settings)?;
     let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
     findings.extend(strangers.collect::<Vec<_>>());

@@ -14,7 +14,7 @@ use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
 use model::grant::Grant;
-use model::mask::{Masked, Masker};
+use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
 use model::policy::{self, EffectivePolicy};
@@ -181,6 +181,7 @@ pub(crate) fn judge<'a>(
     let at_ms = engine.now_ms();
     let decision = decide(now, request, found, &arguments, (&policy, &risk), at_ms);
     let decision = record.decision(decision)?;
+    let policy = bounded(policy, &decision);
     Ok(Judged {
         found,
         variables,
@@ -355,10 +356,15 @@ pub(crate) fn environment(
 fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
     let secrets = variables.secrets.iter().map(String::as_str);
     match Masker::new(secrets) {
-        Ok(masker) => Ok((
-            Arc::new(masker),
-            text::count(variables.secrets.len(), "secret"),
-        )),
+        Ok(masker) => {
+            let secrets = variables.secrets.iter();
+            let short = secrets.filter(|secret| !is_maskable(secret)).count();
+            let mut note = text::count(variables.secrets.len(), "secret");
+            if short > 0 {
+                note.push_str(&format!(", {short} too short to be masked"));
+            }
+            Ok((Arc::new(masker), note))
+        }
         Err(fault) => {
             let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
             Err(Stop::refused(error))
@@ -408,21 +414,35 @@ pub(crate) fn effective<'a>(
     found: &'a Found,
 ) -> Result<(Cow<'a, EffectivePolicy>, String), Stop> {
     let standing = standing(now, request, found);
-    let narrowed = |policy: Cow<'a, EffectivePolicy>| match &standing.constraints {
-        None => policy,
-        Some(constraints) => Cow::Owned(constraints.narrow(&policy)),
+    let narrowed = |policy: Cow<'a, EffectivePolicy>| match standing.narrows(&policy) {
+        false => policy,
+        true => Cow::Owned(standing.narrow(policy.into_owned())),
     };
     if found.registered {
         let policy = narrowed(Cow::Borrowed(&found.sound.judged.policy));
-        return Ok((policy, "resolved".to_owned()));
+        let note = resolved(&policy);
+        return Ok((policy, note));
     }
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((narrowed(Cow::Owned(policy)), "resolved".to_owned())),
+        Ok(policy) => {
+            let policy = narrowed(Cow::Owned(policy));
+            let note = resolved(&policy);
+            Ok((policy, note))
+        }
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
         }
+    }
+}
+
+/// What the operator reads about a policy: what is left of its hosts, if anything
+/// was taken.
+fn resolved(policy: &EffectivePolicy) -> String {
+    match policy.bounds.words() {
+        None => "resolved".to_owned(),
+        Some(bounds) => format!("resolved; {bounds}"),
     }
 }
 
@@ -434,6 +454,16 @@ fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<
     }
     let overrides = &found.sound.document.sandbox_overrides;
     Cow::Owned(risk::rate(&now.ground, overrides, policy))
+}
+
+/// The policy with what rules leave of its hosts.
+fn bounded<'a>(policy: Cow<'a, EffectivePolicy>, decision: &Decision) -> Cow<'a, EffectivePolicy> {
+    if decision.bounds.is_empty() {
+        return policy;
+    }
+    let mut policy = policy.into_owned();
+    policy.bounds = policy.bounds.and(&decision.bounds);
+    Cow::Owned(policy)
 }
 
 /// What holds for this caller and tools of this kind.
@@ -619,6 +649,7 @@ fn is_same(engine: &Engine, request: &CallRequest, judged: &Judged<'_>) -> Resul
     let risk = risk::rate(&now.ground, overrides, &policy);
     let both = (&*policy, &risk);
     let decision = decide(now, request, &found, &judged.arguments, both, at_ms);
+    let policy = bounded(policy, &decision);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
             && policy == judged.policy

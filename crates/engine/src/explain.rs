@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use model::audit::{self, Closing};
 use model::document::Word as _;
+use model::host_bound::HostBounds;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::rules::{Decision, Effect, Retry};
@@ -18,7 +19,7 @@ use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
 
 /// Characters of a reason kept in the audit.
-const REASON_CHARS_MAX: usize = 400;
+pub(crate) const REASON_CHARS_MAX: usize = 400;
 
 /// What would become of a call.
 #[derive(Clone, Debug)]
@@ -86,7 +87,8 @@ pub(crate) fn shadow(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Optio
         candidate: text::elided(&shadow.file, REASON_CHARS_MAX),
         live: live.effect.word().to_owned(),
         verdict: tried.effect.word().to_owned(),
-        reason: text::elided(&tried.reason, REASON_CHARS_MAX),
+        // Cut when it is masked.
+        reason: tried.reason,
         rule: tried.rule,
     })
 }
@@ -107,6 +109,7 @@ pub(crate) fn denied(stop: &Stop) -> Decision {
         code: Some(stop.reason()),
         remedy: None,
         retry: Retry::Never,
+        bounds: HostBounds::default(),
     }
 }
 

@@ -232,6 +232,7 @@ fn past_access() -> Decision {
         code: None,
         remedy: None,
         retry: model::rules::Retry::Never,
+        bounds: model::host_bound::HostBounds::default(),
     }
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use crate::autonomy::Autonomy;
 use crate::caller::{Caller, CallerKind};
 use crate::document::{Document, NetworkMode, Word as _};
+use crate::host_bound::{HostList, ListedBy};
+use crate::host_pattern::HostPattern;
 use crate::pattern::{NamePattern, first};
 use crate::text::elided;
 
@@ -56,6 +58,9 @@ pub struct Lists {
     pub allow: Option<Vec<NamePattern>>,
     /// Never these.
     pub deny: Vec<NamePattern>,
+    /// The hosts any tool may reach for them; all if absent. It takes from what a
+    /// tool may reach and never adds.
+    pub hosts: Option<Vec<HostPattern>>,
 }
 
 /// Several callers at once.
@@ -108,6 +113,8 @@ pub struct Standing {
     pub autonomy: Autonomy,
     /// The groups the caller is in.
     pub groups: Vec<String>,
+    /// The lists of hosts that hold for the caller; each of them does.
+    pub hosts: Vec<HostList>,
 }
 
 /// Why a caller may not use a tool. For the operator; the caller is told that
@@ -221,7 +228,27 @@ impl Access {
                 .or(everyone.autonomy)
                 .unwrap_or(Autonomy::Full),
             groups: groups.iter().map(|(name, _)| (*name).clone()).collect(),
+            hosts: self.hosts_of(caller),
         }
+    }
+
+    /// The lists of hosts of everybody, of the caller's groups and of the caller.
+    fn hosts_of(&self, caller: &Caller) -> Vec<HostList> {
+        let layers = self.layers(caller);
+        let last = layers.len() - 1;
+        let list = |(index, (whose, lists)): (usize, &(&str, &Lists))| {
+            let is_own = index == last && self.callers.contains_key(&caller.name.to_lowercase());
+            let by = match (index, is_own) {
+                (0, _) => (*whose).to_owned(),
+                (_, true) => format!("caller `{}`", elided(whose, 60)),
+                (_, false) => format!("group `{}`", elided(whose, 60)),
+            };
+            Some(HostList {
+                by: ListedBy::Caller(by),
+                hosts: lists.hosts.clone()?,
+            })
+        };
+        layers.iter().enumerate().filter_map(list).collect()
     }
 
     /// The level trust leaves to a caller, where it holds for them.
@@ -381,10 +408,21 @@ impl Standing {
     /// A policy as the caller's level leaves it.
     #[must_use]
     pub fn narrow(&self, policy: crate::EffectivePolicy) -> crate::EffectivePolicy {
-        match &self.constraints {
+        let mut policy = match &self.constraints {
             None => policy,
             Some(constraints) => constraints.narrow(&policy),
+        };
+        if policy.network != NetworkMode::Blocked {
+            policy.bounds.within.extend(self.hosts.iter().cloned());
         }
+        policy
+    }
+
+    /// Whether it takes anything from a policy.
+    #[must_use]
+    pub fn narrows(&self, policy: &crate::EffectivePolicy) -> bool {
+        let has_hosts = !self.hosts.is_empty() && policy.network != NetworkMode::Blocked;
+        self.constraints.is_some() || has_hosts
     }
 }
 

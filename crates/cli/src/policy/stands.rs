@@ -6,6 +6,7 @@ use model::access::{Lists, Standing};
 use model::caller::Caller;
 use model::config::Config;
 use model::document::Word as _;
+use model::host_pattern::HostPattern;
 use model::pattern::NamePattern;
 use model::text::one_line;
 use serde_json::{Value, json};
@@ -46,6 +47,7 @@ impl<'a> Stands<'a> {
             constraints,
             autonomy,
             groups,
+            hosts,
         } = &self.standing;
         let lists = self.lists.iter().map(|(whose, lists)| {
             let allow = lists.allow.as_deref().map(words);
@@ -59,6 +61,10 @@ impl<'a> Stands<'a> {
             "autonomy": autonomy.word(),
             "groups": groups,
             "categories": categories,
+            "hosts": hosts.iter().map(|list| json!({
+                "by": list.by.to_string(),
+                "hosts": list.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
             "constraints": constraints.as_ref().map(constraints_json),
             "lists": lists.collect::<Vec<_>>(),
             "limits": self.limits.iter().map(|limit| json!({
@@ -108,6 +114,10 @@ impl<'a> Stands<'a> {
                 let text = format!("{whose}: {}", words(&lists.deny).join(", "));
                 row(printer, "denied", &text);
             }
+        }
+        for list in &self.standing.hosts {
+            let hosts: Vec<_> = list.hosts.iter().map(HostPattern::shown).collect();
+            row(printer, "hosts", &format!("{}: {}", list.by, or_none(&hosts)));
         }
         if let Some(constraints) = &self.standing.constraints {
             row(printer, "constraints", &in_words(constraints));

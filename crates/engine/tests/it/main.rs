@@ -27,6 +27,7 @@ mod disclosure;
 mod gates;
 mod govern;
 mod guide;
+mod hosts;
 mod levels;
 mod life;
 mod limits;

@@ -54,6 +54,7 @@ pub(super) struct RuleFile {
     categories: Option<Spanned<Vec<Spanned<String>>>>,
     callers: Option<Spanned<Vec<Spanned<String>>>>,
     risk: Option<Spanned<String>>,
+    hosts: Option<Spanned<Vec<Spanned<String>>>>,
     when: Option<Spanned<String>>,
     effect: Option<Spanned<String>>,
     reason: Option<String>,
@@ -77,6 +78,7 @@ pub(super) struct CallerFile {
     members: Option<Spanned<Vec<Spanned<String>>>>,
     allow: Option<Vec<Spanned<String>>>,
     deny: Vec<Spanned<String>>,
+    hosts: Option<Vec<Spanned<String>>>,
     level: Option<Spanned<String>>,
     categories: Option<Vec<String>>,
     autonomy: Option<Spanned<String>>,
@@ -278,6 +280,7 @@ impl Faults<'_> {
         let tools = self.names("tools", file.tools);
         let categories = self.names("categories", file.categories);
         let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
+        let hosts = self.names("hosts", file.hosts);
         let rule = Rule {
             id: id?,
             tools: self.patterns(&tools),
@@ -286,6 +289,7 @@ impl Faults<'_> {
             callers,
             groups: in_groups,
             risk: self.risk(file.risk.as_ref()),
+            hosts: self.hosts(&hosts),
             when: self.condition(file.when.as_ref()),
             effect: effect?,
             reason: file.reason.map(|reason| elided(&reason, 400)),
@@ -503,6 +507,7 @@ impl Faults<'_> {
         let lists = Lists {
             allow: file.allow.map(|words| self.patterns(&words)),
             deny: self.patterns(&file.deny),
+            hosts: file.hosts.map(|hosts| self.hosts(&hosts)),
         };
         let given = file.constraints;
         let asked = given.requires_approval;

@@ -8,6 +8,7 @@ use super::{Config, NameKind, position};
 use crate::access::{Lists, Terms};
 use crate::document::Word as _;
 use crate::exposure::Selection;
+use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
 use crate::rules::Rule;
 use crate::trust::{Criteria, Step};
@@ -88,6 +89,7 @@ impl Config {
                 "network.ca_file",
                 or_nothing(self.network.ca_file.as_deref()),
             ),
+            ("network.private_hosts", hosts(&self.network.private_hosts)),
         ];
         let exposure = &self.exposure;
         let preset = exposure.preset.as_deref().unwrap_or("none");
@@ -311,11 +313,10 @@ impl Config {
 
     fn baseline_rows(&self) -> Vec<(String, String)> {
         let baseline = &self.baseline;
-        let hosts: Vec<_> = baseline.hosts.iter().map(ToString::to_string).collect();
         let path = baseline.fs_base_path.as_deref();
         let rows = [
             ("network", toml_text(baseline.network.word())),
-            ("hosts", toml_list(hosts.iter().map(String::as_str))),
+            ("hosts", hosts(&baseline.hosts)),
             ("file_read", baseline.file_read.to_string()),
             ("file_write", baseline.file_write.to_string()),
             ("fs_base_path", path.map(toml_text).unwrap_or_default()),
@@ -419,10 +420,17 @@ fn selection(key: &str, selection: &Selection) -> Vec<(String, String)> {
 
 fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
     let allow = lists.allow.as_deref().map(patterns).unwrap_or_default();
+    let held = lists.hosts.as_deref().map(hosts).unwrap_or_default();
     vec![
         (format!("{key}.allow"), allow),
         (format!("{key}.deny"), patterns(&lists.deny)),
+        (format!("{key}.hosts"), held),
     ]
+}
+
+fn hosts(hosts: &[HostPattern]) -> String {
+    let words: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    toml_list(words.iter().map(String::as_str))
 }
 
 fn patterns(patterns: &[NamePattern]) -> String {

@@ -5,10 +5,13 @@
 //! Everything said here is certain, but for the count of arguments where their length
 //! may be meant; what else only might be odd is not said.
 
+use crate::access::Access;
 use crate::access::quota::{Costs, Limit};
-use crate::document::Document;
+use crate::document::{Document, NetworkMode};
+use crate::host_pattern::HostPattern;
 use crate::nearest::nearest;
 use crate::pattern::{NamePattern, first};
+use crate::policy::EffectivePolicy;
 
 use super::{Condition, Effect, Rule, Rules};
 
@@ -95,6 +98,64 @@ pub fn costs(costs: &Costs, limits: &[Limit], tools: &[&Document]) -> Vec<LintFi
         })
     };
     costs.list.iter().filter_map(odd).collect()
+}
+
+/// Hosts of rules and callers that no tool can reach. They are named as they are set:
+/// a rule by its id, a list of hosts as `callers.NAME.hosts`.
+#[must_use]
+pub fn hosts(
+    rules: &Rules,
+    access: &Access,
+    policies: &[(&Document, &EffectivePolicy)],
+) -> Vec<LintFinding> {
+    let mut findings = Vec::new();
+    if policies.is_empty() {
+        return findings;
+    }
+    for rule in rules.list.iter().filter(|rule| !rule.hosts.is_empty()) {
+        let named = |(tool, _): &&(&Document, &EffectivePolicy)| is_named(rule, tool);
+        let policies = policies.iter().filter(named).map(|(_, policy)| *policy);
+        let unreached = unreached(&rule.hosts, policies);
+        let kind = match unreached.len() == rule.hosts.len() {
+            true => LintKind::NeverMatches,
+            false => LintKind::Unknown,
+        };
+        let odd = unreached
+            .iter()
+            .map(|host| finding(rule, kind, format!("none of its tools can reach `{host}`")));
+        findings.extend(odd);
+    }
+    let everyone = ("access.hosts".to_owned(), &access.everyone);
+    let groups = access.groups.iter();
+    let groups = groups.map(|(name, group)| (format!("groups.{name}.hosts"), &group.lists));
+    let callers = access.callers.iter();
+    let callers = callers.map(|(name, lists)| (format!("callers.{name}.hosts"), lists));
+    for (key, lists) in std::iter::once(everyone).chain(groups).chain(callers) {
+        let hosts = lists.hosts.as_deref().unwrap_or_default();
+        let all = policies.iter().map(|(_, policy)| *policy);
+        let odd = unreached(hosts, all).into_iter().map(|host| LintFinding {
+            rule: key.clone(),
+            kind: LintKind::Unknown,
+            message: format!("no tool can reach `{host}`"),
+            place: None,
+        });
+        findings.extend(odd);
+    }
+    findings
+}
+
+/// Hosts that none of the policies reaches.
+fn unreached<'a>(
+    hosts: &'a [HostPattern],
+    policies: impl Iterator<Item = &'a EffectivePolicy> + Clone,
+) -> Vec<&'a HostPattern> {
+    let reaches = |host: &HostPattern, policy: &EffectivePolicy| match policy.network {
+        NetworkMode::Blocked => false,
+        NetworkMode::Strict | NetworkMode::Open => true,
+        NetworkMode::Allowlist => policy.hosts.iter().any(|it| it.overlaps(host)),
+    };
+    let missing = |host: &&HostPattern| !policies.clone().any(|policy| reaches(host, policy));
+    hosts.iter().filter(missing).collect()
 }
 
 /// A limit on one of the tools whose day has fewer units than one call costs.
@@ -265,5 +326,12 @@ fn covers(wide: &Rule, tight: &Rule) -> bool {
         (None, _) => true,
         (Some(wide), tight) => tight.as_ref() == Some(wide) || wide.constant() == Some(true),
     };
-    tools && categories && callers && actions && risk && when
+    // Hosts make a rule that denies weaker, and one that allows tighter; only rules
+    // of one effect can be compared by them.
+    let covered = |host: &HostPattern| wide.hosts.iter().any(|it| it.covers(host));
+    let hosts = wide.hosts.is_empty()
+        || wide.effect == tight.effect
+            && !tight.hosts.is_empty()
+            && tight.hosts.iter().all(covered);
+    tools && categories && callers && actions && risk && when && hosts
 }

@@ -6,7 +6,10 @@ use super::condition::Scope;
 use super::{Condition, Decision, Effect, Retry, Unevaluable};
 use crate::action::{Action, Actions};
 use crate::document::Word as _;
+use crate::host_bound::Share;
+use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
+use crate::policy::EffectivePolicy;
 use crate::reason::Reason;
 use crate::risk::Level;
 
@@ -29,6 +32,11 @@ pub struct Rule {
     pub groups: Vec<String>,
     /// Badges; all if absent.
     pub risk: Option<RiskRange>,
+    /// Hosts; all if empty. A rule that denies refuses connections to them, on
+    /// every hop, and the call itself only if nothing else can be reached. A rule
+    /// that asks is about calls that can reach one. A rule that allows is about
+    /// calls that can reach one, and holds them to these hosts.
+    pub hosts: Vec<HostPattern>,
     /// What must hold besides.
     pub when: Option<Condition>,
     /// What it says.
@@ -98,6 +106,7 @@ pub(super) struct Facts<'a> {
     pub(super) actions: &'a [Action],
     pub(super) known: &'a Actions,
     pub(super) risk: Level,
+    pub(super) policy: &'a EffectivePolicy,
     pub(super) scope: Scope<'a>,
 }
 
@@ -105,6 +114,8 @@ pub(super) struct Facts<'a> {
 pub(super) enum Match {
     No,
     Yes,
+    /// Not the call, but some of the hosts it may reach.
+    ItsHosts,
     Unevaluable(Unevaluable),
 }
 
@@ -119,11 +130,18 @@ impl Rule {
                 || self.categories.iter().any(|name| name == facts.category))
             && self.is_about(facts)
             && self.does(facts);
-        if !fits {
+        let share = match fits && !self.hosts.is_empty() {
+            true => facts.policy.share_of(&self.hosts),
+            false => Share::All,
+        };
+        if !fits || share == Share::None {
             return Match::No;
         }
         match self.when.as_ref().map(|when| when.holds(&facts.scope)) {
-            None | Some(Ok(true)) => Match::Yes,
+            None | Some(Ok(true)) => match (self.effect, share) {
+                (Effect::Deny, Share::Some) => Match::ItsHosts,
+                (Effect::Allow | Effect::Ask | Effect::Deny, _) => Match::Yes,
+            },
             Some(Ok(false)) => Match::No,
             Some(Err(why)) => Match::Unevaluable(why),
         }
