@@ -8,14 +8,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use engine::registry::Snapshot;
 use engine::replay::{Change, Replayed};
-use engine::settings::{Candidate, Settings};
+use engine::settings::{Candidate, Settings, folder_faults};
 use engine::{Engine, EngineError};
 use model::access::Standing;
 use model::caller::Caller;
 use model::config::{Config, SettingSource};
 use model::document::{Document, Word as _};
 use model::rules::Rule;
-use model::rules::lint::{self, LintFinding};
+use model::rules::lint::{self, LintFinding, LintKind};
 use model::text::{count, one_line};
 use serde_json::{Value, json};
 use store::{Filter, Keys};
@@ -167,6 +167,12 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     findings.extend(lint::unknown(rules, &tools, &callers));
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
+    let folders = folder_faults(engine.home(), &settings.config).into_iter();
+    findings.extend(folders.map(|fault| LintFinding {
+        rule: fault.setting,
+        kind: LintKind::Folder,
+        message: fault.why,
+    }));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))

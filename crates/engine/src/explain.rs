@@ -66,6 +66,10 @@ impl Engine {
         let effect = judged.decision.effect;
         let told = call::limits_told(self, now, request, &found);
         record.gate(Gate::Limits, told)?;
+        let base = call::base_path(self, now, request, &judged);
+        if let Err(stop) = base {
+            return record.gate(Gate::Powers, Err(stop));
+        }
         if effect == Effect::Ask {
             let note = "a person would be asked, unless an approval covers the call";
             record.would(Gate::Approval, "ask", note);

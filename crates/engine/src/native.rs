@@ -8,10 +8,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use model::assessment::{self, Sound};
+use model::assessment;
 use model::audit::Status;
 use model::caller::Origin;
 use model::config::{CodecallMode, Config};
+use model::consent::Granted;
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
@@ -236,6 +237,7 @@ impl Native {
             file: None,
             findings: assessed.findings,
             standing: Standing::Published,
+            granted: Granted::Ours,
         })
     }
 }
@@ -323,12 +325,6 @@ impl Natives {
         self.all().iter().find(|tool| tool.native == Some(native))
     }
 
-    /// The native a document is, word for word.
-    pub(crate) fn of(&self, sound: &Sound) -> Option<Native> {
-        let tool = self.get(&sound.document.name)?;
-        let is_same = tool.sound.judged.digest == sound.judged.digest;
-        tool.native.filter(|_| is_same)
-    }
 }
 
 /// What a body of ours works with: a call that passed every gate. What comes of it is

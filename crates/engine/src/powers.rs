@@ -11,8 +11,8 @@ use std::time::Instant;
 use host::ask::{Answer, Ask, Fault, FaultKind};
 use host::fetch::connect::{Connect, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
-use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
-use host::files::{FileSettings, Files, FilesError};
+use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust};
+use host::files::{FileSettings, Files, FilesError, Home};
 use model::grant::{Grant, NetworkGrant};
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
@@ -34,6 +34,10 @@ pub struct PowerSettings {
     /// The caller or conversation that has a folder of its own below the workspace
     /// and sees nothing else of it; set for each call.
     pub sub_workspace: Option<String>,
+    /// The home folder, which no tool sees but for its workspaces.
+    pub home: Option<Home>,
+    /// A copy that stands in for the folder a document names; set for a Local Pass.
+    pub stand_in: Option<PathBuf>,
     /// Whom `fetch` believes.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
@@ -51,6 +55,8 @@ impl PowerSettings {
         PowerSettings {
             workspace,
             sub_workspace: None,
+            home: None,
+            stand_in: None,
             trust: Trust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
@@ -83,6 +89,8 @@ pub struct Powers {
 struct Events {
     kept: Vec<Value>,
     dropped: u64,
+    /// The first host that was allowed and could not be reached.
+    unreached: Option<String>,
 }
 
 impl Powers {
@@ -99,6 +107,8 @@ impl Powers {
             sub_workspace: settings.sub_workspace.clone(),
             read_roots: Vec::new(),
             deadline,
+            home: settings.home.clone(),
+            stand_in: settings.stand_in.clone(),
         };
         let files = Files::open(&grant.files, &file_settings)?.map(Arc::new);
         let fetch = match &grant.network {
@@ -205,6 +215,10 @@ impl Powers {
                 return Err(self.absent(&operation));
             };
             let fetched = fetch.run(ask).await;
+            let mut hops = fetched.events.iter();
+            if let Some(hop) = hops.find(|hop| is_unreached(hop)) {
+                self.events().unreached.get_or_insert(hop.host.clone());
+            }
             fetched
                 .events
                 .iter()
@@ -235,6 +249,12 @@ impl Powers {
         off_thread(move || compute(&operation, &ask)).await
     }
 
+    /// The first host that was allowed and could not be reached, if any: what came of
+    /// the call then says little about the tool.
+    pub(crate) fn unreached(&self) -> Option<String> {
+        self.events().unreached.clone()
+    }
+
     /// Invariant 12: the face of a power that was not granted does not exist, so
     /// whoever asks for it is not the guest we built. That belongs on record.
     fn absent(&self, operation: &str) -> Fault {
@@ -243,6 +263,19 @@ impl Powers {
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
     }
+}
+
+/// Whether a request was allowed and got no reply at all.
+fn is_unreached(hop: &FetchEvent) -> bool {
+    let reasons = [
+        "dns-unknown-host",
+        "dns-resolution-failed",
+        "dns-no-addresses",
+        "io",
+        "timeout",
+        "tls",
+    ];
+    hop.status.is_none() && hop.refusal.is_some_and(|reason| reasons.contains(&reason))
 }
 
 /// A file function that was called. Dropped before its end, it may have happened

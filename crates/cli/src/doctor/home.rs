@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use engine::registry::read_config;
+use engine::settings::folder_faults;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
 use model::Environment;
@@ -60,7 +62,22 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
         }
     }
     findings.push(tools(home));
+    findings.extend(folders(home));
     findings
+}
+
+/// The folders that settings give to tools; settings that cannot be read are told
+/// elsewhere.
+fn folders(home: &Path) -> Vec<Finding> {
+    let Ok((config, _)) = read_config(home) else {
+        return Vec::new();
+    };
+    let faults = folder_faults(home, &config).into_iter();
+    let told = faults.map(|fault| {
+        let what = format!("{}: {}", fault.setting, fault.why);
+        wrong("folders", what, "name another folder in ringfence.toml")
+    });
+    told.collect()
 }
 
 fn folder(home: &Path) -> Finding {

@@ -1,5 +1,6 @@
 //! What a door asks for, and who is told how it goes on.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,11 @@ pub struct CallRequest {
     pub typed: bool,
     /// What is written down before it runs; only scripts that go on set it.
     pub begins: Option<Begins>,
+    /// The file a document as it stands was read from. What the owner agreed to for it
+    /// is kept by name and file; without a file, by name alone.
+    pub place: Option<PathBuf>,
+    /// A folder whose files a Local Pass starts with, as a copy.
+    pub files: Option<PathBuf>,
 }
 
 /// The step of a script's journal that says a call is about to run.
@@ -132,6 +138,8 @@ impl CallRequest {
             waiting: None,
             preset: None,
             begins: None,
+            place: None,
+            files: None,
         }
     }
 

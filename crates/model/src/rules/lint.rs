@@ -36,6 +36,8 @@ pub enum LintKind {
     Undecidable,
     /// Something it names is not there, beside other things that are.
     Unknown,
+    /// A setting names a folder that tools cannot have; the rule is the setting.
+    Folder,
 }
 
 impl LintKind {
@@ -48,6 +50,7 @@ impl LintKind {
             LintKind::Contradicts => "contradicts",
             LintKind::Undecidable => "undecidable",
             LintKind::Unknown => "unknown-name",
+            LintKind::Folder => "folder",
         }
     }
 
@@ -56,7 +59,10 @@ impl LintKind {
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {
-            LintKind::NeverMatches | LintKind::Contradicts | LintKind::Undecidable => true,
+            LintKind::NeverMatches
+            | LintKind::Contradicts
+            | LintKind::Undecidable
+            | LintKind::Folder => true,
             LintKind::Shadowed | LintKind::Unknown => false,
         }
     }
