@@ -9,6 +9,6 @@ ringfence run note
 ringfence config | grep fs_base
 ringfence policy lint
 ringfence explain --tool note
-ringfence doctor | grep -A1 folders
+ringfence doctor | grep -A1 'DOWN  folders'
 printf '[baseline]\nfs_base_path = "/nowhere"\nfile_read = true\n' > ring/ringfence.toml
 ringfence run note

@@ -11,5 +11,5 @@ ringfence check two.json ring/tools/plain.json
 mkdir read && echo hello > read/a.txt
 ringfence import reader.json && ringfence test reader
 ringfence test reader --files read
-ringfence publish reader --files nowhere
+ringfence test reader --files nowhere
 mkdir ring/tools/reader.files && cp read/a.txt ring/tools/reader.files && ringfence publish reader

@@ -40,6 +40,8 @@ struct Checked {
 struct Checkup {
     assessed: Assessment,
     variables: Vec<Variable>,
+    /// Whether a bundled tool has its name.
+    is_taken: bool,
 }
 
 /// Runs the command.
@@ -91,13 +93,13 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
 /// What the home folder and the binary know about names and variables.
 struct Known {
     catalog: Catalog,
-    /// Absent where there is no home folder yet: `check` makes none.
+    /// Absent where nothing is remembered yet: `check` makes no home folder.
     engine: Option<Engine>,
 }
 
 impl Known {
     fn of(common: &Common, home: Option<&Path>) -> anyhow::Result<Known> {
-        let has_home = home.is_some_and(Path::is_dir);
+        let has_home = home.is_some_and(|home| home.join("ringfence.db").is_file());
         Ok(Known {
             catalog: Catalog::bundled()?,
             engine: has_home.then(|| wiring::engine(common)).transpose()?,
@@ -106,17 +108,12 @@ impl Known {
 
     /// A document of a file: what is granted to it there, and where it stands if the
     /// file is that of a tool.
-    fn look(
-        &self,
-        mut assessed: Assessment,
-        path: &Path,
-        lines: &Lines<'_>,
-        environment: &Environment,
-    ) -> Checkup {
+    fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
         let Some(sound) = &mut assessed.sound else {
             return Checkup {
                 assessed,
                 variables: Vec::new(),
+                is_taken: false,
             };
         };
         let name = sound.document.name.clone();
@@ -133,17 +130,13 @@ impl Known {
                 None => engine.granted_in(&name, place.as_deref()),
             };
         }
-        if self.catalog.is_taken(&name, &sound.judged.digest.to_string()) {
-            let message = format!("`{name}` is the name of a bundled tool, so it cannot be imported as it is");
-            let finding = Finding::warning(Code::SpecInvariant, "name", message);
-            let fix = format!("`ringfence import --rename {name}=NEW` or `--prefix`");
-            let span = sound.document.tree().locate(&finding.pointer);
-            assessed.findings.push(finding.fix(fix).place(span, lines));
-        }
+        let digest = sound.judged.digest.to_string();
+        let is_taken = self.catalog.is_taken(&name, &digest);
         let variables = granted.variables(&sound.document, environment);
         Checkup {
             assessed,
             variables,
+            is_taken,
         }
     }
 }
@@ -180,6 +173,7 @@ fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow:
     let documents = vec![Checkup {
         assessed,
         variables,
+        is_taken: false,
     }];
     Ok(Checked {
         path,
@@ -212,6 +206,7 @@ fn check(
             let documents = vec![Checkup {
                 assessed,
                 variables: Vec::new(),
+                is_taken: false,
             }];
             return Ok(Checked {
                 path: shown,
@@ -225,7 +220,7 @@ fn check(
     let lines = Lines::new(&text);
     let assess = |item| assessment::assess(item, &lines, ground, environment, ToolSource::User);
     let assessed = file.items.into_iter().map(assess);
-    let look = |assessed| known.look(assessed, path, &lines, environment);
+    let look = |assessed| known.look(assessed, path, environment);
     let documents = assessed.map(look).collect();
     Ok(Checked {
         path: shown,
@@ -237,8 +232,11 @@ fn check(
 
 /// One document in the shape scripts rely on.
 fn entry(file: &Checked, document: &Checkup) -> Value {
-    let variables = &document.variables;
-    let document = &document.assessed;
+    let Checkup {
+        assessed: document,
+        variables,
+        is_taken,
+    } = document;
     let sound = document.sound.as_ref();
     let risk = sound.map(|sound| {
         let reasons: Vec<_> = sound
@@ -258,6 +256,7 @@ fn entry(file: &Checked, document: &Checkup) -> Value {
         "state": sound.map(|sound| sound.judged.state),
         "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
         "variables": variables,
+        "nameTaken": is_taken,
         "risk": risk,
         "toolSafety": sound.map(Sound::safety),
         "findings": document.findings,
@@ -283,6 +282,11 @@ fn show(file: &Checked, printer: &mut Printer) {
                 );
                 printer.line(&line);
             }
+        }
+        if checkup.is_taken {
+            printer.line(&format!(
+                "  name taken by a bundled tool; import it with `--rename {name}=NEW` or `--prefix`"
+            ));
         }
         for variable in &checkup.variables {
             printer.line(&format!("  variable {}", variable.words()));

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::bail;
 use engine::Engine;
 use engine::consent::{Consent, Wanted};
 use engine::publish::Trial;
@@ -42,8 +43,11 @@ pub(crate) fn settle(
 }
 
 /// What a document of a file or a name is tried with.
-pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> io::Result<Trial> {
+pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Result<Trial> {
     let files = words.files.as_ref().map(std::path::absolute).transpose()?;
+    if let Some(files) = files.as_ref().filter(|files| !files.is_dir()) {
+        bail!("`--files`: there is no folder `{}`", files.display());
+    }
     Ok(Trial { place, files })
 }
 
@@ -86,7 +90,11 @@ fn agrees(sound: &Sound, place: Option<&Path>, wanted: &Wanted, printer: &mut Pr
         Ok(0) | Err(_) => false,
         Ok(_) => matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"),
     };
-    let said = if agrees { "you agreed" } else { "you did not agree" };
+    let said = if agrees {
+        "you agreed"
+    } else {
+        "you did not agree"
+    };
     printer.note(&format!("{said} to what `{name}` reaches for"));
     agrees
 }

@@ -78,7 +78,9 @@ pub(crate) fn import(arguments: &Import, printer: &mut Printer) -> anyhow::Resul
         printer.line(&format!("{taken} taken in, {} not", total - taken));
     }
     for name in unused {
-        printer.note(&format!("warning: `--rename {name}=…`: no document has that name"));
+        printer.note(&format!(
+            "warning: `--rename {name}=…`: no document has that name"
+        ));
     }
     Ok(exit)
 }
@@ -97,7 +99,10 @@ fn import_entry(imported: &Imported) -> Value {
 fn show_imported(imported: &Imported, printer: &mut Printer) {
     let name = imported.name.as_deref().unwrap_or("(no name)");
     let name = printer.styled(Style::Bold, &elided(name, 60));
-    let was = imported.was.as_deref().map(|was| format!("  (was {})", elided(was, 60)));
+    let was = imported
+        .was
+        .as_deref()
+        .map(|was| format!("  (was {})", elided(was, 60)));
     let was = was.unwrap_or_default();
     match &imported.why {
         None => printer.line(&format!("{name}  draft{was}")),

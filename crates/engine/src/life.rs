@@ -118,9 +118,9 @@ impl Engine {
                 sound,
                 findings,
             } = renamed(item, text, how, &now.ground);
-            let variables = sound.as_ref().map(|sound| {
-                Granted::nothing().variables(&sound.document, &environment)
-            });
+            let variables = sound
+                .as_ref()
+                .map(|sound| Granted::nothing().variables(&sound.document, &environment));
             let taken = match (sound, &name) {
                 (Some(_), Some(name)) if !seen.insert(name.clone()) => {
                     Err("the file holds another document of that name".to_owned())

@@ -324,7 +324,6 @@ impl Natives {
         let native = Native::named(name)?;
         self.all().iter().find(|tool| tool.native == Some(native))
     }
-
 }
 
 /// What a body of ours works with: a call that passed every gate. What comes of it is

@@ -276,7 +276,9 @@ impl Snapshot {
 
 /// A file as the store keeps it; empty for the tools folder.
 pub(crate) fn place_word(place: Option<&Path>) -> String {
-    place.map(|path| path.display().to_string()).unwrap_or_default()
+    place
+        .map(|path| path.display().to_string())
+        .unwrap_or_default()
 }
 
 fn name_of(tool: &Tool) -> &str {

@@ -262,18 +262,19 @@ fn grants_in(connection: &Connection) -> rusqlite::Result<ToolGrants> {
     let mut granted: HashMap<String, HashMap<String, BTreeSet<String>>> = HashMap::new();
     while let Some(row) = rows.next()? {
         let places = granted.entry(row.get(0)?).or_default();
-        places
-            .entry(row.get(1)?)
-            .or_default()
-            .insert(row.get(2)?);
+        places.entry(row.get(1)?).or_default().insert(row.get(2)?);
     }
     let shared = |places: HashMap<_, _>| {
         let places = places.into_iter();
-        places.map(|(place, needs)| (place, Arc::new(needs))).collect()
+        places
+            .map(|(place, needs)| (place, Arc::new(needs)))
+            .collect()
     };
     let granted = granted.into_iter();
     Ok(ToolGrants {
-        granted: granted.map(|(tool, places)| (tool, shared(places))).collect(),
+        granted: granted
+            .map(|(tool, places)| (tool, shared(places)))
+            .collect(),
     })
 }
 

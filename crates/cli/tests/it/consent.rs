@@ -37,11 +37,19 @@ fn a_widening_is_asked_about_once() {
     write("return 1", &[]);
     let (code, shown) = test(Some("n\n"));
     assert_eq!(code, Some(2), "{shown}");
-    assert!(shown.contains("not tried") && shown.contains("consent.required"), "{shown}");
+    assert!(
+        shown.contains("not tried") && shown.contains("consent.required"),
+        "{shown}"
+    );
     assert!(shown.contains("you did not agree"), "{shown}");
     let (code, shown) = test(Some("y\n"));
     assert_eq!(code, Some(0), "{shown}");
-    for words in ["- write files", "a copy that is thrown away", "[risk L4 High]", "pass"] {
+    for words in [
+        "- write files",
+        "a copy that is thrown away",
+        "[risk L4 High]",
+        "pass",
+    ] {
         assert!(shown.contains(words), "{shown}");
     }
     write("return 2", &[]);
@@ -49,8 +57,14 @@ fn a_widening_is_asked_about_once() {
     write("return 2", &["AWS_SECRET_ACCESS_KEY"]);
     let (code, shown) = test(Some("\n"));
     assert_eq!(code, Some(2), "{shown}");
-    assert!(shown.contains("- get the value of the variable AWS_SECRET_ACCESS_KEY"), "{shown}");
-    assert!(!shown.contains("- write files"), "that was agreed to: {shown}");
+    assert!(
+        shown.contains("- get the value of the variable AWS_SECRET_ACCESS_KEY"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("- write files"),
+        "that was agreed to: {shown}"
+    );
     // A yes that was typed before the question was shown is none.
     let mut early = Terminal::start(&line, &folder);
     early.type_in("y\n");

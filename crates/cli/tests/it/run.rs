@@ -56,11 +56,17 @@ fn run(folder: &Path) -> String {
     fs::write(home.join("tool.json"), document.to_string()).unwrap();
     let arguments = arguments.to_string();
     ringfence(&[
-        "run", "tool.json", "--yes", "--home", ".", "--args", &arguments,
+        "run",
+        "tool.json",
+        "--yes",
+        "--home",
+        ".",
+        "--args",
+        &arguments,
     ])
-        .within(&home)
-        .variable("CASE_TOKEN", "sesame-open-1234")
-        .shown()
+    .within(&home)
+    .variable("CASE_TOKEN", "sesame-open-1234")
+    .shown()
 }
 
 #[test]
@@ -168,7 +174,8 @@ fn a_person_at_a_terminal_is_asked() {
         "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
     let program = env!("CARGO_BIN_EXE_ringfence");
-    let line = format!(r#"{program} run tool.json --yes --home ring --args '{{"text":"hi\u202e"}}'"#);
+    let line =
+        format!(r#"{program} run tool.json --yes --home ring --args '{{"text":"hi\u202e"}}'"#);
     for (answer, expected) in [
         ("y\n", "sent hi"),
         ("n\n", "refused[approval.declined]"),

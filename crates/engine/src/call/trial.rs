@@ -54,9 +54,9 @@ pub(super) fn consented(judged: &Judged<'_>) -> Result<((), String), Stop> {
 /// The refusal of a document whose owner has not agreed.
 pub(crate) fn unconsented(wanted: &[Need]) -> CallError {
     let words: Vec<_> = wanted.iter().map(Need::words).collect();
-    let words = text::elided(&words.join("; "), WANTED_CHARS_MAX);
+    let words = text::elided(&words.join(", "), WANTED_CHARS_MAX);
     let message = format!(
-        "you have not agreed yet that it may {words}; say yes at a terminal, or with `--yes`"
+        "it would {words}, and you have not agreed to that yet; say yes at a terminal, or with `--yes`"
     );
     CallError::new(Reason::ConsentRequired, message)
 }
@@ -90,8 +90,7 @@ pub(super) async fn staged(
         (Some(files), _) => Some(checked(files, &settings)?),
         // What only reads can be given the folder itself.
         (None, Some(base)) if policy.file_write => Some(
-            Files::base(base, settings.home.as_ref())
-                .map_err(|fault| no_files(request, &fault))?,
+            Files::base(base, settings.home.as_ref()).map_err(|fault| no_files(request, &fault))?,
         ),
         (None, Some(_) | None) => None,
     };
@@ -161,7 +160,9 @@ fn no_files(request: &CallRequest, fault: &FilesError) -> Stop {
 fn explained(request: &CallRequest, reason: Reason, why: &str) -> Stop {
     let message = match request.caller.kind {
         CallerKind::Owner => why.to_owned(),
-        CallerKind::Named => "something the tool needs cannot be had; its operator sees why".to_owned(),
+        CallerKind::Named => {
+            "something the tool needs cannot be had; its operator sees why".to_owned()
+        }
     };
     Stop::refused(CallError::new(reason, message)).note(why.to_owned())
 }
@@ -197,7 +198,9 @@ pub(crate) fn base_path(
     };
     let settings = engine.power_settings(&now.config, &request.caller);
     let opened = Files::base(base, settings.home.as_ref());
-    opened.map(|_| ()).map_err(|fault| no_files(request, &fault))
+    opened
+        .map(|_| ())
+        .map_err(|fault| no_files(request, &fault))
 }
 
 /// The risk of a call as a person is told it, the variables it gets included.

@@ -148,7 +148,11 @@ async fn the_baseline_cannot_name_the_home_either() {
     world.home.file("ringfence.toml", &baseline);
     let outcome = world.own_call("peek", json!({})).await;
     assert_eq!(error(&outcome).0, "power.base_path");
-    assert!(error(&outcome).1.contains("is the home folder of Ringfence"));
+    assert!(
+        error(&outcome)
+            .1
+            .contains("is the home folder of Ringfence")
+    );
     let outcome = world.call("peek", json!({})).await;
     assert_eq!(error(&outcome).0, "power.base_path");
     assert!(!error(&outcome).1.contains(&home), "{outcome:?}");
@@ -192,8 +196,11 @@ async fn what_a_local_pass_destroys_is_a_copy() {
     let intact = || {
         let main = std::fs::read_to_string(base.join("src/main.c"));
         let notes = std::fs::read_to_string(base.join("src/deep/notes.txt"));
-        (main.ok().as_deref(), notes.ok().as_deref(), base.join("new.txt").exists())
-            == (Some("int main;"), Some("notes"), false)
+        (
+            main.ok().as_deref(),
+            notes.ok().as_deref(),
+            base.join("new.txt").exists(),
+        ) == (Some("int main;"), Some("notes"), false)
     };
     for _ in 0..2 {
         let passed = tried(&world, "wipe").await;
@@ -221,7 +228,7 @@ async fn the_folder_of_the_baseline_is_not_changed_by_a_test() {
         "ringfence.toml",
         &format!("[baseline]\nfs_base_path = \"{base}\"\n"),
     );
-    let sound = world.engine.tool("writeFile").unwrap().sound;
+    let sound = world.engine.tool("writeTextFile").unwrap().sound;
     let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
     assert!(passed.ok, "{passed:?}");
     let names: Vec<_> = std::fs::read_dir(&project.0).unwrap().collect();
@@ -316,10 +323,15 @@ async fn a_variable_is_a_tools_only_when_its_owner_granted_it() {
     let sound = world.engine.tool("leak").unwrap().sound;
     let wanted = world.engine.wants(&sound, None);
     let words: Vec<_> = wanted.needs.iter().map(Need::word).collect();
-    assert_eq!(words, ["host evil.example", "variable AWS_SECRET_ACCESS_KEY"]);
+    assert_eq!(
+        words,
+        ["host evil.example", "variable AWS_SECRET_ACCESS_KEY"]
+    );
     let reasons: Vec<_> = wanted.risk.signals.iter().map(|one| &one.words).collect();
     assert!(
-        reasons.iter().any(|words| words.contains("AWS_SECRET_ACCESS_KEY")),
+        reasons
+            .iter()
+            .any(|words| words.contains("AWS_SECRET_ACCESS_KEY")),
         "{reasons:?}"
     );
     // Positive control: after a yes it runs, and is on record as agreed to.
@@ -342,21 +354,63 @@ async fn a_variable_is_a_tools_only_when_its_owner_granted_it() {
 async fn a_variable_that_was_taken_back_is_a_missing_requirement() {
     let (world, _) = offline();
     let more = json!({"staticVariables": [{"key": "${OTHER}"}]});
-    world.published(&document("keyed", "return key", more)).await;
+    world
+        .published(&document("keyed", "return key", more))
+        .await;
     assert_eq!(state(&world, "keyed"), State::Active);
     assert!(world.engine.revoke_variable("keyed", "OTHER").unwrap());
     assert!(!world.engine.revoke_variable("keyed", "OTHER").unwrap());
     assert_eq!(state(&world, "keyed"), State::MissingRequirements);
     let outcome = world.own_call("keyed", json!({})).await;
     assert_eq!(error(&outcome).0, "requirement.not_granted");
-    assert!(error(&outcome).1.contains("ringfence secrets grant keyed OTHER"));
+    assert!(
+        error(&outcome)
+            .1
+            .contains("ringfence secrets grant keyed OTHER")
+    );
     let outcome = world.call("keyed", json!({})).await;
-    assert_eq!(error(&outcome), ("tool.unknown", "there is no tool `keyed`"));
+    assert_eq!(
+        error(&outcome),
+        ("tool.unknown", "there is no tool `keyed`")
+    );
     let offered = world.engine.offered(&Caller::named("ann"), Origin::Mcp);
-    assert!(offered.iter().all(|tool| tool.sound.document.name != "keyed"));
+    assert!(
+        offered
+            .iter()
+            .all(|tool| tool.sound.document.name != "keyed")
+    );
     assert!(world.engine.grant_variable("keyed", "OTHE").is_err());
     assert!(world.engine.grant_variable("keyed", "OTHER").unwrap());
     assert_eq!(world.call("keyed", json!({})).await.status, Status::Done);
+}
+
+/// Whoever is asked about a call reads which variables it gets.
+#[tokio::test]
+async fn a_question_names_the_variables() {
+    let approver = Says::new(Answer::Declined);
+    let home = Home::new();
+    let world = World::with(home, |settings| {
+        settings.environment = [("OTHER", "other-value")].into_iter().collect();
+        settings.approver = Some(approver.clone());
+    });
+    let mut more = json!({"staticVariables": [{"key": "${OTHER}"}]});
+    more["humanInTheLoop"] = json!({"mode": "REQUIRED"});
+    world
+        .published(&document("keyed", "return key", more))
+        .await;
+    let outcome = world.own_call("keyed", json!({})).await;
+    assert_eq!(error(&outcome).0, "approval.declined");
+    let asked = approver.asked.lock().unwrap();
+    let text = asked[0].text();
+    assert!(
+        text.contains("variables: it gets the value of OTHER"),
+        "{text}"
+    );
+    assert_eq!(
+        asked[0].risk.level,
+        model::risk::Level::L0,
+        "a reason, no level"
+    );
 }
 
 /// Attack: an honest version first, then one that reaches further.
@@ -378,7 +432,10 @@ async fn a_document_that_widens_after_consent_is_asked_about_again() {
     write("a.example", "OTHER", "a.example/x");
     assert!(tried(&world, "drift").await.ok);
     resolver.asked.lock().unwrap().clear();
-    for (host, variable) in [("b.example", "OTHER"), ("a.example", "AWS_SECRET_ACCESS_KEY")] {
+    for (host, variable) in [
+        ("b.example", "OTHER"),
+        ("a.example", "AWS_SECRET_ACCESS_KEY"),
+    ] {
         write(host, variable, host);
         let passed = tried(&world, "drift").await;
         assert_eq!(code(&passed), "consent.required", "{host} {variable}");
@@ -418,10 +475,16 @@ async fn consent_belongs_to_a_file_and_a_name() {
     let (one, two) = (Path::new("/one.json"), Path::new("/two.json"));
     let needs = world.engine.wants(&sound, Some(one)).needs;
     assert_eq!(needs.len(), 2);
-    let agreed = world.engine.consent(&sound, Some(one), &needs, Consent::Terminal);
+    let agreed = world
+        .engine
+        .consent(&sound, Some(one), &needs, Consent::Terminal);
     agreed.unwrap();
     for (place, wanted) in [(Some(one), 0), (Some(two), 2), (None, 2)] {
-        assert_eq!(world.engine.wants(&sound, place).needs.len(), wanted, "{place:?}");
+        assert_eq!(
+            world.engine.wants(&sound, place).needs.len(),
+            wanted,
+            "{place:?}"
+        );
     }
     // A call as it stands is held to the same as a test.
     for (place, expected) in [(one, Status::Done), (two, Status::Refused)] {
@@ -437,11 +500,17 @@ async fn consent_belongs_to_a_file_and_a_name() {
 #[tokio::test]
 async fn a_file_is_not_ours_because_it_reads_like_ours() {
     let world = World::new();
-    let ours = world.engine.tool("writeFile").unwrap().sound;
+    let ours = world.engine.tool("writeTextFile").unwrap().sound;
     assert!(world.engine.wants(&ours, None).needs.is_empty());
     let mut copy: Value = serde_json::from_str(&ours.document.to_text()).unwrap();
     copy["params"][0]["testValue"] = json!("elsewhere.txt");
-    let other = world.engine.judge(&copy.to_string()).pop().unwrap().1.unwrap();
+    let other = world
+        .engine
+        .judge(&copy.to_string())
+        .pop()
+        .unwrap()
+        .1
+        .unwrap();
     assert_eq!(other.judged.digest, ours.judged.digest);
     assert!(!world.engine.wants(&other, None).needs.is_empty());
     let place = Some(Path::new("/f.json"));
@@ -457,10 +526,13 @@ async fn an_ask_rule_means_a_question_for_the_local_pass() {
         settings.approver = Some(approver.clone());
     });
     let required = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
-    world.home.tool("asks", &document("asks", "return 1", required));
+    world
+        .home
+        .tool("asks", &document("asks", "return 1", required));
     assert!(tried(&world, "asks").await.ok);
     assert!(approver.asked.lock().unwrap().is_empty());
-    let rule = "[[rule]]\nid = \"look\"\ntools = [\"asks\"]\neffect = \"ask\"\nreason = \"look first\"\n";
+    let rule =
+        "[[rule]]\nid = \"look\"\ntools = [\"asks\"]\neffect = \"ask\"\nreason = \"look first\"\n";
     world.home.file("ringfence.toml", rule);
     let passed = tried(&world, "asks").await;
     assert_eq!(code(&passed), "approval.declined");
@@ -472,7 +544,9 @@ async fn an_ask_rule_means_a_question_for_the_local_pass() {
     let sound = agrees.tool("asks").unwrap().sound;
     let passed = agrees.local_pass(&sound, Origin::Cli).await.unwrap();
     assert!(passed.ok, "{passed:?}");
-    world.home.file("ringfence.toml", &rule.replace("\"ask\"", "\"deny\""));
+    world
+        .home
+        .file("ringfence.toml", &rule.replace("\"ask\"", "\"deny\""));
     assert_eq!(code(&tried(&world, "asks").await), "rule.denied");
 }
 
@@ -480,20 +554,33 @@ async fn an_ask_rule_means_a_question_for_the_local_pass() {
 #[tokio::test]
 async fn a_host_out_of_reach_is_not_a_failed_test() {
     let (world, _) = offline();
-    let network = json!({"sandboxOverrides": {"networkMode": "allowlist", "hostsAllow": ["a.example"]}});
+    let network =
+        json!({"sandboxOverrides": {"networkMode": "allowlist", "hostsAllow": ["a.example"]}});
     let body = "return (await fetch('https://a.example/')).status";
-    world.home.tool("web", &document("web", body, network.clone()));
+    world
+        .home
+        .tool("web", &document("web", body, network.clone()));
     world.agree("web");
     let passed = tried(&world, "web").await;
-    assert_eq!((code(&passed), passed.tried), ("local_pass.not_tried", false));
+    assert_eq!(
+        (code(&passed), passed.tried),
+        ("local_pass.not_tried", false)
+    );
     let message = passed.error.unwrap().message;
-    assert!(message.starts_with("a.example could not be reached"), "{message}");
+    assert!(
+        message.starts_with("a.example could not be reached"),
+        "{message}"
+    );
     assert_eq!(state(&world, "web"), State::Draft);
     let strict = json!({"sandboxOverrides": {"networkMode": "strict"}});
-    world.home.tool("strict", &document("strict", body, strict));
+    let body_of = |host: &str| body.replace("a.example", host);
+    let strict = document("strict", &body_of("www.iana.org"), strict);
+    world.home.tool("strict", &strict);
     world.agree("strict");
     assert_eq!(code(&tried(&world, "strict").await), "local_pass.not_tried");
-    world.home.tool("bad", &document("bad", "return nothing.x", network.clone()));
+    world
+        .home
+        .tool("bad", &document("bad", "return nothing.x", network.clone()));
     world.agree("bad");
     let passed = tried(&world, "bad").await;
     assert_eq!((code(&passed), passed.tried), ("tool.threw", true));
@@ -543,25 +630,31 @@ async fn a_test_can_bring_files() {
 #[tokio::test]
 async fn documents_are_taken_in_under_other_names() {
     let world = World::new();
-    let mine = document("writeFile", "return 1", json!({"toolId": "kept"}));
+    let mine = document("writeTextFile", "return 1", json!({"toolId": "kept"}));
     let other = document("other", "return 2", json!({}));
     let both = json!([mine, other]).to_string();
     let imported = world.engine.import(&both, false).unwrap();
     assert!(!imported[0].ok && imported[1].ok, "{imported:?}");
     let why = imported[0].why.clone().unwrap();
-    assert!(why.contains("--rename writeFile=NEW"), "{why}");
+    assert!(why.contains("--rename writeTextFile=NEW"), "{why}");
     let how = Import {
         prefix: Some("ref_".to_owned()),
         renames: [("other".to_owned(), "second".to_owned())].into(),
         ..Import::default()
     };
     let imported = world.engine.import_as(&both, &how).unwrap();
-    let names: Vec<_> = imported.iter().map(|one| (one.ok, one.name.as_deref())).collect();
-    assert_eq!(names, [(true, Some("ref_writeFile")), (true, Some("second"))]);
-    assert_eq!(imported[0].was.as_deref(), Some("writeFile"));
-    let tool = world.engine.tool("ref_writeFile").unwrap();
+    let names: Vec<_> = imported
+        .iter()
+        .map(|one| (one.ok, one.name.as_deref()))
+        .collect();
+    assert_eq!(
+        names,
+        [(true, Some("ref_writeTextFile")), (true, Some("second"))]
+    );
+    assert_eq!(imported[0].was.as_deref(), Some("writeTextFile"));
+    let tool = world.engine.tool("ref_writeTextFile").unwrap();
     assert_eq!(tool.sound.judged.tool_id, "kept");
-    assert!(tried(&world, "ref_writeFile").await.ok);
+    assert!(tried(&world, "ref_writeTextFile").await.ok);
     // A name that is none is refused.
     let how = Import {
         renames: [("other".to_owned(), "../../x".to_owned())].into(),

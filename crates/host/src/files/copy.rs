@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_fs_ext::OpenOptionsSyncExt as _;
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, OpenOptions, OpenOptionsExt as _};
 
@@ -120,10 +120,7 @@ impl Copy {
     fn file(&mut self, source: &Dir, target: &Dir, name: &Path) -> Result<(), CopyError> {
         let mut options = OpenOptions::new();
         // A file may have become a link or a pipe since it was listed.
-        options
-            .read(true)
-            .follow(FollowSymlinks::No)
-            .nonblock(true);
+        options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let Some(from) = self.readable(source.open_with(name, &options))? else {
             return Ok(());
         };

@@ -37,7 +37,8 @@ impl Home {
         if raw_path.is_absolute() {
             return Ok(raw_path.to_owned());
         }
-        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        let is_plain =
+            |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !raw_path.components().all(is_plain) {
             return Err(FilesError::Upwards {
                 path: raw_path.display().to_string(),
@@ -76,7 +77,9 @@ impl Home {
         // Attack: the name may lead elsewhere by now, so what was opened is looked at.
         let own = opened(handle).map_err(unseen)?;
         if own != identity(folder).map_err(unseen)? {
-            return Err(unseen(io::Error::other("it was changed while it was opened")));
+            return Err(unseen(io::Error::other(
+                "it was changed while it was opened",
+            )));
         }
         for (index, above) in home.ancestors().enumerate() {
             if own == identity(above).map_err(unseen)? {

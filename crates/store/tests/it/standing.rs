@@ -147,7 +147,11 @@ fn grants_belong_to_a_tool_and_a_place() {
     assert_ne!(standing.version().unwrap(), before, "others are told");
     assert!(!standing.grant(("one", ""), &both, "flag", 2).unwrap());
     let file: Vec<String> = words(&["write"]);
-    assert!(standing.grant(("one", "/f.json"), &file, "terminal", 1).unwrap());
+    assert!(
+        standing
+            .grant(("one", "/f.json"), &file, "terminal", 1)
+            .unwrap()
+    );
     assert_eq!(granted("one", ""), ["host a.example", "variable KEY"]);
     assert_eq!(granted("one", "/f.json"), ["write"]);
     assert_eq!(granted("two", ""), [""; 0]);
