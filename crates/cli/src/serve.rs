@@ -28,6 +28,7 @@ use crate::{connect, gate, wiring};
 
 /// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    engine::memory::settle();
     let runtime = wiring::server_runtime()?;
     runtime.block_on(serving(serve, printer))
 }

@@ -11,6 +11,7 @@ use crate::wiring;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
+    engine::memory::settle();
     let engine =
         wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
     let door = Door::open(Arc::new(engine))?;

@@ -40,7 +40,7 @@ use crate::{Engine, callers, causes, explain, script};
 mod request;
 mod trial;
 
-pub use request::{Begins, CallRequest, Progress, Purpose, Target, Waiting};
+pub use request::{Begins, CallRequest, Progress, Purpose, Refused, Target, Waiting};
 pub(crate) use trial::{base_path, unconsented, wanted};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
@@ -53,6 +53,7 @@ impl Engine {
     /// One call, from any door.
     pub async fn call(&self, request: CallRequest) -> Masked<Outcome> {
         let started = Instant::now();
+        let began = tokio::time::Instant::now();
         let opening = opening(self, &request);
         let mut record = Record::new(opening.call_id.clone(), started, self.observer());
         let row = match self.store().audit().open(opening).await {
@@ -76,6 +77,7 @@ impl Engine {
             Ok(_) => {
                 self.observe("closed");
                 self.tell(report);
+                even_out(&request, outcome.get(), began).await;
                 outcome
             }
             Err(fault) => self.unwritten(&record, &fault),
@@ -101,6 +103,9 @@ async fn walk(
 ) -> Result<Ran, Stop> {
     let now = engine.registry().current();
     record.keeps_arguments(&now.config);
+    if let Some(refused) = &request.refused {
+        return record.gate(refused.gate, Err(refused.stop()));
+    }
     record.shadows(explain::shadow(&now, request, engine.now_ms()));
     let now = record.gate(Gate::Caller, welcome(engine, now, request).await)?;
     let found = record.gate(Gate::Registry, find(&now, request))?;
@@ -754,6 +759,25 @@ fn no_such_tool(name: &str) -> CallError {
     CallError::new(Reason::ToolUnknown, format!("there is no tool `{name}`"))
 }
 
+/// Invariant 10, by the clock: a tool that is hidden takes a few microseconds more to
+/// refuse than one that never was. Either answer leaves at the next of a row of even
+/// moments, so that the difference does not show.
+async fn even_out(request: &CallRequest, outcome: &Outcome, began: tokio::time::Instant) {
+    let reason = outcome.error.as_ref().map(|error| error.reason);
+    let is_told = request.caller.kind == CallerKind::Owner;
+    if is_told || reason != Some(Reason::ToolUnknown) {
+        return;
+    }
+    tokio::time::sleep_until(began + even_moment(began.elapsed())).await;
+}
+
+/// The first even moment after so much time.
+fn even_moment(elapsed: Duration) -> Duration {
+    let step = u128::from(limits::UNKNOWN_STEP_MS);
+    let moment = (elapsed.as_millis() / step + 1) * step;
+    Duration::from_millis(u64::try_from(moment).unwrap_or(u64::MAX))
+}
+
 fn cancelled() -> Stop {
     let error = CallError::new(Reason::CallCancelled, "the call was cancelled");
     Stop::with_status(Status::Cancelled, error)
@@ -768,5 +792,23 @@ async fn passed(deadline: Option<Duration>) {
     match deadline {
         Some(deadline) => tokio::time::sleep(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_little_longer_leaves_at_the_same_moment() {
+        let moment = |us| even_moment(Duration::from_micros(us)).as_micros();
+        for (absent_us, hidden_us, both_us) in [
+            (90, 104, 2_000),
+            (1_980, 1_999, 2_000),
+            (2_000, 3_999, 4_000),
+        ] {
+            assert_eq!((moment(absent_us), moment(hidden_us)), (both_us, both_us));
+        }
+        assert_eq!(moment(u64::MAX / 2) % 2_000, 0);
     }
 }

@@ -60,6 +60,7 @@ use crate::scratch::Scratch;
 use crate::trust::Rounds;
 
 pub use record::Gate;
+pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
 pub use store::{Entry, Filter};
 
@@ -495,7 +496,8 @@ impl Engine {
         &self.settings.alarm
     }
 
-    pub(crate) fn alarm(&self, sentence: &str) {
+    /// Says something the operator must hear.
+    pub fn alarm(&self, sentence: &str) {
         self.settings.alarm.raise(sentence);
     }
 

@@ -127,7 +127,7 @@ async fn connection(app: &Router, data: &[u8]) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .max_headers(limit::HEADERS_MAX)
-        .max_buf_size(limit::HEAD_BYTES_MAX)
+        .max_buf_size(limit::CONNECTION_BYTES_MAX)
         .serve_connection(TokioIo::new(theirs), TowerToHyperService::new(app.clone()));
     let (mut reader, mut writer) = tokio::io::split(ours);
     let saying = async {

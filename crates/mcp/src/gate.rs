@@ -36,10 +36,10 @@ use subtle::ConstantTimeEq as _;
 
 pub use clock::{Clock, Moment};
 pub use issuer::FetchKeys;
-pub use layer::{agents, documents, open, operators};
+pub use layer::{Reached, agents, documents, open, operators, probes};
 pub use listen::{Auth, may_listen};
 pub use refusal::Refusal;
-pub use session::Sessions;
+pub use session::{Beginning, Sessions};
 
 use address::Addresses;
 use bearer::Credential;
@@ -165,7 +165,7 @@ impl Gate {
             clock: parts.clock,
             peers: Peers::new(serve.calls_per_minute),
             callers: Mutex::new(Buckets::new(calls, limit::BUCKETS_MAX)),
-            sessions: Sessions::new(serve.sessions_max, serve.sessions_per_caller_max),
+            sessions: Sessions::default(),
             refused: Mutex::default(),
         })
     }
@@ -296,7 +296,8 @@ impl Gate {
     }
 
     fn token_wanted(&self) -> Refusal {
-        let sentence = "show a key in the header `Authorization: Bearer …`; `ringfence keys add NAME` makes one";
+        let sentence = "show a key in the header `Authorization: Bearer …`: the token of this machine \
+            is in the file `token` of the server's home, and `ringfence keys add NAME` makes another key";
         Refusal::new(Reason::GateToken, sentence).challenged(self.challenge(&[]))
     }
 
@@ -343,10 +344,12 @@ impl Gate {
     }
 
     fn counted(&self, refusal: Refusal) -> Refusal {
-        *lock(&self.refused)
-            .entry(refusal.reason.code())
-            .or_default() += 1;
+        self.count(refusal.reason);
         refusal
+    }
+
+    fn count(&self, reason: Reason) {
+        *lock(&self.refused).entry(reason.code()).or_default() += 1;
     }
 }
 

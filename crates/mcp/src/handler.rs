@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use engine::Engine;
 use engine::approve::{Answer, AnswerFault};
-use engine::call::CallRequest;
+use engine::call::{CallRequest, Refused};
 use engine::native::Native;
+use engine::{Engine, Gate};
 use model::approval::State;
 use model::caller::{Caller, Origin};
-use model::outcome::CallError;
+use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
-    CustomResult, DiscoverResult, ErrorCode, Extensions, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    Extensions, InitializeRequestParams, InitializeResult, InputResponses,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -27,8 +31,10 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{self, Era};
 use crate::ask::{About, Answered, CHANNEL, Deferred, Elicit, Way, can_ask};
 use crate::gate::Principal;
+use crate::limit::Entered;
 use crate::news::To;
-use crate::{Door, Inner, limit, progress, tool};
+use crate::unsent::{self, Sending};
+use crate::{Door, Inner, instruction, limit, progress, tool};
 
 /// How cursors begin.
 const CURSOR: &str = "after:";
@@ -108,11 +114,7 @@ impl Handler {
     }
 
     /// One call through the engine, with progress and everything that can stop it.
-    async fn run(
-        &self,
-        mut request: CallRequest,
-        context: &RequestContext<RoleServer>,
-    ) -> model::outcome::Outcome {
+    async fn run(&self, mut request: CallRequest, context: &RequestContext<RoleServer>) -> Outcome {
         let engine = &self.inner().engine;
         let cancel = context.ct.child_token();
         request.cancel = cancel.clone();
@@ -134,6 +136,8 @@ impl Handler {
         }
     }
 
+    /// One attempt at a tool, from what the client said to what it is told. Whatever stands
+    /// in the way of it, the engine writes it down.
     async fn called(
         &self,
         request: CallToolRequestParams,
@@ -143,12 +147,8 @@ impl Handler {
         let era = Era::of(context.protocol_version().as_ref());
         let caller = self.caller(&context.extensions)?;
         let now = inner.engine.registry().current();
-        let Some(_entered) = inner
-            .calls
-            .enter(&caller.name, now.config.serve.calls_per_caller_max)
-        else {
-            return Ok(refusal(Reason::CallBusy, era).into());
-        };
+        let most = now.config.serve.calls_per_caller_max;
+        let entered = inner.calls.enter(&caller.name, most);
         // Elsewhere the tools of code mode are known with a colon.
         let native = Native::named(&request.name);
         let name = native.map_or(request.name.as_ref(), |native| native.name());
@@ -160,26 +160,23 @@ impl Handler {
         };
         let wait = Duration::from_secs(now.config.approvals.wait_seconds);
         let mut way = self.way(&context, era, wait);
-        if let Some(state) = &request.request_state {
-            let responses = request.input_responses.as_ref();
-            let Some(answered) = inner.seal.open(state, responses, &about) else {
-                return Ok(refusal(Reason::ApprovalState, era).into());
-            };
-            if let Err(fault) = take(&inner.engine, &caller, &answered).await {
-                return Ok(refusal(untaken(&fault), era).into());
-            }
-            if answered.answer == Answer::NotRendered {
-                // This client shows its questions to nobody; somebody else is asked,
-                // and the record says why.
-                way = Way::Unshown;
-            }
-        }
         let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
         call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
         call.session = self.session(&context.extensions, era);
-        call.approver = way.approver();
         call.trace = trace(&context);
         drop(now);
+        call.refused = crowded(inner, &entered, &caller);
+        if let (None, Some(state)) = (&call.refused, &request.request_state) {
+            let responses = request.input_responses.as_ref();
+            match brought(inner, state, responses, &about).await {
+                // This client shows its questions to nobody; somebody else is asked,
+                // and the record says why.
+                Ok(Answer::NotRendered) => way = Way::Unshown,
+                Ok(_) => {}
+                Err(reason) => call.refused = Some(not_its_own(reason)),
+            }
+        }
+        call.approver = way.approver();
         let outcome = self.run(call, &context).await;
         // A script that could not be kept, or ran out of time, is over: an answer
         // would start it from the beginning.
@@ -190,10 +187,64 @@ impl Handler {
         if let Some(question) = way.question().filter(|_| is_pending) {
             return Ok(match inner.seal.ask(&question, &about) {
                 Some(required) => required.with_meta(answer::stamp(era)).into(),
-                None => refusal(Reason::ApprovalUnavailable, era).into(),
+                None => answer::failed(&unsealed(), Some(outcome.call_id), era).into(),
             });
         }
+        self.answered(outcome, era, entered, &caller, &context)
+    }
+
+    /// The answer, which holds its call's place and its bytes until it was sent.
+    fn answered(
+        &self,
+        mut outcome: Outcome,
+        era: Era,
+        entered: Entered,
+        caller: &Caller,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // The same value twice: as text, and as structure.
+        let bytes = outcome.value.as_ref().map_or(0, unsent::weight);
+        let share = self
+            .inner()
+            .unsent
+            .share(&caller.name, bytes.saturating_mul(2));
+        if share.is_none() {
+            outcome.value = None;
+            outcome.error = Some(withheld());
+        }
+        let parts = context.extensions.get::<Parts>();
+        if let Some(sending) = parts.and_then(|parts| parts.extensions.get::<Sending>()) {
+            sending.hold(entered, share);
+        }
         answer::of(outcome, era).map(CallToolResponse::from)
+    }
+
+    /// An attempt whose params do not fit: nothing can run, and it is written down.
+    async fn misfit(
+        &self,
+        params: Option<Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let inner = self.inner();
+        let caller = self.caller(&context.extensions)?;
+        let most = inner.engine.registry().current();
+        let most = most.config.serve.calls_per_caller_max;
+        let entered = inner.calls.enter(&caller.name, most);
+        let member = |name: &str| params.as_ref().and_then(|params| params.get(name));
+        let name = member("name").and_then(Value::as_str).unwrap_or_default();
+        let arguments = member("arguments").cloned().unwrap_or_default();
+        let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments);
+        call.trace = trace(context);
+        call.refused = crowded(inner, &entered, &caller).or_else(|| Some(no_call()));
+        self.run(call, context).await;
+        Ok(())
+    }
+
+    /// What a model should know before its first call, as far as this caller's list has it.
+    fn instructions(&self, caller: &Caller) -> String {
+        let offered = self.inner().engine.listed(caller);
+        let has = |native: Native| offered.iter().any(|offered| offered.native == Some(native));
+        instruction::of(&has)
     }
 
     fn listed(
@@ -202,6 +253,10 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
+        if !self.inner().unsent.has_room(&caller.name) {
+            let message = "you have not read earlier answers; read them, then ask again";
+            return Err(ErrorData::new(ErrorCode(-32000), message, None));
+        }
         let era = Era::of(context.protocol_version().as_ref());
         let after = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
             None => "",
@@ -255,6 +310,21 @@ impl Handler {
     }
 }
 
+/// An answer that came with a call: it is opened, and handed to the engine. Why it is not
+/// taken, if it is not.
+async fn brought(
+    inner: &Inner,
+    state: &str,
+    responses: Option<&InputResponses>,
+    about: &About<'_>,
+) -> Result<Answer, Reason> {
+    let answered = inner.seal.open(state, responses, about);
+    let answered = answered.ok_or(Reason::ApprovalState)?;
+    let taken = take(&inner.engine, about.caller, &answered).await;
+    taken.map_err(|fault| untaken(&fault))?;
+    Ok(answered.answer)
+}
+
 /// Hands a person's answer to the engine, which decides what it counts for. The
 /// same call, made again, finds it there.
 async fn take(
@@ -298,25 +368,60 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
     told.or_else(header).map(str::to_owned)
 }
 
-/// A refusal of the door itself.
-fn refusal(reason: Reason, era: Era) -> CallToolResult {
+/// Whether the door has room for a call: a place among the calls of its caller, and room
+/// for its answer.
+fn crowded(inner: &Inner, entered: &Entered, caller: &Caller) -> Option<Refused> {
+    let message = if entered.is_one_too_many() {
+        "you have as many calls under way as you may; wait for one to end"
+    } else if !inner.unsent.has_room(&caller.name) {
+        "you have not read the answers to earlier calls; read them, then make this call again"
+    } else {
+        return None;
+    };
+    Some(Refused {
+        gate: Gate::Limits,
+        error: CallError::passing(Reason::CallBusy, message),
+    })
+}
+
+/// A call that came with an answer which is not its own, or cannot be kept.
+fn not_its_own(reason: Reason) -> Refused {
     let error = match reason {
-        Reason::CallBusy => CallError::passing(
-            reason,
-            "you have as many calls under way as you may; wait for one to end",
-        ),
-        Reason::ApprovalState => CallError::new(
-            reason,
+        Reason::ApprovalUnavailable => unsealed(),
+        _ => CallError::new(
+            Reason::ApprovalState,
             "the answer does not belong to this call, is too old or was used before; \
              the call did not run, make it again to be asked again",
         ),
-        Reason::ApprovalUnavailable => CallError::passing(
-            reason,
-            "a person must approve this call, and the answer cannot be kept just now; it did not run",
-        ),
-        _ => CallError::new(reason, "the call was not approved and did not run"),
     };
-    answer::failed(&error, None, era)
+    Refused {
+        gate: Gate::Approval,
+        error,
+    }
+}
+
+fn unsealed() -> CallError {
+    CallError::passing(
+        Reason::ApprovalUnavailable,
+        "a person must approve this call, and the answer cannot be kept just now; it did not run",
+    )
+}
+
+/// The params of a call that are none.
+fn no_call() -> Refused {
+    Refused {
+        gate: Gate::Arguments,
+        error: CallError::new(Reason::ArgumentType, "the params are not those of a call"),
+    }
+}
+
+/// The call ran, and nothing of what came of it leaves.
+fn withheld() -> CallError {
+    CallError::new(
+        Reason::AnswerWithheld,
+        "the call ran, but its answer is withheld: you have not read the answers to earlier \
+         calls, and there is no room for another",
+    )
 }
 
 /// Cancels a call when the server must end.
@@ -341,9 +446,23 @@ impl ServerHandler for Handler {
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        self.caller(&context.extensions)?;
+        let caller = self.caller(&context.extensions)?;
         let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+        let info = self
+            .get_info()
+            .with_instructions(self.instructions(&caller));
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        context.peer.set_peer_info(request.clone());
+        let info = self.negotiate_initialize(&request)?;
+        Ok(info.with_instructions(self.instructions(&caller)))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -357,6 +476,43 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         self.listed(cursor.as_deref(), &context)
+    }
+
+    // What is not declared does not exist, in any revision: an empty list would say
+    // that it does.
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<
+            ListResourceTemplatesRequestMethod,
+        >())
     }
 
     /// For the transport, which checks headers against the schema. It does not know
@@ -405,9 +561,12 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let CustomRequest { method, .. } = request;
+        let CustomRequest { method, params, .. } = request;
+        if method == "tools/call" {
+            self.misfit(params, &context).await?;
+        }
         if matches!(method.as_str(), "tools/call" | "tools/list") {
             let message = format!("the params of `{method}` are not what it takes");
             return Err(ErrorData::invalid_params(message, None));

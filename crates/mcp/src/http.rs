@@ -8,9 +8,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::routing::get;
-use axum::{Extension, Router, middleware};
+use axum::{Extension, Json, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,6 +21,7 @@ use model::config::ServeConfig;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rustix::net::sockopt;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -25,16 +29,20 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::Gate;
+use crate::gate::{Gate, Reached};
 use crate::handler::Handler;
 use crate::metrics::Metrics;
 use crate::patience::Patient;
-pub use crate::session::Sessions;
+pub use crate::session::{Most, Sessions};
 use crate::translate::{self, Answers, Bounds, Reading};
+use crate::unsent::Unsent;
 use crate::{Door, DoorError, Shutdown, gate, inbox, limit, news, probe};
 
 /// The address of the protocol.
 pub const PATH: &str = "/mcp";
+
+/// The same, as some write it.
+const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// Pages that may call a server on loopback.
 const LOOPBACK_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
@@ -56,10 +64,14 @@ pub struct HttpBounds {
     pub body_bytes_max: usize,
     /// How long a session may be idle.
     pub session_idle_max: Duration,
+    /// How long a call may take, and so keep its session busy.
+    pub call_max: Duration,
     /// How long a connection may take to send the head of its next request.
     pub head_max: Duration,
     /// How long a request may take to send its body.
     pub body_max: Duration,
+    /// How long the answer to a modern request may take before its stream begins.
+    pub stream_first: Duration,
     /// How long the other side may take to read a piece of an answer.
     pub write_max: Duration,
     /// Whether the transport itself refuses hosts and origins that are not loopback.
@@ -78,8 +90,10 @@ impl HttpBounds {
             sessions_per_caller_max: size(config.sessions_per_caller_max),
             body_bytes_max: size(config.body_bytes_max),
             session_idle_max: Duration::from_secs(limit::SESSION_IDLE_SECONDS_MAX),
+            call_max: Duration::from_secs(config.call_seconds_max),
             head_max: Duration::from_secs(limit::HEAD_SECONDS_MAX),
             body_max: Duration::from_secs(limit::BODY_SECONDS_MAX),
+            stream_first: Duration::from_millis(limit::STREAM_FIRST_MS),
             write_max: Duration::from_secs(limit::WRITE_SECONDS_MAX),
             loopback_only: true,
         }
@@ -105,12 +119,22 @@ pub fn router<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
 ) -> Transport {
+    counting(make, bounds, Unsent::default())
+}
+
+/// The same, with what the handler knows of answers that are not sent.
+fn counting<H: ServerHandler>(
+    make: impl Fn() -> H + Send + Sync + 'static,
+    bounds: &HttpBounds,
+    unsent: Unsent,
+) -> Transport {
     let cut = CancellationToken::new();
-    let sessions = Arc::new(Sessions::new(
-        bounds.sessions_max,
-        bounds.sessions_per_caller_max,
-        bounds.session_idle_max,
-    ));
+    let sessions = Arc::new(Sessions::new(Most {
+        together: bounds.sessions_max,
+        per_caller: bounds.sessions_per_caller_max,
+        idle: bounds.session_idle_max,
+        call: bounds.call_max,
+    }));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(true)
         .with_json_response(true)
@@ -128,9 +152,13 @@ pub fn router<H: ServerHandler>(
         answers: answers.clone(),
         reading: Reading::of(bounds),
         sessions: Arc::clone(&sessions),
+        unsent,
+        stream_first: bounds.stream_first,
     };
     let router = Router::new()
-        .route_service(PATH, service)
+        .route_service(PATH, service.clone())
+        // What people type.
+        .route_service(PATH_WITH_SLASH, service)
         .layer(middleware::from_fn_with_state(state, translate::layer));
     Transport {
         router,
@@ -138,6 +166,15 @@ pub fn router<H: ServerHandler>(
         cut,
         answers,
     }
+}
+
+/// What a server has routes for.
+#[derive(Debug)]
+pub struct Routes {
+    /// The protocol's; requests must carry a [`crate::gate::Principal`].
+    pub protocol: Router,
+    /// Those of whoever keeps servers alive.
+    pub probes: Router,
 }
 
 /// Serves a door until told to end, and ends it well: calls finish or are
@@ -148,11 +185,12 @@ pub async fn serve(
     door: Door,
     listener: TcpListener,
     bounds: HttpBounds,
-    guard: impl FnOnce(Router) -> Router,
+    guard: impl FnOnce(Routes) -> Router,
     shutdown: Shutdown,
 ) -> Result<(), DoorError> {
     let for_handler = door.clone();
-    let transport = router(move || Handler::behind_gate(for_handler.clone()), &bounds);
+    let make = move || Handler::behind_gate(for_handler.clone());
+    let transport = counting(make, &bounds, door.inner.unsent.clone());
     let of_sessions = door.clone();
     transport.sessions.when_over(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());
@@ -160,9 +198,13 @@ pub async fn serve(
         // name of the session is gone with it, and nobody can speak in it again.
         tokio::task::spawn_blocking(move || door.engine().approvals().end_session(&id));
     });
-    let app = guard(transport.router.clone())
+    let probes = Router::new()
         .route("/healthz", get(probe::alive))
         .route("/readyz", get(probe::ready).with_state(door.clone()));
+    let app = guard(Routes {
+        protocol: transport.router.clone(),
+        probes,
+    });
     let watching = tokio::spawn(news::watch(door.clone(), door.inner.closing.clone()));
     let drain = door.drain(&shutdown.hard);
     let served = listen(listener, app, &transport, &bounds, &shutdown.soft, drain).await;
@@ -170,14 +212,14 @@ pub async fn serve(
     served
 }
 
-/// The gate around the protocol's route, for [`serve`], with the inbox and the
-/// counts of operators beside it.
+/// The gate around every route, for [`serve`], with the inbox and the counts of
+/// operators beside the protocol.
 pub fn behind(
     gate: Arc<Gate>,
     door: &Door,
     metrics: Metrics,
     bounds: &HttpBounds,
-) -> impl FnOnce(Router) -> Router + use<> {
+) -> impl FnOnce(Routes) -> Router + use<> {
     let operators = inbox::routes(door.clone())
         .route(
             "/metrics",
@@ -187,11 +229,45 @@ pub fn behind(
             Reading::of(bounds),
             translate::whole,
         ));
-    move |agents| {
-        gate::agents(agents, &gate)
+    move |routes| {
+        let open = gate::documents(&gate).route("/", get(front));
+        let lost = Router::new().fallback(lost);
+        gate::agents(routes.protocol, &gate)
             .merge(gate::operators(operators, &gate))
-            .merge(gate::open(gate::documents(&gate), &gate))
+            .merge(gate::open(open, &gate))
+            .merge(gate::probes(routes.probes, &gate))
+            .fallback_service(gate::open(lost, &gate))
     }
+}
+
+/// What is here, for whoever looks with a browser or the wrong address.
+async fn front() -> Json<Value> {
+    Json(json!({"name": "ringfence", "mcp": PATH, "health": ["/healthz", "/readyz"]}))
+}
+
+async fn lost() -> Response {
+    let message = format!("there is nothing at this address; MCP is at `{PATH}`");
+    translate::refusal(StatusCode::NOT_FOUND, -32000, &message, Value::Null)
+}
+
+/// Refuses a head that is too long: the first line and the headers, as they are
+/// written, but for white space around values.
+async fn bounded_head(request: Request, next: Next) -> Response {
+    const LINE: usize = " HTTP/1.1\r\n".len() + 1;
+    const BETWEEN: usize = ": \r\n".len();
+    let line = request.method().as_str().len() + request.uri().to_string().len() + LINE;
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + BETWEEN);
+    if line + headers.sum::<usize>() + 2 <= limit::HEAD_BYTES_MAX {
+        return next.run(request).await;
+    }
+    let most = limit::HEAD_BYTES_MAX;
+    let message = format!("the head of the request is longer than {most} bytes");
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let mut response = translate::refusal(status, -32000, &message, Value::Null);
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
 }
 
 /// Runs a router on a socket until `end`; then waits for `drain`, cuts the streams
@@ -207,6 +283,7 @@ pub async fn listen(
     let room = Arc::new(Semaphore::new(
         bounds.connections_max.min(Semaphore::MAX_PERMITS),
     ));
+    let app = app.layer(middleware::from_fn(bounded_head));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -222,7 +299,14 @@ pub async fn listen(
         prepare(&stream, bounds);
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
+                let reached = stream
+                    .local_addr()
+                    .map(|address| Extension(Reached(address)));
                 let app = app.clone().layer(Extension(ConnectInfo(peer)));
+                let app = match reached {
+                    Ok(reached) => app.layer(reached),
+                    Err(_) => app,
+                };
                 let end = (end.clone(), transport.cut.clone());
                 let stream = Patient::new(stream, bounds.write_max);
                 let head_max = bounds.head_max;
@@ -271,7 +355,7 @@ async fn connection(
         // Counts between requests too, so that it bounds idling as well.
         .header_read_timeout(head_max)
         .max_headers(limit::HEADERS_MAX)
-        .max_buf_size(limit::HEAD_BYTES_MAX)
+        .max_buf_size(limit::CONNECTION_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     let mut serving = std::pin::pin!(serving);
     tokio::select! {

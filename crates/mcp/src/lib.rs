@@ -6,16 +6,19 @@
 
 mod answer;
 mod ask;
+mod early;
 #[cfg(feature = "testing")]
 pub mod fuzz;
 pub mod gate;
 pub mod handler;
 pub mod http;
 pub mod inbox;
+mod instruction;
 pub mod limit;
 pub mod metrics;
 mod news;
 mod patience;
+mod pipe;
 mod probe;
 mod progress;
 pub mod restart;
@@ -26,6 +29,7 @@ pub mod testing;
 mod tool;
 mod translate;
 mod unread;
+mod unsent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::Seal;
 use crate::limit::Calls;
 use crate::news::News;
+use crate::unsent::Unsent;
 
 /// The door of one engine. Clones share it.
 #[derive(Clone, Debug)]
@@ -47,6 +52,8 @@ pub struct Door {
 pub(crate) struct Inner {
     pub(crate) engine: Arc<Engine>,
     pub(crate) calls: Calls,
+    /// Answers that are made and not sent.
+    pub(crate) unsent: Unsent,
     pub(crate) news: News,
     pub(crate) seal: Seal,
     /// The one session of a client at a pipe. Process ids come again; this does not.
@@ -91,6 +98,7 @@ impl Door {
         let inner = Inner {
             engine,
             calls: Calls::default(),
+            unsent: Unsent::default(),
             news: News::default(),
             seal: Seal::fresh()?,
             pipe_session: session_name()?,
@@ -112,6 +120,12 @@ impl Door {
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
         self.inner.calls.under_way()
+    }
+
+    /// How many bytes of answers are made and not sent.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        self.inner.unsent.together()
     }
 
     /// How many peers are told when tools change.

@@ -13,6 +13,9 @@ pub const CURSOR_CHARS_MAX: usize = 160;
 pub const HEADERS_MAX: usize = 64;
 /// Bytes of the head of one request.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Bytes the server keeps of what a connection sends and is sent, besides answers. More
+/// than a head may have, which is looked at once it is there.
+pub const CONNECTION_BYTES_MAX: usize = 64 << 10;
 /// Seconds a connection may take to send the head of its next request.
 pub const HEAD_SECONDS_MAX: u64 = 60;
 /// Seconds a request may take to send its body.
@@ -37,6 +40,20 @@ pub const RESUME_PAUSE_MS: u64 = 50;
 pub const UNREAD_PER_SESSION_MAX: usize = 4;
 /// The same for all sessions.
 pub const UNREAD_MAX: usize = 64;
+/// Bytes of such answers, of all sessions.
+pub const UNREAD_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one caller's answers that are made and not sent. A call is let in up to
+/// half of it, so that its answer still fits.
+pub const UNSENT_PER_CALLER_BYTES_MAX: usize = 64 << 20;
+/// The same for all callers.
+pub const UNSENT_BYTES_MAX: usize = 256 << 20;
+/// Bytes of answers after which freed memory goes back to the system.
+pub const GIVE_BACK_BYTES: usize = 8 << 20;
+/// Milliseconds between two times that memory goes back.
+pub const GIVE_BACK_EVERY_MS: u64 = 1_000;
+/// Milliseconds after which the stream of a modern call begins without its answer, so
+/// that a proxy sees the connection live.
+pub const STREAM_FIRST_MS: u64 = 5_000;
 /// Seconds between two signs of life on a quiet stream.
 pub const KEEP_ALIVE_SECONDS: u64 = 15;
 /// Seconds calls may finish after the server was asked to end.
@@ -70,44 +87,55 @@ pub const ICON_CHARS_MAX: usize = 16 << 10;
 /// Characters of a title.
 pub const TITLE_CHARS_MAX: usize = 120;
 
-/// How many calls are under way, together and of each caller.
-#[derive(Debug)]
+/// How many calls are under way, together and of each caller. Clones share the count.
+#[derive(Clone, Debug)]
 pub struct Calls {
-    of: Mutex<HashMap<String, u64>>,
+    of: Arc<Mutex<HashMap<String, u64>>>,
     together: Arc<watch::Sender<usize>>,
 }
 
 impl Default for Calls {
     fn default() -> Calls {
         Calls {
-            of: Mutex::default(),
+            of: Arc::default(),
             together: Arc::new(watch::Sender::new(0)),
         }
     }
 }
 
-/// A call under way.
+/// A call under way, until its answer was sent.
 #[derive(Debug)]
-pub struct Entered<'a> {
-    calls: &'a Calls,
-    caller: String,
+pub struct Entered {
+    calls: Calls,
+    /// Whose place it takes; nobody's if it was one too many.
+    caller: Option<String>,
+}
+
+impl Entered {
+    /// Whether its caller had as many under way as may be. Such a call is refused, and
+    /// counts as under way until that is written down.
+    #[must_use]
+    pub fn is_one_too_many(&self) -> bool {
+        self.caller.is_none()
+    }
 }
 
 impl Calls {
-    /// Counts a call of a caller; nothing if that is one too many.
-    pub fn enter(&self, caller: &str, most: u64) -> Option<Entered<'_>> {
+    /// Counts a call of a caller.
+    #[must_use]
+    pub fn enter(&self, caller: &str, most: u64) -> Entered {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         let count = of.get(caller).copied().unwrap_or(0);
-        if count >= most {
-            return None;
+        let has_room = count < most;
+        if has_room {
+            of.insert(caller.to_owned(), count + 1);
         }
-        of.insert(caller.to_owned(), count + 1);
         drop(of);
         self.together.send_modify(|together| *together += 1);
-        Some(Entered {
-            calls: self,
-            caller: caller.to_owned(),
-        })
+        Entered {
+            calls: self.clone(),
+            caller: has_room.then(|| caller.to_owned()),
+        }
     }
 
     /// How many are under way.
@@ -123,15 +151,16 @@ impl Calls {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Entered {
     fn drop(&mut self) {
-        let mut of = self.calls.of.lock().unwrap_or_else(PoisonError::into_inner);
-        match of.get_mut(&self.caller) {
-            Some(count) if *count > 1 => *count -= 1,
-            // Nobody's count is kept for ever.
-            _ => drop(of.remove(&self.caller)),
+        if let Some(caller) = &self.caller {
+            let mut of = self.calls.of.lock().unwrap_or_else(PoisonError::into_inner);
+            match of.get_mut(caller) {
+                Some(count) if *count > 1 => *count -= 1,
+                // A count of none is not kept.
+                _ => drop(of.remove(caller)),
+            }
         }
-        drop(of);
         self.calls
             .together
             .send_modify(|together| *together = together.saturating_sub(1));
@@ -147,12 +176,16 @@ mod tests {
         let calls = Calls::default();
         let first = calls.enter("ann", 2);
         let second = calls.enter("ann", 2);
-        assert!(first.is_some() && second.is_some());
-        assert!(calls.enter("ann", 2).is_none());
-        assert!(calls.enter("bob", 2).is_some());
-        assert_eq!(calls.under_way(), 2);
+        assert!(!first.is_one_too_many() && !second.is_one_too_many());
+        let third = calls.enter("ann", 2);
+        assert!(third.is_one_too_many());
+        assert!(!calls.enter("bob", 2).is_one_too_many());
+        assert_eq!(calls.under_way(), 3);
+        // One too many takes nobody's place, and gives none back.
+        drop(third);
+        assert!(calls.enter("ann", 2).is_one_too_many());
         drop(first);
-        assert!(calls.enter("ann", 2).is_some());
+        assert!(!calls.enter("ann", 2).is_one_too_many());
         drop(second);
         assert_eq!(calls.under_way(), 0);
         assert!(calls.of.lock().expect("the counts").is_empty());

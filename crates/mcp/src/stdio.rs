@@ -1,18 +1,18 @@
 //! MCP over standard input and output, or any other pair of pipes: one client,
 //! which whoever started the process is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::caller::Caller;
-use rmcp::RoleServer;
-use rmcp::service::serve_server_with_ct;
-use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::service::serve_server;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::patience::Patient;
+use crate::pipe::{Pipe, Reading};
 use crate::{Door, Shutdown, limit, news};
 
 /// The name the rules and the audit know the client by.
@@ -37,13 +37,23 @@ pub async fn serve_pipes(
     drop(config);
     let write = Patient::new(write, Duration::from_secs(limit::WRITE_SECONDS_MAX));
     let unread = write.over();
-    let transport =
-        AsyncRwTransport::<RoleServer, _, _>::new(read, write).with_max_line_length(line_bytes_max);
+    let reading = Reading {
+        soft: shutdown.soft.clone(),
+        over: CancellationToken::new(),
+    };
+    let ending = tokio::spawn(end(door.clone(), shutdown.clone(), reading.over.clone()));
+    let transport = Pipe::new(
+        (read, write),
+        line_bytes_max,
+        reading,
+        Arc::clone(door.engine()),
+        door.inner.unsent.clone(),
+    );
     let session = door.inner.pipe_session.clone();
     let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session.clone());
     let ended = CancellationToken::new();
     let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
-    let served = serve_server_with_ct(handler, transport, shutdown.soft.child_token()).await;
+    let served = serve_server(handler, transport).await;
     if let Ok(running) = served {
         // At the end of input, what runs may answer for a while and is then
         // cancelled.
@@ -55,9 +65,17 @@ pub async fn serve_pipes(
         }
     }
     ended.cancel();
+    ending.abort();
     let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
     let _ = timeout(bound, door.inner.calls.quiet()).await;
     let _ = watching.await;
     let over = move || door.engine().approvals().end_session(&session);
     let _ = tokio::task::spawn_blocking(over).await;
+}
+
+/// Asked to end: nothing more is read, and what runs may answer for a while.
+async fn end(door: Door, shutdown: Shutdown, over: CancellationToken) {
+    shutdown.soft.cancelled().await;
+    door.drain(&shutdown.hard).await;
+    over.cancel();
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
+use model::reason::Reason;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -21,13 +22,17 @@ use crate::gate::{self, Principal};
 use crate::handler::SESSION_HEADER;
 use crate::http::HttpBounds;
 use crate::session::{self, Owner, Sessions};
+use crate::unsent::{Sending, Unsent};
+use crate::{early, limit};
 
 /// Bytes of an answer of rmcp's that is not JSON; they are single sentences.
 const SENTENCE_BYTES_MAX: usize = 4 << 10;
+/// What whoever speaks the protocol takes.
+const BOTH_KINDS: &str = "application/json, text/event-stream";
 /// JSON-RPC: this is not JSON.
 const PARSE: i64 = -32700;
 /// JSON-RPC: this is no message.
-const INVALID: i64 = -32600;
+pub(crate) const INVALID: i64 = -32600;
 /// Ours: the transport says no.
 const TRANSPORT: i64 = -32000;
 /// What clients know an unknown session by.
@@ -39,6 +44,9 @@ pub(crate) struct Bounds {
     pub(crate) reading: Reading,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) answers: Answers,
+    pub(crate) unsent: Unsent,
+    /// How long an answer may take before its stream begins.
+    pub(crate) stream_first: Duration,
 }
 
 /// How much of a request is read, and for how long.
@@ -100,11 +108,39 @@ impl Drop for UnderWay {
     }
 }
 
-/// A body that is under way until it is dropped.
-#[derive(Debug)]
+/// A body that is counted until it was taken: its answer is under way, its call holds
+/// its place, and so many of its bytes wait.
 struct Counted {
     body: Body,
-    _under_way: UnderWay,
+    /// What the transport has of it and the other side has not taken.
+    left: Bytes,
+    sending: Sending,
+    unsent: Unsent,
+    caller: String,
+    _under_way: Option<UnderWay>,
+}
+
+impl Counted {
+    /// The next piece of what is left. A copy, for what is left is freed only as a whole,
+    /// and the last piece must not keep all of it.
+    fn piece(&mut self) -> Bytes {
+        let length = self.left.len().min(limit::WRITE_PIECE_BYTES);
+        let piece = self.left.split_to(length);
+        let piece = Bytes::copy_from_slice(&piece);
+        if self.left.is_empty() {
+            self.left = Bytes::new();
+            self.sending.holds(&self.unsent, &self.caller, 0);
+            self.taken(&piece);
+        }
+        piece
+    }
+
+    /// The other side may act on a whole event before its stream ends.
+    fn taken(&self, piece: &[u8]) {
+        if piece.ends_with(b"\n\n") {
+            self.sending.release();
+        }
+    }
 }
 
 impl hyper::body::Body for Counted {
@@ -115,28 +151,66 @@ impl hyper::body::Body for Counted {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        if !self.left.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(self.piece()))));
+        }
+        let frame = match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            other => return other,
+        };
+        match frame.into_data() {
+            Ok(data) if data.len() > limit::WRITE_PIECE_BYTES => {
+                let this = &mut *self;
+                this.sending.holds(&this.unsent, &this.caller, data.len());
+                this.left = data;
+                let piece = this.piece();
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Ok(data) => {
+                self.taken(&data);
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            }
+            Err(frame) => Poll::Ready(Some(Ok(frame))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.left.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let left = u64::try_from(self.left.len()).unwrap_or(u64::MAX);
+        let of_body = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(of_body.lower().saturating_add(left));
+        if let Some(upper) = of_body.upper() {
+            hint.set_upper(upper.saturating_add(left));
+        }
+        hint
     }
 }
 
 /// The layer itself.
-pub(crate) async fn layer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
-    if request.method() != Method::POST {
-        return answer(bounds, request, next).await;
-    }
-    let under_way = bounds.answers.begin();
+pub(crate) async fn layer(
+    State(bounds): State<Bounds>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let under_way = (request.method() == Method::POST).then(|| bounds.answers.begin());
+    let unsent = bounds.unsent.clone();
+    let sending = Sending::default();
+    request.extensions_mut().insert(sending.clone());
+    let principal = request.extensions().get::<Principal>();
+    let caller = principal.map(|principal| principal.caller.name.clone());
+    let caller = caller.unwrap_or_default();
     let response = answer(bounds, request, next).await;
     response.map(|body| {
         Body::new(Counted {
             body,
+            left: Bytes::new(),
+            sending,
+            unsent,
+            caller,
             _under_way: under_way,
         })
     })
@@ -144,7 +218,8 @@ pub(crate) async fn layer(State(bounds): State<Bounds>, request: Request, next: 
 
 async fn answer(bounds: Bounds, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    if is_modern(&parts) {
+    let is_modern = is_modern(&parts);
+    if is_modern {
         // Attack: what is modern by one header and names another's session by the
         // next would get there if rmcp looked at a third thing.
         parts.headers.remove(SESSION_HEADER);
@@ -168,18 +243,41 @@ async fn answer(bounds: Bounds, request: Request, next: Next) -> Response {
         Ok(bytes) => bytes,
         Err(response) => return *response,
     };
-    let is_delete = parts.method == Method::DELETE;
-    let gate = parts.extensions.get::<gate::Sessions>().cloned();
+    take_anything(&mut parts.headers);
+    let method = parts.method.clone();
+    let gate = parts.extensions.get::<gate::Beginning>().cloned();
     let owner = Owner { caller, gate };
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
-    let response = session::OWNER.scope(owner, next.run(request)).await;
-    if is_delete && response.status() == StatusCode::ACCEPTED {
-        return StatusCode::NO_CONTENT.into_response();
+    let running = session::OWNER.scope(owner.clone(), next.run(request));
+    let (sessions, first) = (Arc::clone(&bounds.sessions), bounds.stream_first);
+    let running = async move {
+        let response = running.await;
+        if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+            return StatusCode::NO_CONTENT.into_response();
+        }
+        if response.status().as_u16() < 400 || is_json(&response) {
+            return response;
+        }
+        in_words(response, &bytes, &sessions, &owner.caller).await
+    };
+    match is_modern {
+        true => early::answered(running, first).await,
+        false => running.await,
     }
-    if response.status().as_u16() < 400 || is_json(&response) {
-        return response;
+}
+
+/// Whoever takes anything, or does not say, takes both kinds of answers.
+fn take_anything(headers: &mut HeaderMap) {
+    let mut all = headers.get_all(header::ACCEPT).iter().peekable();
+    let is_said = all.peek().is_some();
+    let takes_anything = all.any(|accept| {
+        let accept = accept.to_str().unwrap_or_default();
+        let mut kinds = accept.split(',');
+        kinds.any(|kind| kind.split(';').next().map(str::trim) == Some("*/*"))
+    });
+    if !is_said || takes_anything {
+        headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH_KINDS));
     }
-    in_words(response, &bytes).await
 }
 
 /// Modern requests have no session, whatever their headers say.
@@ -235,7 +333,12 @@ fn is_json(response: &Response) -> bool {
 }
 
 /// A sentence of rmcp's, as an error of JSON-RPC.
-async fn in_words(response: Response, request: &Bytes) -> Response {
+async fn in_words(
+    response: Response,
+    request: &Bytes,
+    sessions: &Sessions,
+    caller: &str,
+) -> Response {
     let (parts, body) = response.into_parts();
     let sentence = to_bytes(body, SENTENCE_BYTES_MAX).await.unwrap_or_default();
     let sentence = String::from_utf8_lossy(&sentence);
@@ -246,12 +349,11 @@ async fn in_words(response: Response, request: &Bytes) -> Response {
             unread(request)
         }
         StatusCode::INTERNAL_SERVER_ERROR if sentence.contains(session::FULL) => {
-            let message = "there are as many sessions as may be; end one or try again later";
-            let status = StatusCode::SERVICE_UNAVAILABLE;
-            let mut full = refusal(status, TRANSPORT, message, Value::Null);
-            full.headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-            full
+            let message = "there are as many sessions as may be, and calls are under way in all \
+                of them; end one, or try again later";
+            gate::Refusal::new(Reason::GateSessionLimit, message)
+                .after(sessions.wait(caller))
+                .into_response()
         }
         StatusCode::INTERNAL_SERVER_ERROR => {
             // Its words are about the insides of the server.
@@ -273,28 +375,48 @@ async fn in_words(response: Response, request: &Bytes) -> Response {
     answer
 }
 
-/// A body that is no message: not JSON, a batch, or something else.
+/// A body that is no message.
 fn unread(request: &Bytes) -> Response {
-    let status = StatusCode::BAD_REQUEST;
-    match serde_json::from_slice::<Value>(request) {
-        Err(_) => refusal(status, PARSE, "the request is not JSON", Value::Null),
-        Ok(Value::Array(_)) => refusal(
-            status,
-            INVALID,
-            "batches are not taken; send one message at a time",
-            Value::Null,
-        ),
+    let fault = fault(request);
+    refusal(
+        StatusCode::BAD_REQUEST,
+        fault.code,
+        fault.sentence,
+        fault.id,
+    )
+}
+
+/// What is wrong with bytes that are no message.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) code: i64,
+    pub(crate) sentence: &'static str,
+    pub(crate) id: Value,
+    /// It has a method and no id, so that it is not to be answered.
+    pub(crate) is_notification: bool,
+}
+
+/// Why bytes are no message: not JSON, a batch, or something else.
+pub(crate) fn fault(bytes: &[u8]) -> Fault {
+    let no = |code, sentence| Fault {
+        code,
+        sentence,
+        id: Value::Null,
+        is_notification: false,
+    };
+    match serde_json::from_slice::<Value>(bytes) {
+        Err(_) => no(PARSE, "the request is not JSON"),
+        Ok(Value::Array(_)) => no(INVALID, "batches are not taken; send one message at a time"),
         Ok(value) => {
-            let id = value
-                .get("id")
-                .filter(|id| id.is_string() || id.is_number());
-            let id = id.cloned().unwrap_or_default();
-            refusal(
-                status,
-                INVALID,
-                "the request is not a JSON-RPC 2.0 message",
-                id,
-            )
+            let id = value.get("id");
+            Fault {
+                is_notification: id.is_none() && value.get("method").is_some_and(Value::is_string),
+                id: id
+                    .filter(|id| id.is_string() || id.is_number())
+                    .cloned()
+                    .unwrap_or_default(),
+                ..no(INVALID, "the request is not a JSON-RPC 2.0 message")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! answer at once costs nothing.
 
 use std::collections::VecDeque;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -18,6 +19,7 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use tokio::runtime::Handle;
 
 use crate::limit;
+use crate::session::Busy;
 
 type Messages = Pin<Box<dyn Stream<Item = ServerSseMessage> + Send + Sync>>;
 
@@ -33,6 +35,7 @@ struct Kept {
     stream: u64,
     since: Instant,
     messages: Vec<ServerSseMessage>,
+    bytes: usize,
 }
 
 impl Unread {
@@ -41,11 +44,13 @@ impl Unread {
         &self,
         session: &SessionId,
         messages: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
+        busy: Busy,
     ) -> Followed {
         Followed {
             messages: Some(Box::pin(messages)),
             session: Arc::clone(session),
             unread: self.clone(),
+            busy: Some(busy),
         }
     }
 
@@ -82,18 +87,26 @@ impl Unread {
             // The session ended, or the client came back before the answer did.
             return;
         };
+        let bytes = messages.iter().map(weight).sum::<usize>();
+        if bytes > limit::UNREAD_BYTES_MAX {
+            return;
+        }
         let mut kept = self.lock();
         forget_old(&mut kept);
         let own = kept.iter().filter(|kept| kept.session == session).count();
+        let held = |kept: &VecDeque<Kept>| kept.iter().map(|kept| kept.bytes).sum::<usize>();
         if own >= limit::UNREAD_PER_SESSION_MAX || kept.len() >= limit::UNREAD_MAX {
-            let oldest = kept.iter().position(|kept| kept.session == session);
-            kept.remove(oldest.unwrap_or(0));
+            forget_one(&mut kept, &session);
+        }
+        while !kept.is_empty() && held(&kept).saturating_add(bytes) > limit::UNREAD_BYTES_MAX {
+            forget_one(&mut kept, &session);
         }
         kept.push_back(Kept {
             session,
             stream,
             since: Instant::now(),
             messages,
+            bytes,
         });
     }
 
@@ -107,6 +120,35 @@ fn forget_old(kept: &mut VecDeque<Kept>) {
     kept.retain(|kept| kept.since.elapsed() < patience);
 }
 
+/// Forgets the oldest of a session, or of all if it has none.
+fn forget_one(kept: &mut VecDeque<Kept>, session: &SessionId) {
+    let oldest = kept.iter().position(|kept| kept.session == *session);
+    kept.remove(oldest.unwrap_or(0));
+}
+
+/// The bytes of a message, as it will be written.
+fn weight(message: &ServerSseMessage) -> usize {
+    let mut count = Count(0);
+    if let Some(message) = message.message.as_deref() {
+        let _ = serde_json::to_writer(&mut count, message);
+    }
+    count.0
+}
+
+/// Counts what is written to it.
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// An event's place: its number, and that of its stream.
 fn place(event: &str) -> Option<(u64, u64)> {
     let (index, stream) = event.split_once('/')?;
@@ -118,6 +160,8 @@ pub(crate) struct Followed {
     messages: Option<Messages>,
     session: SessionId,
     unread: Unread,
+    /// Its session does not end for want of use before it has its answer.
+    busy: Option<Busy>,
 }
 
 impl Stream for Followed {
@@ -133,6 +177,7 @@ impl Stream for Followed {
         let polled = messages.as_mut().poll_next(context);
         if matches!(polled, Poll::Ready(None)) {
             self.messages = None;
+            self.busy = None;
         }
         polled
     }
@@ -145,6 +190,7 @@ impl Drop for Followed {
             return;
         };
         let (session, unread) = (Arc::clone(&self.session), self.unread.clone());
+        let busy = self.busy.take();
         runtime.spawn(async move {
             let mut came = VecDeque::new();
             while let Some(message) = messages.next().await {
@@ -154,6 +200,7 @@ impl Drop for Followed {
                 came.push_back(message);
             }
             unread.keep(session, came.into());
+            drop(busy);
         });
     }
 }

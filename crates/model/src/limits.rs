@@ -123,6 +123,8 @@ pub const RESOURCES_MAX: usize = 16;
 /// The text of one resource, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 48 << 10;
 
+/// Milliseconds between two moments at which the answer to a call of an unknown tool leaves.
+pub const UNKNOWN_STEP_MS: u64 = 2;
 /// Connections at one time unless the operator says otherwise.
 pub const SERVE_CONNECTIONS_DEFAULT: u64 = 1_024;
 /// Sessions at one time unless the operator says otherwise.
@@ -148,7 +150,7 @@ pub const SERVE_CALL_SECONDS_DEFAULT: u64 = 300;
 /// Seconds an operator may give a call at a door.
 pub const SERVE_CALL_SECONDS_MAX: u64 = 86_400;
 /// Seconds a call waits for a person unless the operator says otherwise.
-pub const APPROVAL_WAIT_SECONDS_DEFAULT: u64 = 60;
+pub const APPROVAL_WAIT_SECONDS_DEFAULT: u64 = 45;
 /// Seconds a question can be answered unless the operator says otherwise.
 pub const APPROVAL_EXPIRE_SECONDS_DEFAULT: u64 = 600;
 /// Seconds an operator may give a person.

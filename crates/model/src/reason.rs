@@ -41,6 +41,8 @@ macro_rules! reasons {
 reasons! {
     AccessDenied, "access.denied",
         "A list of the operator denies the tool to the caller. Only the owner is told; to others the tool is unknown.";
+    AnswerWithheld, "answer.withheld",
+        "The call ran, but the caller left so many bytes of earlier answers unread that there was no room for this one. The audit has what came of it.";
     ApprovalDeclined, "approval.declined",
         "A person was asked and said no. It did not run; do not repeat the call.";
     ApprovalDismissed, "approval.dismissed",
@@ -76,7 +78,7 @@ reasons! {
     AuditUnavailable, "audit.unavailable",
         "The attempt could not be written down, so it does not count. If the code had not started, it did not run.";
     CallBusy, "call.busy",
-        "The caller has as many calls under way as `serve.calls_per_caller_max` allows. Wait for one to end.";
+        "The caller has as many calls under way as `serve.calls_per_caller_max` allows, or left too many bytes of answers unread. It did not run; read the answers, or wait for a call to end.";
     CallCancelled, "call.cancelled",
         "Whoever asked for the call took it back or went away. It was stopped.";
     CallDeadline, "call.deadline",
@@ -108,7 +110,7 @@ reasons! {
     GateSession, "gate.session",
         "There is no such session for this caller. Begin a new one.";
     GateSessionLimit, "gate.session_limit",
-        "The caller, or all together, have as many sessions as may be. End one.";
+        "The caller, or all together, have as many sessions as may be, and calls are under way in all of them. End one, or wait as long as `Retry-After` says.";
     GateToken, "gate.token",
         "The request shows no key or token, or one that does not count: wrong, revoked, expired, or for somebody else.";
     GateUnavailable, "gate.unavailable",

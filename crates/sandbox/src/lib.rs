@@ -5,6 +5,7 @@ mod engine_config;
 pub mod frame;
 pub mod job;
 pub mod limit;
+pub mod memory;
 pub mod pool;
 mod reason;
 pub mod walls;

@@ -12,6 +12,7 @@ mod cases;
 mod check;
 mod consent;
 mod guide;
+mod memory;
 mod run;
 mod serve;
 mod session;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::ringfence;
 use crate::run::scratch;
 
-const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+pub(crate) const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-fn command(arguments: &[&str], home: &Path) -> Child {
+pub(crate) fn command(arguments: &[&str], home: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_ringfence"))
         .args(arguments)
         .args(["--home", &home.display().to_string()])
@@ -25,14 +25,14 @@ fn command(arguments: &[&str], home: &Path) -> Child {
 }
 
 /// The first line a command prints.
-fn first_line(child: &mut Child) -> String {
+pub(crate) fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     let mut output = BufReader::new(child.stdout.as_mut().unwrap());
     output.read_line(&mut line).unwrap();
     line.trim_end().to_owned()
 }
 
-fn terminate(child: &mut Child) -> Option<i32> {
+pub(crate) fn terminate(child: &mut Child) -> Option<i32> {
     let pid = child.id().to_string();
     let killed = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(killed.unwrap().success());
@@ -133,6 +133,16 @@ fn stdio_prints_nothing_but_the_protocol() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    let refused = said
+        .iter()
+        .find(|said| said.get("id") == Some(&Value::Null));
+    let code = refused.unwrap().pointer("/error/code");
+    assert_eq!(code, Some(&json!(-32700)), "{lines}");
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        warned.contains("a line of standard input is dropped"),
+        "{warned}"
+    );
     let answer = said.iter().find(|said| said.get("id") == Some(&json!(2)));
     let value = answer.unwrap().pointer("/result/structuredContent/value");
     assert_eq!(value, Some(&json!(1000)), "{lines}");

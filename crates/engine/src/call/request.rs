@@ -7,10 +7,12 @@ use std::time::Duration;
 use model::assessment::Sound;
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
+use model::outcome::CallError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::Approver;
+use crate::record::{Gate, Stop};
 
 /// What a door asks for.
 #[derive(Clone, Debug)]
@@ -53,6 +55,25 @@ pub struct CallRequest {
     pub place: Option<PathBuf>,
     /// A folder whose files a Local Pass starts with, as a copy.
     pub files: Option<PathBuf>,
+    /// Why its door cannot make it, if it cannot. The attempt is written down like any
+    /// other, and nothing runs.
+    pub refused: Option<Refused>,
+}
+
+/// A call that its door cannot make: a bound of the door itself, or an answer that came
+/// with it and is not its own.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The gate the audit names.
+    pub gate: Gate,
+    /// What the caller is told.
+    pub error: CallError,
+}
+
+impl Refused {
+    pub(crate) fn stop(&self) -> Stop {
+        Stop::refused(self.error.clone())
+    }
 }
 
 /// The step of a script's journal that says a call is about to run.
@@ -140,6 +161,7 @@ impl CallRequest {
             begins: None,
             place: None,
             files: None,
+            refused: None,
         }
     }
 

@@ -430,6 +430,7 @@ impl<'a> ScriptHost<'a> {
             begins: None,
             place: None,
             files: None,
+            refused: None,
         }
     }
 

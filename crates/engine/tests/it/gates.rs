@@ -1,12 +1,16 @@
 //! Every gate is consulted, from every door, and its refusal is written down.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use engine::approve::Answer;
-use engine::call::{CallRequest, Purpose, Target};
+use engine::call::{CallRequest, Purpose, Refused, Target};
 use engine::{Gate, Observer};
 use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::limits;
+use model::outcome::CallError;
+use model::reason::Reason;
 use serde_json::json;
 use store::Filter;
 
@@ -454,4 +458,58 @@ async fn only_the_local_pass_asks_nobody() {
     request.purpose = Purpose::LocalPass;
     assert_eq!(world.made(request).await.status, Status::Done);
     assert_eq!(approver.asked.lock().unwrap().len(), 1);
+}
+
+/// What a door cannot make is an attempt like any other: opened, closed, with the gate
+/// that stopped it, and nothing is looked up or run.
+#[tokio::test]
+async fn a_call_its_door_refuses_is_written_down() {
+    let world = World::new();
+    world
+        .published(&document("hello", "return 1", json!({})))
+        .await;
+    for (tool, gate) in [("hello", Gate::Limits), ("nothing", Gate::Approval)] {
+        let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, tool, json!({}));
+        request.refused = Some(Refused {
+            gate,
+            error: CallError::passing(Reason::CallBusy, "later"),
+        });
+        let outcome = world.made(request).await;
+        assert_eq!(outcome.status, Status::Refused);
+        assert_eq!(error(&outcome), ("call.busy", "later"));
+        assert_eq!(world.gates(&outcome), [format!("{} stop", gate.word())]);
+        let entry = world.entry(&outcome);
+        assert_eq!(entry.opening.tool, tool);
+        assert!(entry.closing.unwrap().tool.is_none());
+    }
+}
+
+/// Invariant 10, by the clock. A tool that is hidden costs more to refuse than one that
+/// never was; both answers wait for one of a row of even moments, and no other answer does.
+#[tokio::test]
+async fn hidden_and_absent_leave_at_even_moments() {
+    let world = World::new();
+    world
+        .published(&document("hidden", "return 1", json!({})))
+        .await;
+    world.home.file(
+        "ringfence.toml",
+        "[exposure.exclude]\nnames = [\"hidden\"]\n",
+    );
+    let step = Duration::from_millis(limits::UNKNOWN_STEP_MS);
+    for tool in ["hidden", "nothing"] {
+        for _ in 0..20 {
+            let began = Instant::now();
+            assert_eq!(error(&world.call(tool, json!({})).await).0, "tool.unknown");
+            assert!(began.elapsed() >= step, "{tool}: {:?}", began.elapsed());
+        }
+    }
+    // To the owner they are two things anyway. The fastest of many, on a busy machine.
+    let mut fastest = Duration::MAX;
+    for _ in 0..50 {
+        let began = Instant::now();
+        world.own_call("hidden", json!({})).await;
+        fastest = fastest.min(began.elapsed());
+    }
+    assert!(fastest < step, "{fastest:?}");
 }

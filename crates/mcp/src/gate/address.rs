@@ -134,6 +134,23 @@ impl Addresses {
         !raw_hosts.is_empty() && raw_hosts.iter().all(is_ours)
     }
 
+    /// The same for a probe, which may also name the very address it reached: it knows
+    /// the machine by its number. No page can have that for its own name.
+    #[must_use]
+    pub fn host_is_ours_or(&self, raw_hosts: &[&[u8]], reached: Option<IpAddr>) -> bool {
+        let is_reached = |raw: &[u8]| {
+            let text = std::str::from_utf8(raw).ok();
+            let host = text.and_then(authority).map(|authority| authority.host);
+            match (host, reached) {
+                (Some(HostName::Address(host)), Some(reached)) => {
+                    host == reached.to_canonical() && !host.is_unspecified()
+                }
+                _ => false,
+            }
+        };
+        self.host_is_ours(raw_hosts) || matches!(raw_hosts, [raw] if is_reached(raw))
+    }
+
     /// Whether a page of this origin may talk to the server. Exactly one must be
     /// said; that none is said is no page's doing and is not asked here.
     #[must_use]

@@ -37,6 +37,8 @@ const FIRST_WITHOUT_SESSIONS: &str = "2026-07-28";
 enum Door {
     /// For everybody: no key is needed.
     Open,
+    /// The same for probes, which know the machine by its number.
+    Probes,
     /// For agents, who call tools.
     Agents,
     /// For operators, who answer questions.
@@ -53,6 +55,17 @@ struct Guard {
 /// and the limit of an address still count.
 pub fn open(router: Router, gate: &Arc<Gate>) -> Router {
     guarded(router, gate, Door::Open)
+}
+
+/// The address of ours that a connection reached. The server puts it into each request
+/// that may be a probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached(pub SocketAddr);
+
+/// Puts the gate around the routes of probes. No key is needed, and besides the names of
+/// the server the address that was reached does as `Host`.
+pub fn probes(router: Router, gate: &Arc<Gate>) -> Router {
+    guarded(router, gate, Door::Probes)
 }
 
 /// Puts the gate around routes of agents. Requests that get through carry a
@@ -92,7 +105,7 @@ async fn document(State(gate): State<Arc<Gate>>) -> Response {
 
 async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let gate = &guard.gate;
-    let origin = match welcome(gate, &request) {
+    let origin = match welcome(gate, guard.door, &request) {
         Ok(origin) => origin,
         Err(refusal) => return gate.counted(refusal).into_response(),
     };
@@ -108,14 +121,22 @@ async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Respo
 
 /// Whether the request was meant for this server and comes from no stranger's page.
 /// Gives the page's origin, if it is a page.
-fn welcome(gate: &Gate, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
+fn welcome(gate: &Gate, door: Door, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
     let mut hosts = all(request.headers(), &HOST);
     // A full address in the first line is a second place for the name.
     if let Some(authority) = request.uri().authority() {
         hosts.push(authority.as_str().as_bytes());
     }
     let count = request.headers().get_all(HOST).iter().count();
-    if count > 1 || !gate.addresses.host_is_ours(&hosts) {
+    let is_ours = match door {
+        Door::Probes => {
+            let reached = request.extensions().get::<Reached>();
+            let reached = reached.map(|Reached(address)| address.ip());
+            gate.addresses.host_is_ours_or(&hosts, reached)
+        }
+        Door::Open | Door::Agents | Door::Operators => gate.addresses.host_is_ours(&hosts),
+    };
+    if count > 1 || !is_ours {
         let sentence =
             "this server does not go by that name; its operator can list it in `serve.hosts`";
         return Err(Refusal::new(Reason::GateHost, sentence));
@@ -138,7 +159,7 @@ async fn come_in(guard: &Guard, mut request: Request, next: Next) -> Result<Resp
     let peer = peer(&request)?;
     gate.peers.come(peer, now.steady)?;
     let role = match guard.door {
-        Door::Open => {
+        Door::Open | Door::Probes => {
             request.headers_mut().remove(AUTHORIZATION);
             return Ok(next.run(request).await);
         }
@@ -159,7 +180,7 @@ async fn come_in(guard: &Guard, mut request: Request, next: Next) -> Result<Resp
     request.extensions_mut().insert(principal.clone());
     match guard.door {
         Door::Agents => in_session(gate, &principal, request, next).await,
-        Door::Open | Door::Operators => Ok(next.run(request).await),
+        Door::Open | Door::Probes | Door::Operators => Ok(next.run(request).await),
     }
 }
 
@@ -206,19 +227,12 @@ async fn begin_session(
     if *request.method() != Method::POST {
         return Ok(next.run(request).await);
     }
-    let Some(room) = gate.sessions.room(&principal.caller.name) else {
-        return Err(Refusal::new(
-            Reason::GateSessionLimit,
-            "there are as many sessions as may be; end one, or wait until one that is idle ends",
-        )
-        .after(limit::WINDOW));
-    };
-    // Whoever keeps the session tells when it is over.
-    request.extensions_mut().insert(gate.sessions.clone());
+    // Whatever keeps sessions says when one begins and when it is over.
+    let beginning = gate.sessions.beginning(&principal.id);
+    request.extensions_mut().insert(beginning);
     let response = next.run(request).await;
-    let id = response.headers().get(SESSION);
-    if let Some(id) = id.and_then(|id| id.to_str().ok()) {
-        room.begun(id, &principal.id);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        gate.count(Reason::GateSessionLimit);
     }
     Ok(response)
 }

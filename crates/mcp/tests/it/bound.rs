@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::client::{LEGACY, call, initialize, request};
+use crate::client::{Http, LEGACY, call, initialize, request};
 use crate::lab::Lab;
 use crate::world::{CALLER, World};
 
@@ -21,12 +21,26 @@ async fn bodies_are_bounded() {
     let answer = client.modern(&long).await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.last().await["error"]["code"], -32000);
-    // A line of a pipe that is too long is dropped; the next one is read.
+    // A line of a pipe that is too long is answered, and the next one is read.
     let (mut pipe, _, _) = world.pipe();
     pipe.begin(LEGACY, json!({})).await;
-    pipe.say(&long).await;
+    let said = pipe.ask(&long).await;
+    assert_eq!(said["error"]["code"], -32600, "{said}");
+    // Of whom it cannot be told is answered too.
+    pipe.line(&"x".repeat(1 << 20)).await;
+    let said = pipe.next().await.unwrap();
+    assert_eq!(
+        (&said["id"], &said["error"]["code"]),
+        (&Value::Null, &json!(-32600))
+    );
     let answer = pipe.ask(&call(2, "echo", json!({"text": "short"}))).await;
     assert_eq!(answer["result"]["content"][0]["text"], "short");
+    let alarms = world.alarms.lock().unwrap().join("\n");
+    assert_eq!(
+        alarms.matches("longer than 2048 bytes").count(),
+        2,
+        "{alarms}"
+    );
     server.end().await;
 }
 
@@ -42,9 +56,28 @@ async fn heads_are_bounded() {
     assert_eq!(answer.status, 431);
     let mut long = server.client().await;
     long.headers
-        .push(("x-long".to_owned(), "y".repeat(64 << 10)));
+        .push(("x-long".to_owned(), "y".repeat(128 << 10)));
     let answer = long.send(Method::GET, "/healthz", Body::empty()).await;
     assert_eq!(answer.status, 431);
+    // To the byte: the first line and the headers.
+    let head = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-long: ";
+    for (bytes, status) in [
+        (32 << 10, "200"),
+        ((32 << 10) + 1, "431"),
+        (48 << 10, "431"),
+    ] {
+        let long = "y".repeat(bytes - head.len() - "\r\n\r\n".len());
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!("{head}{long}\r\n\r\n");
+        assert_eq!(head.len(), bytes);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.unwrap();
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{bytes}: {said}"
+        );
+    }
     server.end().await;
 }
 
@@ -84,36 +117,99 @@ async fn connections_are_bounded() {
     server.end().await;
 }
 
+/// Whether the session of a client is still there.
+async fn is_there(client: &mut Http) -> bool {
+    let answer = client.post(&request(9, "ping", json!({}))).await;
+    let status = answer.status;
+    let _ = answer.text().await;
+    assert!(status == 200 || status == 404, "{status}");
+    status == 200
+}
+
 #[tokio::test]
-async fn sessions_are_bounded_together_and_for_each() {
+async fn sessions_are_bounded_and_the_longest_idle_gives_way() {
     let world = World::with("[serve]\nsessions_max = 3\nsessions_per_caller_max = 2\n").await;
     let server = world.serve().await;
     let mut first = server.client().await;
     first.begin(LEGACY, json!({})).await;
-    server.client().await.begin(LEGACY, json!({})).await;
+    let mut second = server.client().await;
+    second.begin(LEGACY, json!({})).await;
+    assert!(is_there(&mut first).await);
+    // The second was idle for longer.
+    let mut third = server.client().await;
+    third.begin(LEGACY, json!({})).await;
+    assert!(!is_there(&mut second).await);
+    assert!(is_there(&mut first).await && is_there(&mut third).await);
+    // Of another caller, as long as there is room for all.
+    let mut bob = server.client().await;
+    bob.headers.push((CALLER.to_owned(), "bob".to_owned()));
+    bob.begin(LEGACY, json!({})).await;
+    assert!(is_there(&mut first).await && is_there(&mut third).await);
+    // A newcomer, where all places are taken.
+    let mut carol = server.client().await;
+    carol.headers.push((CALLER.to_owned(), "carol".to_owned()));
+    carol.begin(LEGACY, json!({})).await;
+    assert!(!is_there(&mut bob).await);
+    // Modern requests need no session.
+    let mut modern = server.client().await;
+    let answer = modern.modern(&call(1, "echo", json!({"text": "x"}))).await;
+    assert_eq!(answer.status, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_session_with_a_call_under_way_does_not_give_way() {
+    let settings = "[serve]\nsessions_max = 2\ncall_seconds_max = 40\n";
+    let world = World::with(settings).await;
+    let lab = Lab::new().await;
+    world.publish(&lab.tool()).await;
+    let server = world.serve().await;
+    let mut held = Vec::new();
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.client().await;
+        client.begin(LEGACY, json!({})).await;
+        // Nobody listens at the second: its call goes on all the same.
+        let answer = client.post(&call(1, "slow", json!({"go": true}))).await;
+        held.push(lab.arrived().await);
+        clients.push((client, answer));
+    }
+    let (lost, answer) = clients.pop().unwrap();
+    let headers = lost.headers.clone();
+    drop((lost, answer));
     let mut third = server.client().await;
     let answer = third.post(&initialize(LEGACY, json!({}))).await;
-    assert_eq!(answer.status, 503);
-    assert!(answer.headers.contains_key("retry-after"));
-    assert_eq!(answer.last().await["error"]["code"], -32000);
-    third.headers.push((CALLER.to_owned(), "bob".to_owned()));
-    third.begin(LEGACY, json!({})).await;
-    let mut fourth = server.client().await;
-    fourth.headers.push((CALLER.to_owned(), "carol".to_owned()));
-    let answer = fourth.post(&initialize(LEGACY, json!({}))).await;
-    assert_eq!(answer.status, 503);
-    let _ = answer.text().await;
-    // One that ends makes room.
-    first
-        .send(Method::DELETE, "/mcp", Body::empty())
-        .await
-        .text()
-        .await;
-    fourth.begin(LEGACY, json!({})).await;
-    // Modern requests need no session.
-    first.headers.clear();
-    let answer = first.modern(&call(1, "echo", json!({"text": "x"}))).await;
-    assert_eq!(answer.status, 200);
+    assert_eq!(answer.status, 429);
+    // By then the calls are over, whatever they do.
+    let wait: u64 = answer.headers["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=41).contains(&wait), "{wait}");
+    let said = answer.last().await;
+    assert_eq!(
+        said["error"]["data"]["reason"], "gate.session_limit",
+        "{said}"
+    );
+    // The one whose call has ended does.
+    held.pop().unwrap().release().await;
+    world.ended("slow").await;
+    loop {
+        let answer = third.post(&initialize(LEGACY, json!({}))).await;
+        let status = answer.status;
+        let _ = answer.text().await;
+        match status.as_u16() {
+            200 => break,
+            status => assert_eq!(status, 429),
+        }
+    }
+    let mut lost = server.client().await;
+    lost.headers = headers;
+    assert!(!is_there(&mut lost).await);
+    held.pop().unwrap().release().await;
+    let (_, answer) = clients.pop().unwrap();
+    assert_eq!(answer.last().await["result"]["content"][0]["text"], "done");
     server.end().await;
 }
 
@@ -151,7 +247,9 @@ async fn calls_of_one_caller_are_bounded() {
     assert_eq!(answer["result"]["isError"], false);
     held.release().await;
     assert_eq!(slow.await.unwrap()["result"]["content"][0]["text"], "done");
-    assert_eq!(world.door.calls_under_way(), 0);
+    while world.door.calls_under_way() > 0 {
+        tokio::task::yield_now().await;
+    }
     server.end().await;
 }
 

@@ -145,7 +145,9 @@ impl Http {
         self.headers
             .push(("mcp-protocol-version".to_owned(), MODERN.to_owned()));
         self.headers.push(("mcp-method".to_owned(), method));
-        if let Some(name) = message["params"]["name"].as_str() {
+        let named = &message["params"];
+        let name = named["name"].as_str().or_else(|| named["uri"].as_str());
+        if let Some(name) = name {
             self.headers.push(("mcp-name".to_owned(), name.to_owned()));
         }
         let answer = self.post(&message).await;

@@ -231,7 +231,7 @@ async fn nobody_unknown_gets_in() {
         world.door.clone(),
         listener,
         mcp::http::HttpBounds::of(&world.door.engine().registry().current().config.serve),
-        |router| router,
+        |routes| routes.protocol.merge(routes.probes),
         shutdown.clone(),
     );
     let serving = tokio::spawn(serving);

@@ -105,6 +105,47 @@ async fn a_pipe_that_closes_ends_the_server() {
     world.ended_as("slow", Status::Cancelled).await;
 }
 
+/// Asked once, a call at a pipe may finish, and its answer arrives; nothing new is read.
+#[tokio::test]
+async fn calls_at_a_pipe_may_finish() {
+    let world = World::new().await;
+    let lab = Lab::new().await;
+    world.publish(&lab.tool()).await;
+    let (mut pipe, serving, shutdown) = world.pipe();
+    pipe.begin(LEGACY, json!({})).await;
+    pipe.say(&call(1, "slow", json!({"go": true}))).await;
+    let held = lab.arrived().await;
+    shutdown.soft.cancel();
+    pipe.say(&call(2, "echo", json!({"text": "late"}))).await;
+    // Long after it was asked, as far as tasks are concerned.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.door.calls_under_way(), 1);
+    held.release().await;
+    let said = pipe.next().await.unwrap();
+    assert_eq!(said["result"]["content"][0]["text"], "done", "{said}");
+    assert_eq!(pipe.next().await, None);
+    serving.await.unwrap();
+    world.ended_as("slow", Status::Done).await;
+}
+
+#[tokio::test]
+async fn a_pipe_asked_twice_waits_for_nobody() {
+    let world = World::new().await;
+    let lab = Lab::new().await;
+    world.publish(&lab.tool()).await;
+    let (mut pipe, serving, shutdown) = world.pipe();
+    pipe.begin(LEGACY, json!({})).await;
+    pipe.say(&call(1, "slow", json!({"go": true}))).await;
+    let held = lab.arrived().await;
+    shutdown.soft.cancel();
+    shutdown.hard.cancel();
+    held.gone().await;
+    serving.await.unwrap();
+    world.ended_as("slow", Status::Cancelled).await;
+}
+
 #[tokio::test]
 async fn a_server_on_pipes_can_be_asked_to_end() {
     let world = World::new().await;

@@ -236,3 +236,34 @@ fn settings_that_make_no_sense_are_told_all_at_once() {
     assert_eq!(base(Some("https://x.example/")), "https://x.example");
     assert_eq!(base(Some("https://x.example/a/")), "https://x.example/a");
 }
+
+/// Whoever probes a machine by its number knows none of its names. That very number does,
+/// and nothing else that is none of its names.
+#[tokio::test]
+async fn a_probe_may_name_the_address_it_reached() {
+    let world = World::start(Setup::default()).await;
+    let cases = [
+        ("10.1.2.3", 200),
+        ("10.1.2.3:7464", 200),
+        ("localhost", 200),
+        ("10.1.2.4", 403),
+        ("0.0.0.0", 403),
+        ("evil.example", 403),
+        ("10.1.2.3.evil.example", 403),
+        ("", 403),
+    ];
+    for (host, status) in cases {
+        let headers = [("Host", host)];
+        let reply = exchange(world.address, "GET", "/readyz", &headers, "").await;
+        assert_eq!(reply.status, status, "{host}");
+    }
+    // It is good for probes and for nothing else.
+    let headers = [("Host", "10.1.2.3")];
+    for path in ["/healthz", "/mcp"] {
+        let reply = exchange(world.address, "GET", path, &headers, "").await;
+        reply.is_refused(403, "gate.host");
+    }
+    let headers = [("Host", "10.1.2.3"), ("Origin", "http://10.1.2.3")];
+    let reply = exchange(world.address, "GET", "/readyz", &headers, "").await;
+    reply.is_refused(403, "gate.origin");
+}

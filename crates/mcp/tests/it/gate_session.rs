@@ -95,38 +95,6 @@ async fn an_ended_session_is_forgotten() {
 }
 
 #[tokio::test]
-async fn sessions_are_bounded_for_each_caller_and_for_all() {
-    let mut setup = Setup::default();
-    setup.serve.sessions_max = 3;
-    setup.serve.sessions_per_caller_max = 2;
-    let world = World::start(setup).await;
-    let ada = world.book.add("ada", Role::Agent, None);
-    let eve = world.book.add("eve", Role::Agent, None);
-    let first = begin(&world, eve.reveal()).await;
-    let id = first.header("mcp-session-id").unwrap().to_owned();
-    assert_eq!(begin(&world, eve.reveal()).await.status, 200);
-    let third = begin(&world, eve.reveal()).await;
-    third.is_refused(429, "gate.session_limit");
-    assert!(third.header("retry-after").is_some());
-    // What needs no session, and what is in one, goes on.
-    let bearer = format!("Bearer {}", eve.reveal());
-    let modern = [
-        ("Authorization", bearer.as_str()),
-        ("MCP-Protocol-Version", "2026-07-28"),
-    ];
-    assert_eq!(world.send("POST", "/mcp", &modern).await.status, 200);
-    assert_eq!(within(&world, "POST", eve.reveal(), &id).await.status, 200);
-    assert_eq!(begin(&world, ada.reveal()).await.status, 200);
-    begin(&world, ada.reveal())
-        .await
-        .is_refused(429, "gate.session_limit");
-    within(&world, "DELETE", eve.reveal(), &id).await;
-    assert_eq!(begin(&world, ada.reveal()).await.status, 200);
-    // Requests that begin none leave no trace.
-    assert_eq!(world.gate.sessions().len(), 3);
-}
-
-#[tokio::test]
 async fn the_newest_revision_reaches_no_session_however_it_is_asked() {
     let world = World::start(Setup::default()).await;
     let eve = world.book.add("eve", Role::Agent, None);

@@ -2,17 +2,17 @@
 //! table, and a client that writes its requests byte by byte.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{any, get};
+use axum::{Extension, Router};
 use mcp::gate::issuer::Fetching;
 use mcp::gate::{
     self, Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, Moment, Principal,
@@ -25,6 +25,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// When the tests take place: a morning in 2026.
 pub(crate) const START_MS: i64 = 1_780_000_000_000;
+
+/// The address connections of these tests are said to have reached.
+pub(crate) const REACHED: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 7464);
 
 /// A clock that moves when it is told to.
 #[derive(Clone, Debug, Default)]
@@ -170,9 +174,11 @@ impl World {
             .with_state(inside.clone());
         let api = Router::new().route("/api/v1/approvals", get(who));
         let health = Router::new().route("/healthz", get(async || "fine"));
+        let probe = Router::new().route("/readyz", get(async || "ready"));
         let app = Router::new()
             .merge(gate::agents(mcp, &gate))
             .merge(gate::operators(api, &gate))
+            .merge(gate::probes(probe, &gate).layer(Extension(gate::Reached(REACHED))))
             .merge(gate::open(health.merge(gate::documents(&gate)), &gate));
         let service = app.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
@@ -230,7 +236,10 @@ async fn endpoint(State(inside): State<Inside>, request: Request) -> Response {
     match (request.method(), session) {
         (&Method::POST, None) if begins => {
             let count = inside.count.fetch_add(1, Ordering::SeqCst);
-            let id = HeaderValue::from_str(&format!("session-{count}")).unwrap();
+            let id = format!("session-{count}");
+            let beginning = request.extensions().get::<gate::Beginning>();
+            beginning.expect("the gate goes along").begun(&id);
+            let id = HeaderValue::from_str(&id).unwrap();
             response.headers_mut().insert("mcp-session-id", id);
         }
         (_, Some(id)) if inside.dropped.lock().unwrap().contains(&id) => {

@@ -202,3 +202,48 @@ async fn a_call_that_waits_hears_a_no() {
     assert_eq!(error.reason.code(), "approval.declined");
     assert!(error.message.ends_with(": not today"), "{}", error.message);
 }
+
+/// The front, whatever is not there, and the probes: all behind the gate, and each says
+/// something a person can go on with.
+#[tokio::test]
+async fn every_address_answers_behind_the_gate() {
+    let world = World::new().await;
+    let gated = serve(&world).await;
+    let (status, front) = gated.ask(None, "GET /", JSON, "").await;
+    assert_eq!(status, 200);
+    assert!(front.contains("\"mcp\":\"/mcp\""), "{front}");
+    for line in ["GET /favicon.ico", "POST /sse", "GET /mcp/x"] {
+        let (status, said) = gated.ask(None, line, JSON, "").await;
+        assert_eq!(status, 404, "{line}");
+        assert!(said.contains("MCP is at `/mcp`"), "{line}: {said}");
+    }
+    for line in ["POST /mcp", "POST /mcp/"] {
+        let (status, said) = gated.ask(None, line, JSON, "{}").await;
+        assert_eq!(status, 401, "{line}");
+        // The token that is already there, and how to make a key.
+        assert!(
+            said.contains("`token`") && said.contains("keys add"),
+            "{said}"
+        );
+        assert!(
+            !said.contains(&world.home.path.display().to_string()),
+            "{said}"
+        );
+    }
+    for path in [
+        "/", "/nothing", "/mcp", "/mcp/", "/healthz", "/readyz", "/metrics",
+    ] {
+        let mut stream = TcpStream::connect(gated.address).await.unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403"), "{path}: {answer}");
+        assert!(answer.contains("gate.host"), "{path}: {answer}");
+    }
+    for path in ["/healthz", "/readyz"] {
+        let (status, _) = gated.ask(None, &format!("GET {path}"), JSON, "").await;
+        assert_eq!(status, 200, "{path}");
+    }
+}

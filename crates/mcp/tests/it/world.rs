@@ -226,8 +226,9 @@ impl Server {
     }
 }
 
-fn guard(router: Router) -> Router {
-    router.layer(middleware::from_fn(named))
+fn guard(routes: http::Routes) -> Router {
+    let protocol = routes.protocol.layer(middleware::from_fn(named));
+    protocol.merge(routes.probes)
 }
 
 async fn named(mut request: Request, next: Next) -> Response {

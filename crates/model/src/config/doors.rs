@@ -62,7 +62,8 @@ impl ServeConfig {
 
 /// How people are asked.
 ///
-/// Defaults: an answer is waited for a minute, a question lives ten, and whoever
+/// Defaults: an answer is waited for 45 seconds, less than the minute after which common
+/// clients give a request up, a question lives ten minutes, and whoever
 /// asked for a call may also approve it in their own client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsConfig {

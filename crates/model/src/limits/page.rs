@@ -305,6 +305,11 @@ pub const ALL: &[Limit] = &[
         "bytes of the text of one resource",
     ),
     limit(
+        "UNKNOWN_STEP_MS",
+        UNKNOWN_STEP_MS,
+        "milliseconds between two moments at which the answer to a call of an unknown tool leaves",
+    ),
+    limit(
         "SERVE_CONNECTIONS_DEFAULT",
         SERVE_CONNECTIONS_DEFAULT,
         "connections at one time, by default",

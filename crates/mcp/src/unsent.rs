@@ -1,0 +1,278 @@
+//! Answers that are made and not sent yet: how many bytes of them there may be, of each
+//! caller and of all together.
+//!
+//! Attack: one key, hundreds of connections, each asks for a large result and reads
+//! nothing. A call is work in flight until its answer was taken, and the bytes that wait
+//! are counted. Beyond the bound a call is refused before it runs; an answer that was
+//! made meanwhile and does not fit any more is withheld.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::limit::{self, Entered};
+
+/// The bytes that wait. Clones share the count.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsent {
+    waiting: Arc<Mutex<Waiting>>,
+    most: Most,
+}
+
+/// How many bytes may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) per_caller: usize,
+    pub(crate) together: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    of: HashMap<String, usize>,
+    together: usize,
+    /// Bytes sent since freed memory last went back to the system.
+    freed: usize,
+    gives_back: bool,
+}
+
+impl Default for Unsent {
+    fn default() -> Unsent {
+        Unsent::new(Most {
+            per_caller: limit::UNSENT_PER_CALLER_BYTES_MAX,
+            together: limit::UNSENT_BYTES_MAX,
+        })
+    }
+}
+
+impl Unsent {
+    pub(crate) fn new(most: Most) -> Unsent {
+        Unsent {
+            waiting: Arc::default(),
+            most,
+        }
+    }
+
+    /// Whether the answer to one more request of a caller would fit, unless it is huge.
+    pub(crate) fn has_room(&self, caller: &str) -> bool {
+        let waiting = self.lock();
+        let own = waiting.of.get(caller).copied().unwrap_or(0);
+        own <= self.most.per_caller / 2 && waiting.together <= self.most.together / 2
+    }
+
+    /// A share for an answer of about so many bytes; nothing if that is too much. To
+    /// whom nothing is owed one answer is always given, however large.
+    pub(crate) fn share(&self, caller: &str, bytes: usize) -> Option<Share> {
+        let mut share = self.empty(caller);
+        let mut waiting = self.lock();
+        let own = waiting.of.get(caller).copied().unwrap_or(0);
+        let fits = own == 0 || own.saturating_add(bytes) <= self.most.per_caller;
+        let fits_all =
+            waiting.together == 0 || waiting.together.saturating_add(bytes) <= self.most.together;
+        if !fits || !fits_all {
+            return None;
+        }
+        waiting.set(&mut share, bytes);
+        drop(waiting);
+        Some(share)
+    }
+
+    /// A share of nothing, for what is not known yet.
+    pub(crate) fn empty(&self, caller: &str) -> Share {
+        Share {
+            unsent: self.clone(),
+            caller: caller.to_owned(),
+            bytes: 0,
+        }
+    }
+
+    /// How many bytes wait.
+    pub(crate) fn together(&self) -> usize {
+        self.lock().together
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives freed memory back to the system, once much was sent, and not too often.
+    fn give_back(&self) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let unsent = self.clone();
+        runtime.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(limit::GIVE_BACK_EVERY_MS)).await;
+            {
+                let mut waiting = unsent.lock();
+                waiting.freed = 0;
+                waiting.gives_back = false;
+            }
+            let _ = tokio::task::spawn_blocking(engine::memory::give_back).await;
+        });
+    }
+}
+
+impl Waiting {
+    fn set(&mut self, share: &mut Share, bytes: usize) {
+        self.together = self.together.saturating_sub(share.bytes);
+        let own = self.of.remove(&share.caller).unwrap_or(0);
+        let own = own.saturating_sub(share.bytes).saturating_add(bytes);
+        if own > 0 {
+            self.of.insert(share.caller.clone(), own);
+        }
+        self.together = self.together.saturating_add(bytes);
+        if bytes < share.bytes {
+            self.freed = self.freed.saturating_add(share.bytes - bytes);
+        }
+        share.bytes = bytes;
+    }
+}
+
+/// Bytes of a caller that wait. Dropped, they wait no more.
+#[derive(Debug)]
+pub(crate) struct Share {
+    unsent: Unsent,
+    caller: String,
+    bytes: usize,
+}
+
+impl Share {
+    /// It is this many now, whether that is too many or not: they are there.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        if bytes == self.bytes {
+            return;
+        }
+        let unsent = self.unsent.clone();
+        let mut waiting = unsent.lock();
+        waiting.set(self, bytes);
+        let is_much = waiting.freed >= limit::GIVE_BACK_BYTES && !waiting.gives_back;
+        if is_much {
+            waiting.gives_back = true;
+            drop(waiting);
+            unsent.give_back();
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// What an answer holds until it was sent: the place of its call, and its bytes. The
+/// transport makes one for each request; the handler puts in what it has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sending {
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    place: Option<Entered>,
+    share: Option<Share>,
+}
+
+impl Sending {
+    /// Holds both until the answer was sent, or nobody is there to read it.
+    pub(crate) fn hold(&self, place: Entered, share: Option<Share>) {
+        let mut held = self.lock();
+        held.place = Some(place);
+        held.share = share;
+    }
+
+    /// It was taken.
+    pub(crate) fn release(&self) {
+        let held = std::mem::take(&mut *self.lock());
+        drop(held);
+    }
+
+    /// There are so many bytes of it now.
+    pub(crate) fn holds(&self, unsent: &Unsent, caller: &str, bytes: usize) {
+        let mut held = self.lock();
+        match &mut held.share {
+            Some(share) => share.set(bytes),
+            None if bytes == 0 => {}
+            None => {
+                let mut share = unsent.empty(caller);
+                share.set(bytes);
+                held.share = Some(share);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// About how many bytes a value takes as JSON. What it really takes is counted when it
+/// is written.
+pub(crate) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 12,
+        Value::String(text) => text.len().saturating_add(3),
+        Value::Array(items) => items
+            .iter()
+            .fold(2, |sum: usize, item| sum.saturating_add(weight(item))),
+        Value::Object(members) => members.iter().fold(2, |sum: usize, (name, value)| {
+            sum.saturating_add(name.len() + 4)
+                .saturating_add(weight(value))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Most = Most {
+        per_caller: 100,
+        together: 150,
+    };
+
+    #[test]
+    fn bytes_that_wait_are_bounded_for_each_and_together() {
+        let unsent = Unsent::new(MOST);
+        assert!(unsent.has_room("ann"));
+        let first = unsent.share("ann", 60).expect("room");
+        // More than half: no further call, but what ran meanwhile may still fit.
+        assert!(!unsent.has_room("ann"));
+        assert!(unsent.has_room("bob"));
+        assert!(unsent.share("ann", 41).is_none());
+        let second = unsent.share("ann", 40).expect("room");
+        assert!(unsent.share("bob", 51).is_none());
+        assert!(!unsent.has_room("bob"), "more than half of all");
+        drop(first);
+        assert!(unsent.has_room("ann") && unsent.has_room("bob"));
+        drop(second);
+        assert_eq!(unsent.together(), 0);
+        assert!(unsent.lock().of.is_empty());
+    }
+
+    #[test]
+    fn one_answer_is_given_however_large() {
+        let unsent = Unsent::new(MOST);
+        let huge = unsent.share("ann", 1_000).expect("the only one");
+        assert!(unsent.share("ann", 1).is_none());
+        assert!(unsent.share("bob", 1).is_none());
+        drop(huge);
+        assert!(unsent.share("bob", 1).is_some());
+    }
+
+    #[test]
+    fn what_is_there_is_counted_even_if_it_is_too_much() {
+        let unsent = Unsent::new(MOST);
+        let sending = Sending::default();
+        sending.holds(&unsent, "ann", 400);
+        assert_eq!(unsent.together(), 400);
+        sending.holds(&unsent, "ann", 30);
+        assert_eq!(unsent.together(), 30);
+        drop(sending);
+        assert_eq!(unsent.together(), 0);
+    }
+}
