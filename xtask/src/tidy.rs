@@ -13,6 +13,7 @@ mod link;
 mod lint;
 mod manifest;
 mod mention;
+mod print;
 mod size;
 mod tree;
 mod word;
@@ -32,6 +33,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     layer::findings,
     link::findings,
     lint::findings,
+    print::findings,
     size::findings,
     word::findings,
 ];

@@ -2,27 +2,27 @@
 //! of `ringfence run`, who is asked in the same words.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use engine::Engine;
 use engine::approve::{Answer, AnswerFault, Approver, Inbox, Listed, Listing, Question, Scope};
 use model::approval::State;
 use model::caller::Caller;
 use model::document::Word as _;
+use model::risk::Level;
 use model::text::{elided, one_line};
-use rustix::termios::QueueSelector;
 
 use crate::arguments::{Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch};
+use crate::console::{self, Typed, Wanted};
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
+use crate::sheet::{self, Sheet};
 use crate::wiring;
 
 /// How often `watch` looks.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
-/// An answer that comes faster was meant for something else.
-const READING_MIN: Duration = Duration::from_millis(150);
 /// Characters of the arguments in a list.
 const LISTED_CHARS_MAX: usize = 80;
 /// Characters of an id people need to type.
@@ -182,7 +182,7 @@ fn run_watch(
     watch: &ApprovalsWatch,
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
-    let asks = is_terminal() && printer.format() == Format::Human;
+    let asks = console::is_here() && printer.format() == Format::Human;
     let mut seen = HashSet::new();
     let mut left = watch.count.unwrap_or(usize::MAX);
     while left > 0 {
@@ -194,7 +194,7 @@ fn run_watch(
         for row in new.take(left).collect::<Vec<_>>() {
             left -= 1;
             match printer.format() {
-                Format::Json => printer.line(&serde_json::to_string(row)?),
+                Format::Json => printer.json_record(row),
                 Format::Human if asks => {
                     printer.emit();
                     if !asked(engine, row, printer)? {
@@ -214,26 +214,17 @@ fn run_watch(
 
 /// Asks about one question. The answer is whether there is still somebody there.
 fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result<bool> {
-    let level = row.risk.level;
-    let words = format!(
-        "{}  [risk {} {}] {} wants to run {}\n{}\narguments: {}\nrisk: {}",
-        short(&row.id),
-        level.badge(),
-        level.label(),
-        one_line(&row.caller),
-        one_line(&row.tool),
-        one_line(&row.prompt),
-        one_line(&row.arguments),
-        one_line(&row.risk.reasons.join("; ")),
-    );
-    let Some(answer) = typed(&words, &row.scopes, TypedAhead::Dropped) else {
-        return Ok(false);
-    };
+    let wanted = Wanted::default();
+    let (sheet, keys) = sheet_of(row, &row.scopes, "no");
     let inbox = engine.approvals();
     let owner = Caller::owner();
-    let given = match answer {
-        Answer::Approved(scope) => inbox.approve(&row.id, &owner, scope, None),
-        _ => inbox.deny(&row.id, &owner, None),
+    let given = match console::ask(&sheet, &wanted) {
+        Typed::Key(key) => match scope_of(&keys, &key) {
+            Some(scope) => inbox.approve(&row.id, &owner, scope, None),
+            None => inbox.deny(&row.id, &owner, None),
+        },
+        Typed::Otherwise => inbox.deny(&row.id, &owner, None),
+        Typed::Ended | Typed::Withdrawn | Typed::Nowhere => return Ok(false),
     };
     match given {
         Ok(row) => show_line(&row, printer),
@@ -244,69 +235,67 @@ fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result
     Ok(true)
 }
 
-/// Whether a person sits here.
-pub(crate) fn is_terminal() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+/// A question of the inbox as a terminal shows it, and what its keys mean.
+fn sheet_of(row: &Listed, scopes: &[Scope], otherwise: &str) -> (Sheet, Keys) {
+    let words = Words {
+        id: Some(&row.id),
+        level: row.risk.level,
+        caller: &row.caller,
+        tool: &row.tool,
+        prompt: &row.prompt,
+        arguments: &row.arguments,
+        reasons: row.risk.reasons.join("; "),
+    };
+    words.sheet(scopes, otherwise)
 }
 
-/// Whether keys pressed before a question was shown can answer it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TypedAhead {
-    /// The question is about the command that was just typed here.
-    Counts,
-    /// Somebody else's call: nobody can have meant it.
-    Dropped,
+/// What a question says, wherever it comes from.
+struct Words<'a> {
+    id: Option<&'a str>,
+    level: Level,
+    caller: &'a str,
+    tool: &'a str,
+    prompt: &'a str,
+    arguments: &'a str,
+    reasons: String,
 }
 
-/// Shows a question and reads the answer; nothing when there is no more input.
-fn typed(words: &str, scopes: &[Scope], ahead: TypedAhead) -> Option<Answer> {
-    let keys: Vec<_> = scopes
-        .iter()
-        .copied()
-        .map(|scope| (key(scope), scope))
-        .collect();
-    let mut choices: Vec<_> = keys
-        .iter()
-        .map(|(key, scope)| format!("{key} = yes, for {}", scope.meaning()))
-        .collect();
-    choices.push("anything else = no".to_owned());
-    let choices = choices.join("; ");
-    loop {
-        let _ = writeln!(io::stderr(), "{words}");
-        if ahead == TypedAhead::Dropped && drop_typed().ok()? {
-            let _ = writeln!(
-                io::stderr(),
-                "what was typed before the question does not count"
-            );
+/// Which key means what.
+type Keys = Vec<(&'static str, Scope)>;
+
+impl Words<'_> {
+    fn sheet(&self, scopes: &[Scope], otherwise: &str) -> (Sheet, Keys) {
+        let risk = format!("[risk {} {}]", self.level.badge(), self.level.label());
+        let (caller, tool) = (sheet::name(self.caller), sheet::name(self.tool));
+        let id = self.id.map(|id| format!("{}  ", short(id)));
+        let keys: Keys = scopes.iter().map(|scope| (key(*scope), *scope)).collect();
+        let meaning = |(key, scope): &(&'static str, Scope)| {
+            ((*key).to_owned(), format!("yes, for {}", scope.meaning()))
+        };
+        let mut parts = vec![
+            ("question".to_owned(), self.prompt.to_owned()),
+            ("arguments".to_owned(), self.arguments.to_owned()),
+        ];
+        if !self.reasons.is_empty() {
+            parts.push(("why this risk".to_owned(), self.reasons.clone()));
         }
-        let _ = write!(io::stderr(), "[{choices}] ");
-        let shown = Instant::now();
-        let mut line = String::new();
-        match io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => return None,
-            Ok(_) => {}
-        }
-        let line = line.trim();
-        if ahead == TypedAhead::Dropped && shown.elapsed() < READING_MIN {
-            let _ = writeln!(io::stderr(), "that was too fast to be meant; once more:");
-            continue;
-        }
-        let line = if line == "yes" { "y" } else { line };
-        let chosen = keys.iter().find(|(key, _)| line.eq_ignore_ascii_case(key));
-        return Some(match chosen {
-            Some((_, scope)) => Answer::Approved(*scope),
-            None => Answer::Declined,
-        });
+        let sheet = Sheet {
+            head: format!(
+                "{}{risk} {caller} wants to run {tool}",
+                id.unwrap_or_default()
+            ),
+            parts,
+            about: format!("{risk} {tool}, called by {caller}"),
+            choices: keys.iter().map(meaning).collect(),
+            otherwise: otherwise.to_owned(),
+        };
+        (sheet, keys)
     }
 }
 
-/// Forgets what the terminal holds and nobody has read. The answer is whether there
-/// was anything. A clock alone cannot tell: on a busy machine an old key is read late.
-fn drop_typed() -> io::Result<bool> {
-    let input = io::stdin();
-    let had_any = rustix::io::ioctl_fionread(&input)? > 0;
-    rustix::termios::tcflush(&input, QueueSelector::IFlush)?;
-    Ok(had_any)
+fn scope_of(keys: &Keys, typed: &str) -> Option<Scope> {
+    let found = keys.iter().find(|(key, _)| *key == typed);
+    found.map(|(_, scope)| *scope)
 }
 
 fn key(scope: Scope) -> &'static str {
@@ -322,18 +311,44 @@ fn key(scope: Scope) -> &'static str {
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
+/// A question that is dropped is taken off the terminal.
+struct Withdrawing(Arc<Wanted>);
+
+impl Drop for Withdrawing {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}
+
 impl Approver for Terminal {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        let (words, scopes) = (question.text(), question.scopes.clone());
+        let signals = question.risk.signals.iter();
+        let reasons = signals.map(|signal| signal.words.as_str());
+        let words = Words {
+            id: None,
+            level: question.risk.level,
+            caller: &question.caller,
+            tool: &question.tool,
+            prompt: &question.prompt,
+            arguments: &question.arguments,
+            reasons: reasons.collect::<Vec<_>>().join("; "),
+        };
+        let (sheet, keys) = words.sheet(&question.scopes, "no");
         Box::pin(async move {
-            let typed = move || typed(&words, &scopes, TypedAhead::Counts);
+            let wanted = Arc::new(Wanted::default());
+            let _withdrawing = Withdrawing(Arc::clone(&wanted));
+            let typed = move || console::ask(&sheet, &wanted);
             match tokio::task::spawn_blocking(typed).await {
-                Ok(Some(answer)) => answer,
-                Ok(None) => Answer::Dismissed,
-                Err(_) => Answer::Unavailable,
+                Ok(Typed::Key(key)) => match scope_of(&keys, &key) {
+                    Some(scope) => Answer::Approved(scope),
+                    None => Answer::Declined,
+                },
+                Ok(Typed::Otherwise) => Answer::Declined,
+                Ok(Typed::Ended) => Answer::Dismissed,
+                Ok(Typed::Withdrawn | Typed::Nowhere) | Err(_) => Answer::Unavailable,
             }
         })
     }

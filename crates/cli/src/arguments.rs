@@ -9,7 +9,7 @@ use crate::callers::CallersArguments;
 use crate::connect::Connect;
 use crate::exit::Exit;
 use crate::keys::KeysArguments;
-use crate::printer::Format;
+use crate::printer::{Format, Printer};
 use crate::secrets::SecretsArguments;
 use crate::trust::TrustArguments;
 
@@ -94,7 +94,7 @@ pub(crate) enum Command {
     /// Print the completions of a shell
     Completions(Completions),
     /// Print the manual page
-    Man,
+    Man(Words),
 }
 
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
@@ -163,14 +163,12 @@ pub(crate) struct Serve {
 
 /// Standard output carries nothing but the protocol.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 the client went away or the command was told to end.")]
+#[command(
+    after_help = "Exit: 0 the client went away or the command was told to end.\nThe protocol is JSON, a message to a line, with `--json` or without."
+)]
 pub(crate) struct Stdio {
-    /// More variables, as NAME=value lines
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Option<PathBuf>,
-    /// Folder of ringfence.toml [env: RINGFENCE_HOME]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) home: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -325,12 +323,14 @@ pub(crate) enum AuditCommand {
     Show(AuditShow),
     /// Walk the chain and name the first record that is wrong
     Verify(AuditVerify),
-    /// Write the records as JSON Lines, enough to verify elsewhere
+    /// Write the records out as JSON, enough to verify elsewhere
     Export(AuditExport),
     /// Follow attempts as they end, and notices
     Tail(AuditTail),
     /// Remove old entries; the chain stays verifiable
     Prune(AuditPrune),
+    /// Say that you know why records are missing from the end
+    Acknowledge(AuditAcknowledge),
 }
 
 #[derive(Debug, Args)]
@@ -406,6 +406,19 @@ pub(crate) struct AuditVerify {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AuditAcknowledge {
+    /// The `audit.cut` notice, or how its id begins
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Why they are missing
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: String,
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "A record to a line; with `--json` all of them in one array.")]
 pub(crate) struct AuditExport {
     #[command(flatten)]
     pub(crate) which: Which,
@@ -417,6 +430,7 @@ pub(crate) struct AuditExport {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "With `--json` one value to a line, as they come.")]
 pub(crate) struct AuditTail {
     /// End after so many
     #[arg(long, value_name = "COUNT")]
@@ -442,6 +456,16 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
+    #[command(flatten)]
+    pub(crate) words: Words,
+}
+
+/// What commands that print a text have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Words {
+    /// One JSON value on standard output, with the text in it
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Where everything is, and how to say it.
@@ -497,14 +521,16 @@ impl Arguments {
             Command::Trust(trust) => trust.home(),
             Command::Connect(connect) => &connect.home,
             Command::Config(home) | Command::Doctor(home) => home,
-            Command::Stdio(_) | Command::Completions(_) | Command::Man => return Format::Human,
+            Command::Stdio(stdio) => &stdio.common.home,
+            Command::Completions(completions) => return format(completions.words.json),
+            Command::Man(words) => return format(words.json),
         };
-        if home.json {
-            Format::Json
-        } else {
-            Format::Human
-        }
+        format(home.json)
     }
+}
+
+fn format(is_json: bool) -> Format {
+    if is_json { Format::Json } else { Format::Human }
 }
 
 impl Audit {
@@ -516,6 +542,7 @@ impl Audit {
             AuditCommand::Export(export) => &export.home,
             AuditCommand::Tail(tail) => &tail.home,
             AuditCommand::Prune(prune) => &prune.home,
+            AuditCommand::Acknowledge(acknowledge) => &acknowledge.home,
         }
     }
 }
@@ -555,13 +582,16 @@ pub(crate) fn manual() -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Prints help, version or a usage error, and says how to exit.
+/// Prints help, version or a usage error, and says how to exit. The error repeats what
+/// was typed, and a shell types the names of files.
 pub(crate) fn explain(error: &clap::Error) -> ExitCode {
-    // A closed pipe is nobody's news.
-    let _ = error.print();
+    let mut printer = Printer::for_terminal(Format::Human);
+    let text = error.render().to_string();
     if error.use_stderr() {
+        printer.notes(&text);
         Exit::CouldNot.into()
     } else {
-        Exit::Done.into()
+        printer.lines(&text);
+        printer.flush(Exit::Done).into()
     }
 }

@@ -1,11 +1,11 @@
 //! `ringfence audit`: what was asked, decided and done.
 
-use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use model::audit::Status;
 use model::audit::chain::Head;
+use model::audit::{Act, Notice, Status};
+use model::caller::Caller;
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::{
@@ -13,8 +13,8 @@ use store::{
 };
 
 use crate::arguments::{
-    AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail, AuditVerify, KindWord,
-    StatusWord, Which,
+    AuditAcknowledge, AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail,
+    AuditVerify, KindWord, StatusWord, Which,
 };
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
@@ -40,6 +40,7 @@ pub(crate) fn run(
         AuditCommand::Export(export) => run_export(audit, export, printer),
         AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
         AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
+        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(audit, acknowledge, printer),
     }
 }
 
@@ -219,6 +220,7 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
             "open": verified.open,
             "checkpoints": verified.checkpoints,
             "notices": verified.notices,
+            "cuts": verified.cuts,
             "head": head,
             "broken": verified.broken,
         }));
@@ -241,6 +243,12 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
                 "{word}  record {} ({call}): {what}",
                 broken.sequence
             ));
+            if verified.cuts > 0 {
+                printer.line(
+                    "hint: `ringfence audit list --kind notice` shows when it was noticed; \
+                     once you know why, `ringfence audit acknowledge ID --note TEXT` says so",
+                );
+            }
         }
     }
     Ok(exit)
@@ -259,14 +267,23 @@ fn read_head(text: &str) -> anyhow::Result<Head> {
 
 fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
     let filter = filter(&export.which, export.kind)?;
-    printer.emit();
-    let mut output = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = audit.export(&filter, &mut |record| {
-        serde_json::to_writer(&mut output, record)?;
-        writeln!(output)
-    });
-    written?;
-    output.flush().context("could not write the output")?;
+    // An array, for there is one JSON value; without `--json` a line for each.
+    let is_array = printer.format() == Format::Json;
+    if is_array {
+        printer.json_text("[");
+    }
+    let mut written = 0;
+    audit.export(&filter, &mut |record| {
+        if is_array && written > 0 {
+            printer.json_text(",");
+        }
+        written += 1_u64;
+        printer.json_record(record);
+        printer.emit_much()
+    })?;
+    if is_array {
+        printer.json_text("]");
+    }
     Ok(Exit::Done)
 }
 
@@ -278,7 +295,7 @@ fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::R
         for item in &items {
             from = item.last_sequence();
             match printer.format() {
-                Format::Json => printer.line(&serde_json::to_string(item)?),
+                Format::Json => printer.json_record(item),
                 Format::Human => show_item(item, printer),
             }
         }
@@ -300,6 +317,30 @@ fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow
     match printer.format() {
         Format::Json => printer.json(&serde_json::to_value(removed)?),
         Format::Human => printer.line(&format!("removed {} entries", removed.entries)),
+    }
+    Ok(Exit::Done)
+}
+
+/// From here on, `verify` calls a chain whole although records were cut off before
+/// this notice. The notice about the cut stays, and so does this one.
+fn run_acknowledge(
+    audit: &Audit,
+    acknowledge: &AuditAcknowledge,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let id = one_line(&acknowledge.id);
+    let cut = match audit.find(&acknowledge.id)? {
+        Found::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
+        Found::Notice(_) | Found::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
+        Found::None => bail!("no notice has the id `{id}`"),
+        Found::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
+    };
+    let act = Act::AuditCutAcknowledged;
+    let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);
+    audit.notice(notice.about(&cut.notice.id))?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({"ok": true, "acknowledged": cut.notice.id})),
+        Format::Human => printer.line(&format!("acknowledged: {}", one_line(&cut.notice.message))),
     }
     Ok(Exit::Done)
 }

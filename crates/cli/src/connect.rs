@@ -7,7 +7,7 @@ mod diff;
 mod splice;
 
 use std::fs;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::arguments::Home;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer};
-use crate::{settings, wiring};
+use crate::{console, settings, wiring};
 
 use client::{Entry, Folders, Platform};
 
@@ -64,10 +64,11 @@ pub(crate) fn run(arguments: &Connect, printer: &mut Printer) -> anyhow::Result<
     let home = wiring::absolute_home(&arguments.home)?;
     let serve = settings::config(Some(&home))?.serve;
     let Some(client) = arguments.client else {
-        printer.line(&snippets(
-            &server_url(&serve),
-            &home.join(local::TOKEN_FILE),
-        ));
+        let (url, token) = (server_url(&serve), home.join(local::TOKEN_FILE));
+        match printer.format() {
+            Format::Json => printer.json(&entries(&url, &token)),
+            Format::Human => printer.lines(&snippets(&url, &token)),
+        }
         return Ok(Exit::Done);
     };
     let folders = Folders {
@@ -86,7 +87,8 @@ pub(crate) fn run(arguments: &Connect, printer: &mut Printer) -> anyhow::Result<
     };
     let shown = diff::lines(old.as_deref().unwrap_or_default(), &new);
     let section = client.section();
-    printer.note(&format!("{}, in `{section}`:\n{shown}", path.display()));
+    printer.note(&format!("{}, in `{section}`:", path.display()));
+    printer.notes(&shown);
     if !arguments.yes && !agreed(client)? {
         printer.note("nothing was changed");
         return Ok(Exit::No);
@@ -135,6 +137,25 @@ fn server_url(serve: &ServeConfig) -> String {
         Some(url) => format!("{}/mcp", url.trim_end_matches('/')),
         None => format!("http://{}/mcp", serve.listen),
     }
+}
+
+/// The same as a value: where to connect, and the entry of each client.
+fn entries(url: &str, token_path: &Path) -> serde_json::Value {
+    let token = token_path.display().to_string();
+    let placeholder = format!("<what is in {token}>");
+    let clients = [ClientWord::Cursor, ClientWord::VsCode].map(|client| {
+        let address = Entry::Address {
+            url,
+            token: &placeholder,
+        };
+        json!({
+            "client": client.shown(),
+            "file": client.shown_file(),
+            "section": client.section(),
+            "entry": client::entry(client, &address).ok(),
+        })
+    });
+    json!({ "url": url, "tokenFile": token, "clients": clients })
 }
 
 /// Entries to copy, for each client. The token is named by its file, never shown.
@@ -228,14 +249,13 @@ fn write(path: &Path, old: Option<&str>, new: &str) -> anyhow::Result<()> {
 }
 
 fn agreed(client: ClientWord) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!("nobody is here to ask; say `--yes`");
+    let head = format!("write this into the settings of {}?", client.shown());
+    let about = format!("the settings of {}", client.shown());
+    let here = console::is_here().then(|| console::agreed(&head, &[], &about));
+    match here.flatten() {
+        Some(agreed) => Ok(agreed),
+        None => bail!("nobody is here to ask; say `--yes`"),
     }
-    let question = format!("write this into the settings of {}? [y/N] ", client.shown());
-    let _ = io::stderr().write_all(question.as_bytes());
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn told(printer: &mut Printer, client: ClientWord, path: &Path, is_changed: bool) -> Exit {

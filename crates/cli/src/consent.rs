@@ -1,7 +1,7 @@
 //! Asks the person at the terminal whether a document may be tried with what it
 //! reaches for. What they said yes to is not asked again.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use engine::consent::{Consent, Wanted};
 use engine::publish::Trial;
 use model::assessment::Sound;
 use model::consent::Need;
-use model::text::{count, elided};
-use rustix::termios::QueueSelector;
+use model::text::count;
 
-use crate::approvals;
 use crate::arguments::TrialWords;
-use crate::printer::Printer;
+use crate::console;
+use crate::sheet;
 
 /// Settles whether a document may be tried, as far as a person or `--yes` can. Without
 /// either nothing is granted, and the call that follows is refused and says so.
@@ -25,7 +24,6 @@ pub(crate) fn settle(
     sound: &Arc<Sound>,
     place: Option<&Path>,
     yes: bool,
-    printer: &mut Printer,
 ) -> anyhow::Result<()> {
     let wanted = engine.wants(sound, place);
     if wanted.needs.is_empty() {
@@ -33,7 +31,7 @@ pub(crate) fn settle(
     }
     let how = if yes {
         Consent::Flag
-    } else if approvals::is_terminal() && agrees(sound, place, &wanted, printer) {
+    } else if console::is_here() && agrees(sound, place, &wanted) {
         Consent::Terminal
     } else {
         return Ok(());
@@ -60,41 +58,28 @@ pub(crate) fn place(path: &Path, sound: &Sound) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-fn agrees(sound: &Sound, place: Option<&Path>, wanted: &Wanted, printer: &mut Printer) -> bool {
-    let name = elided(&sound.document.name, 60);
-    let of = place.map(|path| format!(" of {}", elided(&path.display().to_string(), 200)));
-    printer.note(&format!(
-        "`{name}`{} reaches for what you have not agreed to yet. It would:",
-        of.unwrap_or_default()
-    ));
-    for need in &wanted.needs {
-        printer.note(&format!("  - {}", need.words()));
-    }
-    if wanted.needs.contains(&Need::Write) {
-        printer.note("  (a test writes to a copy that is thrown away, never to the real folder)");
-    }
+fn agrees(sound: &Sound, place: Option<&Path>, wanted: &Wanted) -> bool {
+    let name = sheet::name(&sound.document.name);
     let level = wanted.risk.level;
-    // What was typed before the question was shown was meant for something else.
-    if rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush).is_err() {
-        return false;
-    }
-    let _ = write!(
-        io::stderr(),
-        "[risk {} {}] `{name}`: agree to {}, for good? [y = yes; anything else = no] ",
+    let head = format!(
+        "[risk {} {}] {name} reaches for what you have not agreed to yet",
         level.badge(),
-        level.label(),
-        count(wanted.needs.len(), "thing")
+        level.label()
     );
-    let mut line = String::new();
-    let agrees = match io::stdin().lock().read_line(&mut line) {
-        Ok(0) | Err(_) => false,
-        Ok(_) => matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"),
-    };
-    let said = if agrees {
-        "you agreed"
-    } else {
-        "you did not agree"
-    };
-    printer.note(&format!("{said} to what `{name}` reaches for"));
-    agrees
+    let file = place.map(|path| path.display().to_string());
+    let words: Vec<_> = wanted.needs.iter().map(Need::words).collect();
+    let mut parts: Vec<(&str, &str)> = file.iter().map(|file| ("file", file.as_str())).collect();
+    parts.extend(words.iter().map(|words| ("it would", words.as_str())));
+    if wanted.needs.contains(&Need::Write) {
+        parts.push((
+            "a test",
+            "writes to a copy that is thrown away, never to the real folder",
+        ));
+    }
+    let about = format!(
+        "agree to {} for {name}, for good, with risk {}",
+        count(wanted.needs.len(), "thing"),
+        level.badge()
+    );
+    console::agreed(&head, &parts, &about).unwrap_or(false)
 }

@@ -140,7 +140,8 @@ fn explained(layer: Layer) -> (&'static str, &'static str) {
 fn show(health: &Health, printer: &mut Printer) {
     for layer in Layer::ALL {
         let (what, fix) = explained(layer);
-        let line = match health.walls.layers.get(&layer) {
+        let standing = health.walls.layers.get(&layer);
+        let line = match standing {
             Some(Standing::Up) => format!(
                 "{}  {:18} {what}",
                 printer.styled(Style::Good, "up  "),
@@ -148,7 +149,7 @@ fn show(health: &Health, printer: &mut Printer) {
             ),
             Some(Standing::Missing(reason)) => {
                 format!(
-                    "{}  {:18} {what}: {reason}\n      fix: {fix}",
+                    "{}  {:18} {what}: {reason}",
                     printer.styled(Style::Bad, "DOWN"),
                     layer.name()
                 )
@@ -160,6 +161,9 @@ fn show(health: &Health, printer: &mut Printer) {
             ),
         };
         printer.line(&line);
+        if let Some(Standing::Missing(_)) = standing {
+            printer.line(&format!("      fix: {fix}"));
+        }
     }
     let line = match (&health.start, &health.probe) {
         (Some(error), _) => format!("{}  {error}", printer.styled(Style::Bad, "DOWN")),
@@ -177,12 +181,12 @@ fn show(health: &Health, printer: &mut Printer) {
         let what = &finding.what;
         let line = match &finding.fault {
             None => format!("{}  {name:18} {what}", printer.styled(Style::Good, "up  ")),
-            Some(fix) => format!(
-                "{}  {name:18} {what}\n      fix: {fix}",
-                printer.styled(Style::Bad, "DOWN")
-            ),
+            Some(_) => format!("{}  {name:18} {what}", printer.styled(Style::Bad, "DOWN")),
         };
         printer.line(&line);
+        if let Some(fix) = &finding.fault {
+            printer.line(&format!("      fix: {fix}"));
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod check;
 mod config;
 mod connect;
 mod consent;
+mod console;
 mod doctor;
 mod excerpt;
 mod exit;
@@ -26,6 +27,7 @@ mod script;
 mod secrets;
 mod serve;
 mod settings;
+mod sheet;
 mod source;
 mod stdio;
 mod telemetry;
@@ -36,7 +38,7 @@ mod wiring;
 
 use arguments::{Arguments, Command};
 use exit::Exit;
-use printer::Printer;
+use printer::{Format, Printer};
 
 fn main() -> ExitCode {
     // A sandbox worker is this program, started again. It must become one before
@@ -86,12 +88,17 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Config(home) => config::run(home, printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
-            printer.line(&arguments::completions(completions));
-            Ok(Exit::Done)
+            Ok(text(&arguments::completions(completions), printer))
         }
-        Command::Man => {
-            printer.line(&arguments::manual()?);
-            Ok(Exit::Done)
-        }
+        Command::Man(_) => Ok(text(&arguments::manual()?, printer)),
     }
+}
+
+/// A text of our own, or a JSON value that holds it.
+fn text(text: &str, printer: &mut Printer) -> Exit {
+    match printer.format() {
+        Format::Json => printer.json(&serde_json::json!({ "text": text })),
+        Format::Human => printer.lines(text),
+    }
+    Exit::Done
 }

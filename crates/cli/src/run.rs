@@ -1,7 +1,5 @@
 //! `ringfence run`: one call through the engine's path.
 
-use std::io::{self, Write as _};
-
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, Progress, Target};
 use model::audit::Status;
@@ -12,8 +10,9 @@ use serde_json::Value;
 
 use crate::arguments::Run as RunArguments;
 use crate::consent;
+use crate::console;
 use crate::exit::Exit;
-use crate::printer::{Format, Printer, Style};
+use crate::printer::{self, Format, Printer, Style};
 use crate::wiring::{self, Subject};
 
 /// Runs the command.
@@ -29,21 +28,20 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
     if let Subject::File(path) = Subject::of(&engine, &arguments.target) {
         let sound = wiring::one_document(&engine, &path, arguments.tool.as_deref())?;
         let place = consent::place(&path, &sound)?;
-        consent::settle(&engine, &sound, Some(&place), arguments.yes, printer)?;
+        consent::settle(&engine, &sound, Some(&place), arguments.yes)?;
         request.place = Some(place);
         request.target = Target::Document(sound);
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");
     }
-    request.progress = Some(Progress::new(|words| {
-        let _ = writeln!(io::stderr(), "{}", text::one_line(words));
-    }));
+    request.progress = Some(Progress::new(printer::note));
     let runtime = wiring::runtime()?;
     let outcome = runtime.block_on(async {
         request.cancel = wiring::interruptible()?;
         anyhow::Ok(engine.call(request).await)
     });
     // A question that somebody answered elsewhere may still wait for a key here.
+    console::settle();
     runtime.shutdown_background();
     let outcome = outcome?;
     let outcome = outcome.get();

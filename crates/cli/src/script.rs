@@ -1,6 +1,5 @@
 //! `ringfence script`: code mode from a terminal.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
@@ -13,8 +12,9 @@ use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Script, ScriptCheck, ScriptCommand, ScriptRun};
+use crate::console;
 use crate::exit::Exit;
-use crate::printer::{Format, Printer, Style};
+use crate::printer::{self, Format, Printer, Style};
 use crate::source::{self, Source};
 use crate::wiring;
 
@@ -58,16 +58,15 @@ fn execute(arguments: &ScriptRun, printer: &mut Printer) -> anyhow::Result<Exit>
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, name, Value::Object(given));
     request.preset = arguments.preset.map(|word| word.preset());
     // For a person who waits; what the script says is in its logs as well.
-    if io::stderr().is_terminal() {
-        request.progress = Some(Progress::new(|words| {
-            let _ = writeln!(io::stderr(), "{}", text::one_line(words));
-        }));
+    if printer::is_watched() {
+        request.progress = Some(Progress::new(printer::note));
     }
     let runtime = wiring::runtime()?;
     let outcome = runtime.block_on(async {
         request.cancel = wiring::interruptible()?;
         anyhow::Ok(engine.call(request).await)
     });
+    console::settle();
     runtime.shutdown_background();
     let outcome = outcome?;
     let outcome = outcome.get();

@@ -1,5 +1,6 @@
 //! `ringfence serve`: the MCP door over HTTP, behind the gate.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,9 +43,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let auth = if serve.no_auth { Auth::Off } else { Auth::On };
     let address = address(listen).await?;
     mcp::gate::may_listen(address, auth).map_err(|problem| anyhow::anyhow!(problem))?;
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("`{listen}` cannot be listened on"))?;
+    let listener = listener(listen, address).await?;
     let address = listener.local_addr()?;
     let (gate, token) = gate::open(engine.home(), &config, address, auth)?;
     if token.is_new {
@@ -108,6 +107,24 @@ fn engine(
     Ok((Engine::open(settings)?, alarm, traces))
 }
 
+/// A port that is taken is the commonest trouble, and another is easily chosen.
+async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let cannot = |error: io::Error| {
+        let fix = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program has it: end that one, or choose another port, such as \
+                 `--listen 127.0.0.1:0` for any free one"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 are not for everybody: choose another with `--listen ADDR`"
+            }
+            _ => "choose another address with `--listen ADDR`",
+        };
+        anyhow::Error::new(error).context(format!("`{listen}` cannot be listened on; {fix}"))
+    };
+    TcpListener::bind(address).await.map_err(cannot)
+}
+
 async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
     let mut found = lookup_host(listen)
         .await
@@ -135,7 +152,7 @@ fn greet(
                 "tokenFile": token_path.display().to_string(),
                 "warnings": warnings,
             });
-            printer.line(&ready.to_string());
+            printer.json_record(&ready);
         }
         Format::Human => {
             let shown = printer.styled(Style::Bold, url);
@@ -156,7 +173,7 @@ fn greet(
                 Auth::On => printer.line(&format!("Token: in {}", token_path.display())),
             }
             printer.line("");
-            printer.line(&connect::snippets(url, &token_path));
+            printer.lines(&connect::snippets(url, &token_path));
             printer.line("press Ctrl-C to end");
         }
     }

@@ -11,9 +11,10 @@ use crate::wiring;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
+    let common = &arguments.common;
     engine::memory::settle();
     let engine =
-        wiring::engine_that_serves(arguments.home.as_deref(), arguments.env_file.as_deref())?;
+        wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
     let door = Door::open(Arc::new(engine))?;
     let runtime = wiring::server_runtime()?;
     runtime.block_on(async {

@@ -1,6 +1,5 @@
 //! `ringfence test`: the Local Pass of one tool, several, or all.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use crate::arguments::Test;
 use crate::consent;
 use crate::exit::Exit;
-use crate::printer::{Format, Printer, Style};
+use crate::printer::{self, Format, Printer, Style};
 use crate::wiring::{self, Subject};
 
 /// What is to be tested.
@@ -77,7 +76,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
             source,
         } = *ready;
         let place = trial.place.as_deref();
-        consent::settle(&engine, &sound, place, arguments.trial.yes, printer)?;
+        consent::settle(&engine, &sound, place, arguments.trial.yes)?;
         progress(index, total, &sound.document.name);
         let passed = runtime.block_on(async {
             tokio::select! {
@@ -86,7 +85,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
                 passed = engine.local_pass_with(&sound, Origin::Cli, &trial) => Some(passed),
             }
         });
-        clear_progress();
+        printer::clear_progress();
         let Some(passed) = passed.transpose()? else {
             return Ok(Exit::Interrupted);
         };
@@ -275,14 +274,8 @@ fn show_skipped(name: &str, why: &str, printer: &mut Printer) {
 
 /// Where a person waits, they see for what.
 fn progress(index: usize, total: usize, name: &str) {
-    if total > 1 && io::stderr().is_terminal() {
+    if total > 1 {
         let name = text::elided(name, 40);
-        let _ = write!(io::stderr(), "\r\u{1b}[K[{}/{total}] {name}", index + 1);
-    }
-}
-
-fn clear_progress() {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr(), "\r\u{1b}[K");
+        printer::progress(&format!("[{}/{total}] {name}", index + 1));
     }
 }

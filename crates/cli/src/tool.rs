@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Context as _;
 use engine::life::Imported;
 use model::caller::Origin;
-use model::text::{elided, one_line};
+use model::text::{elided, json_line, one_line};
 use serde_json::{Value, json};
 
 use crate::arguments::{Export, Import, Many, New, Publish};
@@ -126,10 +126,10 @@ pub(crate) fn export(arguments: &Export, printer: &mut Printer) -> anyhow::Resul
     let text = engine.export(&arguments.names)?;
     match &arguments.output {
         Some(path) => {
-            fs::write(path, text)
+            fs::write(path, json_line(&text))
                 .with_context(|| format!("could not write `{}`", path.display()))?;
         }
-        None => text.lines().for_each(|line| printer.line(line)),
+        None => printer.json_text(&text),
     }
     Ok(Exit::Done)
 }
@@ -142,7 +142,7 @@ pub(crate) fn publish(arguments: &Publish, printer: &mut Printer) -> anyhow::Res
     let yes = arguments.trial.yes;
     each(&arguments.names, printer, |name, printer| {
         let tool = engine.own_tool(name)?;
-        consent::settle(&engine, &tool.sound, None, yes, printer)?;
+        consent::settle(&engine, &tool.sound, None, yes)?;
         let passed = runtime.block_on(engine.publish_with(name, Origin::Cli, &trial))?;
         let exit = if passed.ok { Exit::Done } else { Exit::No };
         let entry = json!({

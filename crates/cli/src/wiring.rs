@@ -1,6 +1,5 @@
 //! From arguments and variables to an engine, and to what a command is about.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use model::finding::any_error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::approvals::{self, Terminal};
+use crate::approvals::Terminal;
 use crate::arguments::{Common, Home};
-use crate::settings;
 use crate::source::{self, Source};
+use crate::{console, printer, settings};
 
 /// The engine of a command that looks at variables.
 pub(crate) fn engine(common: &Common) -> anyhow::Result<Engine> {
@@ -58,16 +57,14 @@ fn open(home: &Home, environment: Environment, single: bool) -> anyhow::Result<E
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.single = single;
-    if approvals::is_terminal() {
+    if console::is_here() {
         settings.approver = Some(Arc::new(Terminal));
     }
     Ok(Engine::open(settings)?)
 }
 
 fn alarm() -> Alarm {
-    Alarm::new(|sentence| {
-        let _ = writeln!(io::stderr(), "warning: {sentence}");
-    })
+    Alarm::new(|sentence| printer::note(&format!("warning: {sentence}")))
 }
 
 /// The home folder, absolute.

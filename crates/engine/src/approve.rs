@@ -14,6 +14,7 @@ use std::pin::Pin;
 use model::approval::State;
 use model::document::Word as _;
 use model::risk::Risk;
+use model::{limits, text};
 
 pub use inbox::{AnswerFault, Decision, Inbox, Listed, Listing, Said};
 pub use model::approval::Scope;
@@ -48,7 +49,7 @@ pub struct Question {
     pub risk: Risk,
     /// The question in words, the document's or ours.
     pub prompt: String,
-    /// The arguments, as one line of JSON.
+    /// The arguments, as one line of JSON, whole.
     pub arguments: String,
     /// What the answer counts for: a digest of document, policy, arguments and
     /// caller.
@@ -62,8 +63,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// All of it in a few lines. The document's words come after ours and cannot
-    /// stand in for them.
+    /// All of it in a few lines, of long arguments both ends. The document's words come
+    /// after ours and cannot stand in for them.
     #[must_use]
     pub fn text(&self) -> String {
         let level = self.risk.level;
@@ -74,10 +75,10 @@ impl Question {
             self.caller,
             self.tool,
             self.prompt,
-            self.arguments
+            text::elided(&self.arguments, limits::APPROVAL_ARGUMENTS_CHARS_MAX)
         );
         let reasons = self.risk.signals.iter().map(|signal| signal.words.as_str());
-        let reasons: Vec<_> = reasons.take(model::limits::APPROVAL_REASONS_MAX).collect();
+        let reasons: Vec<_> = reasons.take(limits::APPROVAL_REASONS_MAX).collect();
         if !reasons.is_empty() {
             let _ = write!(text, "\nrisk: {}", reasons.join("; "));
         }

@@ -22,7 +22,7 @@ use model::reason::Reason;
 use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, approval, consent, digest, exposure, lifecycle, limits, text};
+use model::{Environment, approval, consent, digest, exposure, lifecycle, text};
 use store::{OpenRow, StoreError};
 
 use crate::approve::agree::{Asking, agreed};
@@ -59,7 +59,7 @@ impl Engine {
         let began = tokio::time::Instant::now();
         let opening = opening(self, &request);
         let mut record = Record::new(opening.call_id.clone(), started, self.observer());
-        let row = match self.store().audit().open(opening).await {
+        let row = match self.open_row(opening).await {
             Ok(row) => row,
             Err(fault) => return self.unwritten(&record, &fault),
         };
@@ -84,6 +84,18 @@ impl Engine {
                 outcome
             }
             Err(fault) => self.unwritten(&record, &fault),
+        }
+    }
+
+    /// Opens the audit row. Without room for it, the settings are looked at: they may
+    /// allow more than when the last call was made.
+    async fn open_row(&self, opening: Opening) -> Result<OpenRow, StoreError> {
+        match self.store().audit().open(opening.clone()).await {
+            Err(StoreError::Full { .. }) => {
+                self.registry().current();
+                self.store().audit().open(opening).await
+            }
+            opened => opened,
         }
     }
 
@@ -584,14 +596,16 @@ fn asking<'a>(
     let binding = binding.binding().ok();
     let session = request.session.as_deref().and_then(session_digest);
     let settings = now.config.approvals.clone();
-    let shown = |chars_max| approval::arguments(arguments.values(), masker, chars_max).into_inner();
+    // All of them: nothing of an argument is unreadable before a yes. The bound on
+    // arguments, and that on what may wait, keep it finite.
+    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
     let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
         caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
         risk: trial::with_variables(document, risk),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
-        arguments: shown(limits::APPROVAL_ARGUMENTS_CHARS_MAX),
+        arguments: shown,
         // Nobody guesses it, whoever knows the ids of calls.
         id: uuid::Uuid::new_v4().simple().to_string(),
         expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
@@ -605,7 +619,6 @@ fn asking<'a>(
         request,
         question,
         tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
-        arguments: shown(limits::APPROVAL_KEPT_CHARS_MAX),
         session,
         settings,
         started: record.started(),

@@ -28,6 +28,7 @@ mod scratch;
 mod script;
 pub mod settings;
 pub mod trust;
+pub mod upkeep;
 
 use std::error::Error;
 use std::fmt;
@@ -42,7 +43,7 @@ use model::config::{AuditDurability, Config, WorkerSharing};
 use model::environment::Environment;
 use model::limits;
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing};
-use store::{Durability, Retention, Store, StoreError, StoreSettings};
+use store::{Durability, Store, StoreError, StoreSettings};
 use tokio::sync::{Notify, OnceCell, Semaphore};
 
 use crate::approve::Approver;
@@ -58,6 +59,7 @@ use crate::report::{Report, Reporter};
 use crate::run::now_ms;
 use crate::scratch::Scratch;
 use crate::trust::Rounds;
+use crate::upkeep::Upkeep;
 
 pub use record::Gate;
 pub use sandbox::memory;
@@ -220,6 +222,7 @@ pub struct Engine {
     desk: Desk,
     /// Turns of scripts.
     scripts: Semaphore,
+    upkeep: Upkeep,
 }
 
 /// The engine could not do it.
@@ -334,8 +337,7 @@ impl Engine {
             None => power_settings(home, &config),
         };
         let scripts = Semaphore::new(scripts_max(&settings, &config));
-        forget_old(&store, &config, &settings.alarm);
-        Ok(Engine {
+        let engine = Engine {
             settings,
             powers,
             store,
@@ -350,7 +352,10 @@ impl Engine {
             shelf: Shelf::default(),
             desk: Desk::default(),
             scripts,
-        })
+            upkeep: Upkeep::default(),
+        };
+        engine.tend_audit();
+        Ok(engine)
     }
 
     /// What is remembered.
@@ -435,6 +440,10 @@ impl Engine {
             Some(Clock(now)) => now(),
             None => now_ms(),
         }
+    }
+
+    pub(crate) fn upkeep(&self) -> &Upkeep {
+        &self.upkeep
     }
 
     pub(crate) fn book(&self) -> &CallerBook {
@@ -529,24 +538,6 @@ fn scripts_max(settings: &EngineSettings, config: &Config) -> usize {
     }
 }
 
-/// Removes audit entries older than the operator wants to keep.
-fn forget_old(store: &Store, config: &Config, alarm: &Alarm) {
-    let Some(days) = config.audit.keep_days else {
-        return;
-    };
-    let kept_ms = i64::try_from(days)
-        .unwrap_or(i64::MAX)
-        .saturating_mul(DAY_MS);
-    let rule = Retention {
-        older_than_ms: Some(now_ms().saturating_sub(kept_ms)),
-        bytes_max: None,
-    };
-    if let Err(fault) = store.audit().retain(&rule) {
-        let why = causes(&fault);
-        alarm.raise(&format!("old audit entries could not be removed: {why}"));
-    }
-}
-
 /// Where the powers reach, for all callers. Read once: certificates take
 /// milliseconds to read.
 fn power_settings(home: &Path, config: &Config) -> PowerSettings {
@@ -569,7 +560,7 @@ pub fn protected(home: &Path, workspace: &Path) -> host::files::Home {
     }
 }
 
-fn store_settings(config: &Config) -> StoreSettings {
+pub(crate) fn store_settings(config: &Config) -> StoreSettings {
     StoreSettings {
         durability: match config.audit.durability {
             AuditDurability::Standard => Durability::Standard,

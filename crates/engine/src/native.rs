@@ -22,6 +22,7 @@ use model::params::ArgumentFault;
 use model::policy::Baseline;
 use model::reason::Reason;
 use model::safety::Source;
+use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::Engine;
@@ -276,8 +277,36 @@ impl Part {
 
 /// Whether a name means one of ours, however it is written.
 pub(crate) fn is_self_reference(name: &str) -> bool {
-    let name = name.trim().to_lowercase();
+    let name = folded(name);
     name.starts_with(PREFIX) || name.starts_with(ALIAS) || Native::named(&name).is_some()
+}
+
+/// Why a script cannot call one of our tools, and what it has instead.
+pub(crate) fn self_reference(name: &str) -> &'static str {
+    match Native::named(&folded(name)).map(Native::part) {
+        Some(Part::Disclosure) => {
+            "it is for clients; in a script `getTool('name')` tells about a tool"
+        }
+        Some(Part::CodeMode) | None => {
+            "code mode does not call itself; call the tool by its own name"
+        }
+    }
+}
+
+/// A name as a reader takes it: in lower case, without blanks around it and without
+/// what cannot be seen, full-width letters and marks as plain ones.
+fn folded(name: &str) -> String {
+    let plain = |character: char| match character {
+        '\u{ff01}'..='\u{ff5e}' => {
+            char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character)
+        }
+        other => other,
+    };
+    let seen = name
+        .chars()
+        .filter(|character| !text::is_hidden(*character));
+    let folded: String = seen.map(plain).collect();
+    folded.trim().to_lowercase()
 }
 
 fn set(schema: &mut Value, key: &str, value: Value) {
@@ -465,6 +494,9 @@ mod tests {
             " codecall:execute",
             "CodeCall_Invoke\t",
             " List_Tools",
+            "codecall：execute",
+            "ｃｏｄｅｃａｌｌ_search",
+            "code\u{200b}call_search",
         ] {
             assert!(is_self_reference(name), "{name}");
         }

@@ -33,7 +33,7 @@ use crate::catalog::{Bundled, Catalog};
 use crate::native::{Native, Natives};
 use crate::notice::loudly;
 use crate::settings::{self, Candidate, Settings};
-use crate::{Alarm, EngineError, causes};
+use crate::{Alarm, EngineError, causes, store_settings};
 
 pub use crate::settings::read_config;
 pub use store::settings::CONFIG_FILE;
@@ -477,7 +477,14 @@ impl Registry {
         }
         // Owing, what the audit said last may be what was never in force, so even the
         // settings of before are said again.
-        if let Err(fault) = settings::note(&self.store, &settings, latest.is_owing) {
+        // First, for a larger audit may be what makes room for the notice.
+        let before = store_settings(&latest.snapshot.config);
+        let noted = self
+            .store
+            .set(store_settings(&settings.config))
+            .and_then(|()| settings::note(&self.store, &settings, latest.is_owing));
+        if let Err(fault) = noted {
+            let _ = self.store.set(before);
             latest.is_owing = true;
             let why = causes(&fault);
             return Err(format!("the change could not be written down: {why}"));

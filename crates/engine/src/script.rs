@@ -13,6 +13,8 @@ mod journal;
 mod limit;
 mod report;
 mod space;
+mod unheard;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,8 +115,9 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
             let (end, usage) = (report.ended, report.usage);
-            let map = &prepared.map;
-            Ok(report::ran(end, console, usage, &host, map, &limits))
+            let ran = report::ran(end, console, usage, &host, &prepared, &limits);
+            let unheard = unheard::warnings(&host.unfinished(), &prepared.calls);
+            Ok(report::with_warnings(ran, unheard))
         }
         // What it did is kept, if it had stopped before: it may come again.
         Over::Ended(Err(error)) => return Ok(Ran::from_run(Err(error))),
@@ -147,9 +150,6 @@ fn asked(arguments: &Map<String, Value>) -> Result<Asked, Stop> {
     };
     let script = arguments.get("script").and_then(Value::as_str);
     let script = script.unwrap_or_default();
-    if script.trim().is_empty() {
-        return wrong("the argument `script` is empty; give a script".to_owned());
-    }
     let most = limits::SCRIPT_CHARS_MAX;
     if script.len() > most && script.chars().count() > most {
         return wrong(format!(
@@ -196,8 +196,8 @@ fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prep
     let mut preset = Preset::agent_script(limits.level);
     let spaces = space::of(work.engine, work.now, work.request, script, &preset);
     preset.extra_globals = spaces.keys().cloned().collect();
-    let prepared =
-        guard::prepare(script, &preset).map_err(|report| Box::new(report::refused(&report)))?;
+    let prepared = guard::prepare(script, &preset)
+        .map_err(|report| Box::new(report::refused(&report, script)))?;
     // Ours, and of one line; were it not, nothing would run.
     prepared
         .with_prelude(&space::prelude(&spaces))

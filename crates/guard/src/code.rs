@@ -53,6 +53,7 @@ codes! {
     ScanHomograph, "PRESCANNER_HOMOGRAPH", "A name mixes letters of different scripts that look alike.";
     ScanBidi, "PRESCANNER_BIDI_ATTACK", "A control character changes the direction of the text, so that the script reads differently from how it runs.";
     ScanUnicode, "PRESCANNER_UNICODE_SUSPICIOUS", "Invisible characters: anywhere in code, or many in strings and comments. A few in text are a warning.";
+    ScanLineEnd, "PRESCANNER_HIDDEN_LINE_END", "U+2028, U+2029 or a carriage return alone ends a line where few editors show it, so that what looks like a comment runs. In strings they are a warning.";
     ScanStringTooLong, "PRESCANNER_STRING_TOO_LONG", "A string is longer than the preset allows.";
     ScanStringTotal, "PRESCANNER_STRING_TOTAL", "All strings together are longer than the preset allows.";
     ParseError, "PARSE_ERROR", "The script is not JavaScript.";
@@ -81,6 +82,7 @@ codes! {
     MissingCallTarget, "MISSING_CALL_TARGET", "`callTool` without the name of a tool.";
     DynamicCallTarget, "DYNAMIC_CALL_TARGET", "The name of the tool is not written out, and the preset wants it so.";
     UnknownToolName, "UNKNOWN_TOOL_NAME", "The script calls a tool that is not among those it may use.";
+    UnawaitedCall, "UNAWAITED_CALL", "Warning: nothing waits for a call of a tool, so it is stopped when the script ends and its failure is not heard.";
     NoCallTargetAssignment, "NO_CALL_TARGET_ASSIGNMENT", "A function of the runtime is replaced or hidden by another.";
     RequiredFunctionNotCalled, "REQUIRED_FUNCTION_NOT_CALLED", "A function that must be called is not.";
     FunctionCalledTooManyTimes, "FUNCTION_CALLED_TOO_MANY_TIMES", "A function stands in more calls than allowed.";

@@ -8,7 +8,9 @@
 //! finding relaxes a limit; the guard tells authors early, keeps hostile text from
 //! parsers and people, and gives loops one budget.
 
+pub mod calls;
 pub mod code;
+mod early;
 mod fold;
 mod names;
 pub mod preset;
@@ -25,6 +27,7 @@ use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::SourceType;
 
+pub use calls::CallSite;
 pub use code::Code;
 pub use model::Severity;
 pub use preset::{Level, Preset};
@@ -42,8 +45,9 @@ pub fn check(source: &str, preset: &Preset) -> Report {
         in_arena(|arena| {
             let parsed = parse(arena, source, &mut marks);
             if !parsed.panicked {
-                let names = Names::of(&parsed.program);
+                let names = Names::of(&parsed.program, &mut marks);
                 rules::judge(&parsed.program, &names, preset, &mut marks);
+                note_dropped(&calls::sites(&parsed.program, &names, preset), &mut marks);
             }
         });
     }
@@ -64,13 +68,30 @@ pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
         if parsed.panicked {
             return Err(marks.report(source));
         }
-        let names = Names::of(&parsed.program);
+        let names = Names::of(&parsed.program, &mut marks);
         rules::judge(&parsed.program, &names, preset, &mut marks);
+        let sites = calls::sites(&parsed.program, &names, preset);
         if marks.has_errors() {
+            note_dropped(&sites, &mut marks);
             return Err(marks.report(source));
         }
-        Ok(rewrite::rewrite(source, &parsed.program, &names, preset))
+        let mut prepared = rewrite::rewrite(source, &parsed.program, &names, preset);
+        prepared.calls = report::placed(source, sites);
+        prepared.patterns = report::places(source, &calls::patterns(&names));
+        Ok(prepared)
     })
+}
+
+/// Calls of tools that nothing waits for.
+fn note_dropped(sites: &[calls::Site], marks: &mut Marks) {
+    for site in sites.iter().filter(|site| site.is_dropped) {
+        marks.warning(Code::UnawaitedCall, site.at, || {
+            String::from(
+                "nothing waits for this call: it is stopped when the script ends, and nobody hears when it fails; write `await`, \
+                 and `for … of` or `parallel` in place of `forEach`",
+            )
+        });
+    }
 }
 
 /// Memory for trees that a thread keeps between scripts, in bytes.
@@ -98,6 +119,7 @@ fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> Pa
         allow_return_outside_function: true,
         preserve_parens: false,
         enable_ident_hashes: false,
+        parse_regular_expression: true,
         ..ParseOptions::default()
     };
     let parsed = Parser::new(allocator, source, SourceType::mjs())

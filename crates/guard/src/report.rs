@@ -3,6 +3,7 @@
 use model::Severity;
 use model::json::Lines;
 
+use crate::calls::{CallSite, Site};
 use crate::code::Code;
 
 /// Findings kept of one script; the rest are counted.
@@ -32,6 +33,34 @@ pub struct Report {
     pub issues: Vec<Issue>,
     /// How many more there were than [`ISSUES_MAX`].
     pub issues_left_out: usize,
+}
+
+/// Calls with lines and columns.
+pub(crate) fn placed(source: &str, sites: Vec<Site>) -> Vec<CallSite> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let lines = Lines::new(source);
+    let placed = sites.into_iter().map(|site| {
+        let place = lines.position(site.at);
+        CallSite {
+            tool: site.tool,
+            line: place.line,
+            column: place.column,
+            is_dropped: site.is_dropped,
+        }
+    });
+    placed.collect()
+}
+
+/// Lines and columns of bytes.
+pub(crate) fn places(source: &str, bytes: &[usize]) -> Vec<(usize, usize)> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let lines = Lines::new(source);
+    let places = bytes.iter().map(|at| lines.position(*at));
+    places.map(|place| (place.line, place.column)).collect()
 }
 
 /// A finding that still knows its place as a byte.

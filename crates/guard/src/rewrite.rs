@@ -10,6 +10,7 @@ use oxc_ast::AstKind;
 use oxc_ast::ast::{Expression, Program, Statement};
 use oxc_span::{GetSpan as _, Span};
 
+use crate::calls::CallSite;
 use crate::names::Names;
 use crate::preset::{Globals, Preset, RUNTIME_FUNCTIONS};
 use crate::runtime::{GUARD_KEY, MAIN, SAFE, TURN};
@@ -21,6 +22,10 @@ pub struct Prepared {
     pub code: String,
     /// Takes places in `code` back to the script.
     pub map: Map,
+    /// Where the script calls tools, in its order.
+    pub calls: Vec<CallSite>,
+    /// Lines and columns of its regular expressions, both from 1, the first few.
+    pub patterns: Vec<(usize, usize)>,
 }
 
 impl Prepared {
@@ -127,8 +132,13 @@ pub(crate) fn rewrite<'a>(
     preset: &Preset,
 ) -> Prepared {
     let mut edits = Edits(Vec::new());
-    if let Some(Statement::ExpressionStatement(last)) = program.body.last() {
-        edits.insert(last.span.start, String::from("return "));
+    match (program.body.last(), program.directives.last()) {
+        (Some(Statement::ExpressionStatement(last)), _) => {
+            edits.insert(last.span.start, String::from("return "));
+        }
+        // A text alone reads as a directive, and is as much a last expression.
+        (None, Some(last)) => edits.insert(last.span.start, String::from("return ")),
+        _ => {}
     }
     for node in &names.nodes {
         edits.node(*node);
@@ -277,6 +287,8 @@ fn write(source: &str, edits: &[Edit]) -> Prepared {
             last_column,
             prelude: 0,
         },
+        calls: Vec::new(),
+        patterns: Vec::new(),
     }
 }
 

@@ -39,6 +39,12 @@ pub fn iterations_spent(iterations_max: u64) -> String {
     format!("the loops of this script went round more than {iterations_max} times")
 }
 
+/// Whether an error says that a key was refused.
+#[must_use]
+pub fn is_key_refused(message: &str) -> bool {
+    message.starts_with("the key `") && message.ends_with("` is not allowed")
+}
+
 /// Definitions of `__ag_turn` and `__ag_guardKey`, on one line, for scripts that run
 /// elsewhere than in the sandbox, which has them.
 #[must_use]
@@ -77,6 +83,11 @@ mod tests {
         let said = before.rsplit('"').next().unwrap().to_owned();
         let said = said + "7" + after.split('"').next().unwrap();
         assert_eq!(said, iterations_spent(7));
+        let (before, after) = FACE.split_once("\" + name + \"").unwrap();
+        let said = before.rsplit('"').next().unwrap().to_owned() + "constructor";
+        let said = said + after.split('"').next().unwrap();
+        assert_eq!(said, "the key `constructor` is not allowed");
+        assert!(is_key_refused(&said));
         assert!(!prelude(7).contains('\n'));
     }
 }

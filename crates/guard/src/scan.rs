@@ -47,7 +47,9 @@ pub(crate) fn scan(text: &str, preset: &Preset, marks: &mut Marks) -> Scan {
         let (length, most) = (text.len(), limits.input_bytes_max);
         marks.error(Code::ScanInputTooLarge, 0, || match length > most {
             true => format!("the script has {length} bytes; at most {most} are allowed"),
-            false => String::from("the script is empty"),
+            false => String::from(
+                "the script is empty; write at least what it gives back, such as `return 1`",
+            ),
         });
         return Scan {
             is_fatal: true,
@@ -174,7 +176,6 @@ struct Scanner<'s> {
     strings_chars: usize,
     regex_count: usize,
     invisible_in_text: usize,
-    is_after_flag: bool,
     is_fatal: bool,
 }
 
@@ -201,7 +202,6 @@ impl<'s> Scanner<'s> {
             strings_chars: 0,
             regex_count: 0,
             invisible_in_text: 0,
-            is_after_flag: false,
             is_fatal: false,
         }
     }
@@ -209,6 +209,11 @@ impl<'s> Scanner<'s> {
     fn run(&mut self) {
         if self.text.starts_with("#!") {
             self.stop(Code::ParseError, 0, "a script has no `#!` line; remove it");
+        }
+        if let Some(at) = fence(self.text) {
+            let message =
+                "the script stands in a markdown fence; send only what is between the two fences";
+            self.stop(Code::ParseError, at, message);
         }
         while self.at < self.bytes.len() && !self.is_fatal {
             self.step();
@@ -247,12 +252,7 @@ impl<'s> Scanner<'s> {
                 return;
             }
             b'\n' => return self.newline(),
-            b'\r' => {
-                self.at += 1;
-                self.has_newline = true;
-                self.is_line_empty = true;
-                return;
-            }
+            b'\r' => return self.carriage_return(),
             b'/' => match self.peek(1) {
                 b'/' => return self.line_comment(),
                 b'*' => return self.block_comment(),
@@ -459,6 +459,13 @@ impl<'s> Scanner<'s> {
         self.settle(false);
         self.note_ending();
         let is_other_base = self.peek(0) == b'0' && self.peek(1).is_ascii_alphabetic();
+        if self.peek(0) == b'0' && self.peek(1).is_ascii_digit() {
+            self.marks.error(Code::ParseError, self.at, || {
+                String::from(
+                    "a number does not start with 0; leave the 0 out, or write `0o17` for octal",
+                )
+            });
+        }
         self.digits(is_other_base);
         if !is_other_base {
             if self.peek(0) == b'.' {
@@ -599,7 +606,7 @@ impl<'s> Scanner<'s> {
                     // Attack: a mark after `if` makes it a name. Whatever is not
                     // a blank belongs to the name, or the parser stops at it.
                     if character.is_whitespace()
-                        || unicode::is_bidi(character)
+                        || unicode::is_direction(character)
                         || unicode::is_invisible(character)
                     {
                         break;
@@ -700,21 +707,21 @@ impl<'s> Scanner<'s> {
     fn blank(&mut self) -> bool {
         let Some(character) = self
             .character()
-            .filter(|character| character.is_whitespace())
+            .filter(|character| character.is_whitespace() && !unicode::is_invisible(*character))
         else {
             return false;
         };
-        if matches!(character, '\u{2028}' | '\u{2029}') {
-            self.has_newline = true;
-            self.is_line_empty = true;
+        if !self.separator() {
+            self.at += character.len_utf8();
         }
-        self.at += character.len_utf8();
         true
     }
 
     fn beyond_ascii(&mut self) {
         match self.character() {
-            Some(character) if unicode::is_bidi(character) || unicode::is_invisible(character) => {
+            Some(character)
+                if unicode::is_direction(character) || unicode::is_invisible(character) =>
+            {
                 self.hidden(character, false);
                 self.at += character.len_utf8();
             }
@@ -730,6 +737,14 @@ impl<'s> Scanner<'s> {
         self.marks.error(code, at, || String::from(message));
         self.is_fatal = true;
     }
+}
+
+/// Where a markdown fence opens, if the text begins with one. No script does: three
+/// grave accents are an empty text, called like a function.
+fn fence(text: &str) -> Option<usize> {
+    let start = text.len() - text.trim_start().len();
+    let rest = text.get(start..)?;
+    (rest.starts_with("```") || rest.starts_with("~~~")).then_some(start)
 }
 
 /// Whether a byte goes on with a name and is nothing else. Without shortcuts: they

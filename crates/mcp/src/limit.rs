@@ -66,6 +66,8 @@ pub const SHUTDOWN_ANSWER_SECONDS: u64 = 2;
 pub const SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
 /// Milliseconds between two looks at whether the tools changed.
 pub const NEWS_EVERY_MS: u64 = 500;
+/// Milliseconds between two looks at whether the audit has room.
+pub const TEND_AUDIT_EVERY_MS: u64 = 60_000;
 /// Looks after which lists are compared even if no file changed.
 pub const NEWS_LOOKS_MAX: u32 = 4;
 /// Seconds one peer may take to be told.

@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::Door;
 use crate::gate::Gate;
@@ -46,17 +45,6 @@ async fn unready(door: &Door) -> Option<&'static str> {
     if door.inner.closing.is_cancelled() {
         return Some("the server is ending");
     }
-    let store = door.engine().store();
-    if store.audit().head().is_err() || store.status().owed > 0 {
-        return Some("the audit cannot be written");
-    }
-    if door.engine().registry().current().tools().next().is_none() {
-        return Some("the tools cannot be read");
-    }
     let bound = Duration::from_millis(POOL_MS_MAX);
-    match timeout(bound, door.engine().pool()).await {
-        Ok(Ok(_)) => None,
-        Ok(Err(_)) => Some("the sandbox does not start"),
-        Err(_) => Some("the sandbox is starting"),
-    }
+    door.engine().ready(bound).await.err()
 }

@@ -5,7 +5,7 @@
 //! The rest of `[serve]`, what one call may cost, is looked up at every request.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Alarm, Engine};
 use model::config::{Config, ServeConfig};
@@ -40,9 +40,14 @@ impl Started {
         if self.config.oauth != now.oauth {
             names.push("oauth");
         }
-        // The gate asks the issuer of tokens by it. Tools look it up at each call.
-        if now.oauth.is_some() && self.config.network.ca_file != now.network.ca_file {
-            names.push("network.ca_file");
+        if self.config.network != now.network {
+            names.push("network");
+        }
+        if self.config.sandbox != now.sandbox {
+            names.push("sandbox");
+        }
+        if self.config.files.workspace != now.files.workspace {
+            names.push("files.workspace");
         }
         if self.config.telemetry != now.telemetry {
             names.push("telemetry");
@@ -98,8 +103,15 @@ fn serve_differs(started: &ServeConfig, now: &ServeConfig) -> Vec<&'static str> 
 /// change once what it takes.
 pub async fn watch(engine: Arc<Engine>, started: Started, alarm: Alarm) {
     let mut known = Vec::new();
+    let mut tended = Instant::now();
     loop {
         tokio::time::sleep(Duration::from_millis(limit::NEWS_EVERY_MS)).await;
+        if tended.elapsed() >= Duration::from_millis(limit::TEND_AUDIT_EVERY_MS) {
+            let engine = Arc::clone(&engine);
+            // It waits for the disk. A panic in it is not ours to die of.
+            let _ = tokio::task::spawn_blocking(move || engine.tend_audit()).await;
+            tended = Instant::now();
+        }
         let names = started.differs(&engine.registry().current().config);
         if names == known {
             continue;
@@ -158,6 +170,11 @@ mod tests {
                 "[serve]\ncalls_per_caller_max = 1\nlisteners_max = 1\ncall_seconds_max = 1",
                 &[],
             ),
+            ("[sandbox]\nworkers = 5", &["sandbox"]),
+            ("[files]\nworkspace = \"w\"", &["files.workspace"]),
+            ("[files]\nper_caller = true", &[]),
+            ("[network]\nca_file = \"ca.pem\"", &["network"]),
+            ("[audit]\nbytes_max = 1048576\ndurability = \"full\"", &[]),
             ("[approvals]\nwait_seconds = 1", &[]),
             ("[oauth]\nissuer = \"https://a.test\"", &["oauth"]),
             (

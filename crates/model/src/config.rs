@@ -119,7 +119,7 @@ pub struct CallsConfig {
 
 /// What is written down, and how surely.
 ///
-/// Defaults: masked arguments, `standard`, kept for ever, 4 GiB.
+/// Defaults: masked arguments, `standard`, no age limit, 4 GiB, `refuse`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditConfig {
     /// How surely a record is on the disk before a reply leaves.
@@ -128,8 +128,20 @@ pub struct AuditConfig {
     pub arguments: AuditArguments,
     /// Days a record is kept; for ever if absent.
     pub keep_days: Option<u64>,
-    /// Bytes the records may take. When they are used up, calls are refused.
+    /// Bytes the records may take.
     pub bytes_max: u64,
+    /// What happens when they are nearly used up.
+    pub when_full: WhenFull,
+}
+
+words_of! {
+    /// What happens when the records take nearly all the bytes they may.
+    WhenFull {
+        /// Calls are refused until the owner makes room.
+        Refuse = "refuse",
+        /// The oldest records go, and a checkpoint says so.
+        RemoveOldest = "remove-oldest",
+    }
 }
 
 words_of! {
@@ -216,6 +228,7 @@ impl Config {
                 arguments: AuditArguments::Masked,
                 keep_days: None,
                 bytes_max: limits::AUDIT_BYTES_DEFAULT,
+                when_full: WhenFull::Refuse,
             },
             sandbox: SandboxConfig {
                 workers: limits::WORKERS_DEFAULT,
@@ -324,6 +337,7 @@ struct AuditFile {
     arguments: Option<toml::Spanned<String>>,
     keep_days: Option<toml::Spanned<u64>>,
     bytes_max: Option<toml::Spanned<u64>>,
+    when_full: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -410,6 +424,7 @@ impl ConfigFile {
         let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
         let bytes_max = faults.bounded("bytes_max", self.audit.bytes_max, bytes);
         audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
+        faults.word("when_full", self.audit.when_full, &mut audit.when_full);
         let sandbox = &mut config.sandbox;
         faults.word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);

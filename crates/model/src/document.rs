@@ -17,6 +17,7 @@ use crate::safety::Safety;
 mod invariant;
 mod read;
 pub(crate) mod schema;
+mod unseen;
 
 pub use invariant::is_word;
 pub(crate) use read::{Reader, join, present};

@@ -45,6 +45,7 @@ pub mod search;
 pub mod text;
 pub mod tool_policy;
 pub mod trust;
+pub mod unseen;
 
 pub use document::Document;
 pub use environment::Environment;

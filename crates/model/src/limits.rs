@@ -57,6 +57,8 @@ pub const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// The most statements an operator may grant.
 pub const STATEMENTS_MAX: u64 = 1_000_000_000;
+/// Milliseconds between two removals of audit entries by their age.
+pub const AUDIT_REMOVE_EVERY_MS: u64 = 3_600_000;
 /// Bytes the audit may take unless the operator says otherwise.
 pub const AUDIT_BYTES_DEFAULT: u64 = 4 << 30;
 /// Bytes an operator must leave the audit.
@@ -174,8 +176,13 @@ pub const APPROVAL_LOOK_MS: u64 = 100;
 pub const APPROVAL_REPLY_MS: u64 = 250;
 /// Characters of the arguments a question shows; the middle is left out.
 pub const APPROVAL_ARGUMENTS_CHARS_MAX: usize = 400;
-/// Characters of the arguments the inbox keeps; the middle is left out.
+/// Characters of the arguments the inbox keeps of a question that is over; the middle
+/// is left out. While a question waits, all of them are kept, to be read before a yes.
 pub const APPROVAL_KEPT_CHARS_MAX: usize = 8_000;
+/// Bytes of the arguments of all questions of one caller that wait for an answer.
+pub const APPROVALS_WAITING_BYTES_PER_CALLER_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of the arguments of all questions that wait for an answer.
+pub const APPROVALS_WAITING_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Characters of a question in words.
 pub const APPROVAL_PROMPT_CHARS_MAX: usize = 2_000;
 /// Reasons of a badge a question keeps.

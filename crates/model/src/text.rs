@@ -6,6 +6,15 @@
 
 use std::fmt::Write as _;
 
+/// Marks on one letter that are shown as they are. No alphabet needs more; hundreds
+/// of them paint over the lines above.
+const MARKS_MAX: usize = 3;
+/// Spaces in a row that are shown as they are.
+const SPACES_MAX: usize = 3;
+/// From here up a cut says how much is missing; below, the count would take more
+/// room than it describes.
+const COUNTED_CHARS_MIN: usize = 32;
+
 /// Whether a character has no business on a terminal line.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
@@ -13,21 +22,36 @@ pub fn is_hidden(character: char) -> bool {
         || matches!(character,
             '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}')
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fdd0}'..='\u{fdef}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}'
+            | '\u{13430}'..='\u{1345f}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text on one line, hidden characters written as `\u{..}`, a tab as a space.
+/// Whether it is drawn onto the letter before it.
+fn is_mark(character: char) -> bool {
+    matches!(character,
+        '\u{0300}'..='\u{036f}' | '\u{0483}'..='\u{0489}' | '\u{0591}'..='\u{05bd}'
+        | '\u{0610}'..='\u{061a}' | '\u{064b}'..='\u{065f}' | '\u{0e34}'..='\u{0e3a}'
+        | '\u{0e47}'..='\u{0e4e}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{302a}'..='\u{302f}' | '\u{3099}' | '\u{309a}'
+        | '\u{a66f}'..='\u{a67d}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// The text on one line: hidden characters, and marks piled on one letter, written as
+/// `\u{..}`, a tab as a space.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
+    let mut marks = 0;
     for character in text.chars() {
+        marks = if is_mark(character) { marks + 1 } else { 0 };
         match character {
             '\t' => shown.push(' '),
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
-            hidden if is_hidden(hidden) => {
+            hidden if is_hidden(hidden) || marks > MARKS_MAX => {
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(hidden));
             }
             plain => shown.push(plain),
@@ -36,8 +60,51 @@ pub fn one_line(text: &str) -> String {
     shown
 }
 
+/// JSON text with every character nobody sees, and marks piled on one letter, as
+/// `\uXXXX`: the same value to whoever reads it, and nothing in it for a terminal. The
+/// line ends of pretty JSON stay.
+#[must_use]
+pub fn json_line(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    let mut marks = 0;
+    for character in json.chars() {
+        marks = if is_mark(character) { marks + 1 } else { 0 };
+        if (is_hidden(character) && character != '\n') || marks > MARKS_MAX {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Long runs of spaces as their number, `\u{20 ×9}`, so that nothing is pushed out of
+/// sight by them. In JSON no other text reads so: its backslashes are doubled.
+#[must_use]
+pub fn folded(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(' ') {
+        let (before, run) = rest.split_at_checked(start).unwrap_or((rest, ""));
+        let after = run.trim_start_matches(' ');
+        let spaces = run.len() - after.len();
+        shown.push_str(before);
+        if spaces > SPACES_MAX {
+            let _ = write!(shown, "\\u{{20 ×{spaces}}}");
+        } else {
+            shown.extend(std::iter::repeat_n(' ', spaces));
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// [`one_line`], cut in the middle to at most `chars_max` characters, saying how
-/// many are missing. The end is kept: that is where the dangerous part hides.
+/// many are missing where there is room to. The end is kept: that is where the
+/// dangerous part hides. More is hidden than the words about it take.
 #[must_use]
 pub fn elided(text: &str, chars_max: usize) -> String {
     let shown = one_line(text);
@@ -45,9 +112,24 @@ pub fn elided(text: &str, chars_max: usize) -> String {
     if count <= chars_max {
         return shown;
     }
-    let head: String = shown.chars().take(chars_max / 2).collect();
-    let tail: String = shown.chars().skip(count - chars_max / 2).collect();
-    format!("{head} …{} more… {tail}", count - 2 * (chars_max / 2))
+    // The count in the words depends on how long they are. They never get shorter by
+    // a larger one, so this ends: a number has at most twenty digits.
+    let mut words = "…".to_owned();
+    if chars_max >= COUNTED_CHARS_MIN {
+        loop {
+            let kept = chars_max.saturating_sub(words.chars().count());
+            let next = format!(" …{} more… ", count - kept);
+            if next.chars().count() == words.chars().count() {
+                words = next;
+                break;
+            }
+            words = next;
+        }
+    }
+    let kept = chars_max.saturating_sub(words.chars().count());
+    let head: String = shown.chars().take(kept - kept / 2).collect();
+    let tail: String = shown.chars().skip(count - kept / 2).collect();
+    format!("{head}{words}{tail}")
 }
 
 /// `1 host`, `2 hosts`.
@@ -58,29 +140,4 @@ pub fn count(number: usize, noun: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(raw: &str, expected: &str) {
-        assert_eq!(one_line(raw), expected);
-    }
-
-    #[test]
-    fn hidden_characters_are_shown() {
-        check("plain text, naïve 日本語 🙂", "plain text, naïve 日本語 🙂");
-        check("\u{1b}[2Jgone", "\\u{1b}[2Jgone");
-        check(
-            "a\u{202e}b\u{200b}c\u{feff}",
-            "a\\u{202e}b\\u{200b}c\\u{feff}",
-        );
-        check("tag\u{e0041}s", "tag\\u{e0041}s");
-        check("two\nlines\tand\rmore", "two\\nlines and\\rmore");
-    }
-
-    #[test]
-    fn elision_keeps_both_ends_and_counts_the_rest() {
-        assert_eq!(elided("short", 10), "short");
-        assert_eq!(elided("0123456789abcdef", 8), "0123 …8 more… cdef");
-    }
-}
+mod tests;

@@ -122,6 +122,11 @@ pub trait HostCalls: Send + Sync {
         request: HostRequest,
     ) -> Pin<Box<dyn Future<Output = HostAnswer> + Send + 'a>>;
 
+    /// The run ended before these were asked: nobody waits for their answers.
+    fn unasked(&self, requests: Vec<HostRequest>) {
+        drop(requests);
+    }
+
     /// What a run had said that is dropped before its end. It is told once, while the
     /// run is dropped; a run that ends brings its lines itself.
     fn left(&self, _console: Vec<ConsoleLine>) {}

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use model::approval::{Scope, State};
 use model::document::Word;
-use model::limits;
 use model::risk::Level;
+use model::{limits, text};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
@@ -54,7 +54,8 @@ pub struct Approval {
     pub reasons: Vec<String>,
     /// The question in words.
     pub prompt: String,
-    /// The arguments as one line of JSON.
+    /// The arguments as one line of JSON: whole while it waits, both ends of them when
+    /// it is over.
     pub arguments: String,
     /// The answer, if there is one.
     pub answer: Option<GivenAnswer>,
@@ -262,6 +263,9 @@ impl Approvals {
                     expires_at_ms,
                 ],
             )?;
+            if changed == 1 {
+                shorten(change, "id = ?1", [id])?;
+            }
             Ok(changed == 1)
         })
     }
@@ -473,24 +477,69 @@ fn is_full(
     question: &Approval,
     now_ms: i64,
 ) -> rusqlite::Result<Option<Asked>> {
-    let (all, own): (u64, u64) = connection.query_row(
-        "SELECT count(*), count(*) FILTER (WHERE caller = ?2 AND caller_owner = ?3)
+    let [all, own, all_bytes, own_bytes] = connection.query_row(
+        "SELECT count(*), count(*) FILTER (WHERE caller = ?2 AND caller_owner = ?3),
+         coalesce(sum(octet_length(arguments)), 0),
+         coalesce(sum(octet_length(arguments)) FILTER (WHERE caller = ?2 AND caller_owner = ?3), 0)
          FROM approvals WHERE state = 'pending' AND expires_ms > ?1",
         params![now_ms, question.caller, question.caller_is_owner],
-        |row| Ok((count_of(row, 0)?, count_of(row, 1)?)),
+        |row| {
+            Ok([
+                count_of(row, 0)?,
+                count_of(row, 1)?,
+                count_of(row, 2)?,
+                count_of(row, 3)?,
+            ])
+        },
     )?;
-    if own >= limits::APPROVALS_PENDING_PER_CALLER_MAX {
+    let bytes = u64::try_from(question.arguments.len()).unwrap_or(u64::MAX);
+    let with = |waiting: u64| waiting.saturating_add(bytes);
+    if own >= limits::APPROVALS_PENDING_PER_CALLER_MAX
+        || with(own_bytes) > limits::APPROVALS_WAITING_BYTES_PER_CALLER_MAX
+    {
         return Ok(Some(Asked::TooManyOfCaller));
     }
     let kept: u64 =
         connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
     let kept_max = limits::APPROVALS_KEPT_MAX + limits::APPROVALS_PENDING_MAX;
-    let is_full = all >= limits::APPROVALS_PENDING_MAX || kept >= kept_max;
+    let is_full = all >= limits::APPROVALS_PENDING_MAX
+        || with(all_bytes) > limits::APPROVALS_WAITING_BYTES_MAX
+        || kept >= kept_max;
     Ok(is_full.then_some(Asked::TooMany))
+}
+
+/// Leaves out the middle of long arguments of questions that are over: nobody reads
+/// them before a yes any more.
+fn shorten(
+    connection: &Connection,
+    which: &str,
+    of: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    // Bytes are looked at first: they are known without reading the text.
+    let kept_max = limits::APPROVAL_KEPT_CHARS_MAX;
+    let sql = format!(
+        "SELECT id, arguments FROM approvals WHERE octet_length(arguments) > {kept_max} AND {which}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let long = statement
+        .query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    for (id, arguments) in long {
+        connection.execute(
+            "UPDATE approvals SET arguments = ?2 WHERE id = ?1",
+            params![id, text::elided(&arguments, kept_max)],
+        )?;
+    }
+    Ok(())
 }
 
 /// Removes the oldest of those that wait for nothing and count for nothing.
 fn prune(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
+    shorten(
+        connection,
+        "state = 'pending' AND expires_ms <= ?1",
+        [now_ms],
+    )?;
     let kept: u64 =
         connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
     let over = kept.saturating_sub(limits::APPROVALS_KEPT_MAX);

@@ -24,6 +24,7 @@ use crate::error::StoreError;
 use crate::ledger::{NewEntry, NewNotice, now_ms};
 use crate::limit;
 use crate::log::moment::Moment;
+use crate::mark::Mark;
 use crate::queue::{OpenRow, Request};
 use read::Reader;
 
@@ -34,6 +35,7 @@ pub struct Audit {
     desk: Arc<Desk>,
     /// Opened by the first who reads; most processes only write.
     index: Mutex<Option<Connection>>,
+    mark: Mark,
 }
 
 /// One attempt: how it began and, unless it is still under way, how it ended.
@@ -181,6 +183,7 @@ pub struct Removed {
 impl Audit {
     pub(crate) fn new(home: PathBuf, desk: Arc<Desk>) -> Audit {
         Audit {
+            mark: Mark::new(&home),
             home,
             desk,
             index: Mutex::default(),
@@ -272,7 +275,9 @@ impl Audit {
     /// Walks the whole chain and names the first record that is wrong.
     pub fn verify(&self, expected_head: Option<&Head>) -> Result<Verified, StoreError> {
         let index = self.own_index()?;
-        verify::verify(&Reader::new(&index, &self.home)?, expected_head)
+        // Before the log is looked at, so that it cannot be behind.
+        let remembered = self.mark.get()?;
+        verify::verify(&Reader::new(&index, &self.home)?, expected_head, remembered)
     }
 
     /// Hands over the records of the entries a filter names, oldest first, and

@@ -5,7 +5,7 @@
 //! of its own.
 
 use std::future::poll_fn;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::task::Poll;
 
 use crate::error::StoreError;
@@ -21,6 +21,11 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// What writes, once nothing is being written. An error if somebody died writing.
+    pub(crate) fn shift(&self) -> Result<MutexGuard<'_, Shift>, StoreError> {
+        self.shift.lock().map_err(|_| StoreError::Closed)
+    }
+
     /// Has a request of a call written, now or when its turn comes.
     pub(crate) async fn submit(&self, request: Request) -> Result<(), StoreError> {
         let Some(request) = self.write_alone(request) else {

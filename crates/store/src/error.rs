@@ -34,6 +34,18 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// Another user of the machine could change what is obeyed.
+    #[error(
+        "{who} can write to `{}`, and could set rules or publish tools; run `chmod go-w` on it{}",
+        .path.display(),
+        match .who { Others::Owner(_) => ", or make it yours with `chown`", Others::Anyone => "" }
+    )]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Who can.
+        who: Others,
+    },
     /// The file is some other database.
     #[error("`{}` is a database of another program", .path.display())]
     Foreign {
@@ -140,6 +152,24 @@ pub enum StoreError {
         /// How many.
         open: usize,
     },
+}
+
+/// Who else can write to a file of the home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Its group, or everybody.
+    Anyone,
+    /// It belongs to another user, by number.
+    Owner(u32),
+}
+
+impl std::fmt::Display for Others {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Others::Anyone => formatter.write_str("other users"),
+            Others::Owner(user) => write!(formatter, "user {user}"),
+        }
+    }
 }
 
 impl StoreError {

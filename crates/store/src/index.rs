@@ -1,9 +1,10 @@
 //! The index of the log: a database of its own that follows it, in batches, and
 //! can be made anew from it at any time. It is never the truth.
 //!
-//! After a power cut the index may be ahead of the log, and a hand may have changed
-//! either. So whoever goes on from where the index ends first looks whether the log
-//! still says what it said there, and otherwise begins from the start.
+//! The index covers only what is on the disk, so it is never ahead of the log, unless a
+//! hand changed either or the disk lied. So every writer that goes on from where the index ends first looks whether
+//! the log still says what it said there. If it does not, records that were there are
+//! gone: the ledger writes that down before the index is made from the start.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +18,7 @@ use rusqlite::{Connection, ErrorCode, Params, Transaction, TransactionBehavior, 
 use crate::database::{self, Access};
 use crate::error::StoreError;
 use crate::limit;
-use crate::log::moment::Moment;
+use crate::log::moment::{Moment, believable};
 
 const DOING: &str = "index the audit";
 
@@ -169,6 +170,14 @@ impl Index {
         Ok(to)
     }
 
+    /// Begins from the start, when the log is not what the index remembers.
+    pub(crate) fn forget(&mut self) -> Result<(), StoreError> {
+        let transaction = begin(&mut self.connection)?;
+        let from = forget(&transaction)?;
+        add(&transaction, Additions::default(), &from).map_err(StoreError::database(DOING))?;
+        transaction.commit().map_err(StoreError::database(DOING))
+    }
+
     /// Removes the notices up to a record and the entries that began and ended up
     /// to it. The answer is how many entries.
     pub(crate) fn remove_through(&self, last: u64) -> Result<u64, StoreError> {
@@ -248,6 +257,18 @@ fn is_useless(error: &StoreError) -> bool {
     )
 }
 
+/// The last record of the index, if the log does not hold it although nothing
+/// removed it.
+pub(crate) fn lost(moment: &Moment, reach: &Reach) -> Result<Option<Head>, StoreError> {
+    if reach.head == Head::START || still_holds(moment, reach)? {
+        return Ok(None);
+    }
+    let checkpoint = moment.newest_checkpoint()?;
+    let removed = checkpoint.as_ref().and_then(believable);
+    let is_removed = removed.is_some_and(|it| reach.head.sequence <= it.through.sequence);
+    Ok((!is_removed).then_some(reach.head))
+}
+
 /// Whether the log still is what it was when the index got that far.
 fn still_holds(moment: &Moment, reach: &Reach) -> Result<bool, StoreError> {
     if reach.position > moment.end() {
@@ -255,8 +276,9 @@ fn still_holds(moment: &Moment, reach: &Reach) -> Result<bool, StoreError> {
     }
     match moment.at(reach.position)? {
         Some((_, Some(next))) => Ok(next.record.previous == reach.head.hash),
-        // Nothing after it, or nothing that says what it follows.
-        Some((_, None)) => Ok(true),
+        // A line that does not say what it follows. If the place is in the middle of a
+        // line, another log stands there.
+        Some((_, None)) => moment.is_line_start(reach.position),
         None if reach.position == moment.end() => Ok(moment.head()?.hash == reach.head.hash),
         // What it covers was removed, and more.
         None => Ok(false),

@@ -10,13 +10,16 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::audit::chain::{self, Checkpoint, Head, Kind};
-use model::audit::{Notice, Opening, Status, spell};
+use model::audit::notice::SERVER;
+use model::audit::{Act, Notice, Opening, Status, spell};
 use rusqlite::Connection;
+use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::index::{self, Additions, End, Index, Place, Reach, Source};
 use crate::log::moment::Moment;
-use crate::log::{Log, Patience, Seen};
+use crate::log::{Log, Patience, Seen, disk};
+use crate::mark::Mark;
 use crate::process::Pulse;
 
 /// The beginning of an entry.
@@ -68,6 +71,10 @@ impl NewNotice {
 pub(crate) struct Ledger {
     log: Log,
     index: Index,
+    /// The end, remembered in another place.
+    mark: Mark,
+    /// The record that place remembers, as far as we know.
+    marked: u64,
     pulse: Pulse,
     /// What our own records add to the index from a place on, so that they need
     /// not be read back; nothing once others wrote in between.
@@ -82,11 +89,18 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// A ledger for entries of one process.
-    pub(crate) fn new(log: Log, index: Index, pulse: Pulse) -> Result<Ledger, StoreError> {
+    pub(crate) fn new(
+        log: Log,
+        index: Index,
+        mark: Mark,
+        pulse: Pulse,
+    ) -> Result<Ledger, StoreError> {
         let indexed = index::reach(index.connection())?.head.sequence;
         Ok(Ledger {
             log,
             index,
+            mark,
+            marked: 0,
             pulse,
             known: None,
             group: Additions::default(),
@@ -238,19 +252,78 @@ impl Ledger {
     /// Makes the index cover every record.
     pub(crate) fn index(&mut self) -> Result<(), StoreError> {
         self.begin(Patience::Bounded)?;
+        // Nobody but us wrote since the index was last right.
+        if self.known.is_none() {
+            self.tell_of_a_cut()?;
+        }
         let source = self.source();
         // Others may write while we index what was there.
         self.roll_back();
+        // What the index and the mark cover is on the disk, so that no power cut
+        // leaves them ahead of the log.
+        disk::sync(self.log.file())?;
         let reach = match self.index.follow(source?)? {
             Some(reach) => reach,
             None => {
                 self.begin(Patience::Bounded)?;
+                self.tell_of_a_cut()?;
                 let moment = self.log.moment();
                 self.roll_back();
                 self.index.read(&moment?)?
             }
         };
         self.note_indexed(reach);
+        if reach.head.sequence > self.marked {
+            self.mark.advance(reach.head)?;
+            self.marked = reach.head.sequence;
+        }
+        Ok(())
+    }
+
+    /// Compares the log with what its index and the database remember of its end,
+    /// within a group that has no record yet. If records are missing, that is on the
+    /// disk as a notice before the index is made from what is left.
+    fn tell_of_a_cut(&mut self) -> Result<(), StoreError> {
+        let told = self.try_to_tell_of_a_cut();
+        told.inspect_err(|_| self.roll_back())
+    }
+
+    fn try_to_tell_of_a_cut(&mut self) -> Result<(), StoreError> {
+        let moment = self.log.moment()?;
+        let found = self.log.head();
+        let reach = index::reach(self.index.connection())?;
+        let indexed = index::lost(&moment, &reach)?;
+        let marked = self.mark.get()?;
+        self.marked = marked.map_or(0, |head| head.sequence);
+        let marked = marked.filter(|it| it.sequence > found.sequence);
+        let newest = [indexed, marked].into_iter().flatten();
+        let Some(known) = newest.max_by_key(|head| head.sequence) else {
+            return Ok(());
+        };
+        let message = match found.sequence < known.sequence {
+            true => format!(
+                "the log ends with record {}, but record {} was on the disk",
+                found.sequence, known.sequence
+            ),
+            false => format!(
+                "the log does not hold record {} as it was on the disk",
+                known.sequence
+            ),
+        };
+        let mut notice = Notice::new(Act::AuditCut, SERVER, "log", &message)
+            .detail("known", &format!("{}:{}", known.sequence, known.hash.hex()))
+            .detail("found", &format!("{}:{}", found.sequence, found.hash.hex()));
+        notice.id = Uuid::now_v7().to_string();
+        notice.at_ms = now_ms();
+        let told = self.notice(&NewNotice::new(notice)?)?;
+        self.commit()?;
+        disk::sync(self.log.file())?;
+        self.index.forget()?;
+        self.mark.reset(told)?;
+        self.marked = told.sequence;
+        self.begin(Patience::Bounded)?;
+        // From here on the index is read from what is left.
+        self.known = None;
         Ok(())
     }
 

@@ -9,11 +9,13 @@ mod counter;
 mod database;
 mod desk;
 mod error;
+mod guarded;
 mod index;
 pub mod keys;
 mod ledger;
 pub mod limit;
 mod log;
+mod mark;
 mod process;
 mod queue;
 mod retention;
@@ -49,6 +51,7 @@ use desk::Desk;
 use index::Index;
 use ledger::Ledger;
 use log::Log;
+use mark::Mark;
 use process::Life;
 use queue::Queue;
 use shift::{Shared, Shift};
@@ -106,6 +109,23 @@ pub struct StoreStatus {
     pub crashed: u64,
 }
 
+/// How much of its allowed size the audit uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of the log.
+    pub bytes: u64,
+    /// Bytes it may have.
+    pub bytes_max: u64,
+}
+
+impl Room {
+    /// The used part, in percent.
+    #[must_use]
+    pub fn percent(&self) -> u64 {
+        self.bytes.saturating_mul(100) / self.bytes_max.max(1)
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     audit: Audit,
@@ -126,12 +146,14 @@ impl Store {
     /// processes left open.
     pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
         let database = database::prepare(home)?;
+        guarded::check(home)?;
         let home = home
             .canonicalize()
             .map_err(|error| StoreError::file("find", home, error))?;
         let life = process::begin(&home)?;
         let (log, index) = (Log::open(&home)?, Index::open(&home)?);
-        let mut ledger = Ledger::new(log, index, life.pulse().clone())?;
+        let mark = Mark::new(&home);
+        let mut ledger = Ledger::new(log, index, mark, life.pulse().clone())?;
         let crashed = process::bury(&home, &mut ledger)?;
         let shared = Shared {
             queue: Arc::new(Queue::new(settings.queue_max)),
@@ -213,6 +235,27 @@ impl Store {
     #[must_use]
     pub fn scripts(&self) -> &Scripts {
         &self.inner.scripts
+    }
+
+    /// Puts other settings in force, from the next record on. How many requests may
+    /// wait stays as it was.
+    pub fn set(&self, settings: StoreSettings) -> Result<(), StoreError> {
+        self.inner.desk.shift()?.set(settings);
+        Ok(())
+    }
+
+    /// Whether a call could be written down now.
+    pub fn ready(&self) -> Result<(), StoreError> {
+        let shared = &self.inner.desk.shared;
+        if let Some(failure) = shared.sync.failure() {
+            return Err(failure);
+        }
+        self.inner.desk.shift()?.ready()
+    }
+
+    /// How much of its allowed size the audit uses.
+    pub fn room(&self) -> Result<Room, StoreError> {
+        Ok(self.inner.desk.shift()?.room())
     }
 
     /// What was done so far.

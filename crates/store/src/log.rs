@@ -12,8 +12,9 @@ pub(crate) mod moment;
 pub(crate) mod remove;
 pub(crate) mod segment;
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -266,9 +267,18 @@ impl Log {
         let torn = usize::try_from(length - whole).unwrap_or(usize::MAX);
         let mut bytes = vec![0; torn.min(limit::LINE_BYTES_MAX)];
         file.read_exact_at(&mut bytes, whole).map_err(fail)?;
-        fs::write(&path, &bytes).map_err(fail)?;
+        write_privately(&path, &bytes).map_err(fail)?;
         file.set_len(whole).map_err(fail)
     }
+}
+
+/// Writes a file that only its owner can read, whatever was there before.
+fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)
 }
 
 /// The segment to write to, made if there is none.

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,7 +111,9 @@ fn take_lock(path: PathBuf) -> Result<Lock, StoreError> {
     own().extend(path.file_name().map(OsString::from));
     let start = Instant::now();
     loop {
-        let file = File::create(&path).map_err(fail)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&path).map_err(fail)?;
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             // Somebody who cleans up was faster, and is about to remove it.

@@ -17,7 +17,7 @@ use crate::log::{Patience, disk};
 use crate::queue::{OpenRow, Queue, Request};
 use crate::retention::Removal;
 use crate::sync::Sync;
-use crate::{Durability, StoreSettings};
+use crate::{Durability, Room, StoreSettings};
 
 type OpenReply = oneshot::Sender<Result<OpenRow, StoreError>>;
 type CloseReply = oneshot::Sender<Result<Link, StoreError>>;
@@ -71,6 +71,27 @@ impl Group {
 }
 
 impl Shift {
+    /// Other settings, in force from the next write on.
+    pub(crate) fn set(&mut self, settings: StoreSettings) {
+        self.settings = settings;
+    }
+
+    /// How much of the allowed size is used.
+    pub(crate) fn room(&self) -> Room {
+        Room {
+            bytes: self.ledger.bytes(),
+            bytes_max: self.settings.audit_bytes_max,
+        }
+    }
+
+    /// Whether the next call could be written down.
+    pub(crate) fn ready(&self) -> Result<(), StoreError> {
+        match self.owed.is_empty() {
+            true => self.has_room(0),
+            false => Err(StoreError::Full { source: None }),
+        }
+    }
+
     pub(crate) fn new(ledger: Ledger, settings: StoreSettings) -> Shift {
         Shift {
             ledger,

@@ -75,6 +75,7 @@ pub(crate) struct ApprovalsDeny {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "With `--json` one value to a line, as they come, and nobody is asked.")]
 pub(crate) struct ApprovalsWatch {
     /// End after so many questions
     #[arg(long, value_name = "COUNT")]

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::registry::read_config;
 use engine::settings::folder_faults;
+use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
 use model::Environment;
@@ -61,7 +62,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(None));
         }
     }
-    findings.push(tools(home));
+    findings.extend(engine(home));
     findings.extend(folders(home));
     findings
 }
@@ -161,23 +162,49 @@ fn clock(newest_ms: Option<i64>) -> Finding {
     }
 }
 
-/// Settings and documents, as the engine reads them.
-fn tools(home: &Path) -> Finding {
+/// Settings, documents and the room of the audit, as the engine finds them.
+fn engine(home: &Path) -> Vec<Finding> {
     let settings =
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
-        Err(error) => wrong("settings", error.to_string(), "mend ringfence.toml"),
-        Ok(engine) => {
-            let now = engine.registry().current();
-            let total = now.tools().count();
-            match now.set_aside.len() {
-                0 => well("tools", count(total, "tool")),
-                aside => wrong(
-                    "tools",
-                    format!("{} set aside", count(aside, "file")),
-                    "run `ringfence list` and mend them",
-                ),
-            }
-        }
+        Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
+        Ok(engine) => vec![room(&engine), tools(&engine)],
+    }
+}
+
+fn tools(engine: &Engine) -> Finding {
+    let now = engine.registry().current();
+    let total = now.tools().count();
+    match now.set_aside.len() {
+        0 => well("tools", count(total, "tool")),
+        aside => wrong(
+            "tools",
+            format!("{} set aside", count(aside, "file")),
+            "run `ringfence list` and mend them",
+        ),
+    }
+}
+
+/// Whether the next call could be written down, and how soon it could not.
+fn room(engine: &Engine) -> Finding {
+    let failed = |fault: store::StoreError| {
+        let what = format!("{:#}", anyhow::Error::from(fault));
+        wrong(
+            "audit",
+            what,
+            "run `ringfence audit prune`, or raise `audit.bytes_max`",
+        )
+    };
+    if let Err(fault) = engine.store().ready() {
+        return failed(fault);
+    }
+    let room = match engine.store().room() {
+        Ok(room) => room,
+        Err(fault) => return failed(fault),
+    };
+    let when_full = engine.registry().current().config.audit.when_full;
+    match room.percent() >= upkeep::TOLD_FROM_PERCENT {
+        true => well("audit", upkeep::full_soon(room, when_full)),
+        false => well("audit", format!("{} % of its room is used", room.percent())),
     }
 }

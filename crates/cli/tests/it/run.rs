@@ -183,12 +183,16 @@ fn a_person_at_a_terminal_is_asked() {
         ("a\n", "sent hi"),
     ] {
         let mut terminal = Terminal::start(&line, &folder);
-        terminal.type_in(answer);
+        terminal.answer(answer, 1);
         let (_, shown) = terminal.end();
         for part in [
-            "[risk L4 High] owner wants to run send",
-            r#"Run `send` with {"text":"hi\u{202e}"}?"#,
-            "[y = yes, for this call; a = yes, for this tool with these arguments, for an hour; anything else = no]",
+            "[risk L4 High] `owner` wants to run `send`\r\n",
+            "question:\r\n| Run `send` with {\"text\":\"hi\\u{202e}\"}?\r\n",
+            "arguments:\r\n| {\"text\":\"hi\\u{202e}\"}\r\n",
+            "answer for [risk L4 High] `send`, called by `owner`:\r\n  y = yes, for this call\r\n",
+            "  a = yes, for this tool with these arguments, for an hour\r\n",
+            "  anything else = no\r\n> ",
+            ": [risk L4 High] `send`, called by `owner`\r\n",
         ] {
             assert!(shown.contains(part), "{shown}");
         }
@@ -268,17 +272,17 @@ fn questions_of_another_process_are_answered_while_watching() {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        watch.until("[risk L4 High] owner wants to run send", 1);
+        watch.until("[risk L4 High] `owner` wants to run `send`", 1);
         watch.until("what was typed before the question does not count", 1);
         for question in 1.. {
-            watch.until("anything else = no] ", question);
+            watch.until("> ", question);
             // On a busy machine even this one may count as too fast; then it is asked
             // once more.
             // Sleeps: a faster answer counts as an accident.
             std::thread::sleep(std::time::Duration::from_millis(200));
             assert!(call.try_wait().unwrap().is_none(), "an old key was enough");
             watch.type_in(answer);
-            if watch.either("owner  ", "once more", question) {
+            if watch.either("called by `owner`\r\n", "once more", question) {
                 break;
             }
         }
@@ -320,6 +324,8 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
     let given = inbox(&["approve", &id]);
     assert_eq!(given.get("state").unwrap(), "approved");
     let (_, shown) = terminal.end();
-    assert!(shown.contains("wants to run send"), "{shown}");
+    assert!(shown.contains("wants to run `send`"), "{shown}");
+    let over = "no answer is needed any more: [risk L0 Verified] `send`";
+    assert!(shown.contains(over), "{shown}");
     assert!(shown.trim_end().ends_with("sent"), "{shown}");
 }

@@ -106,6 +106,24 @@ fn an_address_that_does_not_do_is_said_so() {
     }
 }
 
+/// Whoever has a server already is told how to have another.
+#[test]
+fn a_port_that_is_taken_is_said_with_a_way_out() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let home = scratch("serve-taken").join("ring").display().to_string();
+    let output = ringfence(&["serve", "--listen", &listen, "--home", &home]).output();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains(&format!(
+            "`{listen}` cannot be listened on; another program has it"
+        )),
+        "{said}"
+    );
+    assert!(said.contains("`--listen 127.0.0.1:0`"), "{said}");
+}
+
 /// Whatever happens, standard output has only messages, and the end of input is the
 /// end.
 #[test]

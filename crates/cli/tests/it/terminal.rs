@@ -17,18 +17,27 @@ pub(crate) struct Terminal {
     screen: Arc<Screen>,
 }
 
-/// What was shown, and whether more can come.
+/// What was written, and whether more can come.
 #[derive(Default)]
 struct Screen {
-    shown: Mutex<(String, bool)>,
+    shown: Mutex<(Vec<u8>, bool)>,
     changed: Condvar,
 }
+
+/// Columns and rows of a terminal that nobody made larger or smaller.
+pub(crate) const USUAL: (u16, u16) = (80, 24);
 
 impl Terminal {
     /// Runs a line of shell with nothing from this machine's environment.
     pub(crate) fn start(line: &str, folder: &Path) -> Terminal {
+        Terminal::sized(line, folder, USUAL)
+    }
+
+    /// The same at a terminal of so many columns and rows, which knows colours.
+    pub(crate) fn sized(line: &str, folder: &Path, (columns, rows): (u16, u16)) -> Terminal {
+        let line = format!("stty cols {columns} rows {rows}; {line}");
         let mut child = Command::new("script")
-            .args(["-qec", line, "/dev/null"])
+            .args(["-qec", &line, "/dev/null"])
             .current_dir(folder)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -45,8 +54,7 @@ impl Terminal {
             loop {
                 let count = output.read(&mut bytes).unwrap_or(0);
                 let mut shown = fills.shown.lock().unwrap();
-                let text = String::from_utf8_lossy(bytes.get(..count).unwrap());
-                shown.0.push_str(&text);
+                shown.0.extend(bytes.get(..count).unwrap());
                 shown.1 = count == 0;
                 fills.changed.notify_all();
                 if count == 0 {
@@ -83,17 +91,38 @@ impl Terminal {
     fn wait(&self, wanted: &str, is_there: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + PATIENCE;
         let mut shown = self.screen.shown.lock().unwrap();
-        while !is_there(&shown.0) {
+        while !is_there(&text(&shown.0)) {
             let left = until.saturating_duration_since(Instant::now());
             let can_come = !shown.1 && !left.is_zero();
-            assert!(can_come, "{wanted:?} was not shown: {}", shown.0);
+            assert!(can_come, "{wanted:?} was not shown: {}", text(&shown.0));
             shown = self.screen.changed.wait_timeout(shown, left).unwrap().0;
         }
-        shown.0.clone()
+        text(&shown.0)
+    }
+
+    /// All bytes that were written so far.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.screen.shown.lock().unwrap().0.clone()
+    }
+
+    /// Answers the question that is shown for the `time`th time, once a person could
+    /// have read it.
+    pub(crate) fn answer(&mut self, keys: &str, time: usize) {
+        self.until("\n> ", time);
+        // Sleeps: a faster answer counts as an accident.
+        std::thread::sleep(Duration::from_millis(200));
+        self.type_in(keys);
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// All bytes that were written until the command ended.
+    pub(crate) fn ended(self) -> Vec<u8> {
+        let screen = Arc::clone(&self.screen);
+        self.end();
+        screen.shown.lock().unwrap().0.clone()
     }
 
     /// How the command ended, and all it showed. It must end without another key.
@@ -102,12 +131,16 @@ impl Terminal {
         let mut shown = self.screen.shown.lock().unwrap();
         while !shown.1 {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "it does not end: {}", shown.0);
+            assert!(!left.is_zero(), "it does not end: {}", text(&shown.0));
             shown = self.screen.changed.wait_timeout(shown, left).unwrap().0;
         }
-        let shown = shown.0.clone();
+        let shown = text(&shown.0);
         (self.child.wait().unwrap(), shown)
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl Drop for Terminal {

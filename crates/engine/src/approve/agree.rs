@@ -30,8 +30,6 @@ pub(crate) struct Asking<'a> {
     pub(crate) question: Question,
     /// What an approval of the tool binds to, whatever the arguments.
     pub(crate) tool_binding: String,
-    /// The arguments, longer than a question shows them.
-    pub(crate) arguments: String,
     /// A digest of the session.
     pub(crate) session: Option<String>,
     pub(crate) settings: ApprovalsConfig,
@@ -187,7 +185,7 @@ impl Asking<'_> {
             level: question.risk.level,
             reasons: reasons.take(limits::APPROVAL_REASONS_MAX).collect(),
             prompt: question.prompt.clone(),
-            arguments: self.arguments.clone(),
+            arguments: question.arguments.clone(),
             answer: None,
             used_by_call: None,
             used_at_ms: None,

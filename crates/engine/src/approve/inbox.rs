@@ -47,7 +47,8 @@ pub struct Listed {
     pub risk: ListedRisk,
     /// The question in words.
     pub prompt: String,
-    /// The arguments as one line of JSON, the middle left out if they are long.
+    /// The arguments as one line of JSON: whole while the question waits, then the
+    /// middle left out if they are long.
     pub arguments: String,
     /// When it was asked, in milliseconds since 1970.
     pub asked_at_ms: i64,

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use model::caller::CallerKind;
+use model::caller::{CallerKind, Origin};
 use model::limits;
 use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
 use model::text;
 
 use super::{CallRequest, NAME_SHOWN_CHARS_MAX};
+use crate::native;
 use crate::record::Stop;
 use crate::registry::Snapshot;
 
@@ -30,8 +31,12 @@ pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Stop 
     let why = now.why_not(name);
     let mut stop = unknown(name, why.clone());
     if request.caller.kind == CallerKind::Owner {
+        // A script is not sent to what it cannot call.
+        let is_callable =
+            |near: &&str| request.origin != Origin::Script || !native::is_self_reference(near);
         let nearest = now
             .nearest(name)
+            .filter(is_callable)
             .map(|near| format!("; did you mean `{near}`?"));
         stop.says(&format!(": {why}{}", nearest.unwrap_or_default()));
     }

@@ -55,6 +55,8 @@ pub(crate) struct ScriptHost<'a> {
 struct State {
     /// Calls the script made so far.
     made: Vec<Made>,
+    /// Calls its end overtook; they were not made.
+    unasked: Vec<Made>,
     journal: Journal,
     /// Tools that run.
     under_way: usize,
@@ -70,6 +72,24 @@ pub(crate) struct Made {
     pub(crate) input: Value,
     /// What went wrong, if it did.
     pub(crate) fault: Option<ToolFault>,
+    /// Its answer came.
+    is_over: bool,
+}
+
+impl Made {
+    fn of(tool: &str, input: Value) -> Made {
+        Made {
+            tool: tool.to_owned(),
+            input,
+            fault: None,
+            is_over: false,
+        }
+    }
+
+    /// Whether it was under way when the script ended.
+    pub(crate) fn was_stopped(&self) -> bool {
+        !self.is_over
+    }
 }
 
 /// What a script is told about a tool that failed.
@@ -109,7 +129,14 @@ enum Came {
 #[derive(Debug, Deserialize)]
 struct Asked {
     name: String,
-    args: Value,
+    /// Absent if they are no data: a function, a symbol.
+    #[serde(default, deserialize_with = "given")]
+    args: Option<Value>,
+}
+
+/// What is given is given, `null` too.
+fn given<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(source).map(Some)
 }
 
 impl<'a> ScriptHost<'a> {
@@ -132,6 +159,7 @@ impl<'a> ScriptHost<'a> {
             at_once: Semaphore::new(limits::SCRIPT_TOOLS_AT_ONCE_MAX),
             state: Mutex::new(State {
                 made: Vec::new(),
+                unasked: Vec::new(),
                 journal,
                 under_way: 0,
                 halt: None,
@@ -160,6 +188,14 @@ impl<'a> ScriptHost<'a> {
         self.state().made.get(place).cloned()
     }
 
+    /// Calls that failed, or were under way when the script ended, in their order.
+    pub(crate) fn unfinished(&self) -> Vec<Made> {
+        let state = self.state();
+        let made = state.made.iter().chain(&state.unasked);
+        let is_so = |made: &&Made| made.was_stopped() || made.fault.is_some();
+        made.filter(is_so).cloned().collect()
+    }
+
     /// What a script had said that did not come to its end.
     pub(crate) fn said(&self) -> Vec<ConsoleLine> {
         std::mem::take(&mut self.state().said)
@@ -175,15 +211,24 @@ impl<'a> ScriptHost<'a> {
         (self.state().made.len(), self.replay.count())
     }
 
-    async fn tool(&self, payload: &str) -> HostAnswer {
-        let Ok(Asked { name, args }) = serde_json::from_str(payload) else {
-            let message = "the call has no name".to_owned();
-            return HostAnswer::Error(fault_json(None, "VALIDATION", &message, ""));
+    /// A call of a tool. It is counted before anything is awaited, so that one that is
+    /// still to begin when the script ends is known too.
+    fn asked(&self, payload: &str) -> Result<(u32, Asked), Option<HostAnswer>> {
+        let Ok(asked) = serde_json::from_str::<Asked>(payload) else {
+            let message = "a call names its tool first: `callTool('name', { … })`";
+            let error = fault_json(None, "VALIDATION", message, "");
+            return Err(Some(HostAnswer::Error(error)));
         };
-        let Some(place) = self.begin(&name, &args) else {
-            return never().await;
-        };
-        let arguments = digest::of_value(&args).unwrap_or_default();
+        let input = asked.args.as_ref().unwrap_or(&Value::Null);
+        match self.begin(&asked.name, input) {
+            Some(place) => Ok((place, asked)),
+            None => Err(None),
+        }
+    }
+
+    async fn tool(&self, place: u32, Asked { name, args }: Asked) -> HostAnswer {
+        let arguments = digest::of_value(args.as_ref().unwrap_or(&Value::Null));
+        let arguments = arguments.unwrap_or_default();
         match self.replay.find(place, &name, &arguments) {
             Again::Done(index) => match self.replay.answer(index).await {
                 Some(done) => return self.again(place, done),
@@ -219,11 +264,7 @@ impl<'a> ScriptHost<'a> {
             self.halted.notify_one();
             return None;
         }
-        state.made.push(Made {
-            tool: tool.to_owned(),
-            input: input.clone(),
-            fault: None,
-        });
+        state.made.push(Made::of(tool, input.clone()));
         Some(place)
     }
 
@@ -309,10 +350,11 @@ impl<'a> ScriptHost<'a> {
 
     /// The answer of a call that is over, once more.
     fn again(&self, place: u32, done: &Done) -> HostAnswer {
-        if let Answer::Error(text) = &done.answer {
-            let fault = ToolFault::from_json(text);
-            note(&mut self.state(), place, Some(fault));
-        }
+        let fault = match &done.answer {
+            Answer::Error(text) => Some(ToolFault::from_json(text)),
+            Answer::Value(_) => None,
+        };
+        note(&mut self.state(), place, fault);
         told(done)
     }
 
@@ -323,12 +365,16 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// One tool, through every gate.
-    async fn call(&self, place: u32, name: &str, args: Value, arguments: &str) -> Came {
-        if let Some(fault) = self.refused(name) {
-            self.record(name, &fault);
-            let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
-            return Came::Answer(answer, Some(fault));
-        }
+    async fn call(&self, place: u32, name: &str, args: Option<Value>, arguments: &str) -> Came {
+        let args = match (self.refused(name), args) {
+            (None, Some(args)) => args,
+            (refused, _) => {
+                let fault = refused.unwrap_or_else(|| no_data(name));
+                self.record(name, &fault);
+                let error = fault_json(Some(place), fault.code, &fault.message, name);
+                return Came::Answer(Answer::Error(error), Some(fault));
+            }
+        };
         let mut request = self.request(name, args);
         request.begins = self.held.map(|held| {
             held.begins(Began {
@@ -389,7 +435,8 @@ impl<'a> ScriptHost<'a> {
         };
         let shown = text::elided(name, NAME_CHARS_MAX);
         if native::is_self_reference(name) {
-            let message = format!("a script cannot call `{shown}`: code mode does not call itself");
+            let why = native::self_reference(name);
+            let message = format!("a script cannot call `{shown}`: {why}");
             return refuse("SELF_REFERENCE", message);
         }
         if is_blocked(name) {
@@ -486,6 +533,20 @@ fn note(state: &mut State, place: u32, fault: Option<ToolFault>) {
     let place = usize::try_from(place).unwrap_or(usize::MAX);
     if let Some(made) = state.made.get_mut(place) {
         made.fault = fault;
+        made.is_over = true;
+    }
+}
+
+/// Arguments that are no data.
+fn no_data(name: &str) -> ToolFault {
+    let name = text::elided(name, NAME_CHARS_MAX);
+    ToolFault {
+        code: "VALIDATION",
+        message: format!(
+            "the arguments of `{name}` are not data but a function or symbol; give an object, such as \
+             `{{ name: value }}`"
+        ),
+        details: None,
     }
 }
 
@@ -621,7 +682,11 @@ impl HostCalls for ScriptHost<'_> {
         request: HostRequest,
     ) -> std::pin::Pin<Box<dyn Future<Output = HostAnswer> + Send + 'b>> {
         match request.operation.as_str() {
-            "script.call" => Box::pin(async move { self.tool(&request.payload.json).await }),
+            "script.call" => match self.asked(&request.payload.json) {
+                Ok((place, asked)) => Box::pin(self.tool(place, asked)),
+                Err(Some(answer)) => Box::pin(std::future::ready(answer)),
+                Err(None) => Box::pin(never()),
+            },
             "script.tool" => {
                 let json = self.about(&request.payload.json);
                 Box::pin(std::future::ready(value_of(json.unwrap_or_default())))
@@ -637,6 +702,16 @@ impl HostCalls for ScriptHost<'_> {
 
     fn left(&self, console: Vec<ConsoleLine>) {
         self.state().said = console;
+    }
+
+    fn unasked(&self, requests: Vec<HostRequest>) {
+        let calls = requests
+            .iter()
+            .filter(|request| request.operation == "script.call");
+        let asked = calls.filter_map(|call| serde_json::from_str::<Asked>(&call.payload.json).ok());
+        self.state().unasked = asked
+            .map(|asked| Made::of(&asked.name, Value::Null))
+            .collect();
     }
 }
 

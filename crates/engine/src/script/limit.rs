@@ -23,9 +23,9 @@ pub(crate) struct ScriptLimits {
     /// Lines it logs.
     pub(crate) console_lines_max: u32,
     /// Bytes of its memory.
-    memory_bytes_max: u32,
+    pub(crate) memory_bytes_max: u32,
     /// Units of work, as the sandbox counts them.
-    work_max: u64,
+    pub(crate) work_max: u64,
     depth_max: usize,
     properties_max: usize,
 }

@@ -2,7 +2,7 @@
 //! it. Secrets were masked by the calls they belong to; here values are cut to size
 //! and messages lose what tells about the machine.
 
-use guard::{Code, Map, Report as GuardReport, Severity};
+use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
 use model::audit::Status;
 use model::outcome::CallError;
 use model::reason::Reason;
@@ -13,6 +13,7 @@ use serde_json::{Map as Object, Value, json};
 use super::clock::Spent;
 use super::host::{Made, ScriptHost};
 use super::limit::ScriptLimits;
+use super::words;
 use crate::run::Ran;
 
 /// Characters of a message.
@@ -56,7 +57,7 @@ impl End {
 }
 
 /// The guard refused it.
-pub(crate) fn refused(report: &GuardReport) -> Ran {
+pub(crate) fn refused(report: &GuardReport, script: &str) -> Ran {
     let is_error = |issue: &&guard::Issue| issue.severity == Severity::Error;
     let mut errors = report.issues.iter().filter(is_error);
     let parse = report
@@ -69,6 +70,7 @@ pub(crate) fn refused(report: &GuardReport) -> Ran {
     };
     let end = match issue.code {
         Code::ParseError => End::Syntax,
+        Code::ScanInputTooLarge if script.trim().is_empty() => End::Syntax,
         _ => End::IllegalAccess,
     };
     let issues: Vec<_> = report.issues.iter().map(issue_json).collect();
@@ -134,7 +136,7 @@ pub(crate) fn ran(
     console: Vec<ConsoleLine>,
     usage: Usage,
     host: &ScriptHost<'_>,
-    map: &Map,
+    prepared: &Prepared,
     limits: &ScriptLimits,
 ) -> Ran {
     let mut ran = match end {
@@ -143,11 +145,12 @@ pub(crate) fn ran(
             Err(_) => broken("the result is not JSON"),
         },
         Ended::Undefined => value_of(Value::Null, limits),
-        Ended::Threw(thrown) => threw(thrown, host, map, limits),
+        Ended::Threw(thrown) => threw(thrown, host, &prepared.map, limits),
         Ended::Breached(Breach::Cpu | Breach::Wall) => spent(Spent::Script, limits),
         Ended::Breached(breach) => {
             let code = breach.reason().code();
-            let error = json!({"source": "script", "message": breach.to_string(), "code": code});
+            let words = breached(breach, limits, &prepared.patterns);
+            let error = json!({"source": "script", "message": words, "code": code});
             ended(End::Runtime, error, None)
         }
         Ended::Cancelled => broken("the script was stopped"),
@@ -155,6 +158,18 @@ pub(crate) fn ran(
     };
     ran.usage = Some(usage);
     with_logs(ran, &console)
+}
+
+/// The same with what its sender should know of a script that ended well.
+pub(crate) fn with_warnings(mut ran: Ran, more: Vec<String>) -> Ran {
+    let answer = ran.value.as_mut().and_then(Value::as_object_mut);
+    if let (false, Status::Done, Some(answer)) = (more.is_empty(), ran.status, answer) {
+        let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
+        if let Value::Array(warnings) = warnings {
+            warnings.extend(more.iter().map(|line| json!(message(line))));
+        }
+    }
+    ran
 }
 
 /// The same with what the script had said until then.
@@ -193,14 +208,63 @@ fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits
     if let Some(made) = made {
         return tool_failed(&made, place, limits);
     }
-    let mut error = json!({"source": "script", "message": message(&thrown.message)});
+    let mut error = json!({"source": "script", "message": message(&words::plain(&thrown.message))});
     put(&mut error, "name", json!(text::elided(&thrown.name, 100)));
-    let is_spent = thrown.name == "RangeError"
-        && thrown.message == guard::runtime::iterations_spent(limits.iterations_max);
-    if is_spent {
-        put(&mut error, "code", json!(guard::runtime::ITERATION_LIMIT));
+    if let Some(code) = code_of(&thrown, limits) {
+        put(&mut error, "code", json!(code));
     }
     ended(End::Runtime, error, place)
+}
+
+/// The code of an error that is ours. A script that throws the same words only
+/// misleads whoever sent it.
+fn code_of(thrown: &Thrown, limits: &ScriptLimits) -> Option<&'static str> {
+    let said = thrown.message.as_str();
+    match thrown.name.as_str() {
+        "RangeError" if said == guard::runtime::iterations_spent(limits.iterations_max) => {
+            Some(guard::runtime::ITERATION_LIMIT)
+        }
+        "TypeError" if guard::runtime::is_key_refused(said) => Some(guard::runtime::KEY_REFUSED),
+        _ => None,
+    }
+}
+
+/// What a script did too much of, and how much it may.
+fn breached(breach: Breach, limits: &ScriptLimits, patterns: &[(usize, usize)]) -> String {
+    match breach {
+        // Where it stood is not known; a slow pattern is the likely culprit.
+        Breach::Work if !patterns.is_empty() => {
+            let places = patterns.iter();
+            let places = places.map(|(line, column)| format!("line {line}, column {column}"));
+            format!(
+                "the script did more than its {} units of work, and a regular expression can take most of them (here at \
+                 {}); make it simpler, or search with `includes` and `split`",
+                limits.work_max,
+                places.collect::<Vec<_>>().join("; ")
+            )
+        }
+        Breach::Work => format!(
+            "the script did more than its {} units of work: too much in callbacks or a recursion; do less, or let a \
+             tool do it",
+            limits.work_max
+        ),
+        Breach::Memory => format!(
+            "the script used more than its {} MiB of memory; keep less at one time",
+            limits.memory_bytes_max >> 20
+        ),
+        Breach::ConsoleLines => format!(
+            "the script logged more than {} lines",
+            limits.console_lines_max
+        ),
+        Breach::ConsoleBytes => format!(
+            "the script logged more than {} KiB",
+            limits.console_bytes_max >> 10
+        ),
+        Breach::Deadlock => String::from(
+            "the script waits for something that cannot happen; await only tools and your own functions",
+        ),
+        other => other.to_string(),
+    }
 }
 
 fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) -> Ran {

@@ -238,7 +238,7 @@ async fn every_end_has_its_status_and_its_place() {
 }
 
 /// A tool, arguments, and the code and message a script gets.
-const CODES: [(&str, &str, &str, &str); 11] = [
+const CODES: [(&str, &str, &str, &str); 14] = [
     ("absent", "{}", "NOT_FOUND", "there is no tool `absent`"),
     (
         "add",
@@ -274,19 +274,37 @@ const CODES: [(&str, &str, &str, &str); 11] = [
         "codecall_execute",
         "{ script: 'x' }",
         "SELF_REFERENCE",
-        "a script cannot call `codecall_execute`: code mode does not call itself",
+        "a script cannot call `codecall_execute`: code mode does not call itself; call the tool by its own name",
     ),
     (
         "codecall:search",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call `codecall:search`: code mode does not call itself",
+        "a script cannot call `codecall:search`: code mode does not call itself; call the tool by its own name",
     ),
     (
         " CodeCall_Invoke ",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call ` CodeCall_Invoke `: code mode does not call itself",
+        "a script cannot call ` CodeCall_Invoke `: code mode does not call itself; call the tool by its own name",
+    ),
+    (
+        "codecall：execute",
+        "{}",
+        "SELF_REFERENCE",
+        "a script cannot call `codecall：execute`: code mode does not call itself; call the tool by its own name",
+    ),
+    (
+        "list_tools",
+        "{}",
+        "SELF_REFERENCE",
+        "a script cannot call `list_tools`: it is for clients; in a script `getTool('name')` tells about a tool",
+    ),
+    (
+        "add",
+        "() => 1",
+        "VALIDATION",
+        "the arguments of `add` are not data but a function or symbol; give an object, such as `{ name: value }`",
     ),
     (
         "system:halt",
@@ -432,10 +450,6 @@ async fn arguments_that_fit_the_params_may_still_not_fit() {
     let world = world().await;
     let long = "x".repeat(102_401);
     let cases = [
-        (
-            json!({"script": "  "}),
-            "the argument `script` is empty; give a script",
-        ),
         (
             json!({"script": long}),
             "the argument `script` has more than 102400 characters",

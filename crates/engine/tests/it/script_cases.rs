@@ -147,3 +147,64 @@ async fn attacks_are_refused_before_anything_runs() {
     let count = through.len();
     assert!(through.is_empty(), "{count} ran:\n{}", through.join("\n"));
 }
+
+#[tokio::test]
+async fn what_no_engine_runs_is_a_syntax_error() {
+    let world = world();
+    let mut wrong = Vec::new();
+    for case in cases("early") {
+        let outcome = run(&world, &case).await;
+        let status = outcome.value.as_ref().map(|answer| &answer["status"]);
+        if outcome.status != Status::Refused || status != Some(&json!("syntax_error")) {
+            wrong.push(format!("{} {}: {outcome:?}", case.place, case.title));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Honest scripts with pieces of others put into them: most are refused, and what the
+/// guard lets pass the sandbox compiles.
+#[tokio::test]
+async fn what_passes_the_guard_compiles_in_the_sandbox() {
+    let world = world();
+    let honest = cases("guard");
+    let mut pieces = cases("guard");
+    pieces.extend(cases("early"));
+    let mut seed: usize = 7;
+    let mut next = |below: usize| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below.max(1)
+    };
+    let (mut compiled, mut wrong) = (0, Vec::new());
+    for _ in 0..600 {
+        let case = &honest[next(honest.len())];
+        let mut text: Vec<char> = case.source.chars().collect();
+        let other: Vec<char> = pieces[next(pieces.len())].source.chars().collect();
+        let at = next(text.len());
+        let from = next(other.len());
+        let to = (from + next(40)).min(other.len());
+        text.splice(at..at, other[from..to].iter().copied());
+        let source: String = text.into_iter().collect();
+        // Errors of that name a script can make by itself.
+        if source.contains("JSON.parse") || source.contains("SyntaxError") {
+            continue;
+        }
+        let changed = Case {
+            source,
+            place: case.place.clone(),
+            title: case.title.clone(),
+            level: case.level,
+            expected: None,
+        };
+        let outcome = run(&world, &changed).await;
+        let answer = outcome.value.unwrap_or_default();
+        compiled += usize::from(outcome.status != Status::Refused);
+        if answer["error"]["name"] == "SyntaxError" {
+            wrong.push(format!("{:?}: {answer}", changed.source));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compiled >= 50, "only {compiled} passed");
+}

@@ -22,8 +22,12 @@ pub(super) enum Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of these names. Of two that are the same the last counts.
-    pub(super) fn new(names: impl ExactSizeIterator<Item = (&'a str, usize)> + Clone) -> Table<'a> {
+    /// A table of these names. Of two that are the same the last counts; `twice` is
+    /// told what both stand for, perhaps more than once.
+    pub(super) fn new(
+        names: impl ExactSizeIterator<Item = (&'a str, usize)> + Clone,
+        mut twice: impl FnMut(usize, usize),
+    ) -> Table<'a> {
         let length = (names.len() * 2).next_power_of_two();
         let mut slots = vec![None; length];
         for named in names.clone() {
@@ -32,12 +36,27 @@ impl<'a> Table<'a> {
                 let slot = slots.get(*place).copied().flatten();
                 slot.is_none_or(|(name, _): (&str, usize)| name == named.0)
             });
-            match free.and_then(|place| slots.get_mut(place)) {
-                Some(slot) => *slot = Some(named),
-                None => return Table::Keyed(names.collect()),
+            let Some(slot) = free.and_then(|place| slots.get_mut(place)) else {
+                return Table::keyed(names, twice);
+            };
+            if let Some((_, first)) = slot.replace(named) {
+                twice(first, named.1);
             }
         }
         Table::Quick(slots)
+    }
+
+    fn keyed(
+        names: impl Iterator<Item = (&'a str, usize)>,
+        mut twice: impl FnMut(usize, usize),
+    ) -> Table<'a> {
+        let mut table = HashMap::new();
+        for (name, meaning) in names {
+            if let Some(first) = table.insert(name, meaning) {
+                twice(first, meaning);
+            }
+        }
+        Table::Keyed(table)
     }
 
     /// What a name stands for.
@@ -78,7 +97,7 @@ mod tests {
     fn every_name_is_found_and_no_other() {
         for count in [0, 1, 13, 1_000, 20_000] {
             let names: Vec<_> = (0..count).map(|at| format!("name{at}")).collect();
-            let table = Table::new(numbered(&names));
+            let table = Table::new(numbered(&names), |_, _| {});
             for (name, at) in numbered(&names) {
                 assert_eq!(table.get(name), Some(at));
             }
@@ -89,7 +108,12 @@ mod tests {
     #[test]
     fn of_two_the_last_counts() {
         let names = ["a", "b", "a"].map(str::to_owned);
-        assert_eq!(Table::new(numbered(&names)).get("a"), Some(2));
+        let mut twice = Vec::new();
+        let table = Table::new(numbered(&names), |first, second| {
+            twice.push((first, second))
+        });
+        assert_eq!(table.get("a"), Some(2));
+        assert_eq!(twice, [(0, 2)]);
     }
 
     /// More names than places whose quick hashes end alike.
@@ -102,7 +126,7 @@ mod tests {
             .filter(meets)
             .take(64)
             .collect();
-        let table = Table::new(numbered(&names));
+        let table = Table::new(numbered(&names), |_, _| {});
         assert!(matches!(table, Table::Keyed(_)));
         for (name, at) in numbered(&names) {
             assert_eq!(table.get(name), Some(at));

@@ -5,13 +5,14 @@ use oxc_parser::Parser;
 use oxc_span::SourceType;
 
 use super::Names;
+use crate::report::Marks;
 
 /// The globals a script uses, in order.
 fn globals(source: &str) -> Vec<String> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, SourceType::mjs()).parse();
     assert!(!parsed.panicked, "{source}");
-    let names = Names::of(&parsed.program);
+    let names = Names::of(&parsed.program, &mut Marks::default());
     let free = names
         .references
         .iter()

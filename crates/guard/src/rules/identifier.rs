@@ -41,8 +41,8 @@ impl Rules<'_, '_> {
                 });
             }
             self.global(name, span, reference.is_typeof);
-            if name == "callTool" && !reference.is_callee && self.preset.targets == Targets::Literal
-            {
+            let is_called = reference.is_callee || reference.is_typeof;
+            if name == "callTool" && !is_called && self.preset.targets == Targets::Literal {
                 self.error(Code::DynamicCallTarget, span, || {
                     String::from("`callTool` must be called where it stands; write `callTool('name', { … })`")
                 });
@@ -143,7 +143,7 @@ impl Rules<'_, '_> {
             return;
         }
         let found = name.chars().find_map(|character| {
-            if unicode::is_bidi(character) {
+            if unicode::is_direction(character) {
                 return Some(Code::UnicodeBidi);
             }
             if unicode::is_joiner(character) || character == '\u{200b}' {

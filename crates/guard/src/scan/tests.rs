@@ -131,7 +131,7 @@ fn depth_in_any_clothes_is_bounded() {
         deep("a", 1, &"``".repeat(2_000)),
         deep("class extends ", 900, "a"),
         deep("a**", 2_000, "1"),
-        deep("\u{2028}a\n++", 900, "1"),
+        deep("\na\n++", 900, "1"),
     ] {
         let (codes, scan) = look(&text, &Preset::agent_script(Trust::Secure));
         assert_eq!(

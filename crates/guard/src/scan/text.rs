@@ -1,6 +1,8 @@
 //! Text inside a script: strings, templates, comments, regular expressions, lines,
 //! and characters nobody sees.
 
+use model::unseen::{Unseen, unseen};
+
 use super::{Before, INVISIBLE_IN_TEXT_MAX, Opener, Scanner, unicode};
 use crate::code::Code;
 use crate::preset::RegexMode;
@@ -26,7 +28,10 @@ impl Scanner<'_> {
                     self.stop(Code::ParseError, start, "this string never ends");
                     return;
                 }
-                b'\\' => self.escape_in_text(),
+                b'\\' => {
+                    self.octal_escape();
+                    self.escape_in_text();
+                }
                 byte if byte == quote => break,
                 _ => self.text_byte(),
             }
@@ -52,6 +57,7 @@ impl Scanner<'_> {
             match self.peek(0) {
                 0 if self.at >= self.bytes.len() => return,
                 b'\n' => self.newline(),
+                b'\r' => self.carriage_return(),
                 b'\\' => self.escape_in_text(),
                 b'`' => {
                     self.measure_string(start, self.at);
@@ -74,14 +80,27 @@ impl Scanner<'_> {
     pub(super) fn escape_in_text(&mut self) {
         self.at += 1;
         match self.peek(0) {
-            b'\r' if self.peek(1) == b'\n' => {
-                self.at += 1;
-                self.newline();
-            }
+            b'\r' => self.carriage_return(),
             b'\n' => self.newline(),
             0x80.. => self.text_byte(),
             0 => {}
             _ => self.at += 1,
+        }
+    }
+
+    /// `'\1'`, which strict code refuses; `'\0'` alone is a null character.
+    fn octal_escape(&mut self) {
+        let is_octal = match self.peek(1) {
+            b'1'..=b'9' => true,
+            b'0' => self.peek(2).is_ascii_digit(),
+            _ => false,
+        };
+        if is_octal {
+            self.marks.error(Code::ParseError, self.at, || {
+                String::from(
+                    "a backslash before a digit is an old octal escape; write `\\x01` or `\\u0001`",
+                )
+            });
         }
     }
 
@@ -93,6 +112,9 @@ impl Scanner<'_> {
             return;
         }
         if byte < 0x80 {
+            if (byte < 0x20 && byte != b'\t') || byte == 0x7f {
+                self.hidden(char::from(byte), true);
+            }
             self.at += 1;
             self.skip(is_plain);
             return;
@@ -131,13 +153,9 @@ impl Scanner<'_> {
         self.at += 2;
         while self.at < self.bytes.len() {
             match self.peek(0) {
-                b'\n' | b'\r' => return,
-                0x80.. => {
-                    if matches!(self.character(), Some('\u{2028}' | '\u{2029}')) {
-                        return;
-                    }
-                    self.text_byte();
-                }
+                b'\n' => return,
+                b'\r' => return self.carriage_return(),
+                0x80.. if self.separator() => return,
                 _ => self.text_byte(),
             }
         }
@@ -153,10 +171,8 @@ impl Scanner<'_> {
                     return;
                 }
                 b'\n' => self.newline(),
-                b'\r' => {
-                    self.has_newline = true;
-                    self.at += 1;
-                }
+                b'\r' => self.carriage_return(),
+                0x80.. if self.separator() => {}
                 _ => self.text_byte(),
             }
         }
@@ -172,6 +188,7 @@ impl Scanner<'_> {
             match self.peek(0) {
                 b'\n' | b'\r' => break,
                 0 if self.at >= self.bytes.len() => break,
+                0x80.. if self.separator() => break,
                 b'\\' => {
                     self.at += 1;
                     if !matches!(self.peek(0), b'\n' | b'\r') && self.at < self.bytes.len() {
@@ -259,6 +276,43 @@ impl Scanner<'_> {
         }
     }
 
+    /// `\r` of `\r\n`, or one that ends a line alone.
+    ///
+    /// Attack: an editor that does not break a line there shows what follows a
+    /// comment as part of the comment, and the engine runs it.
+    pub(super) fn carriage_return(&mut self) {
+        let is_last = self.at + 1 == self.bytes.len();
+        if self.peek(1) != b'\n' && !is_last {
+            self.line_end('\r');
+        }
+        self.at += 1;
+        self.has_newline = true;
+        self.is_line_empty = true;
+    }
+
+    /// Goes over U+2028 or U+2029, which end a line like a carriage return alone, and
+    /// says whether one was there. In strings and templates they are text.
+    pub(super) fn separator(&mut self) -> bool {
+        let character = self.character();
+        let Some(found) = character.filter(|found| matches!(found, '\u{2028}' | '\u{2029}')) else {
+            return false;
+        };
+        self.line_end(found);
+        self.at += found.len_utf8();
+        self.has_newline = true;
+        self.is_line_empty = true;
+        true
+    }
+
+    fn line_end(&mut self, character: char) {
+        self.marks.error(Code::ScanLineEnd, self.at, || {
+            format!(
+                "the character U+{:04X} ends a line where few editors show it; use a plain line break",
+                u32::from(character)
+            )
+        });
+    }
+
     pub(super) fn end_line(&mut self, end: usize) {
         let most = self.limits.line_chars_max;
         let start = self.line_start;
@@ -282,33 +336,55 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
+    /// A character that may be one nobody sees. In text some belong to what stands
+    /// before them, and few are a warning; in code none has a place.
     pub(super) fn hidden(&mut self, character: char, is_text: bool) {
         let at = self.at;
-        let is_flag_tag = self.is_after_flag && unicode::is_tag(character);
-        self.is_after_flag = character == '\u{1f3f4}' || is_flag_tag;
-        if self.preset.unicode.bidi && unicode::is_bidi(character) {
-            self.marks.error(Code::ScanBidi, at, || {
-                format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
-                    u32::from(character), u32::from(character))
-            });
-            return;
-        }
-        let is_invisible =
-            unicode::is_invisible(character) || (!is_text && unicode::is_joiner(character));
-        if !self.preset.unicode.invisible || !is_invisible || is_flag_tag {
-            return;
-        }
-        let message = || {
+        let unseen = match is_text {
+            true => {
+                let before = self.text.get(..at).unwrap_or("");
+                let after = self.text.get(at + character.len_utf8()..).unwrap_or("");
+                unseen(before, character, after)
+            }
+            false if unicode::is_direction(character) => Some(Unseen::Direction),
+            false => {
+                let is_hidden = unicode::is_invisible(character) || unicode::is_joiner(character);
+                is_hidden.then_some(Unseen::Invisible)
+            }
+        };
+        let invisible = || {
             format!(
                 "the character U+{:04X} cannot be seen; remove it",
                 u32::from(character)
             )
         };
-        self.invisible_in_text += 1;
-        if !is_text || self.invisible_in_text > INVISIBLE_IN_TEXT_MAX {
-            self.marks.error(Code::ScanUnicode, at, message);
-        } else {
-            self.marks.warning(Code::ScanUnicode, at, message);
+        match unseen {
+            None => {}
+            Some(Unseen::Direction) if self.preset.unicode.bidi => {
+                self.marks.error(Code::ScanBidi, at, || {
+                    format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
+                        u32::from(character), u32::from(character))
+                });
+            }
+            // In a string it ends nothing.
+            Some(Unseen::LineEnd) if self.preset.unicode.invisible => {
+                self.marks.warning(Code::ScanUnicode, at, || {
+                    format!(
+                        "the character U+{:04X} cannot be seen; write `\\u{:04x}` if it is meant",
+                        u32::from(character),
+                        u32::from(character)
+                    )
+                });
+            }
+            Some(Unseen::Invisible) if self.preset.unicode.invisible => {
+                self.invisible_in_text += 1;
+                if is_text && self.invisible_in_text <= INVISIBLE_IN_TEXT_MAX {
+                    self.marks.warning(Code::ScanUnicode, at, invisible);
+                } else {
+                    self.marks.error(Code::ScanUnicode, at, invisible);
+                }
+            }
+            Some(Unseen::Direction | Unseen::LineEnd | Unseen::Invisible) => {}
         }
     }
 }

@@ -1,35 +1,6 @@
 //! Characters that make a script read differently from how it runs.
 
-/// Controls and marks that change the direction of text.
-pub(crate) fn is_bidi(character: char) -> bool {
-    matches!(character,
-        '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Joiners: part of emoji and of several scripts, so they are fine in text.
-pub(crate) fn is_joiner(character: char) -> bool {
-    matches!(character, '\u{200c}' | '\u{200d}')
-}
-
-/// Characters nobody sees and no script needs.
-pub(crate) fn is_invisible(character: char) -> bool {
-    matches!(character,
-        '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{00ad}' | '\u{034f}' | '\u{180e}'
-        | '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// Letters that draw nothing, yet are letters to a parser.
-pub(crate) fn is_blank_letter(character: char) -> bool {
-    matches!(
-        character,
-        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
-    )
-}
-
-/// Tags spell the flags of regions after a black flag; elsewhere they smuggle text.
-pub(crate) fn is_tag(character: char) -> bool {
-    matches!(character, '\u{e0020}'..='\u{e007f}')
-}
+pub(crate) use model::unseen::{is_blank_letter, is_direction, is_invisible, is_joiner};
 
 /// Whether a name pretends to be another: it mixes plain Latin with letters that
 /// look like Latin, or is made of such letters alone. `имя` and `größe` are fine.

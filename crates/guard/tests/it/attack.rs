@@ -54,6 +54,7 @@ fn every_code_has_an_attack_or_a_test() {
         "NO_AWAIT",
         "NO_USER_ARROW_FUNCTION",
         "UNREACHABLE_CODE",
+        "UNAWAITED_CALL",
         "REGEX_TOO_LONG",
         "REGEX_REDOS_SUSPICIOUS",
         "REGEX_METHOD_DYNAMIC",

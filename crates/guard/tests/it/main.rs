@@ -9,6 +9,7 @@
 
 mod attack;
 mod case;
+mod compiles;
 mod innocent;
 mod preset;
 mod property;

@@ -147,7 +147,7 @@ fn wishes_about_calls() {
     );
     check(
         &preset,
-        "callTool('a'); callTool('b'); callTool('c');",
+        "await callTool('a'); await callTool('b'); await callTool('c');",
         &["FUNCTION_CALLED_TOO_MANY_TIMES"],
     );
 }
@@ -169,6 +169,16 @@ fn warnings_do_not_stand_in_the_way() {
         (
             Level::Secure,
             "return 'a\u{ad}b';",
+            "PRESCANNER_UNICODE_SUSPICIOUS",
+        ),
+        (
+            Level::Secure,
+            "return 'a\u{e0100}b';",
+            "PRESCANNER_UNICODE_SUSPICIOUS",
+        ),
+        (
+            Level::Secure,
+            "return 'a\u{2028}b';",
             "PRESCANNER_UNICODE_SUSPICIOUS",
         ),
     ] {
@@ -207,6 +217,98 @@ fn places_are_the_author_s() {
         places,
         [("NO_EVAL", 3, 13), ("DISALLOWED_IDENTIFIER", 4, 16)]
     );
+}
+
+#[test]
+fn a_line_that_ends_unseen_is_told_where_it_ends() {
+    let sources = [
+        ("return 1; // ok \u{2028}callTool('x')", 16),
+        ("// ok\rreturn 1", 5),
+        ("/* a \u{2029} */ return 1", 5),
+        ("const é = 1;\u{2028}return é", 12),
+    ];
+    for (source, column) in sources {
+        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        assert!(!report.valid, "{source:?}");
+        let first = report.issues.first().unwrap();
+        let found = (first.code.word(), first.line, first.column);
+        assert_eq!(
+            found,
+            ("PRESCANNER_HIDDEN_LINE_END", 1, column + 1),
+            "{source:?}"
+        );
+    }
+}
+
+#[test]
+fn a_fence_around_a_script_is_called_a_fence() {
+    for source in [
+        "```js\nreturn 1;\n```",
+        "\n  ```\nreturn 1;\n```\n",
+        "~~~\nreturn 1\n~~~",
+    ] {
+        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        let messages: Vec<_> = report.issues.iter().map(|issue| &issue.message).collect();
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].contains("markdown fence"), "{messages:?}");
+    }
+}
+
+/// The lines of calls that nothing waits for.
+fn dropped(source: &str) -> Vec<usize> {
+    let mut preset = Preset::agent_script(Level::Secure);
+    preset.extra_globals = vec![String::from("users")];
+    let report = guard::check(source, &preset);
+    assert!(report.valid, "{source}: {:?}", report.issues);
+    let found = report.issues.iter();
+    let warned: Vec<_> = found
+        .filter(|issue| issue.code.word() == "UNAWAITED_CALL")
+        .map(|issue| issue.line)
+        .collect();
+    let prepared = guard::prepare(source, &preset).unwrap();
+    let sites = prepared.calls.iter().filter(|site| site.is_dropped);
+    assert_eq!(sites.map(|site| site.line).collect::<Vec<_>>(), warned);
+    warned
+}
+
+#[test]
+fn calls_nothing_waits_for_are_told() {
+    for (source, lines) in [
+        ("callTool('a', {});\nreturn 1;", &[1][..]),
+        ("users.drop({});\nreturn 1;", &[1]),
+        ("const p = callTool('a', {});\nreturn 1;", &[1]),
+        (
+            "[1].forEach(async (n) => {\n  await callTool('a', { n });\n});\nreturn 1;",
+            &[2],
+        ),
+        (
+            "[1].map(async (n) => {\n  await callTool('a', { n });\n});\nreturn 1;",
+            &[2],
+        ),
+        (
+            "const f = async () => {\n  callTool('a');\n};\nawait f();",
+            &[2],
+        ),
+        // What is waited for, given back or handed on.
+        ("await callTool('a', {});\nreturn 1;", &[]),
+        ("callTool('a', {})", &[]),
+        ("return callTool('a', {});", &[]),
+        ("const p = callTool('a', {});\nreturn await p;", &[]),
+        (
+            "const all = [1].map((n) => callTool('a', { n }));\nreturn parallel(all, (p) => p);",
+            &[],
+        ),
+        (
+            "await parallel([1], async (n) => { await callTool('a', { n }); });\nreturn 1;",
+            &[],
+        ),
+        (
+            "[1].forEach((n) => { console.log(n); });\nreturn await callTool('a');",
+            &[],
+        ),
+    ] {
+        assert_eq!(dropped(source), lines, "{source}");
+    }
 }
 
 #[test]

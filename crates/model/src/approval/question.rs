@@ -4,7 +4,8 @@
 //!
 //! Attack: an argument that rewrites the question it is part of, by escape
 //! sequences, by reading backwards, by letters nobody sees, by letters that look
-//! like others, by length, or by looking like a place to be filled in.
+//! like others, by length, by runs of spaces that push the rest out of sight, or by
+//! looking like a place to be filled in.
 
 use std::fmt::Write as _;
 
@@ -50,6 +51,7 @@ pub fn prompt(
         }
     }
     prompt.push_str(&shown(rest));
+    let prompt = text::folded(&prompt);
     masker.text(&text::elided(&prompt, limits::APPROVAL_PROMPT_CHARS_MAX))
 }
 
@@ -94,7 +96,8 @@ fn masked(arguments: &Map<String, Value>, masker: &Masker) -> Value {
 
 /// The text on one line, with every character a reader cannot see, or could take
 /// for another, as its number: what [`text::one_line`] shows, spaces that are not
-/// the space, and letters of other alphabets inside a word of Latin ones.
+/// the space, long runs of spaces, and letters of other alphabets inside a word of
+/// Latin ones.
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -113,7 +116,7 @@ pub fn shown(text: &str) -> String {
         }
     }
     push_word(&mut shown, &word);
-    shown
+    text::folded(&shown)
 }
 
 /// A word of one alphabet is shown as it is; in one that has ASCII letters, those

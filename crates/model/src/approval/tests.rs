@@ -105,6 +105,20 @@ fn arguments_cannot_hide() {
     check("really?\nyes", json!({}), "really?\\nyes");
 }
 
+/// A run of spaces pushes the rest of a question out of sight.
+#[test]
+fn runs_of_spaces_are_shown_as_a_number() {
+    let wide = format!("a{}b   c", " ".repeat(70));
+    check("{args.a}", json!({"a": wide}), "\"a\\u{20 ×70}b   c\"");
+    check("a  {toolName}  b", json!({}), "a  send  b");
+    check("sure?    {args.a}", json!({"a": 1}), "sure?\\u{20 ×4}1");
+    check(
+        "{args.a}  {args.b}",
+        json!({"a": "x  ", "b": 1}),
+        "\"x  \"  1",
+    );
+}
+
 #[test]
 fn letters_that_look_like_others_are_told_apart() {
     check(
@@ -164,7 +178,7 @@ fn secrets_are_masked_before_anything_is_cut() {
 fn long_arguments_lose_their_middle_and_say_so() {
     let long = format!("{}; rm -rf everything", "a".repeat(5_000));
     let shown = asked("{args.cmd}", json!({"cmd": long}));
-    assert!(shown.contains("…4621 more…"), "{shown}");
+    assert!(shown.contains("…4634 more…"), "{shown}");
     assert!(shown.ends_with("rm -rf everything\""), "{shown}");
     let shown = asked(&"{args.cmd} ".repeat(300), json!({"cmd": long}));
     assert!(shown.chars().count() < 2_100, "{}", shown.len());
@@ -329,7 +343,7 @@ proptest! {
 
     /// Plain text is not changed by being shown.
     #[test]
-    fn plain_text_stays(text in "[ -~]{0,60}") {
+    fn plain_text_stays(text in "([!-~]{1,8} {0,3}){0,10}") {
         prop_assert_eq!(shown(&text), text);
     }
 

@@ -135,11 +135,17 @@ pub enum Act {
     /// A caller earned or lost a level.
     #[serde(rename = "trust.changed")]
     TrustChanged,
+    /// The log ends before a record that its index or the database remembers.
+    #[serde(rename = "audit.cut")]
+    AuditCut,
+    /// The owner knows why records are missing.
+    #[serde(rename = "audit.cut_acknowledged")]
+    AuditCutAcknowledged,
 }
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 17] = [
+    pub const ALL: [Act; 19] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -157,6 +163,8 @@ impl Act {
         Act::CallerPaused,
         Act::CallerResumed,
         Act::TrustChanged,
+        Act::AuditCut,
+        Act::AuditCutAcknowledged,
     ];
 
     /// The word in the audit.
@@ -180,6 +188,8 @@ impl Act {
             Act::CallerPaused => "caller.paused",
             Act::CallerResumed => "caller.resumed",
             Act::TrustChanged => "trust.changed",
+            Act::AuditCut => "audit.cut",
+            Act::AuditCutAcknowledged => "audit.cut_acknowledged",
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::audit::chain::{Body, BodyError, Checkpoint, Ending, Head, Kind, Record};
 use crate::audit::chain::{Close, link};
+use crate::audit::{Act, Notice};
 
 /// What a whole walk found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +25,8 @@ pub struct Verified {
     pub checkpoints: u64,
     /// Notices seen.
     pub notices: u64,
+    /// Times records were found to be missing from the end, acknowledged or not.
+    pub cuts: u64,
     /// The last record that was in order.
     pub head: Head,
     /// The first that was not.
@@ -52,7 +55,7 @@ where
     let checkpoint = records
         .clone()
         .rfind(|record| record.kind == Kind::Checkpoint);
-    let mut walk = Walk::new(checkpoint, expected_head.copied());
+    let mut walk = Walk::new(checkpoint, expected_head.copied(), None);
     for record in records {
         if walk.step(record).is_err() {
             break;
@@ -74,13 +77,22 @@ pub struct Walk {
     open: HashMap<u64, String>,
     expected: Option<Head>,
     expected_met: bool,
+    /// The last record the keeper remembers in another place.
+    remembered: Option<Head>,
+    /// Notices about a cut end that nobody has acknowledged, by their ids.
+    cuts: Vec<(String, Fault)>,
 }
 
 impl Walk {
     /// Starts a walk. `checkpoint` is the newest one the keeper has; without one
-    /// the chain starts at the first record.
+    /// the chain starts at the first record. `expected` must be part of the chain;
+    /// `remembered` too, unless a checkpoint removed it.
     #[must_use]
-    pub fn new(checkpoint: Option<&Record>, expected: Option<Head>) -> Walk {
+    pub fn new(
+        checkpoint: Option<&Record>,
+        expected: Option<Head>,
+        remembered: Option<Head>,
+    ) -> Walk {
         let start = checkpoint.and_then(|record| match record.read::<Ending>() {
             Ok(Body::Checkpoint(checkpoint)) => Some((place(record), checkpoint)),
             Ok(Body::Open(_) | Body::Close(_) | Body::Notice(_)) | Err(_) => None,
@@ -95,6 +107,7 @@ impl Walk {
                 open: 0,
                 checkpoints: 0,
                 notices: 0,
+                cuts: 0,
                 head,
                 broken: None,
             },
@@ -104,6 +117,8 @@ impl Walk {
             open: HashMap::new(),
             expected,
             expected_met: expected.is_none_or(|expected| expected == head),
+            remembered,
+            cuts: Vec::new(),
         }
     }
 
@@ -163,13 +178,16 @@ impl Walk {
             }
             Body::Close(close) => self.close(close).map_err(fault)?,
             Body::Checkpoint(_) => self.found.checkpoints += 1,
-            Body::Notice(_) => self.found.notices += 1,
+            Body::Notice(notice) => self.note(record.sequence, notice),
         }
         let here = place(record);
-        if self
-            .expected
-            .is_some_and(|it| it.sequence == here.sequence && it != here)
-        {
+        let is_other = |known: Head| known.sequence == here.sequence && known != here;
+        if self.remembered.is_some_and(is_other) {
+            return Err(fault(
+                "its hash is not the one the database remembers".to_owned(),
+            ));
+        }
+        if self.expected.is_some_and(is_other) {
             return Err(fault("its hash is not the expected one".to_owned()));
         }
         self.expected_met |= self.expected == Some(here);
@@ -227,7 +245,42 @@ impl Walk {
         }
     }
 
-    fn missing_end(&self) -> Option<Fault> {
+    /// Counts a notice. One about a cut end counts as a fault until another says
+    /// that the owner knows of it.
+    fn note(&mut self, sequence: u64, notice: &Notice) {
+        self.found.notices += 1;
+        match notice.act {
+            Act::AuditCut => {
+                self.found.cuts += 1;
+                let what = format!("records before it are missing: {}", notice.message);
+                let fault = Fault { sequence, what };
+                self.cuts.push((notice.id.clone(), fault));
+            }
+            Act::AuditCutAcknowledged => {
+                let is_about = |id: &String| notice.about.as_ref() == Some(id);
+                self.cuts.retain(|(id, _)| !is_about(id));
+            }
+            Act::SettingsChanged
+            | Act::SettingsRefused
+            | Act::RulesChanged
+            | Act::ShadowRefused
+            | Act::ApprovalAnswered
+            | Act::ApprovalRevoked
+            | Act::KeyMade
+            | Act::KeyReplaced
+            | Act::KeyRevoked
+            | Act::ToolPublished
+            | Act::ToolUnpublished
+            | Act::ToolDeleted
+            | Act::ToolConsented
+            | Act::ToolConsentWithdrawn
+            | Act::CallerPaused
+            | Act::CallerResumed
+            | Act::TrustChanged => {}
+        }
+    }
+
+    fn missing_end(&mut self) -> Option<Fault> {
         if let Some(kept) = self.kept.last() {
             return Some(missing(kept.sequence));
         }
@@ -236,6 +289,17 @@ impl Walk {
             return Some(Fault {
                 sequence: head.sequence,
                 what: "the checkpoint is not part of the chain".to_owned(),
+            });
+        }
+        if let Some(remembered) = self.remembered
+            && remembered.sequence >= next
+        {
+            return Some(Fault {
+                sequence: next,
+                what: format!(
+                    "the chain ends here, but the database remembers record {}",
+                    remembered.sequence
+                ),
             });
         }
         match self.expected {
@@ -256,7 +320,11 @@ impl Walk {
                     what,
                 })
             }
-            Some(_) | None => None,
+            // The oldest that nobody has acknowledged.
+            Some(_) | None => match self.cuts.is_empty() {
+                true => None,
+                false => Some(self.cuts.remove(0).1),
+            },
         }
     }
 
@@ -270,6 +338,7 @@ impl Walk {
     }
 }
 
+#[derive(Debug)]
 struct Fault {
     sequence: u64,
     what: String,

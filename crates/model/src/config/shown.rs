@@ -71,6 +71,7 @@ impl Config {
             ("audit.arguments", quoted(audit.arguments.word())),
             ("audit.keep_days", keep_days.unwrap_or_default()),
             ("audit.bytes_max", audit.bytes_max.to_string()),
+            ("audit.when_full", quoted(audit.when_full.word())),
             ("sandbox.workers", sandbox.workers.to_string()),
             ("sandbox.sharing", quoted(sandbox.sharing.word())),
             ("codecall.mode", quoted(self.codecall.mode.word())),

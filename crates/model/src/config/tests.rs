@@ -164,6 +164,7 @@ fn exposure_access_audit_and_the_rest_are_read() {
         arguments = "digest"
         keep_days = 30
         bytes_max = 1048576
+        when_full = "remove-oldest"
         [sandbox]
         workers = 3
         sharing = "per-caller"
@@ -189,6 +190,7 @@ fn exposure_access_audit_and_the_rest_are_read() {
             arguments: AuditArguments::Digest,
             keep_days: Some(30),
             bytes_max: 1 << 20,
+            when_full: WhenFull::RemoveOldest,
         }
     );
     assert_eq!(config.sandbox.workers, 3);

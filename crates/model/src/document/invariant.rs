@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{ApprovalMode, Document, NetworkMode, Overrides, ParamType};
+use super::{ApprovalMode, Document, NetworkMode, Overrides, ParamType, unseen};
 use crate::disclosure::resource;
 use crate::finding::{Code, Finding};
 use crate::host_pattern::HostPattern;
@@ -77,6 +77,7 @@ pub fn is_word(name: &str) -> bool {
 pub(super) fn check(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::from_iter(name(document));
     findings.extend(code(document));
+    findings.extend(unseen::findings(document));
     findings.extend(param_names(document));
     findings.extend(
         params::test_arguments(&document.params)

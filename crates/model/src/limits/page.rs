@@ -149,6 +149,11 @@ pub const ALL: &[Limit] = &[
         "statements an operator may grant",
     ),
     limit(
+        "AUDIT_REMOVE_EVERY_MS",
+        AUDIT_REMOVE_EVERY_MS,
+        "milliseconds between two removals of audit entries by age",
+    ),
+    limit(
         "AUDIT_BYTES_DEFAULT",
         AUDIT_BYTES_DEFAULT,
         "bytes of the audit unless the operator says otherwise",
@@ -415,6 +420,16 @@ pub const ALL: &[Limit] = &[
         "questions kept after they were answered or expired",
     ),
     limit(
+        "APPROVALS_WAITING_BYTES_PER_CALLER_MAX",
+        APPROVALS_WAITING_BYTES_PER_CALLER_MAX,
+        "bytes of arguments in questions of one caller that wait for an answer",
+    ),
+    limit(
+        "APPROVALS_WAITING_BYTES_MAX",
+        APPROVALS_WAITING_BYTES_MAX,
+        "bytes of arguments in all questions that wait for an answer",
+    ),
+    limit(
         "APPROVAL_LOOK_MS",
         APPROVAL_LOOK_MS,
         "milliseconds until a waiting call looks for an answer again",
@@ -432,7 +447,7 @@ pub const ALL: &[Limit] = &[
     limit(
         "APPROVAL_KEPT_CHARS_MAX",
         APPROVAL_KEPT_CHARS_MAX as u64,
-        "characters of the arguments the inbox keeps",
+        "characters of the arguments the inbox keeps of a question that is over",
     ),
     limit(
         "APPROVAL_PROMPT_CHARS_MAX",

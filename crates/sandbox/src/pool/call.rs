@@ -131,6 +131,11 @@ impl Call {
         Poll::Pending
     }
 
+    /// Requests the end overtook.
+    pub(super) fn unasked(&self) -> Vec<HostRequest> {
+        self.state().asked.drain(..).collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in here panics half-way; if it did, the values are still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -73,7 +73,10 @@ pub(super) async fn run(
                 let answer = host.call(request);
                 answers.push(async move { (id, answer.await) });
             }
-            Turn::Worker(Event::Ended(ended)) => return running.finish(ended),
+            Turn::Worker(Event::Ended(ended)) => {
+                host.unasked(running.call.unasked());
+                return running.finish(ended);
+            }
             Turn::Answer(id, answer) => {
                 if answer_bytes(&answer) > payload_bytes_max {
                     // The sandbox would breach on it; it need not be sent for that.

@@ -66,6 +66,7 @@ impl IndexedNotice {
 pub(crate) fn verify(
     reader: &Reader<'_>,
     expected_head: Option<&Head>,
+    remembered: Option<Head>,
 ) -> Result<Verified, StoreError> {
     let fail = StoreError::database(DOING);
     let mut statement = reader
@@ -100,7 +101,7 @@ pub(crate) fn verify(
     comparison.advance()?;
     comparison.advance_notice()?;
     let checkpoint = checkpoint.map(|line| line.record);
-    let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied());
+    let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied(), remembered);
     let mut last = 0;
     let kept = reader.log.kept().iter().cloned();
     let kept = kept.map(|line| Ok((0, Some(line))));

@@ -110,6 +110,25 @@ impl Moment {
         self.lines(position).next().transpose()
     }
 
+    /// Whether a line starts at a place that is there.
+    pub(crate) fn is_line_start(&self, position: u64) -> Result<bool, StoreError> {
+        let holds = |segment: &&Segment| {
+            segment.start <= position && position < segment.start + segment.length
+        };
+        let Some(segment) = self.segments.iter().find(holds) else {
+            return Ok(false);
+        };
+        let Some(before) = (position - segment.start).checked_sub(1) else {
+            return Ok(true);
+        };
+        let mut byte = [0];
+        segment
+            .file
+            .read_exact_at(&mut byte, before)
+            .map_err(|error| StoreError::file(DOING, "audit", error))?;
+        Ok(byte == *b"\n")
+    }
+
     /// A record by where the index says it stands. Nothing if it was removed; an
     /// error if something else stands there.
     pub(crate) fn record(&self, place: &Place) -> Result<Option<Line>, StoreError> {

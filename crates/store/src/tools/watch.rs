@@ -2,13 +2,15 @@
 //! call: the kernel notes events, and a quiet queue answers "no".
 //!
 //! Where the kernel cannot, names and stamps are compared: everywhere without its
-//! help, else for files that are links, whose other end may be anywhere. In doubt the
-//! answer is "changed", for looking again costs little.
+//! help, else for settings, secrets, rules, and tools that are links. A symbolic link may
+//! lead anywhere, and an edit through a second hard link is no event of our folders. In
+//! doubt the answer is "changed", for looking again costs little.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,7 +33,7 @@ pub(super) struct Watch {
     /// Without it, stamps are compared.
     events: Option<Events>,
     stamps: Stamps,
-    /// Files that are links, and those that were named; what stands at their end.
+    /// Files that are looked at themselves; what stands at their end.
     ends: Stamps,
     /// Files beside the usual ones that count.
     named: Vec<PathBuf>,
@@ -238,18 +240,27 @@ impl Events {
     }
 }
 
-/// What stands at the end of every file that is a link, and of those named.
+/// What stands at the end of settings, secrets and rules, of every tool that is a link,
+/// and of the files named. A second hard link to one of the first may be made at any
+/// time, without an event; of tools there are too many to look at each.
 fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
     let is_link = |path: &PathBuf| {
-        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
+        let about = fs::symlink_metadata(path);
+        about.is_ok_and(|it| it.file_type().is_symlink() || (it.is_file() && it.nlink() > 1))
+    };
+    let inside = |folder: &str| {
+        let entries = fs::read_dir(home.join(folder)).into_iter().flatten();
+        let entries = entries.flatten().take(limit::TOOL_FILES_MAX);
+        entries.map(|entry| entry.path())
     };
     let files = FILES.iter().map(|file| home.join(file));
-    let rules = fs::read_dir(home.join("rules")).into_iter().flatten();
-    let rules = rules.flatten().take(limit::TOOL_FILES_MAX);
-    let linked = files.chain(rules.map(|entry| entry.path())).filter(is_link);
-    let all = linked.chain(named.iter().cloned());
+    let linked_tools = inside("tools").filter(is_link);
+    let watched = files.chain(inside("rules")).chain(linked_tools);
+    let all = watched.chain(named.iter().cloned());
     let settled = |path: PathBuf| {
-        let stamp = end(&path).map(|stamp| match is_fresh(&stamp) {
+        // Of an edit under the file's own name, the kernel tells.
+        let may_be_missed = is_link(&path) || named.contains(&path);
+        let stamp = end(&path).map(|stamp| match may_be_missed && is_fresh(&stamp) {
             // Equals no stamp there is.
             true => Stamp {
                 bytes: u64::MAX,

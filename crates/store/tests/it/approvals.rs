@@ -270,3 +270,61 @@ fn questions_are_bounded_and_old_ones_go() {
     assert!(kept.iter().any(|row| row.id == "d") && kept.iter().any(|row| row.id == "e"));
     assert!(kept.len() as u64 <= limits::APPROVALS_KEPT_MAX + 1);
 }
+
+/// Nothing of an argument is unreadable before a yes: as long as a question waits, all
+/// of it is kept. Afterwards both ends are.
+#[test]
+fn arguments_are_whole_until_there_is_an_answer() {
+    let home = Home::new("whole");
+    let store = home.store();
+    let approvals = store.approvals();
+    let long = format!("{{{}}}", "é".repeat(100_000));
+    let kept = |id: &str| approvals.get(id).unwrap().unwrap().arguments;
+    for (id, answered) in [("a1", Some(State::Approved)), ("a2", None)] {
+        let mut asking = question(id, "ann", id);
+        asking.arguments.clone_from(&long);
+        assert_eq!(asked(&store, &asking), Asked::Written);
+        assert_eq!(kept(id), long);
+        if let Some(state) = answered {
+            let given = yes(Scope::Once, "owner");
+            assert!(approvals.answer(id, state, &given, Some(LATER)).unwrap());
+        }
+    }
+    // One nobody answered is shortened when the next is asked.
+    let mut next = question("a3", "ann", "b3");
+    next.expires_at_ms = LATER + 600_000;
+    assert_eq!(approvals.ask(&next, LATER).unwrap(), Asked::Written);
+    for id in ["a1", "a2"] {
+        let kept = kept(id);
+        assert_eq!(kept.chars().count(), limits::APPROVAL_KEPT_CHARS_MAX);
+        assert!(kept.starts_with("{é") && kept.ends_with("é}") && kept.contains(" more… "));
+    }
+}
+
+/// Long arguments of one caller fill no disk, and leave room for others.
+#[test]
+fn the_bytes_that_wait_are_bounded() {
+    let home = Home::new("bytes");
+    let store = home.store();
+    let bytes = usize::try_from(limits::APPROVALS_WAITING_BYTES_PER_CALLER_MAX).unwrap();
+    let ask = |id: &str, caller: &str, bytes: usize| {
+        let mut asking = question(id, caller, id);
+        asking.arguments = "x".repeat(bytes);
+        asked(&store, &asking)
+    };
+    assert_eq!(ask("a1", "ann", bytes + 1), Asked::TooManyOfCaller);
+    assert_eq!(ask("a2", "ann", bytes - 10), Asked::Written);
+    assert_eq!(ask("a3", "ann", 11), Asked::TooManyOfCaller);
+    assert_eq!(ask("a4", "ann", 10), Asked::Written);
+    assert_eq!(ask("b1", "bob", 11), Asked::Written);
+    let callers =
+        limits::APPROVALS_WAITING_BYTES_MAX / limits::APPROVALS_WAITING_BYTES_PER_CALLER_MAX;
+    for caller in 1..callers {
+        let expected = match caller {
+            last if last == callers - 1 => Asked::TooMany,
+            _ => Asked::Written,
+        };
+        let name = format!("c{caller}");
+        assert_eq!(ask(&name, &name, bytes), expected, "{name}");
+    }
+}

@@ -69,6 +69,39 @@ fn beyond_the_allowed_size_calls_are_refused_until_there_is_room() {
     fill(&store, 200_005..200_010);
 }
 
+/// The size is what the settings say now, not what they said at the start.
+#[test]
+fn another_size_is_in_force_at_once() {
+    let home = Home::new("resized");
+    let store = small(&home, 64 * KIB);
+    let begin = |number| wait(async { store.audit().open(opening(number)).await });
+    let mut number = 0;
+    let refusal = loop {
+        match begin(number) {
+            Ok(row) => {
+                let end = store.audit().close(row, large_closing());
+                wait(end).unwrap();
+                number += 1;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refusal, StoreError::Full { .. }), "{refusal}");
+    assert!(store.ready().is_err());
+    assert!(store.room().unwrap().percent() > 50);
+    let mut settings = StoreSettings {
+        audit_bytes_max: 512 * KIB,
+        ..StoreSettings::standard()
+    };
+    store.set(settings).unwrap();
+    assert!(store.ready().is_ok());
+    fill(&store, 1_000..1_003);
+    settings.audit_bytes_max = 32 * KIB;
+    store.set(settings).unwrap();
+    assert!(store.ready().is_err());
+    assert!(begin(2_000).is_err());
+}
+
 /// Ends that find no room are told so, and written once there is some.
 #[test]
 fn an_end_without_room_is_owed() {

@@ -44,6 +44,15 @@ impl Home {
         connection.execute_batch(sql).unwrap();
     }
 
+    /// The last record the index covers.
+    pub(crate) fn indexed(&self) -> u64 {
+        let file = self.path.join("audit/index.db");
+        let connection = rusqlite::Connection::open(file).unwrap();
+        let sql = "SELECT through FROM indexed";
+        let through: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+        u64::try_from(through).unwrap()
+    }
+
     /// The segments of the log, oldest first.
     pub(crate) fn segments(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path.join("audit")).unwrap();

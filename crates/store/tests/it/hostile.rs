@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use model::audit::{Act, Notice};
 use store::{Filter, StoreError};
 
 use crate::home::{BODY, Fields, HASH, Home, KIND, PREVIOUS, SEQUENCE, cut, fill, line};
@@ -181,19 +182,104 @@ fn a_lost_or_broken_index_is_made_again() {
     }
 }
 
-/// Cutting the end off leaves a chain that is in order; who kept a head finds it.
+/// Cutting the end off leaves a chain that is in order. The index or the database
+/// remembers more: that is a notice, and the chain counts as broken until the owner
+/// acknowledges it.
 #[test]
-fn a_cut_end_is_found_by_a_kept_head() {
-    let home = Home::new("cut");
-    fill(&home.store(), 0..10);
-    let head = home.store().audit().head().unwrap();
-    home.edit(|lines| cut(lines, 15..));
+fn a_cut_end_is_noticed_and_broken_until_acknowledged() {
+    for forgets in ["nothing", "the index", "the database"] {
+        let home = Home::new("cut");
+        fill(&home.store(), 0..10);
+        let head = home.store().audit().head().unwrap();
+        home.edit(|lines| cut(lines, 15..));
+        match forgets {
+            "the index" => {
+                for file in ["index.db", "index.db-wal", "index.db-shm"] {
+                    let _ = fs::remove_file(home.path.join("audit").join(file));
+                }
+            }
+            "the database" => home.sql("DELETE FROM audit_mark"),
+            _ => {}
+        }
+        let store = home.store();
+        let broken = store.audit().verify(None).unwrap().broken.unwrap();
+        assert_eq!(broken.sequence, 15, "{forgets}: {}", broken.what);
+        assert!(
+            broken.what.contains("record 20 was on the disk"),
+            "{}",
+            broken.what
+        );
+        let cuts = || Filter {
+            act: Some(Act::AuditCut),
+            ..Filter::default()
+        };
+        let notices = store.audit().notices(&cuts()).unwrap();
+        let [notice] = notices.as_slice() else {
+            panic!("{forgets}: {notices:?}");
+        };
+        assert_eq!(
+            notice.notice.details["known"],
+            format!("20:{}", head.hash.hex())
+        );
+        // Calls go on, nothing is told twice, and the next process sees it too.
+        fill(&store, 20..23);
+        drop(store);
+        let store = home.store();
+        assert_eq!(
+            store.audit().notices(&cuts()).unwrap().len(),
+            1,
+            "{forgets}"
+        );
+        assert_eq!(
+            store.audit().verify(None).unwrap().broken.unwrap().sequence,
+            15
+        );
+        let acknowledged = Notice::new(Act::AuditCutAcknowledged, "owner", "cli", "known");
+        let acknowledged = acknowledged.about(&notice.notice.id);
+        store.audit().notice(acknowledged).unwrap();
+        let verified = store.audit().verify(None).unwrap();
+        assert_eq!((verified.broken, verified.cuts), (None, 1), "{forgets}");
+        // A head that was kept elsewhere still tells.
+        let broken = store.audit().verify(Some(&head)).unwrap().broken.unwrap();
+        assert_eq!(broken.sequence, 20, "{forgets}");
+    }
+}
+
+/// A process that lives notices what was cut while it lived.
+#[test]
+fn an_end_cut_beside_a_living_process_is_noticed() {
+    let home = Home::new("cut-living");
     let store = home.store();
-    assert_eq!(store.audit().verify(None).unwrap().broken, None);
-    let broken = store.audit().verify(Some(&head)).unwrap().broken.unwrap();
-    assert_eq!(broken.sequence, 15);
-    // The index was ahead and did not stay so.
-    assert_eq!(store.audit().list(&Filter::default()).unwrap().len(), 7);
+    fill(&store, 0..10);
+    while store.audit().notices(&Filter::default()).is_err()
+        || home.indexed() < store.audit().head().unwrap().sequence
+    {
+        std::thread::yield_now();
+    }
+    home.edit(|lines| cut(lines, 15..));
+    fill(&store, 20..23);
+    drop(store);
+    let store = home.store();
+    let broken = store.audit().verify(None).unwrap().broken.unwrap();
+    assert!(broken.what.contains("on the disk"), "{}", broken.what);
+}
+
+/// All of it written again past the store: the database remembers another hash.
+#[test]
+fn a_chain_written_again_is_found() {
+    let home = Home::new("rewritten");
+    fill(&home.store(), 0..10);
+    let other = Home::new("rewriting");
+    fill(&other.store(), 50..60);
+    for folder in [&home, &other] {
+        assert_eq!(folder.segments().len(), 1);
+    }
+    fs::copy(&other.segments()[0], &home.segments()[0]).unwrap();
+    for file in ["index.db", "index.db-wal", "index.db-shm"] {
+        let _ = fs::remove_file(home.path.join("audit").join(file));
+    }
+    let broken = home.store().audit().verify(None).unwrap().broken.unwrap();
+    assert_eq!(broken.sequence, 20, "{}", broken.what);
 }
 
 /// A record that says two things is not shown as one of them.

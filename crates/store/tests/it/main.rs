@@ -11,6 +11,7 @@ mod audit;
 mod callers;
 mod crash;
 mod full;
+mod guarded;
 mod home;
 mod hostile;
 mod keys;

@@ -255,6 +255,46 @@ const NOTICED: &[Act] = &[
     }),
 ];
 
+/// Edits a file by another name, in a folder that nobody watches.
+fn through_a_link(home: &Path, name: &str) {
+    let links = home.with_extension("links");
+    let link = links.join(name.replace('/', "-"));
+    let _ = fs::remove_file(&link);
+    fs::hard_link(home.join(name), &link).unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(&link).unwrap();
+    std::io::Write::write_all(&mut file, b"\n# more").unwrap();
+}
+
+/// An edit by another name of the file is no event of a folder that is watched.
+#[test]
+fn an_edit_through_a_hard_link_is_noticed() {
+    let home = Home::new("hard-links");
+    drop(home.store());
+    let links = home.path.with_extension("links");
+    fs::create_dir_all(&links).unwrap();
+    fs::create_dir_all(home.path.join("rules")).unwrap();
+    let folder = ToolFolder::open(&home.path).unwrap();
+    for name in ["ringfence.toml", "secrets.env", "rules/one.toml"] {
+        put(&home.path, name);
+        while folder.changed() {}
+        through_a_link(&home.path, name);
+        assert!(folder.changed(), "{name}");
+        while folder.changed() {}
+        // And again, by a link that was there before.
+        let link = links.join(name.replace('/', "-"));
+        fs::write(link, "# another").unwrap();
+        assert!(folder.changed(), "{name}");
+        while folder.changed() {}
+    }
+    put(&home.path, "tools/a.json");
+    fs::hard_link(home.path.join("tools/a.json"), links.join("a.json")).unwrap();
+    append(&home.path, "tools/a.json");
+    while folder.changed() {}
+    fs::write(links.join("a.json"), "{}").unwrap();
+    assert!(folder.changed(), "a tool");
+    fs::remove_dir_all(links).unwrap();
+}
+
 fn publish(home: &Path) {
     let store = store::Store::open(home, store::StoreSettings::standard()).unwrap();
     let pass = store::Pass {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use model::audit::Status;
@@ -39,7 +40,11 @@ fn copy_folder(from: &Path, to: &Path) {
 #[test]
 fn a_line_cut_at_any_byte_was_never_written() {
     let home = Home::new("torn");
-    fill(&home.store(), 0..5);
+    fill(&home.store(), 0..4);
+    // A writer that dies in the middle of a line has told neither index nor database.
+    let before = Home::new("torn-before");
+    copy_folder(&home.path, &before.path);
+    fill(&home.store(), 4..5);
     let log = home.segments().pop().unwrap();
     let text = fs::read(&log).unwrap();
     let last = text[..text.len() - 1]
@@ -48,7 +53,7 @@ fn a_line_cut_at_any_byte_was_never_written() {
     let last = last.unwrap() + 1;
     for length in last..=text.len() {
         let cut = Home::new("cut");
-        copy_folder(&home.path, &cut.path);
+        copy_folder(&before.path, &cut.path);
         if length % 2 == 0 {
             for file in ["index.db", "index.db-wal", "index.db-shm"] {
                 let _ = fs::remove_file(cut.path.join("audit").join(file));
@@ -65,13 +70,16 @@ fn a_line_cut_at_any_byte_was_never_written() {
         fill(&store, 5..7);
         assert_in_order(&store, &length.to_string());
         let torn = fs::read_dir(cut.path.join("audit")).unwrap();
-        let torn = torn.filter(|entry| {
-            let path = entry.as_ref().unwrap().path();
-            path.extension().is_some_and(|ending| ending == "torn")
-        });
-        // What was cut off is kept beside.
+        let torn: Vec<_> = torn
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "torn"))
+            .collect();
+        // What was cut off is kept beside, for the owner alone.
         let is_torn = length > last && !is_whole;
-        assert_eq!(torn.count(), usize::from(is_torn), "{length}");
+        assert_eq!(torn.len(), usize::from(is_torn), "{length}");
+        for path in torn {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+        }
     }
 }
 

@@ -1,0 +1,5 @@
+// words.js: two tools of the preset `starter`, which is on offer until another is chosen
+const counted = await callTool('countWords', { text: codecallContext.text });
+const half = await callTool('evaluateExpression', { expression: `${counted.words} / 2` });
+console.log('counted', counted.words);
+return { words: counted.words, half: half.result };
