@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use host::ask::Ask;
 use host::fetch::connect::Connect;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Trust};
 use mcp::gate::issuer::Fetching;
 use mcp::gate::local::{self, LocalToken};
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
+use mcp::who::PipeClient;
 use model::config::Config;
 use model::grant::NetworkGrant;
 use model::host_bound::HostBounds;
@@ -20,6 +21,8 @@ use model::key::KeyRecord;
 use model::mask::Masker;
 use serde_json::json;
 use store::Keys;
+
+use crate::settings;
 
 /// Opens the gate of a home for a server that listens at `listen`.
 pub(crate) fn open(
@@ -51,6 +54,19 @@ pub(crate) fn open(
     };
     let gate = Gate::new(&settings, parts).map_err(|problems| anyhow!(problems.join("\n")))?;
     Ok((gate, token))
+}
+
+/// The client that starts `ringfence stdio`, by the key it shows.
+pub(crate) fn pipe_client(home: &Path, text: &str) -> anyhow::Result<PipeClient> {
+    let hint = "`ringfence connect CLIENT` writes one that counts";
+    let book = Arc::new(Book(Keys::open(home)?));
+    let Some(client) = PipeClient::keyed(text, book, Clock::system()) else {
+        bail!("what is in `{}` is no key; {hint}", settings::KEY);
+    };
+    match client.caller() {
+        Ok(_) => Ok(client),
+        Err(why) => bail!("{why}; {hint}"),
+    }
 }
 
 /// The keys in the store.

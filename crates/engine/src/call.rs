@@ -544,7 +544,7 @@ pub(crate) struct Judged<'a> {
     masker: Arc<Masker>,
     arguments: Arguments,
     policy: Cow<'a, EffectivePolicy>,
-    risk: Cow<'a, Risk>,
+    pub(crate) risk: Cow<'a, Risk>,
     pub(crate) decision: Decision,
 }
 
@@ -562,6 +562,7 @@ fn asking<'a>(
         arguments,
         policy,
         risk,
+        decision,
         ..
     } = judged;
     let document = &found.sound.document;
@@ -592,6 +593,8 @@ fn asking<'a>(
         id: uuid::Uuid::new_v4().simple().to_string(),
         expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),
+        why: why(decision),
+        may_answer: approval::authority::told(&request.caller, risk.level, &settings),
         binding: binding
             .as_ref()
             .map(|both| both.call.clone())
@@ -605,6 +608,15 @@ fn asking<'a>(
         settings,
         started: record.started(),
     }
+}
+
+/// The rule that wants a person, and its reason; else what wants one.
+fn why(decision: &Decision) -> String {
+    let why = match &decision.rule {
+        Some(rule) => format!("rule `{rule}`: {}", decision.reason),
+        None => decision.reason.clone(),
+    };
+    approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
 }
 
 /// Somebody may have paused the caller while a person was asked.

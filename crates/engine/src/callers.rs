@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::access::quota::{Conduct, Denials};
 use model::audit::notice::SERVER;
 use model::audit::{Act, Notice};
-use model::caller::Caller;
+use model::caller::{Caller, CallerKind, folded};
 use model::limits;
 use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
@@ -196,7 +196,7 @@ fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
     let free = || Ok("not paused".to_owned());
     let rows = engine.book().rows();
     let rows = rows.map_err(|fault| unavailable(engine, &causes(&fault)))?;
-    let Some(row) = rows.get(&shown.to_lowercase()) else {
+    let Some(row) = rows.get(&folded(&shown)) else {
         return free();
     };
     let Some(paused) = &row.paused else {
@@ -209,11 +209,13 @@ fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
         BY_DENIALS => "you were denied too often and are paused",
         _ => "you are paused",
     };
-    let message = format!(
-        "{why}; nothing runs until a person resumes you, trying again does not help: \
-         `ringfence callers resume {}`",
-        text::one_line(&row.shown)
-    );
+    let mut message =
+        format!("{why}; nothing runs until a person resumes you, trying again does not help");
+    // Attack: an agent with a shell would take the command for the next thing to do.
+    if request.caller.kind == CallerKind::Owner {
+        let shown = text::one_line(&row.shown);
+        message.push_str(&format!(": `ringfence callers resume {shown}`"));
+    }
     let note = format!(
         "paused by {}: {}",
         text::one_line(&paused.by),
@@ -251,7 +253,7 @@ pub(crate) async fn count(engine: &Engine, request: &CallRequest, outcome: &Outc
 async fn allowed(engine: &Engine, debtor: &Debtor) {
     let Debtor { shown, is_typed } = debtor;
     let has_row = |rows: &BTreeMap<String, CallerRow>| {
-        let row = rows.get(&shown.to_lowercase());
+        let row = rows.get(&folded(shown));
         row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
     };
     // Asking again whether anything changed costs more than the rest of this. A row

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use model::approval::authority;
 use model::audit::{self, Closing};
 use model::document::Word as _;
 use model::host_bound::HostBounds;
@@ -68,8 +69,12 @@ impl Engine {
         let told = call::limits_told(self, now, request, &found);
         record.gate(Gate::Limits, told)?;
         if effect == Effect::Ask {
-            let note = "a person would be asked, unless an approval covers the call";
-            record.would(Gate::Approval, "ask", note);
+            let settings = &now.config.approvals;
+            let may_answer = authority::told(&request.caller, judged.risk.level, settings);
+            let note = format!(
+                "a person would be asked, unless an approval covers the call; may answer: {may_answer}"
+            );
+            record.would(Gate::Approval, "ask", &note);
         }
         let told = call::powers_told(self, now, request, &judged);
         record.gate(Gate::Powers, told)?;

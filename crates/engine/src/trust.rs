@@ -160,7 +160,7 @@ pub(crate) fn foreseen(
     let Some(earned) = earned else {
         return Ok(Arc::clone(now));
     };
-    let name = name.to_lowercase();
+    let name = model::caller::folded(&name);
     let access = &config.access;
     if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
         return Ok(Arc::clone(now));
@@ -380,7 +380,7 @@ impl Step<'_> {
     /// fell or rose, it counts for nothing.
     fn binding(&self) -> Option<String> {
         let bound = json!({
-            "trust": self.shown.to_lowercase(), "category": self.category,
+            "trust": model::caller::folded(self.shown), "category": self.category,
             "from": self.from.level.word(), "since": self.from.since_ms,
             "to": self.to.level.word(),
         });
@@ -410,6 +410,7 @@ impl Step<'_> {
             caller_is_owner: false,
             level: Level::L5,
             reasons: lines.take(limits::APPROVAL_REASONS_MAX).collect(),
+            why: "the last step in trust is a person's to take".to_owned(),
             prompt: format!(
                 "Raise the level of {} from {from} to {to} for {tools}?",
                 text::one_line(self.shown)
@@ -483,6 +484,7 @@ fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, St
         tool_binding: binding.to_owned(),
         session: None,
         separate: true,
+        own_client: false,
     };
     let claimed = store.approvals().claim(&claim, now_ms)?;
     let claimed = claimed.filter(|given| matches!(given.state, State::Approved | State::Used));

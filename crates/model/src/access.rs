@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::autonomy::Autonomy;
-use crate::caller::{Caller, CallerKind};
+use crate::caller::{Caller, CallerKind, folded};
 use crate::document::{Document, NetworkMode, Word as _};
 use crate::host_bound::{HostList, ListedBy};
 use crate::host_pattern::HostPattern;
@@ -23,15 +23,15 @@ pub use level::{AccessLevel, ConstraintChanges, Constraints, narrow};
 pub struct Access {
     /// For everybody.
     pub everyone: Lists,
-    /// For one caller, by name in lower case, besides.
+    /// For one caller, by name as [`folded`] has it, besides.
     pub callers: BTreeMap<String, Lists>,
     /// Several callers at once, by the group's name.
     pub groups: BTreeMap<String, Group>,
     /// The terms of everybody who has none of their own.
     pub everyone_terms: Terms,
-    /// The terms of one caller, by name in lower case.
+    /// The terms of one caller, by name as [`folded`] has it.
     pub terms: BTreeMap<String, Terms>,
-    /// What trust leaves of a caller's level, by name in lower case. It can only
+    /// What trust leaves of a caller's level, by name as [`folded`] has it. It can only
     /// take.
     pub earned: BTreeMap<String, Earned>,
     /// What it leaves of the level of callers who are not there: what everybody
@@ -171,7 +171,7 @@ impl Access {
     /// What holds for a caller and the tools of a category.
     #[must_use]
     pub fn standing(&self, caller: &Caller, category: Option<&str>) -> Standing {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let groups: Vec<_> = self.groups_of(&name).collect();
         let own = self.terms.get(&name);
         let shared = groups
@@ -237,7 +237,7 @@ impl Access {
         let layers = self.layers(caller);
         let last = layers.len() - 1;
         let list = |(index, (whose, lists)): (usize, &(&str, &Lists))| {
-            let is_own = index == last && self.callers.contains_key(&caller.name.to_lowercase());
+            let is_own = index == last && self.callers.contains_key(&folded(&caller.name));
             let by = match (index, is_own) {
                 (0, _) => (*whose).to_owned(),
                 (_, true) => format!("caller `{}`", elided(whose, 60)),
@@ -253,7 +253,7 @@ impl Access {
 
     /// The level trust leaves to a caller, where it holds for them.
     fn earned_level(&self, caller: &Caller, category: Option<&str>) -> Option<AccessLevel> {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let earned = self.earned.get(&name).or(self.unproven.as_ref());
         let earned = earned.filter(|_| self.is_in_trust_scope(caller))?;
         let category = category.map(str::to_uppercase);
@@ -265,10 +265,10 @@ impl Access {
     #[must_use]
     pub fn is_in_trust_scope(&self, caller: &Caller) -> bool {
         let TrustScope { callers, groups } = &self.trust_scope;
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let is_named = || {
             let mut callers = callers.iter();
-            callers.any(|pattern| pattern.matches_lowered(&name))
+            callers.any(|pattern| pattern.matches_caller(&name))
                 || self
                     .groups_of(&name)
                     .any(|(group, _)| groups.contains(group))
@@ -282,7 +282,7 @@ impl Access {
     fn groups_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a String, &'a Group)> {
         let within = |group: &Group| {
             let mut members = group.members.iter();
-            members.any(|pattern| pattern.matches_lowered(name))
+            members.any(|pattern| pattern.matches_caller(name))
         };
         self.groups.iter().filter(move |(_, group)| within(group))
     }
@@ -290,7 +290,7 @@ impl Access {
     /// Everybody's lists, then those of the caller's groups, then the caller's own.
     #[must_use]
     pub fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let mut layers = vec![("everyone", &self.everyone)];
         let groups = self.groups_of(&name);
         let groups: Vec<_> = groups.map(|(name, _)| name.as_str()).collect();

@@ -16,8 +16,10 @@ use crate::limits;
 use crate::policy::EffectivePolicy;
 use crate::risk::Level;
 
+pub mod authority;
 mod question;
 
+pub use authority::{Channel, Matter, Unfit};
 pub use question::{arguments, prompt, shown};
 
 /// What an approval counts for, besides the call it was given for. Later is wider.

@@ -417,12 +417,12 @@ impl ConfigFile {
             groups: self.groups,
             trust: self.trust,
         };
+        let ask_from = self.approvals.ask_from.clone();
+        config.approvals = faults.approvals(self.approvals);
         config.govern(governance, &mut faults);
+        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.shadow = faults.shadow(self.rules);
         config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
-        let ask_from = self.approvals.ask_from.clone();
-        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
-        config.approvals = faults.approvals(self.approvals);
         config.serve = faults.serve(self.serve);
         config.oauth = self.oauth.map(|file| faults.oauth(file));
         config.telemetry = self.telemetry.resolve();

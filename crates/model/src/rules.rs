@@ -183,7 +183,7 @@ impl Rules {
             return (None, bounds);
         }
         let name = asked.document.name.to_lowercase();
-        let caller = asked.caller.name.to_lowercase();
+        let caller = crate::caller::folded(&asked.caller.name);
         let category = asked
             .document
             .category

@@ -8,8 +8,11 @@ use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
 use model::Environment;
-use model::text::count;
+use model::approval::authority;
+use model::text::{count, one_line};
 use store::{Filter, Store, StoreSettings};
+
+use crate::settings;
 
 /// 2026-01-01. A clock before this was never set.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
@@ -60,8 +63,44 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(None));
         }
     }
+    findings.push(answers(home));
     findings.extend(engine(home));
     findings
+}
+
+/// Whose clients may answer questions about their own calls.
+fn answers(home: &Path) -> Finding {
+    let Ok(config) = settings::config(Some(home)) else {
+        // What is wrong with the settings is said elsewhere.
+        return well(
+            "answers",
+            "no client answers while the settings cannot be read",
+        );
+    };
+    let approvals = &config.approvals;
+    let mut named: Vec<_> = approvals
+        .answers
+        .keys()
+        .filter_map(|name| Some((name, authority::client_up_to(name, approvals)?)))
+        .map(|(name, most)| format!("{} up to {}", one_line(name), most.badge()))
+        .collect();
+    if approvals.separate {
+        named.clear();
+    }
+    let by = authority::ELSEWHERE;
+    match named.is_empty() {
+        true => well(
+            "answers",
+            format!("questions are answered by {by}; no client answers"),
+        ),
+        false => {
+            let named = named.join(", ");
+            well(
+                "answers",
+                format!("{by}; these clients themselves: {named}"),
+            )
+        }
+    }
 }
 
 fn folder(home: &Path) -> Finding {

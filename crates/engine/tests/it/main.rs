@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod answers;
 mod approvals;
 mod approvals_crash;
 mod approvals_scope;

@@ -11,9 +11,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::Status;
+use crate::caller;
 use crate::limits;
 use crate::outcome::Outcome;
-use crate::pattern::NamePattern;
+use crate::pattern::{NamePattern, first};
 use crate::reason::Reason;
 use crate::text;
 
@@ -130,7 +131,7 @@ impl Limit {
     #[must_use]
     pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
         self.concerns(visit.caller, visit.groups)
-            && (self.tools.is_empty() || named(&self.tools, visit.tool))
+            && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
     }
 
     /// Whether it can hold for calls of a caller who is in some groups.
@@ -138,15 +139,13 @@ impl Limit {
     pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
         let everybody = self.callers.is_empty() && self.groups.is_empty();
         let grouped = || groups.iter().any(|group| self.groups.contains(group));
-        everybody || named(&self.callers, caller) || grouped()
+        let is_named = || {
+            let name = caller::folded(caller);
+            let mut callers = self.callers.iter();
+            callers.any(|pattern| pattern.matches_caller(&name))
+        };
+        everybody || is_named() || grouped()
     }
-}
-
-fn named(patterns: &[NamePattern], name: &str) -> bool {
-    let name = name.to_lowercase();
-    patterns
-        .iter()
-        .any(|pattern| pattern.matches_lowered(&name))
 }
 
 impl Costs {
@@ -450,7 +449,7 @@ mod tests {
 
     impl Meter {
         fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<(), Exceeded> {
-            let caller = visit.caller.to_lowercase();
+            let caller = caller::folded(visit.caller);
             let key = |limit: &Limit| (limit.id.clone(), caller.clone());
             let held = all.iter().filter(|limit| limit.holds_for(visit));
             let mut held: Vec<_> = held

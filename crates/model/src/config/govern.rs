@@ -12,9 +12,11 @@ use super::{Config, ConfigFault, Faults, from_toml};
 use crate::access::quota::{Costs, Limit};
 use crate::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
 use crate::action::{Action, ActionRisk, Actions, ListUse};
+use crate::caller::folded;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::pattern::NamePattern;
+use crate::risk::Level;
 use crate::rules::{Condition, Effect, RiskRange, Rule};
 use crate::text::elided;
 
@@ -82,6 +84,7 @@ pub(super) struct CallerFile {
     level: Option<Spanned<String>>,
     categories: Option<Vec<String>>,
     autonomy: Option<Spanned<String>>,
+    answers: Option<Spanned<String>>,
     constraints: ConstraintsFile,
 }
 
@@ -179,16 +182,22 @@ impl Config {
             groups: self.trust.groups.clone(),
         };
         faults.no_members(&file.access);
+        faults.no_answers(&file.access);
         (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
         for (name, caller) in file.callers {
+            let name = folded(&name);
             faults.no_members(&caller);
-            let (lists, terms) = faults.caller(caller, &actions);
-            access.callers.insert(name.to_lowercase(), lists);
-            if terms != Terms::default() {
-                access.terms.insert(name.to_lowercase(), terms);
+            if let Some(level) = faults.known::<Level>("answers", caller.answers.as_ref()) {
+                self.approvals.answers.insert(name.clone(), level);
             }
+            let (lists, terms) = faults.caller(caller, &actions);
+            if terms != Terms::default() {
+                access.terms.insert(name.clone(), terms);
+            }
+            access.callers.insert(name, lists);
         }
         for (name, mut group) in file.groups {
+            faults.no_answers(&group);
             let members = group.members.take().map(Spanned::into_inner);
             let members = faults.patterns(&members.unwrap_or_default());
             let (lists, terms) = faults.caller(group, &actions);
@@ -500,6 +509,16 @@ impl Faults<'_> {
         if let Some(members) = &file.members {
             let fix = Some("write a `[groups.NAME]`".to_owned());
             self.say(members, "only groups have members".to_owned(), fix);
+        }
+    }
+
+    /// Attack: a group may have `*` for a member. Whose client is believed is said
+    /// for one caller at a time.
+    fn no_answers(&mut self, file: &CallerFile) {
+        if let Some(answers) = &file.answers {
+            let fix = Some("write it in a `[callers.NAME]`".to_owned());
+            let message = "only one caller's client can be let answer, not several".to_owned();
+            self.say(answers, message, fix);
         }
     }
 

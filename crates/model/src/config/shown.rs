@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, NameKind, position};
 use crate::access::{Lists, Terms};
+use crate::caller::folded;
 use crate::document::Word as _;
 use crate::exposure::Selection;
 use crate::host_pattern::HostPattern;
@@ -219,6 +220,9 @@ impl Config {
         for (name, own) in &access.callers {
             let key = format!("callers.{name}");
             rows.extend(lists(&key, own));
+            if let Some(level) = self.approvals.answers.get(name) {
+                rows.push((format!("{key}.answers"), toml_text(level.badge())));
+            }
             rows.extend(
                 access
                     .terms
@@ -514,7 +518,8 @@ fn lines_of(text: &str) -> BTreeMap<String, usize> {
 fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
     for (name, value) in table {
         let name = match prefix {
-            "callers." | "groups." => name.get_ref().to_lowercase(),
+            "callers." => folded(name.get_ref()),
+            "groups." => name.get_ref().to_lowercase(),
             "trust.categories." | "trust.initial_levels." => name.get_ref().to_uppercase(),
             _ => name.get_ref().to_string(),
         };

@@ -151,7 +151,7 @@ impl Rule {
         let mut callers = self.callers.iter();
         let mut groups = facts.scope.caller_groups.iter();
         self.callers.is_empty() && self.groups.is_empty()
-            || callers.any(|pattern| pattern.matches_lowered(facts.caller))
+            || callers.any(|pattern| pattern.matches_caller(facts.caller))
             || groups.any(|group| self.groups.contains(group))
     }
 

@@ -65,10 +65,10 @@ impl Rule {
     /// Whether it can be about calls of a caller who is in some groups.
     #[must_use]
     pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
-        let caller = caller.to_lowercase();
+        let caller = crate::caller::folded(caller);
         let mut callers = self.callers.iter();
         self.callers.is_empty() && self.groups.is_empty()
-            || callers.any(|pattern| pattern.matches_lowered(&caller))
+            || callers.any(|pattern| pattern.matches_caller(&caller))
             || groups.iter().any(|group| self.groups.contains(group))
     }
 }
