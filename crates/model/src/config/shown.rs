@@ -11,6 +11,7 @@ use crate::document::Word as _;
 use crate::exposure::Selection;
 use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
+use crate::risk::Level;
 use crate::rules::Rule;
 use crate::trust::{Criteria, Step};
 
@@ -296,6 +297,10 @@ impl Config {
             ("approvals.wait_seconds", count(approvals.wait_seconds)),
             ("approvals.expire_seconds", count(approvals.expire_seconds)),
             ("approvals.separate", approvals.separate.to_string()),
+            (
+                "approvals.automation",
+                or_nothing(approvals.automation.map(Level::badge)),
+            ),
             (
                 "telemetry.otlp_endpoint",
                 or_nothing(self.telemetry.otlp_endpoint.as_deref()),
