@@ -15,6 +15,7 @@ use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, 
 use mcp::who::PipeClient;
 use model::config::Config;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::host_pattern::HostPattern;
 use model::key::KeyRecord;
 use model::mask::Masker;
@@ -110,7 +111,8 @@ impl Courier {
         if let Some(connector) = &self.connector {
             settings.connector = Arc::clone(connector);
         }
-        let fetch = Fetch::from_grant(&self.grant(url), settings).ok_or("no network")?;
+        let fetch = Fetch::from_grant(&self.grant(url), &HostBounds::default(), settings)
+            .ok_or("no network")?;
         let arguments = json!({
             "url": url,
             "headers": { "accept": "application/json" },
@@ -123,7 +125,7 @@ impl Courier {
             .run(ask)
             .await
             .outcome
-            .map_err(|fault| fault.message)?;
+            .map_err(|fault| fault.told(&Masker::none()))?;
         match answer.value.get("ok").and_then(serde_json::Value::as_bool) {
             Some(true) => Ok(answer.bytes),
             Some(false) | None => {

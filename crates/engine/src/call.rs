@@ -13,7 +13,8 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
-use model::mask::{Masked, Masker};
+use model::grant::Grant;
+use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
 use model::policy::{self, EffectivePolicy};
@@ -30,7 +31,7 @@ use crate::approve::{Question, Scope};
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
 use crate::native::{self, Native, Work};
-use crate::powers::{PowerSettings, Powers};
+use crate::powers::{PowerSettings, Powers, PowersError};
 use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables};
@@ -180,6 +181,7 @@ pub(crate) fn judge<'a>(
     let at_ms = engine.now_ms();
     let decision = decide(now, request, found, &arguments, (&policy, &risk), at_ms);
     let decision = record.decision(decision)?;
+    let policy = bounded(policy, &decision);
     Ok(Judged {
         found,
         variables,
@@ -288,10 +290,22 @@ pub(crate) fn access(
     let name = &found.sound.document.name;
     let access = &now.config.access;
     let document = &found.sound.document;
-    let allowed = access.check(&request.caller, document).map_err(|denied| {
+    let checked = match request.purpose {
+        // A proof of the document, not a use of it: what callers' levels leave is not
+        // what is proved. Lists hold all the same.
+        Purpose::LocalPass => access.check_lists(&request.caller, document),
+        Purpose::Call => access.check(&request.caller, document),
+    };
+    let allowed = checked.map_err(|denied| {
         let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
         hidden(request, name, error)
     })?;
+    let standing = standing(now, request, found);
+    if let Some(why) = standing.emptied(document, &found.sound.judged.policy) {
+        let message = format!("`{name}` can do nothing here: {why}");
+        let error = CallError::new(Reason::LevelDenied, message);
+        return Err(hidden(request, name, error));
+    }
     if !found.registered {
         return Ok(((), allowed));
     }
@@ -342,10 +356,15 @@ pub(crate) fn environment(
 fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
     let secrets = variables.secrets.iter().map(String::as_str);
     match Masker::new(secrets) {
-        Ok(masker) => Ok((
-            Arc::new(masker),
-            text::count(variables.secrets.len(), "secret"),
-        )),
+        Ok(masker) => {
+            let secrets = variables.secrets.iter();
+            let short = secrets.filter(|secret| !is_maskable(secret)).count();
+            let mut note = text::count(variables.secrets.len(), "secret");
+            if short > 0 {
+                note.push_str(&format!(", {short} too short to be masked"));
+            }
+            Ok((Arc::new(masker), note))
+        }
         Err(fault) => {
             let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
             Err(Stop::refused(error))
@@ -370,7 +389,8 @@ pub(crate) fn required(
 
 /// Step 4.
 fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String), Stop> {
-    match params::check(&found.sound.document.params, &request.arguments) {
+    let given = native::spelled(found.native, &request.arguments)?;
+    match params::check(&found.sound.document.params, &given) {
         Ok(arguments) => {
             let count = text::count(arguments.values().len(), "argument");
             Ok((arguments, count))
@@ -394,21 +414,35 @@ pub(crate) fn effective<'a>(
     found: &'a Found,
 ) -> Result<(Cow<'a, EffectivePolicy>, String), Stop> {
     let standing = standing(now, request, found);
-    let narrowed = |policy: Cow<'a, EffectivePolicy>| match &standing.constraints {
-        None => policy,
-        Some(constraints) => Cow::Owned(constraints.narrow(&policy)),
+    let narrowed = |policy: Cow<'a, EffectivePolicy>| match standing.narrows(&policy) {
+        false => policy,
+        true => Cow::Owned(standing.narrow(policy.into_owned())),
     };
     if found.registered {
         let policy = narrowed(Cow::Borrowed(&found.sound.judged.policy));
-        return Ok((policy, "resolved".to_owned()));
+        let note = resolved(&policy);
+        return Ok((policy, note));
     }
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((narrowed(Cow::Owned(policy)), "resolved".to_owned())),
+        Ok(policy) => {
+            let policy = narrowed(Cow::Owned(policy));
+            let note = resolved(&policy);
+            Ok((policy, note))
+        }
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
         }
+    }
+}
+
+/// What the operator reads about a policy: what is left of its hosts, if anything
+/// was taken.
+fn resolved(policy: &EffectivePolicy) -> String {
+    match policy.bounds.words() {
+        None => "resolved".to_owned(),
+        Some(bounds) => format!("resolved; {bounds}"),
     }
 }
 
@@ -422,8 +456,21 @@ fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<
     Cow::Owned(risk::rate(&now.ground, overrides, policy))
 }
 
+/// The policy with what rules leave of its hosts.
+fn bounded<'a>(policy: Cow<'a, EffectivePolicy>, decision: &Decision) -> Cow<'a, EffectivePolicy> {
+    if decision.bounds.is_empty() {
+        return policy;
+    }
+    let mut policy = policy.into_owned();
+    policy.bounds = policy.bounds.and(&decision.bounds);
+    Cow::Owned(policy)
+}
+
 /// What holds for this caller and tools of this kind.
 fn standing(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    if request.purpose == Purpose::LocalPass {
+        return Standing::open();
+    }
     let category = found.sound.document.category.as_deref();
     now.config.access.standing(&request.caller, category)
 }
@@ -459,6 +506,23 @@ async fn admitted(
     let groups = standing(now, request, found).groups;
     let tool = &found.sound.document.name;
     limit::admit(engine, &now.config, request, tool, &groups).await
+}
+
+/// Whether the powers of a call that is not made could be made, with nothing made.
+pub(crate) fn powers_told(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    judged: &Judged<'_>,
+) -> Result<((), String), Stop> {
+    if judged.found.native.is_some() {
+        return Ok(((), "none needed".to_owned()));
+    }
+    let settings = engine.power_settings(&now.config, &request.caller);
+    match Powers::check(&Grant::from_policy(&judged.policy), &settings) {
+        Ok(faces) => Ok(((), faces.join(", "))),
+        Err(fault) => Err(powerless(&fault)),
+    }
 }
 
 /// What the limits have to do with a call that is not made.
@@ -597,6 +661,7 @@ fn is_same(engine: &Engine, request: &CallRequest, judged: &Judged<'_>) -> Resul
     let risk = risk::rate(&now.ground, overrides, &policy);
     let both = (&*policy, &risk);
     let decision = decide(now, request, &found, &judged.arguments, both, at_ms);
+    let policy = bounded(policy, &decision);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
             && policy == judged.policy
@@ -665,11 +730,13 @@ fn prepare(
             let faces = prepared.job.powers.join(", ");
             Ok((prepared, faces))
         }
-        Err(fault) => {
-            let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
-            Err(Stop::refused(error).note(causes(&fault)))
-        }
+        Err(fault) => Err(powerless(&fault)),
     }
+}
+
+fn powerless(fault: &PowersError) -> Stop {
+    let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
+    Stop::refused(error).note(causes(fault))
 }
 
 /// Step 9.

@@ -18,7 +18,7 @@ use model::limits;
 use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
 use model::text;
-use model::trust::TrustState;
+use model::trust::{Strategy, TrustState};
 use serde::Serialize;
 use store::callers::{CallerRow, Paused};
 use store::{Store, StoreError};
@@ -150,7 +150,7 @@ pub(crate) async fn welcome(
     }
     let caller = &request.caller;
     let note = not_paused(engine, request).await?;
-    if !trust::is_reckoned(&now.config.trust, caller) {
+    if !trust::is_reckoned(&now.config, caller) {
         return Ok((now, note));
     }
     match trust::look(engine, &now.config.trust, caller).await {
@@ -410,9 +410,15 @@ impl Callers<'_> {
 
     /// What is lost or earned by now is not kept yet, and holds at the next call.
     fn as_of_now(&self, mut row: CallerRow) -> Result<KnownCaller, StoreError> {
+        let now = self.engine.registry().current();
+        let caller = Caller::named(&*row.shown);
+        let is_on = now.config.trust.strategy != Strategy::Disabled;
+        if is_on && !trust::is_reckoned(&now.config, &caller) {
+            // What it earned before counts for nothing where trust does not cover it.
+            row.trust = None;
+        }
         if row.trust.is_some() {
-            let trust = &self.engine.registry().current().config.trust;
-            let due = trust::due(self.engine, trust, &row.shown)?;
+            let due = trust::due(self.engine, &now.config.trust, &row.shown)?;
             row.trust = due.or(row.trust);
         }
         Ok(known(row))

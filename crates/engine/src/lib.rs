@@ -497,6 +497,8 @@ impl Engine {
     pub(crate) fn power_settings(&self, config: &Config, caller: &Caller) -> PowerSettings {
         PowerSettings {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
+            caller: caller.name.clone(),
+            private_hosts: config.network.private_hosts.as_slice().into(),
             ..self.powers.clone()
         }
     }

@@ -238,6 +238,8 @@ pub const CONDITION_PATTERN_BYTES_MAX: usize = 256 << 10;
 pub const RULES_MAX: usize = 1_000;
 /// Names on one list of a rule.
 pub const RULE_LIST_MAX: usize = 256;
+/// Names of one kind that settings may expect before they are there.
+pub const EXPECTED_NAMES_MAX: usize = 256;
 /// Action types an operator may register.
 pub const ACTIONS_CUSTOM_MAX: usize = 256;
 /// Action types a document may declare.

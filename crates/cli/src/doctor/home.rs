@@ -190,7 +190,7 @@ fn engine(home: &Path) -> Vec<Finding> {
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
         Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
-        Ok(engine) => vec![room(&engine), tools(&engine)],
+        Ok(engine) => vec![names(&engine), room(&engine), tools(&engine)],
     }
 }
 
@@ -228,5 +228,18 @@ fn room(engine: &Engine) -> Finding {
     match room.percent() >= upkeep::TOLD_FROM_PERCENT {
         true => well("audit", upkeep::full_soon(room, when_full)),
         false => well("audit", format!("{} % of its room is used", room.percent())),
+    }
+}
+
+/// Whether everything the settings name is there.
+fn names(engine: &Engine) -> Finding {
+    let now = engine.registry().current();
+    match engine.registry().check_names(&now.settings) {
+        Ok(()) => well("settings", "everything they name is there"),
+        Err(error) => wrong(
+            "settings",
+            error.to_string(),
+            "name what is there, or what is to come in `[expected]`",
+        ),
     }
 }

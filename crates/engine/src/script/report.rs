@@ -7,7 +7,7 @@ use model::audit::Status;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::{sanitise, text};
-use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Thrown, Usage};
+use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
 use serde_json::{Map as Object, Value, json};
 
 use super::clock::Spent;
@@ -132,14 +132,13 @@ pub(crate) fn too_many_calls(limits: &ScriptLimits) -> Ran {
 
 /// It ran to its end, whatever that was.
 pub(crate) fn ran(
-    end: Ended,
-    console: Vec<ConsoleLine>,
-    usage: Usage,
+    report: Report,
+    console: &[ConsoleLine],
     host: &ScriptHost<'_>,
     prepared: &Prepared,
     limits: &ScriptLimits,
 ) -> Ran {
-    let mut ran = match end {
+    let mut ran = match report.ended {
         Ended::Value(text) => match serde_json::from_str(&text) {
             Ok(value) => value_of(value, limits),
             Err(_) => broken("the result is not JSON"),
@@ -156,8 +155,24 @@ pub(crate) fn ran(
         Ended::Cancelled => broken("the script was stopped"),
         Ended::Broken(_) => broken("the sandbox broke"),
     };
-    ran.usage = Some(usage);
-    with_logs(ran, &console)
+    ran.usage = Some(report.usage);
+    with_logs(with_notes(ran, &report.notes), console)
+}
+
+/// The same with what the sandbox has to say about the result.
+fn with_notes(mut ran: Ran, notes: &str) -> Ran {
+    let answer = ran.value.as_mut().and_then(Value::as_object_mut);
+    if let (false, Some(answer)) = (notes.is_empty(), answer) {
+        let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
+        if let Value::Array(warnings) = warnings {
+            // What is too deep for the sandbox was too deep for the preset, which has
+            // said so already.
+            let told = |line: &&str| !line.ends_with("is nested too deep and was left out");
+            let lines = notes.lines().filter(told);
+            warnings.extend(lines.map(|line| json!(message(line))));
+        }
+    }
+    ran
 }
 
 /// The same with what its sender should know of a script that ended well.

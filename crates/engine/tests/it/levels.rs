@@ -52,7 +52,8 @@ fn word(world: &World, outcome: &Outcome, whole: &str) -> &'static str {
     }
     match error(outcome).0 {
         "approval.dismissed" => "ask",
-        "level.denied" => "no",
+        // What a level empties is not there at all.
+        "level.denied" | "tool.unknown" => "no",
         other => panic!("{other}: {outcome:?}"),
     }
 }

@@ -228,7 +228,8 @@ async fn settings_that_changed_meanwhile_are_written_down() {
 #[tokio::test]
 async fn settings_that_cannot_be_written_down_are_not_in_force() {
     let home = Home::new();
-    home.file("ringfence.toml", "[callers.ann]\ndeny = ['tool']\n");
+    let deny = "[callers.ann]\ndeny = ['tool']\n[expected]\ntools = ['tool']\n";
+    home.file("ringfence.toml", deny);
     let world = World::with(home, |_| ());
     world
         .published(&document("tool", "return 1", json!({})))
@@ -309,7 +310,7 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
 /// what is in force, not with what never was.
 #[tokio::test]
 async fn a_change_that_was_taken_back_is_not_the_last_word() {
-    let deny = "[callers.ann]\ndeny = ['tool']\n";
+    let deny = "[callers.ann]\ndeny = ['tool']\n[expected]\ntools = ['tool']\n";
     let home = Home::new();
     home.file("ringfence.toml", deny);
     let world = World::with(home, |_| ());

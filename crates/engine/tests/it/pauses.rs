@@ -18,6 +18,8 @@ id = \"no\"
 tools = [\"pay\"]
 when = \"args.n > 1\"
 effect = \"deny\"
+[expected]
+tools = [\"pay\"]
 ";
 
 async fn world() -> World {

@@ -137,7 +137,8 @@ async fn what_invoke_calls_may_ask_a_person() {
 
 #[tokio::test]
 async fn callers_find_what_is_theirs() {
-    let world = World::with("[callers.ann]\ndeny = [\"echo\"]\n").await;
+    let world =
+        World::with("[callers.ann]\ndeny = [\"echo\"]\n[expected]\ntools = [\"echo\"]\n").await;
     let server = world.serve().await;
     let mut client = server.client().await;
     let name = echo()["name"].as_str().unwrap().to_owned();

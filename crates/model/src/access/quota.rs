@@ -130,15 +130,21 @@ impl Limit {
     /// Whether it holds for a call.
     #[must_use]
     pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
+        self.concerns(visit.caller, visit.groups)
+            && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
+    }
+
+    /// Whether it can hold for calls of a caller who is in some groups.
+    #[must_use]
+    pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
+        let everybody = self.callers.is_empty() && self.groups.is_empty();
+        let grouped = || groups.iter().any(|group| self.groups.contains(group));
         let is_named = || {
-            let name = caller::folded(visit.caller);
+            let name = caller::folded(caller);
             let mut callers = self.callers.iter();
             callers.any(|pattern| pattern.matches_caller(&name))
         };
-        let everybody = self.callers.is_empty() && self.groups.is_empty();
-        let grouped = || visit.groups.iter().any(|group| self.groups.contains(group));
-        (everybody || is_named() || grouped())
-            && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
+        everybody || is_named() || grouped()
     }
 }
 

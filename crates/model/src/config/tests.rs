@@ -263,7 +263,7 @@ fn the_tables_of_trust_are_read() {
         decay_on_error_rate = 0.1
         interval_days = 30
     "#;
-    let (trust, said) = section(text, |faults, file| faults.trust(file));
+    let (trust, said) = section(text, |faults, file| faults.trust(file, &[]));
     assert_eq!(said, [""; 0]);
     assert_eq!(trust.strategy, crate::trust::Strategy::Weighted);
     assert_eq!(
@@ -302,7 +302,7 @@ fn trust_that_makes_no_sense_is_refused() {
         [milestones.standard_to_elevated]
         requires_human_approval = false
     "#;
-    let (_, said) = section(text, |faults, file| faults.trust(file));
+    let (_, said) = section(text, |faults, file| faults.trust(file, &[]));
     assert_eq!(
         said,
         [

@@ -581,6 +581,11 @@ pub const ALL: &[Limit] = &[
         "names on one list of a rule",
     ),
     limit(
+        "EXPECTED_NAMES_MAX",
+        EXPECTED_NAMES_MAX as u64,
+        "names of one kind that settings may expect",
+    ),
+    limit(
         "ACTIONS_CUSTOM_MAX",
         ACTIONS_CUSTOM_MAX as u64,
         "action types an operator may register",

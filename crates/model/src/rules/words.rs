@@ -1,6 +1,7 @@
 //! A rule in words, for people.
 
 use super::{Effect, Rule};
+use crate::host_pattern::HostPattern;
 
 impl Rule {
     /// What it says and about which calls, in one sentence.
@@ -43,6 +44,14 @@ impl Rule {
                 true => words.push_str(&format!(", rated {from}")),
                 false => words.push_str(&format!(", rated {from} to {to}")),
             }
+        }
+        if !self.hosts.is_empty() {
+            let hosts = list(self.hosts.iter().map(HostPattern::shown).collect());
+            words.push_str(&match self.effect {
+                Effect::Allow => format!(", held to the hosts {hosts}"),
+                Effect::Ask => format!(", that can reach {hosts}"),
+                Effect::Deny => format!(", as far as they reach {hosts}"),
+            });
         }
         if let Some(when) = &self.when {
             words.push_str(&format!(", when `{}`", when.text()));
