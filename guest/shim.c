@@ -144,6 +144,7 @@ static JSValue faces; /* power -> function (global) that installs it */
 static int results_are_lenient;
 
 #include "seal.h"
+#include "notes.h"
 #include "writer.h"
 #include "calls.h"
 #include "text.h"

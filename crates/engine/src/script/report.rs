@@ -156,23 +156,14 @@ pub(crate) fn ran(
         Ended::Broken(_) => broken("the sandbox broke"),
     };
     ran.usage = Some(report.usage);
-    with_logs(with_notes(ran, &report.notes), console)
+    with_logs(with_warnings(ran, noted(&report.notes)), console)
 }
 
-/// The same with what the sandbox has to say about the result.
-fn with_notes(mut ran: Ran, notes: &str) -> Ran {
-    let answer = ran.value.as_mut().and_then(Value::as_object_mut);
-    if let (false, Some(answer)) = (notes.is_empty(), answer) {
-        let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
-        if let Value::Array(warnings) = warnings {
-            // What is too deep for the sandbox was too deep for the preset, which has
-            // said so already.
-            let told = |line: &&str| !line.ends_with("is nested too deep and was left out");
-            let lines = notes.lines().filter(told);
-            warnings.extend(lines.map(|line| json!(message(line))));
-        }
-    }
-    ran
+/// What the sandbox has to say about the result. What is too deep for it was too deep for
+/// the preset, which has said so already.
+fn noted(notes: &str) -> Vec<String> {
+    let told = |line: &&str| !line.ends_with("is nested too deep and was left out");
+    notes.lines().filter(told).map(str::to_owned).collect()
 }
 
 /// The same with what its sender should know of a script that ended well.

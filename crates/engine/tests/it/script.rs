@@ -486,7 +486,7 @@ async fn what_a_result_lacks_is_a_warning() {
             json!(null),
         ),
         (
-            "const total = callTool('fails', {}, { throwOnError: false });\nreturn { total, list: [total] };",
+            "const total = (async () => 1)();\nreturn { total, list: [total] };",
             json!({"total": "[promise]", "list": ["[promise]"]}),
             json!([
                 "`total` is a promise; write `await`",
