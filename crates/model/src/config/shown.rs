@@ -367,6 +367,7 @@ fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
             "callers",
             is_named(everybody, whom(&rule.callers, &rule.groups)),
         ),
+        ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         ("risk", rule.risk.map(|range| toml_text(&range.to_string()))),
         ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         (
