@@ -77,7 +77,7 @@ fn agrees(sound: &Sound, place: Option<&Path>, wanted: &Wanted) -> bool {
         ));
     }
     let about = format!(
-        "agree to {} for {name}, for good, with risk {}",
+        "{} for {name}, for good, with risk {}",
         count(wanted.needs.len(), "thing"),
         level.badge()
     );

@@ -315,7 +315,8 @@ fn tool(name: &str, code: &str) -> String {
 fn calling(folder: &Path, text: &str) -> Child {
     let arguments = json!({ "text": text }).to_string();
     Command::new(PROGRAM)
-        .args(["run", "send.json", "--home", "ring", "--args", &arguments])
+        .args(["run", "send.json", "--yes", "--home", "ring"])
+        .args(["--args", &arguments])
         .current_dir(folder)
         .env_clear()
         .stdin(Stdio::null())
@@ -464,7 +465,7 @@ fn two_questions_at_one_terminal_take_turns() {
     fs::write(folder.join("both.js"), script).unwrap();
     let setup = ringfence(&["import", "note.json", "erase.json", "--home", "ring"]);
     assert!(setup.within(&folder).output().status.success());
-    let publish = ringfence(&["publish", "note", "erase", "--home", "ring"]);
+    let publish = ringfence(&["publish", "note", "erase", "--yes", "--home", "ring"]);
     let published = publish.within(&folder).shown();
     assert!(published.starts_with("exit 0"), "{published}");
     for (first, second) in [("y\n", "n\n"), ("n\n", "y\n")] {
@@ -503,7 +504,7 @@ fn two_processes_at_one_terminal_take_turns() {
         let code = format!("return '{name} ran'");
         fs::write(folder.join(format!("{name}.json")), tool(name, &code)).unwrap();
     }
-    let run = |name: &str| format!("{PROGRAM} run {name}.json --home ring");
+    let run = |name: &str| format!("{PROGRAM} run {name}.json --yes --home ring");
     let line = format!("exec 3<&0; {} <&3 & {} <&3 & wait", run("one"), run("two"));
     let mut terminal = Terminal::start(&line, &folder);
     terminal.until("anything else = no", 1);

@@ -5,7 +5,7 @@
 //! print them, longest first.
 #![expect(clippy::string_slice, reason = "only of zeros and ones")]
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 use url::Host;

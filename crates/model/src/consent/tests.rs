@@ -1,3 +1,5 @@
+//! What a document reaches for, what was granted, and what is new.
+
 use super::*;
 use crate::document::parse;
 use crate::policy::{Baseline, resolve};

@@ -1,3 +1,5 @@
+//! The one spelling of a host, what matches it, and what is refused.
+
 use proptest::prelude::*;
 
 use super::*;
