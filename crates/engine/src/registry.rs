@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use model::access::Earned;
 use model::assessment::{self, Sound};
@@ -28,7 +28,7 @@ use model::safety::Source;
 use model::trust::{Strategy, TrustState};
 use store::{StandingTable, Store, ToolFile, ToolFolder, ToolGrants, together};
 
-use crate::callers::CallerBook;
+use crate::callers::{CallerBook, lock};
 use crate::catalog::{Bundled, Catalog};
 use crate::native::{Native, Natives};
 use crate::notice::loudly;
@@ -501,9 +501,8 @@ impl Registry {
             .then(|| names::keys(&self.home).ok())
             .flatten();
         let gone = gone.map_err(|fault| causes(&fault))?;
-        // Owing, what the audit said last may be what was never in force, so even the
-        // settings of before are said again.
-        // First, for a larger audit may be what makes room for the notice.
+        // Owing, the audit may end with settings that were never in force, so those of
+        // before are said again. The store's come first: they may make room for that.
         let before = store_settings(&latest.snapshot.config);
         let noted = self
             .store
@@ -567,10 +566,6 @@ impl Snapshot {
         other.config.access.earned.insert(name, earned);
         other
     }
-}
-
-fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
-    latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn next_serial() -> u64 {

@@ -1,7 +1,7 @@
 //! What a server does between calls: it says whether a call could run, and sees to it
 //! that the audit has room.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use model::config::{AuditConfig, WhenFull};
@@ -9,6 +9,7 @@ use model::limits;
 use store::{Retention, Room};
 use tokio::time::timeout;
 
+use crate::callers::lock;
 use crate::{DAY_MS, Engine, causes};
 
 /// How full the audit is, in percent, when the owner is first told.
@@ -107,13 +108,9 @@ impl Engine {
 }
 
 impl Upkeep {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether entries were last removed by age so long ago that more are too old.
     fn is_due(&self, now_ms: i64) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let is_due = state.removed_ms.is_none_or(|removed_ms| {
             let passed_ms = now_ms.saturating_sub(removed_ms);
             u64::try_from(passed_ms).is_ok_and(|it| it >= limits::AUDIT_REMOVE_EVERY_MS)
@@ -128,7 +125,7 @@ impl Upkeep {
     fn warning(&self, room: Room, when_full: WhenFull) -> Option<String> {
         let percent = room.percent();
         let reached = TOLD_AT_PERCENT.into_iter().rfind(|at| percent >= *at);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let told = std::mem::replace(&mut state.told_percent, reached.unwrap_or(0));
         let is_news = reached.is_some_and(|reached| reached > told);
         is_news.then(|| full_soon(room, when_full))

@@ -234,8 +234,14 @@ async fn asks_that_make_no_sense_never_leave() {
         assert_eq!(fault.kind, FaultKind::InvalidInput);
         assert!(fault.told(&Masker::none()).len() < 500, "{ask}");
     }
+    assert!(lab.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_bound_never_leaves() {
+    let (world, lab) = world().await;
     let world = world.limits(|limits| limits.request_body_bytes_max = 10);
-    let ask = json!({"url": url, "method": "POST"});
+    let ask = json!({"url": "http://127.0.0.1/", "method": "POST"});
     let fault = world.run(ask, b"01234567890").await.outcome.unwrap_err();
     assert_eq!(fault.reason, "request-too-large");
     assert!(lab.seen().is_empty());
