@@ -514,6 +514,7 @@ impl Engine {
     pub(crate) fn power_settings(&self, config: &Config, caller: &Caller) -> PowerSettings {
         PowerSettings {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
+            workspace_bytes_max: config.files.bytes_max,
             caller: caller.name.clone(),
             private_hosts: config.network.private_hosts.as_slice().into(),
             home: Some(self.protected()),

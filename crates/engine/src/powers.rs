@@ -16,6 +16,7 @@ use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust
 use host::files::{FileSettings, Files, FilesError, Home};
 use model::grant::{Grant, NetworkGrant};
 use model::host_pattern::HostPattern;
+use model::limits;
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
@@ -39,6 +40,8 @@ pub struct PowerSettings {
     /// The caller or conversation that has a folder of its own below the workspace
     /// and sees nothing else of it; set for each call.
     pub sub_workspace: Option<String>,
+    /// Bytes a workspace may hold.
+    pub workspace_bytes_max: u64,
     /// Who pays for what helpers compute; set for each call. Work of one caller does not
     /// wait for another's.
     pub caller: String,
@@ -67,6 +70,7 @@ impl PowerSettings {
         PowerSettings {
             workspace,
             sub_workspace: None,
+            workspace_bytes_max: limits::WORKSPACE_BYTES_DEFAULT,
             caller: String::new(),
             compute: Compute::default(),
             home: None,
@@ -129,6 +133,7 @@ impl Powers {
             sub_workspace: settings.sub_workspace.clone(),
             read_roots: Vec::new(),
             deadline,
+            workspace_bytes_max: settings.workspace_bytes_max,
             home: settings.home.clone(),
             stand_in: settings.stand_in.clone(),
         };

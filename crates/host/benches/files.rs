@@ -36,6 +36,7 @@ fn files() -> Files {
         sub_workspace: None,
         read_roots: Vec::new(),
         deadline: Instant::now() + Duration::from_secs(3_600),
+        workspace_bytes_max: 1 << 30,
         home: None,
         stand_in: None,
     };

@@ -27,6 +27,7 @@ mod line;
 mod open;
 mod pattern;
 mod protect;
+mod quota;
 mod read;
 mod refusal;
 mod replace;
@@ -35,7 +36,7 @@ mod walk;
 mod write;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -45,8 +46,9 @@ use serde_json::{Value, json};
 use crate::ask::{Answer, Ask, Fault, FaultKind};
 use crate::files::answer::Done;
 use crate::files::argument::Arguments;
+use crate::files::quota::Quota;
 use crate::files::refusal::{Refusal, shown};
-use crate::files::root::Roots;
+use crate::files::root::{Place, Roots};
 
 pub use copy::{CopyError, copy_tree};
 pub use protect::Home;
@@ -65,6 +67,8 @@ pub struct FileSettings {
     pub read_roots: Vec<PathBuf>,
     /// When the call of the tool ends; no walk goes on after it.
     pub deadline: Instant,
+    /// Bytes a workspace may hold. A folder that the grant names has no such bound.
+    pub workspace_bytes_max: u64,
     /// The program's own home, which no folder of a grant may be, hold or lie in.
     /// Without one, relative folders are refused.
     pub home: Option<Home>,
@@ -172,6 +176,7 @@ pub struct FileEvents {
 pub struct Files {
     grant: FileGrant,
     roots: Roots,
+    quota: Option<Quota>,
     deadline: Instant,
     events: Mutex<FileEvents>,
 }
@@ -186,6 +191,11 @@ impl Files {
             return Ok(None);
         }
         let home = settings.home.as_ref();
+        let is_ours = grant.base_path.is_none() || settings.stand_in.is_some();
+        let quota = is_ours.then_some(Quota {
+            bytes_max: settings.workspace_bytes_max,
+            entries_max: limit::WORKSPACE_ENTRIES_MAX,
+        });
         let roots = match (&grant.base_path, &settings.stand_in) {
             (Some(raw_path), Some(copy)) => Roots::stand_in(copy, raw_path)?,
             (Some(raw_path), None) => Roots::base(raw_path, home)?,
@@ -194,6 +204,7 @@ impl Files {
         Ok(Some(Files {
             grant: grant.clone(),
             roots,
+            quota,
             deadline: settings.deadline,
             events: Mutex::default(),
         }))
@@ -203,6 +214,16 @@ impl Files {
     /// made when it is missing.
     pub fn base(raw_path: &str, home: Option<&Home>) -> Result<PathBuf, FilesError> {
         root::base_path(raw_path, home)
+    }
+
+    /// Makes room in the workspace for a file of so many bytes, or refuses.
+    pub(crate) fn admit(&self, place: &Place<'_>, bytes: usize) -> Result<(), Refusal> {
+        let Some(quota) = self.quota else {
+            return Ok(());
+        };
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let workspace = self.roots.workspace_path();
+        quota.admit(Path::new(&workspace), place.root, bytes)
     }
 
     /// The functions that exist under the grant.

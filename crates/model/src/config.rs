@@ -193,13 +193,15 @@ words_of! {
 
 /// Where tools find files.
 ///
-/// Defaults: `workspace` in the home folder, one for all callers.
+/// Defaults: `workspace` in the home folder, one for all callers, 1 GiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesConfig {
     /// The folder; a relative one is under the home folder.
     pub workspace: String,
     /// Whether each caller has a folder of its own in it.
     pub per_caller: bool,
+    /// Bytes it may hold; with a folder for each caller, each of them.
+    pub bytes_max: u64,
 }
 
 /// Whom `fetch` believes, and which names may lead inside.
@@ -246,6 +248,7 @@ impl Config {
             files: FilesConfig {
                 workspace: "workspace".to_owned(),
                 per_caller: false,
+                bytes_max: limits::WORKSPACE_BYTES_DEFAULT,
             },
             network: NetworkConfig::default(),
             serve: ServeConfig::standard(),
@@ -360,6 +363,7 @@ struct SandboxFile {
 struct FilesFile {
     workspace: Option<String>,
     per_caller: Option<bool>,
+    bytes_max: Option<toml::Spanned<u64>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -447,6 +451,9 @@ impl ConfigFile {
             .workspace
             .unwrap_or_else(|| files.workspace.clone());
         files.per_caller = self.files.per_caller.unwrap_or(files.per_caller);
+        let bytes = limits::WORKSPACE_BYTES_MIN..=limits::WORKSPACE_BYTES_MAX;
+        let bytes_max = faults.bounded("bytes_max", self.files.bytes_max, bytes);
+        files.bytes_max = bytes_max.unwrap_or(files.bytes_max);
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         let spanned = self.profile;

@@ -57,6 +57,12 @@ pub const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// The most statements an operator may grant.
 pub const STATEMENTS_MAX: u64 = 1_000_000_000;
+/// Bytes of a workspace unless the operator says otherwise.
+pub const WORKSPACE_BYTES_DEFAULT: u64 = 1 << 30;
+/// The fewest bytes an operator may leave a workspace.
+pub const WORKSPACE_BYTES_MIN: u64 = 1 << 20;
+/// The most bytes an operator may give a workspace.
+pub const WORKSPACE_BYTES_MAX: u64 = 1 << 44;
 /// Milliseconds between two removals of audit entries by their age.
 pub const AUDIT_REMOVE_EVERY_MS: u64 = 3_600_000;
 /// Bytes the audit may take unless the operator says otherwise.

@@ -30,6 +30,10 @@ pub const WALK_ENTRIES_MAX: usize = 200_000;
 pub const WALK_DEPTH_MAX: usize = 128;
 /// Entries one `deleteDir` removes.
 pub const DELETE_ENTRIES_MAX: usize = 10_000;
+/// Files and folders of a workspace.
+pub const WORKSPACE_ENTRIES_MAX: u64 = 100_000;
+/// Workspaces whose size is remembered between writes.
+pub const WORKSPACES_KNOWN_MAX: usize = 1_024;
 /// Fields `cut` takes from a line.
 pub const CUT_FIELDS_MAX: usize = 1_024;
 /// A path, in bytes.

@@ -20,6 +20,7 @@ pub(crate) fn write_text(files: &Files, arguments: Arguments<'_>) -> Result<Done
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let content = arguments.text(1)?.unwrap_or_default();
     bounded(&place, content.len())?;
+    files.admit(&place, content.len())?;
     files.in_time()?;
     let _held = hold(&[&place.absolute]);
     let target = made(&place)?;
@@ -32,6 +33,7 @@ pub(crate) fn append_text(files: &Files, arguments: Arguments<'_>) -> Result<Don
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let content = arguments.text(1)?.unwrap_or_default();
     bounded(&place, content.len())?;
+    files.admit(&place, content.len())?;
     files.in_time()?;
     let _held = hold(&[&place.absolute]);
     let target = made(&place)?;
@@ -95,6 +97,7 @@ pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done,
         &place,
         text.len().saturating_sub(removed).saturating_add(added),
     )?;
+    files.admit(&place, added.saturating_sub(removed))?;
     let edited = text.replace(old.as_ref(), &new);
     let bytes = put(&target, &[&edited])?;
     Ok(Done {
@@ -109,7 +112,10 @@ pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
     let to = files.roots.writable(arguments.raw_path(1)?)?;
     files.in_time()?;
     let source = match open::regular(from.root, &from.relative) {
-        Ok((source, _)) => source,
+        Ok((source, about)) => {
+            files.admit(&to, usize::try_from(about.len()).unwrap_or(usize::MAX))?;
+            source
+        }
         Err(OpenError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
             return Err(Refusal::io(Purpose::Read, &from.display, &error));
         }

@@ -521,3 +521,30 @@ fn calls_at_the_same_time_lose_nothing() {
     assert_eq!(text.lines().count(), 100);
     assert_eq!(text.matches('c').count(), 25);
 }
+
+/// Without a bound, one tool could fill the disk for everybody.
+#[test]
+fn a_full_workspace_takes_no_more() {
+    let scratch = Scratch::new("quota");
+    let mut settings = scratch.settings();
+    settings.workspace_bytes_max = 10_000;
+    let files = Files::open(&grant(true, true), &settings).unwrap().unwrap();
+    let write = |name: &str, bytes: usize| {
+        let arguments = json!([name, "x".repeat(bytes)]);
+        call(&files, "writeText", arguments)
+    };
+    write("a.txt", 6_000).unwrap();
+    let fault = write("b.txt", 6_000).unwrap_err();
+    assert_eq!(fault.reason, "workspace-full");
+    for (function, arguments) in [
+        ("appendText", json!(["a.txt", "x".repeat(6_000)])),
+        ("copy", json!(["a.txt", "c.txt"])),
+        ("editText", json!(["a.txt", "x", "y".repeat(2), true])),
+    ] {
+        let fault = call(&files, function, arguments).unwrap_err();
+        assert_eq!(fault.reason, "workspace-full", "{function}");
+    }
+    // Overwriting needs no more room than the file has, and removing makes some.
+    write("a.txt", 100).unwrap_or_else(|fault| panic!("{fault:?}"));
+    write("b.txt", 6_000).unwrap();
+}

@@ -54,6 +54,7 @@ impl Scratch {
             sub_workspace: None,
             read_roots: Vec::new(),
             deadline: Instant::now() + Duration::from_secs(600),
+            workspace_bytes_max: 1 << 30,
             home: None,
             stand_in: None,
         }

@@ -197,6 +197,7 @@ enabled = true
 [files]
 workspace = "w"
 per_caller = true
+bytes_max = 1048576
 
 [network]
 ca_file = "c.pem"

@@ -87,6 +87,7 @@ impl Config {
             ("disclosure.enabled", self.disclosure.enabled.to_string()),
             ("files.workspace", quoted(&self.files.workspace)),
             ("files.per_caller", self.files.per_caller.to_string()),
+            ("files.bytes_max", self.files.bytes_max.to_string()),
             (
                 "network.ca_file",
                 or_nothing(self.network.ca_file.as_deref()),

@@ -149,6 +149,21 @@ pub const ALL: &[Limit] = &[
         "statements an operator may grant",
     ),
     limit(
+        "WORKSPACE_BYTES_DEFAULT",
+        WORKSPACE_BYTES_DEFAULT,
+        "bytes of a workspace unless the operator says otherwise",
+    ),
+    limit(
+        "WORKSPACE_BYTES_MIN",
+        WORKSPACE_BYTES_MIN,
+        "bytes an operator must leave a workspace",
+    ),
+    limit(
+        "WORKSPACE_BYTES_MAX",
+        WORKSPACE_BYTES_MAX,
+        "bytes an operator may give a workspace",
+    ),
+    limit(
         "AUDIT_REMOVE_EVERY_MS",
         AUDIT_REMOVE_EVERY_MS,
         "milliseconds between two removals of audit entries by age",
