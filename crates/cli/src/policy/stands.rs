@@ -117,7 +117,11 @@ impl<'a> Stands<'a> {
         }
         for list in &self.standing.hosts {
             let hosts: Vec<_> = list.hosts.iter().map(HostPattern::shown).collect();
-            row(printer, "hosts", &format!("{}: {}", list.by, or_none(&hosts)));
+            row(
+                printer,
+                "hosts",
+                &format!("{}: {}", list.by, or_none(&hosts)),
+            );
         }
         if let Some(constraints) = &self.standing.constraints {
             row(printer, "constraints", &in_words(constraints));

@@ -86,16 +86,18 @@ fn install(ctx: &Ctx<'_>) {
                     arguments: serde_json::from_str(&arguments).unwrap(),
                     bytes,
                 };
-                List(match data::call(&operation, &ask, &mut random, &Turn::endless()) {
-                    Some(Ok(answer)) => {
-                        (json!({ "value": answer.value }).to_string(), answer.bytes)
-                    }
-                    Some(Err(fault)) => (
-                        json!({ "fault": fault.to_json(&Masker::none()) }).to_string(),
-                        Vec::new(),
-                    ),
-                    None => panic!("no operation {operation}"),
-                })
+                List(
+                    match data::call(&operation, &ask, &mut random, &Turn::endless()) {
+                        Some(Ok(answer)) => {
+                            (json!({ "value": answer.value }).to_string(), answer.bytes)
+                        }
+                        Some(Err(fault)) => (
+                            json!({ "fault": fault.to_json(&Masker::none()) }).to_string(),
+                            Vec::new(),
+                        ),
+                        None => panic!("no operation {operation}"),
+                    },
+                )
             },
         ),
     )
