@@ -10,6 +10,7 @@ use crate::connect::Connect;
 use crate::exit::Exit;
 use crate::keys::KeysArguments;
 use crate::printer::{Format, Printer};
+use crate::secrets::SecretsArguments;
 use crate::trust::TrustArguments;
 
 mod approvals;
@@ -17,7 +18,8 @@ mod policy;
 mod script;
 
 pub(crate) use approvals::{
-    Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+    Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+    ScopeWord,
 };
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 
@@ -61,11 +63,13 @@ pub(crate) enum Command {
     /// Write documents out: one as an object, several as an array
     Export(Export),
     /// Publish tools that passed their own test
-    Publish(Many),
+    Publish(Publish),
     /// Make published tools drafts again
     Unpublish(Many),
     /// Move tools to the trash folder
     Delete(Many),
+    /// Say which variables a tool may have
+    Secrets(SecretsArguments),
     /// Say which tools are on offer
     Expose(Expose),
     /// Answer questions of calls that a person must approve
@@ -108,14 +112,18 @@ pub(crate) struct Check {
 
 /// Real sandbox, real policy; what came of it is remembered for publishing.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 all passed, 1 one did not, 2 could not be tried.")]
+#[command(
+    after_help = "A test works on files of its own, which go with it. What a tool reaches for beyond computing (hosts, variables, writing) is asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
+)]
 pub(crate) struct Test {
     /// Names of tools or files of documents; every tool if none is given
     #[arg(value_name = "FILE|NAME")]
     pub(crate) tools: Vec<String>,
-    /// Leave out tools that need the network
+    /// Do not try tools that need the network
     #[arg(long)]
     pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) trial: TrialWords,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -133,6 +141,9 @@ pub(crate) struct Run {
     /// Which document of an array
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
+    /// Agree to whatever the document of a file reaches for; recorded
+    #[arg(long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -218,7 +229,31 @@ pub(crate) struct Many {
     pub(crate) common: Common,
 }
 
+/// How a tool is tried.
 #[derive(Debug, Args)]
+pub(crate) struct TrialWords {
+    /// Agree to whatever the tools reach for, instead of being asked; recorded
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// A folder whose files the test starts with, as a copy
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 all published, 1 one stays a draft, 2 could not do it.")]
+pub(crate) struct Publish {
+    /// The tools
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) trial: TrialWords,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 all taken in, 1 one was not, 2 a file could not be read.")]
 pub(crate) struct Import {
     /// Files of one document or an array of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -226,6 +261,12 @@ pub(crate) struct Import {
     /// Put them in the place of tools with the same names
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Put this before each name
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) prefix: Option<String>,
+    /// Take one in under another name; may be repeated, and gets no prefix
+    #[arg(long, value_name = "OLD=NEW", value_parser = renaming)]
+    pub(crate) rename: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) home: Home,
 }
@@ -469,9 +510,9 @@ impl Arguments {
             Command::Show(named) => &named.common.home,
             Command::Import(import) => &import.home,
             Command::Export(export) => &export.home,
-            Command::Publish(many) | Command::Unpublish(many) | Command::Delete(many) => {
-                &many.common.home
-            }
+            Command::Publish(publish) => &publish.common.home,
+            Command::Unpublish(many) | Command::Delete(many) => &many.common.home,
+            Command::Secrets(secrets) => secrets.home(),
             Command::Expose(expose) => &expose.home,
             Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
@@ -505,6 +546,16 @@ impl Audit {
             AuditCommand::Prune(prune) => &prune.home,
             AuditCommand::Acknowledge(acknowledge) => &acknowledge.home,
         }
+    }
+}
+
+/// `OLD=NEW`.
+fn renaming(word: &str) -> Result<(String, String), String> {
+    match word.split_once('=') {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => {
+            Ok((old.to_owned(), new.to_owned()))
+        }
+        _ => Err("write it as OLD=NEW".to_owned()),
     }
 }
 

@@ -1,10 +1,14 @@
 //! `ringfence check`: says of each document whether it can be used, what its
 //! badge is and why, and what is wrong with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use engine::Engine;
+use engine::catalog::Catalog;
+use engine::registry::Tool;
 use model::Environment;
 use model::assessment::{self, Assessment, Sound};
+use model::consent::{Granted, Variable};
 use model::document::{self, FileShape};
 use model::finding::{Code, Finding, Severity, any_error};
 use model::json::Lines;
@@ -16,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Check, Common};
 use crate::badge;
+use crate::consent;
 use crate::excerpt;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
@@ -28,7 +33,15 @@ struct Checked {
     path: String,
     text: String,
     shape: FileShape,
-    documents: Vec<Assessment>,
+    documents: Vec<Checkup>,
+}
+
+/// A document, and what the home folder knows about it.
+struct Checkup {
+    assessed: Assessment,
+    variables: Vec<Variable>,
+    /// Whether a bundled tool has its name.
+    is_taken: bool,
 }
 
 /// Runs the command.
@@ -39,17 +52,20 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
     let ground = settings::config(home.as_deref())?.ground()?;
     let mut exit = Exit::Done;
     let mut entries = Vec::new();
+    let mut shown = Vec::new();
+    let mut is_list = false;
+    let known = Known::of(&arguments.common, home.as_deref())?;
     for path in &arguments.files {
         let checked = match name_of(path) {
             Some(name) => check_tool(name, &arguments.common, &environment),
-            None => check(path, &ground, &environment),
+            None => check(path, &ground, &environment, &known),
         };
         match checked {
             Ok(checked) => {
                 let no = checked
                     .documents
                     .iter()
-                    .any(|document| any_error(&document.findings));
+                    .any(|document| any_error(&document.assessed.findings));
                 exit = exit.max(if no { Exit::No } else { Exit::Done });
                 match printer.format() {
                     Format::Json => {
@@ -57,6 +73,8 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
                     }
                     Format::Human => show(&checked, printer),
                 }
+                is_list |= checked.shape == FileShape::Many;
+                shown.extend(checked.documents);
             }
             Err(error) => {
                 printer.error(&error);
@@ -66,8 +84,67 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
     }
     if printer.format() == Format::Json {
         printer.json(&Value::Array(entries));
+    } else if is_list || shown.len() > 1 {
+        printer.line(&summary(&shown));
     }
     Ok(exit)
+}
+
+/// What the home folder and the binary know about names and variables.
+struct Known {
+    catalog: Catalog,
+    /// Absent where nothing is remembered yet: `check` makes no home folder.
+    engine: Option<Engine>,
+}
+
+impl Known {
+    fn of(common: &Common, home: Option<&Path>) -> anyhow::Result<Known> {
+        let has_home = home.is_some_and(|home| home.join("ringfence.db").is_file());
+        Ok(Known {
+            catalog: Catalog::bundled()?,
+            engine: has_home.then(|| wiring::engine(common)).transpose()?,
+        })
+    }
+
+    /// A document of a file: what is granted to it there, and where it stands if the
+    /// file is that of a tool.
+    fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
+        let Some(sound) = &mut assessed.sound else {
+            return Checkup {
+                assessed,
+                variables: Vec::new(),
+                is_taken: false,
+            };
+        };
+        let name = sound.document.name.clone();
+        let mut granted = Granted::nothing();
+        if let Some(engine) = &self.engine {
+            let place = consent::place(path, sound).ok();
+            let tool = engine.tool(&name).ok();
+            let tool = tool.filter(|tool| place == file_of(engine, tool));
+            granted = match tool {
+                Some(tool) => {
+                    (sound.judged.state, sound.judged.missing) = tool.state(environment);
+                    tool.granted
+                }
+                None => engine.granted_in(&name, place.as_deref()),
+            };
+        }
+        let digest = sound.judged.digest.to_string();
+        let is_taken = self.catalog.is_taken(&name, &digest);
+        let variables = granted.variables(&sound.document, environment);
+        Checkup {
+            assessed,
+            variables,
+            is_taken,
+        }
+    }
+}
+
+/// The file of a tool of one's own, links resolved.
+fn file_of(engine: &Engine, tool: &Tool) -> Option<PathBuf> {
+    let path = engine.registry().folder().path(tool.file.as_deref()?);
+    path.canonicalize().ok()
 }
 
 /// A bare word that is no file is the name of a tool.
@@ -87,10 +164,16 @@ fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow:
         Some(stem) => engine.registry().folder().path(stem).display().to_string(),
         None => "bundled".to_owned(),
     };
-    let documents = vec![Assessment {
+    let variables = tool.granted.variables(&tool.sound.document, environment);
+    let assessed = Assessment {
         name: Some(name.to_owned()),
         sound: Some(sound),
         findings: tool.findings,
+    };
+    let documents = vec![Checkup {
+        assessed,
+        variables,
+        is_taken: false,
     }];
     Ok(Checked {
         path,
@@ -100,7 +183,12 @@ fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow:
     })
 }
 
-fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::Result<Checked> {
+fn check(
+    path: &Path,
+    ground: &Baseline,
+    environment: &Environment,
+    known: &Known,
+) -> anyhow::Result<Checked> {
     let shown = if path == Path::new("-") {
         "standard input".to_owned()
     } else {
@@ -110,10 +198,15 @@ fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::R
         Source::Text(text) => text,
         Source::Unusable(message) => {
             let findings = vec![Finding::error(Code::SpecParse, "", message)];
-            let documents = vec![Assessment {
+            let assessed = Assessment {
                 name: None,
                 sound: None,
                 findings,
+            };
+            let documents = vec![Checkup {
+                assessed,
+                variables: Vec::new(),
+                is_taken: false,
             }];
             return Ok(Checked {
                 path: shown,
@@ -126,7 +219,9 @@ fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::R
     let file = document::parse(&text);
     let lines = Lines::new(&text);
     let assess = |item| assessment::assess(item, &lines, ground, environment, ToolSource::User);
-    let documents = file.items.into_iter().map(assess).collect();
+    let assessed = file.items.into_iter().map(assess);
+    let look = |assessed| known.look(assessed, path, environment);
+    let documents = assessed.map(look).collect();
     Ok(Checked {
         path: shown,
         shape: file.shape,
@@ -136,7 +231,12 @@ fn check(path: &Path, ground: &Baseline, environment: &Environment) -> anyhow::R
 }
 
 /// One document in the shape scripts rely on.
-fn entry(file: &Checked, document: &Assessment) -> Value {
+fn entry(file: &Checked, document: &Checkup) -> Value {
+    let Checkup {
+        assessed: document,
+        variables,
+        is_taken,
+    } = document;
     let sound = document.sound.as_ref();
     let risk = sound.map(|sound| {
         let reasons: Vec<_> = sound
@@ -155,6 +255,8 @@ fn entry(file: &Checked, document: &Assessment) -> Value {
         "digest": sound.map(|sound| sound.judged.digest.to_string()),
         "state": sound.map(|sound| sound.judged.state),
         "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
+        "variables": variables,
+        "nameTaken": is_taken,
         "risk": risk,
         "toolSafety": sound.map(Sound::safety),
         "findings": document.findings,
@@ -163,7 +265,8 @@ fn entry(file: &Checked, document: &Assessment) -> Value {
 
 fn show(file: &Checked, printer: &mut Printer) {
     let lines = Lines::new(&file.text);
-    for (index, document) in file.documents.iter().enumerate() {
+    for (index, checkup) in file.documents.iter().enumerate() {
+        let document = &checkup.assessed;
         let name = match (&document.name, file.shape) {
             (Some(name), _) => elided(name, 60),
             (None, FileShape::Many) => format!("document {} of {}", index + 1, file.path),
@@ -180,12 +283,17 @@ fn show(file: &Checked, printer: &mut Printer) {
                 printer.line(&line);
             }
         }
+        if checkup.is_taken {
+            printer.line(&format!(
+                "  name taken by a bundled tool; import it with `--rename {name}=NEW` or `--prefix`"
+            ));
+        }
+        for variable in &checkup.variables {
+            printer.line(&format!("  variable {}", variable.words()));
+        }
         for finding in &document.findings {
             show_finding(file, finding, &lines, printer);
         }
-    }
-    if file.shape == FileShape::Many {
-        printer.line(&summary(file));
     }
 }
 
@@ -199,10 +307,6 @@ fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
     printer.line(&line);
     for signal in &sound.judged.risk.signals {
         printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
-    }
-    if !sound.judged.missing.is_empty() {
-        let names: Vec<_> = sound.judged.missing.iter().map(String::as_str).collect();
-        printer.line(&format!("  not set: {}", elided(&names.join(", "), 200)));
     }
 }
 
@@ -252,11 +356,10 @@ fn show_finding(file: &Checked, finding: &Finding, lines: &Lines<'_>, printer: &
 }
 
 /// `3 documents: 2 sound (L0 1, L3 1), 1 with errors`
-fn summary(file: &Checked) -> String {
-    let levels: Vec<_> = file
-        .documents
+fn summary(documents: &[Checkup]) -> String {
+    let levels: Vec<_> = documents
         .iter()
-        .filter_map(|one| one.sound.as_ref())
+        .filter_map(|one| one.assessed.sound.as_ref())
         .map(|s| s.judged.risk.level)
         .collect();
     let with = |level: &Level| levels.iter().filter(|other| *other == level).count();
@@ -270,7 +373,7 @@ fn summary(file: &Checked) -> String {
     } else {
         format!(" ({})", badges.join(", "))
     };
-    let broken = file.documents.len() - levels.len();
+    let broken = documents.len() - levels.len();
     let broken = if broken == 0 {
         String::new()
     } else {
@@ -278,7 +381,7 @@ fn summary(file: &Checked) -> String {
     };
     format!(
         "{}: {} sound{badges}{broken}",
-        count(file.documents.len(), "document"),
+        count(documents.len(), "document"),
         levels.len()
     )
 }

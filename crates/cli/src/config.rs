@@ -1,7 +1,7 @@
 //! `ringfence config`: every setting, its value and where it comes from.
 
 use engine::registry::CONFIG_FILE;
-use engine::settings::read;
+use engine::settings::{folder_faults, read};
 use model::config::SettingSource;
 use serde_json::{Value, json};
 
@@ -20,6 +20,9 @@ pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exi
     let from = settings::home_source(arguments.home.as_deref());
     let read = read(&home)?;
     let settings = read.config.settings(&read.text, &read.rule_texts());
+    for fault in folder_faults(&home, &read.config) {
+        printer.note(&format!("warning: {}: {}", fault.setting, fault.why));
+    }
     if printer.format() == Format::Json {
         let entry = |key: &str, value: &str, source: &str| json!({"key": key, "value": value, "source": source});
         let mut entries = vec![entry("home", &home.display().to_string(), from)];

@@ -114,6 +114,7 @@ struct Entry<'a> {
     digest: String,
     state: State,
     missing: Vec<String>,
+    not_granted: Vec<String>,
     risk: Badge<'a>,
     exposed: bool,
     exposure: String,
@@ -161,6 +162,7 @@ fn entry<'a>(now: &'a Snapshot, tool: &'a Tool, environment: &Environment) -> En
         digest: judged.digest.to_string(),
         state,
         missing,
+        not_granted: tool.ungranted(),
         risk: Badge {
             level: judged.risk.level,
             reasons: signals.map(|signal| signal.words.as_str()).collect(),
@@ -208,6 +210,10 @@ fn show_line(
     let mut notes = Vec::new();
     if !missing.is_empty() {
         notes.push(format!("not set: {}", missing.join(", ")));
+    }
+    let ungranted = tool.ungranted();
+    if !ungranted.is_empty() {
+        notes.push(format!("not granted: {}", ungranted.join(", ")));
     }
     if let Standing::TestFailed(why) = &tool.standing {
         notes.push(elided(&one_line(why), 80));
@@ -261,6 +267,15 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
         let name = one_line(&param.name);
         printer.line(&format!("  {name}: {kind}{need}  {about}"));
     }
+    let variables = tool.granted.variables(document, &environment);
+    for variable in &variables {
+        printer.line(&format!("  variable  {}", variable.words()));
+    }
+    if !tool.ungranted().is_empty() {
+        let names = tool.ungranted().join(" ");
+        let grant = format!("ringfence secrets grant {} {names}", document.name);
+        printer.line(&format!("  fix       {grant}"));
+    }
     printer.line(&format!("  approval  {:?}", document.approval()).to_lowercase());
     printer.line(&format!("  digest    {}", tool.sound.judged.digest));
     let exposed = now.exposed(document, tool.source);
@@ -288,6 +303,7 @@ fn whole(
         "inputSchema": params::input_schema(&document.params),
         "toolSafety": tool.sound.safety(),
         "humanInTheLoop": document.human_in_the_loop,
+        "variables": tool.granted.variables(document, environment),
         "lastPass": pass.map(|pass| json!({
             "ok": pass.ok, "atMs": pass.at_ms, "elapsedMs": pass.elapsed_ms, "error": pass.error,
         })),

@@ -10,6 +10,7 @@ mod callers;
 mod check;
 mod config;
 mod connect;
+mod consent;
 mod console;
 mod doctor;
 mod excerpt;
@@ -23,6 +24,7 @@ mod policy;
 mod printer;
 mod run;
 mod script;
+mod secrets;
 mod serve;
 mod settings;
 mod sheet;
@@ -70,9 +72,10 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Show(named) => list::show(named, printer),
         Command::Import(import) => tool::import(import, printer),
         Command::Export(export) => tool::export(export, printer),
-        Command::Publish(many) => tool::publish(many, printer),
+        Command::Publish(publish) => tool::publish(publish, printer),
         Command::Unpublish(many) => tool::unpublish(many, printer),
         Command::Delete(many) => tool::delete(many, printer),
+        Command::Secrets(secrets) => secrets::run(secrets, printer),
         Command::Expose(expose) => expose::run(expose, printer),
         Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),

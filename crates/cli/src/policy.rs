@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use engine::registry::{Snapshot, Stranger};
 use engine::replay::{Change, Replayed};
-use engine::settings::{Candidate, Settings};
+use engine::settings::{Candidate, Settings, folder_faults};
 use engine::{Engine, EngineError};
 use model::caller::Caller;
 use model::config::{Config, SettingSource};
@@ -154,6 +154,13 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let strangers = engine.registry().strangers(&settings)?;
     let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
     findings.extend(strangers.collect::<Vec<_>>());
+    let folders = folder_faults(engine.home(), &settings.config).into_iter();
+    findings.extend(folders.map(|fault| LintFinding {
+        rule: fault.setting,
+        kind: LintKind::Folder,
+        message: fault.why,
+        place: None,
+    }));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))

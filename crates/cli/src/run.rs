@@ -9,6 +9,7 @@ use model::text;
 use serde_json::Value;
 
 use crate::arguments::Run as RunArguments;
+use crate::consent;
 use crate::console;
 use crate::exit::Exit;
 use crate::printer::{self, Format, Printer, Style};
@@ -26,6 +27,9 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
     );
     if let Subject::File(path) = Subject::of(&engine, &arguments.target) {
         let sound = wiring::one_document(&engine, &path, arguments.tool.as_deref())?;
+        let place = consent::place(&path, &sound)?;
+        consent::settle(&engine, &sound, Some(&place), arguments.yes)?;
+        request.place = Some(place);
         request.target = Target::Document(sound);
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");

@@ -13,6 +13,7 @@ use model::access::Standing;
 use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
+use model::consent::Granted;
 use model::grant::Grant;
 use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
@@ -22,25 +23,28 @@ use model::reason::Reason;
 use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, approval, digest, exposure, lifecycle, limits, text};
+use model::{Environment, consent, digest, exposure, lifecycle, text};
 use store::{OpenRow, StoreError};
 
-use crate::approve::agree::{Asking, agreed};
-use crate::approve::inbox::{expiry, session_digest};
-use crate::approve::{Question, Scope};
+use crate::approve::agree::agreed;
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
 use crate::native::{self, Native, Work};
-use crate::powers::{PowerSettings, Powers, PowersError};
+use crate::powers::{PowerSettings, Powers};
 use crate::record::{Gate, Record, Stop};
 use crate::registry::{Snapshot, Tool};
 use crate::run::{self, Prepared, Ran, Variables};
-use crate::scratch::Scratch;
 use crate::{Engine, callers, causes, explain, script};
 
+mod absent;
+mod asking;
 mod request;
+mod trial;
+
+use absent::{absent, even_out, hidden, unknown};
 
 pub use request::{Begins, CallRequest, Progress, Purpose, Refused, Target, Waiting};
+pub(crate) use trial::{base_path, unconsented, wanted};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -121,11 +125,14 @@ async fn walk(
     let now = record.gate(Gate::Caller, welcome(engine, now, request).await)?;
     let found = record.gate(Gate::Registry, find(&now, request))?;
     let judged = judge(engine, &now, request, &found, record)?;
+    if trial::is_trial(request, &found) && judged.reaches_out() {
+        record.gate(Gate::Approval, trial::consented(&judged))?;
+    }
     let admission = admitted(engine, &now, request, &found).await;
     let admission = record.gate(Gate::Limits, admission)?;
     record.holds(admission);
-    if judged.decision.effect == Effect::Ask && request.purpose != Purpose::LocalPass {
-        let asking = asking(engine, &now, request, record, &judged);
+    if judged.asks {
+        let asking = asking::asking(engine, &now, request, record, &judged);
         let answer = agreed(engine, asking).await;
         let answer = still_welcome(engine, request, answer).await;
         record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
@@ -147,8 +154,12 @@ async fn walk(
         };
         return native::run(native, work).await;
     }
-    let settings = power_settings(engine, &now, request, record);
-    let prepared = prepare(engine, judged, &settings);
+    let staged = trial::staged(engine, &now, request, record, &judged.policy).await;
+    let settings = match staged {
+        Ok(settings) => settings,
+        Err(stop) => return record.gate(Gate::Powers, Err(stop)),
+    };
+    let prepared = prepare(engine, request, judged, &settings);
     let prepared = record.gate(Gate::Powers, prepared)?;
     record.runs_with(&prepared.powers);
     if let Some(begins) = &request.begins {
@@ -169,7 +180,8 @@ pub(crate) fn judge<'a>(
     record.found(&found.sound);
     record.gate(Gate::Access, access(now, request, found))?;
     let environment = record.gate(Gate::Secrets, environment(engine, request, found))?;
-    let variables = Variables::resolve(&found.sound, &environment);
+    let visible = found.granted.visible(&found.sound.document, &environment);
+    let variables = Variables::resolve(&found.sound, &visible);
     let masker = record.gate(Gate::Masking, masker(&variables))?;
     record.masks_with(&masker);
     record.gate(Gate::Requirements, required(request, found, &environment))?;
@@ -181,8 +193,18 @@ pub(crate) fn judge<'a>(
     let at_ms = engine.now_ms();
     let decision = decide(now, request, found, &arguments, (&policy, &risk), at_ms);
     let decision = record.decision(decision)?;
+    let asks = decision.effect == Effect::Ask
+        && match request.purpose {
+            Purpose::Call => true,
+            // Its author is asked once for what it reaches for, not for each try. What
+            // the operator wants asked is asked.
+            Purpose::LocalPass => {
+                operator_asks(now, request, found, &arguments, (&policy, &risk), at_ms)
+            }
+        };
     let policy = bounded(policy, &decision);
     Ok(Judged {
+        asks,
         found,
         variables,
         masker,
@@ -215,6 +237,8 @@ pub(crate) struct Found {
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
     registered: bool,
+    /// What its owner granted to it.
+    granted: Granted,
     /// The body of ours that runs instead of the document's code.
     pub(crate) native: Option<Native>,
 }
@@ -226,6 +250,7 @@ impl Found {
             sound: Arc::clone(&tool.sound),
             source: tool.source,
             registered: true,
+            granted: tool.granted.clone(),
             native: tool.native,
         }
     }
@@ -258,11 +283,21 @@ pub(crate) fn find(now: &Snapshot, request: &CallRequest) -> Result<(Found, Stri
                     "only the owner brings documents",
                 ));
             }
+            // A file may be anybody's, whatever it holds.
+            let ours = match request.place {
+                Some(_) => None,
+                None => now.ours(&sound.document),
+            };
+            let place = request.place.as_deref();
             let found = Found {
                 sound: Arc::clone(sound),
-                source: Source::User,
+                source: ours.map_or(Source::User, |tool| tool.source),
                 registered: false,
-                native: now.native_of(sound),
+                granted: match ours {
+                    Some(tool) => tool.granted.clone(),
+                    None => now.granted(&sound.document.name, place),
+                },
+                native: ours.and_then(|tool| tool.native),
             };
             return Ok((found, AS_IT_STANDS.to_owned()));
         }
@@ -372,19 +407,35 @@ fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
     }
 }
 
-/// The variables a tool needs are there, or it does not exist but for its owner.
+/// The variables a tool needs are there and granted to it, or it does not exist but for
+/// its owner. What a document that is tried lacks of grants is asked for with the rest.
 pub(crate) fn required(
     request: &CallRequest,
     found: &Found,
     environment: &Environment,
 ) -> Result<((), String), Stop> {
-    let missing = lifecycle::missing(&found.sound.document, environment);
-    if missing.is_empty() {
+    let document = &found.sound.document;
+    let missing = lifecycle::missing(document, environment);
+    if !missing.is_empty() {
+        let message = format!("not set: {}", missing.join(", "));
+        let error = CallError::new(Reason::RequirementMissing, message);
+        return Err(hidden(request, &document.name, error));
+    }
+    let ungranted = found.granted.ungranted(document);
+    if ungranted.is_empty() {
         return Ok(((), "all set".to_owned()));
     }
-    let message = format!("not set: {}", missing.join(", "));
-    let error = CallError::new(Reason::RequirementMissing, message);
-    Err(hidden(request, &found.sound.document.name, error))
+    let names = ungranted.join(", ");
+    if trial::is_trial(request, found) {
+        return Ok(((), format!("not granted yet: {names}")));
+    }
+    let message = format!(
+        "not granted: {names}; `ringfence secrets grant {} {}` does",
+        document.name,
+        ungranted.join(" ")
+    );
+    let error = CallError::new(Reason::RequirementNotGranted, message);
+    Err(hidden(request, &document.name, error))
 }
 
 /// Step 4.
@@ -452,8 +503,7 @@ fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<
     if found.registered && std::ptr::eq(policy, &found.sound.judged.policy) {
         return Cow::Borrowed(&found.sound.judged.risk);
     }
-    let overrides = &found.sound.document.sandbox_overrides;
-    Cow::Owned(risk::rate(&now.ground, overrides, policy))
+    Cow::Owned(risk::of(&found.sound.document, &now.ground, policy))
 }
 
 /// The policy with what rules leave of its hosts.
@@ -496,6 +546,27 @@ fn decide(
     })
 }
 
+/// Whether the operator wants a person asked, whatever the document wants.
+fn operator_asks(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+    arguments: &Arguments,
+    (policy, risk): (&EffectivePolicy, &Risk),
+    at_ms: i64,
+) -> bool {
+    now.config.rules.operator_asks(&Asked {
+        caller: &request.caller,
+        standing: &standing(now, request, found),
+        origin: request.origin,
+        document: &found.sound.document,
+        arguments,
+        policy,
+        risk,
+        at_ms,
+    })
+}
+
 /// Whether its limits let the call in.
 async fn admitted(
     engine: &Engine,
@@ -521,7 +592,7 @@ pub(crate) fn powers_told(
     let settings = engine.power_settings(&now.config, &request.caller);
     match Powers::check(&Grant::from_policy(&judged.policy), &settings) {
         Ok(faces) => Ok(((), faces.join(", "))),
-        Err(fault) => Err(powerless(&fault)),
+        Err(fault) => Err(trial::no_powers(request, &fault)),
     }
 }
 
@@ -546,77 +617,16 @@ pub(crate) struct Judged<'a> {
     policy: Cow<'a, EffectivePolicy>,
     pub(crate) risk: Cow<'a, Risk>,
     pub(crate) decision: Decision,
+    /// Whether a person is to be asked.
+    pub(crate) asks: bool,
 }
 
-/// What a person is to be asked, and what the answer binds to.
-fn asking<'a>(
-    engine: &Engine,
-    now: &Snapshot,
-    request: &'a CallRequest,
-    record: &Record,
-    judged: &Judged<'_>,
-) -> Asking<'a> {
-    let Judged {
-        found,
-        masker,
-        arguments,
-        policy,
-        risk,
-        decision,
-        ..
-    } = judged;
-    let document = &found.sound.document;
-    let files = engine.power_settings(&now.config, &request.caller);
-    let binding = approval::Bound {
-        document: &found.sound.judged.digest.to_string(),
-        safety: &record.safety(),
-        policy,
-        level: risk.level,
-        files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
-        caller: &request.caller,
-        arguments: arguments.values(),
-    };
-    let binding = binding.binding().ok();
-    let session = request.session.as_deref().and_then(session_digest);
-    let settings = now.config.approvals.clone();
-    // All of them: nothing of an argument is unreadable before a yes. The bound on
-    // arguments, and that on what may wait, keep it finite.
-    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
-    let question = Question {
-        call_id: record.call_id().to_owned(),
-        tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
-        caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
-        risk: risk.clone().into_owned(),
-        prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
-        arguments: shown,
-        // Nobody guesses it, whoever knows the ids of calls.
-        id: uuid::Uuid::new_v4().simple().to_string(),
-        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
-        scopes: approval::scopes_of_call(risk.level, session.is_some()),
-        why: why(decision),
-        may_answer: approval::authority::told(&request.caller, risk.level, &settings),
-        binding: binding
-            .as_ref()
-            .map(|both| both.call.clone())
-            .unwrap_or_default(),
-    };
-    Asking {
-        request,
-        question,
-        tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
-        session,
-        settings,
-        started: record.started(),
+impl Judged<'_> {
+    /// Whether it does more than compute and read its workspace.
+    fn reaches_out(&self) -> bool {
+        let document = &self.found.sound.document;
+        !consent::needs(document, &self.policy, &self.risk).is_empty()
     }
-}
-
-/// The rule that wants a person, and its reason; else what wants one.
-fn why(decision: &Decision) -> String {
-    let why = match &decision.rule {
-        Some(rule) => format!("rule `{rule}`: {}", decision.reason),
-        None => decision.reason.clone(),
-    };
-    approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
 }
 
 /// Somebody may have paused the caller while a person was asked.
@@ -686,25 +696,9 @@ async fn secured(engine: &Engine, row: &OpenRow) -> Result<((), String), Stop> {
     }
 }
 
-/// Where the powers of this call reach. A Local Pass has a workspace of its own.
-fn power_settings(
-    engine: &Engine,
-    now: &Snapshot,
-    request: &CallRequest,
-    record: &mut Record,
-) -> PowerSettings {
-    let mut settings = engine.power_settings(&now.config, &request.caller);
-    if request.purpose == Purpose::LocalPass {
-        let scratch = Scratch::new(engine.home(), record.call_id());
-        settings.workspace = scratch.path().to_path_buf();
-        settings.sub_workspace = None;
-        record.keeps_until_closed(scratch);
-    }
-    settings
-}
-
 fn prepare(
     engine: &Engine,
+    request: &CallRequest,
     judged: Judged<'_>,
     settings: &PowerSettings,
 ) -> Result<(Prepared, String), Stop> {
@@ -730,13 +724,8 @@ fn prepare(
             let faces = prepared.job.powers.join(", ");
             Ok((prepared, faces))
         }
-        Err(fault) => Err(powerless(&fault)),
+        Err(fault) => Err(trial::no_powers(request, &fault)),
     }
-}
-
-fn powerless(fault: &PowersError) -> Stop {
-    let error = CallError::new(Reason::PowerUnavailable, fault.to_string());
-    Stop::refused(error).note(causes(fault))
 }
 
 /// Step 9.
@@ -750,64 +739,11 @@ async fn run(engine: &Engine, request: &CallRequest, prepared: Prepared) -> Resu
     };
     let Prepared { job, powers } = prepared;
     let ran = pool.run(&request.caller.name, job, powers.as_ref()).await;
-    Ok(Ran::from_run(ran))
-}
-
-/// To its owner a tool that cannot be used is explained; to everybody else it
-/// does not exist.
-fn hidden(request: &CallRequest, name: &str, error: CallError) -> Stop {
-    if request.caller.kind == CallerKind::Owner {
-        return Stop::refused(error);
-    }
-    let note = error.message.clone();
-    Stop::refused(no_such_tool(name))
-        .because(error.reason)
-        .note(note)
-}
-
-/// There is no such tool; its owner is told what is known about it.
-fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Stop {
-    let why = now.why_not(name);
-    let mut stop = unknown(name, why.clone());
-    if request.caller.kind == CallerKind::Owner {
-        // A script is not sent to what it cannot call.
-        let is_callable =
-            |near: &&str| request.origin != Origin::Script || !native::is_self_reference(near);
-        let nearest = now
-            .nearest(name)
-            .filter(is_callable)
-            .map(|near| format!("; did you mean `{near}`?"));
-        stop.says(&format!(": {why}{}", nearest.unwrap_or_default()));
-    }
-    stop
-}
-
-fn unknown(name: &str, note: impl Into<String>) -> Stop {
-    Stop::refused(no_such_tool(name)).note(note.into())
-}
-
-fn no_such_tool(name: &str) -> CallError {
-    let name = text::elided(name, NAME_SHOWN_CHARS_MAX);
-    CallError::new(Reason::ToolUnknown, format!("there is no tool `{name}`"))
-}
-
-/// Invariant 10, by the clock: a tool that is hidden takes a few microseconds more to
-/// refuse than one that never was. Either answer leaves at the next of a row of even
-/// moments, so that the difference does not show.
-async fn even_out(request: &CallRequest, outcome: &Outcome, began: tokio::time::Instant) {
-    let reason = outcome.error.as_ref().map(|error| error.reason);
-    let is_told = request.caller.kind == CallerKind::Owner;
-    if is_told || reason != Some(Reason::ToolUnknown) {
-        return;
-    }
-    tokio::time::sleep_until(began + even_moment(began.elapsed())).await;
-}
-
-/// The first even moment after so much time.
-fn even_moment(elapsed: Duration) -> Duration {
-    let step = u128::from(limits::UNKNOWN_STEP_MS);
-    let moment = (elapsed.as_millis() / step + 1) * step;
-    Duration::from_millis(u64::try_from(moment).unwrap_or(u64::MAX))
+    Ok(trial::weighed(
+        request,
+        powers.unreached(),
+        Ran::from_run(ran),
+    ))
 }
 
 fn cancelled() -> Stop {
@@ -824,23 +760,5 @@ async fn passed(deadline: Option<Duration>) {
     match deadline {
         Some(deadline) => tokio::time::sleep(deadline).await,
         None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_takes_a_little_longer_leaves_at_the_same_moment() {
-        let moment = |us| even_moment(Duration::from_micros(us)).as_micros();
-        for (absent_us, hidden_us, both_us) in [
-            (90, 104, 2_000),
-            (1_980, 1_999, 2_000),
-            (2_000, 3_999, 4_000),
-        ] {
-            assert_eq!((moment(absent_us), moment(hidden_us)), (both_us, both_us));
-        }
-        assert_eq!(moment(u64::MAX / 2) % 2_000, 0);
     }
 }

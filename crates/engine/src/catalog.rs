@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use model::assessment;
+use model::consent::Granted;
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use store::together;
 
 use crate::EngineError;
+use crate::native::Native;
 use crate::registry::{Standing, Tool};
 
 mod embedded {
@@ -108,6 +110,13 @@ impl Catalog {
         &self.presets
     }
 
+    /// Whether a document takes the name of a bundled tool for something else.
+    #[must_use]
+    pub fn is_taken(&self, name: &str, digest: &str) -> bool {
+        let shipped = self.digest(name);
+        shipped.is_some_and(|shipped| shipped != digest) || Native::named(name).is_some()
+    }
+
     /// The names nobody else may take.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
@@ -132,6 +141,7 @@ impl Catalog {
             file: None,
             findings: assessed.findings,
             standing: Standing::Published,
+            granted: Granted::Ours,
         })
     }
 }

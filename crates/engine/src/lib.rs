@@ -8,6 +8,7 @@ pub mod approve;
 pub mod call;
 pub mod callers;
 pub mod catalog;
+pub mod consent;
 mod entropy;
 pub mod explain;
 pub mod life;
@@ -71,6 +72,12 @@ pub use sandbox::worker_main;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";
+
+/// Where the folders are that settings and documents name without a leading `/`.
+pub const WORKSPACES_FOLDER: &str = "workspaces";
+
+/// Folders of the home that are never the files of a tool.
+const KEPT_FOLDERS: &[&str] = &["audit", "locks", "rules", "scratch", "tools", "trash"];
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
@@ -260,6 +267,16 @@ pub enum EngineError {
     /// A bundled tool has that name.
     #[error("`{0}` is the name of a bundled tool; choose another")]
     Reserved(String),
+    /// A tool names no such variable.
+    #[error("`{tool}` uses no variable `{name}`{}", hint(.nearest.as_deref()))]
+    NoSuchVariable {
+        /// The tool.
+        tool: String,
+        /// The variable.
+        name: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
     /// A tool has that name.
     #[error("there is a tool `{0}` already")]
     Exists(String),
@@ -499,8 +516,15 @@ impl Engine {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             caller: caller.name.clone(),
             private_hosts: config.network.private_hosts.as_slice().into(),
+            home: Some(self.protected()),
             ..self.powers.clone()
         }
+    }
+
+    /// The home folder as no tool may see it.
+    #[must_use]
+    pub fn protected(&self) -> host::files::Home {
+        protected(self.home(), &self.powers.workspace)
     }
 }
 
@@ -523,6 +547,18 @@ fn power_settings(home: &Path, config: &Config) -> PowerSettings {
     PowerSettings {
         trust: Trust::system(ca_file.map(|path| home.join(path))),
         ..PowerSettings::new(home.join(&config.files.workspace))
+    }
+}
+
+/// A home folder as no tool may see it, and what of it tools may have.
+#[must_use]
+pub fn protected(home: &Path, workspace: &Path) -> host::files::Home {
+    let named = home.join(WORKSPACES_FOLDER);
+    host::files::Home {
+        path: home.to_owned(),
+        workspaces: vec![workspace.to_owned(), named.clone()],
+        kept: KEPT_FOLDERS.iter().map(|name| home.join(name)).collect(),
+        relative_to: named,
     }
 }
 

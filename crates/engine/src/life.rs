@@ -1,17 +1,20 @@
 //! The life of a document as a file: new, imported, marked, exported, deleted.
 //! Everything is checked before anything is written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::assessment::{self, Assessment, Sound};
 use model::audit::{Act, Notice};
 use model::caller::Origin;
+use model::consent::{Granted, Variable};
 use model::digest;
-use model::document::{self, Document};
+use model::document::{self, Document, Item};
 use model::environment::Environment;
 use model::finding::Finding;
 use model::json::Lines;
+use model::policy::Baseline;
 use model::safety::Source;
 
 use crate::native::Native;
@@ -26,14 +29,37 @@ const STEM_CHARS_MAX: usize = 80;
 /// What became of one document of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its name, if it has one.
+    /// Its name, if it has one; the new one, if it was given another.
     pub name: Option<String>,
+    /// The name it came with, where it was given another.
+    pub was: Option<String>,
+    /// The variables it uses, and how they stand.
+    pub variables: Vec<Variable>,
     /// Whether it is in the tools folder now.
     pub ok: bool,
     /// What was seen.
     pub findings: Vec<Finding>,
     /// Why it is not there.
     pub why: Option<String>,
+}
+
+/// How documents are taken in.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// Put them in the place of tools with the same names.
+    pub replace: bool,
+    /// What goes before each name.
+    pub prefix: Option<String>,
+    /// Other names for some of them; these get no prefix.
+    pub renames: BTreeMap<String, String>,
+}
+
+impl Import {
+    /// The name a document is to have.
+    fn name_for(&self, name: &str) -> String {
+        let prefixed = || format!("{}{name}", self.prefix.as_deref().unwrap_or(""));
+        self.renames.get(name).cloned().unwrap_or_else(prefixed)
+    }
 }
 
 impl Engine {
@@ -65,42 +91,49 @@ impl Engine {
         };
         document.set_tool_id(digest::tool_id(&document));
         self.claim(name, false)?;
+        self.forget_consent(name)?;
         self.write(&document, false)
     }
 
     /// Takes documents in as drafts. Each is judged anew; what its stored safety
     /// record says is replaced by what holds here.
     pub fn import(&self, text: &str, replace: bool) -> Result<Vec<Imported>, EngineError> {
-        let now = self.registry().current();
-        let lines = Lines::new(text);
-        let judge = |item| {
-            let none = Environment::empty();
-            assessment::assess(item, &lines, &now.ground, &none, Source::User)
+        let how = Import {
+            replace,
+            ..Import::default()
         };
-        let assessed: Vec<Assessment> =
-            document::parse(text).items.into_iter().map(judge).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        let mut imported = Vec::with_capacity(assessed.len());
-        for Assessment {
-            name,
-            sound,
-            findings,
-        } in assessed
-        {
+        self.import_as(text, &how)
+    }
+
+    /// [`Engine::import`] under other names.
+    pub fn import_as(&self, text: &str, how: &Import) -> Result<Vec<Imported>, EngineError> {
+        let now = self.registry().current();
+        let environment = self.environment().unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        let mut imported = Vec::new();
+        for item in document::parse(text).items {
+            let was = item.name.clone();
+            let Assessment {
+                name,
+                sound,
+                findings,
+            } = renamed(item, text, how, &now.ground);
+            let variables = sound
+                .as_ref()
+                .map(|sound| Granted::nothing().variables(&sound.document, &environment));
             let taken = match (sound, &name) {
                 (Some(_), Some(name)) if !seen.insert(name.clone()) => {
                     Err("the file holds another document of that name".to_owned())
                 }
-                (Some(sound), _) => self.take_in(sound, replace).map_err(|fault| match fault {
-                    EngineError::Exists(_) => {
-                        format!("{fault}; `--replace` puts this one in its place")
-                    }
-                    fault => fault.to_string(),
-                }),
+                (Some(sound), _) => self
+                    .take_in(sound, how.replace)
+                    .map_err(|fault| not_taken(&fault)),
                 (None, _) => Err("the document cannot be used".to_owned()),
             };
             imported.push(Imported {
+                was: was.filter(|was| Some(was) != name.as_ref()),
                 name,
+                variables: variables.unwrap_or_default(),
                 ok: taken.is_ok(),
                 findings,
                 why: taken.err(),
@@ -121,6 +154,8 @@ impl Engine {
         document.set_tool_safety(safety);
         document.set_update_timestamp(u64::try_from(now_ms()).unwrap_or(0));
         let name = document.name.clone();
+        // Before the document is there: what was agreed to was agreed to for another.
+        self.forget_consent(&name)?;
         self.write(&document, replace)?;
         // What was published under this name was another text, or has to be
         // published again on purpose.
@@ -198,6 +233,7 @@ impl Engine {
     pub fn delete(&self, name: &str) -> Result<PathBuf, EngineError> {
         let tool = self.own_tool(name)?;
         self.store().standing().unpublish(name)?;
+        self.forget_consent(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
         let trash = self.registry().folder().trash(&stem)?;
         let message = format!("`{name}` went to the trash");
@@ -223,6 +259,39 @@ impl Engine {
 
 fn taken_back(act: Act, name: &str, message: &str) -> Notice {
     Notice::new(act, OWNER, Origin::Cli.word(), message).about(name)
+}
+
+/// Why a document was not taken in, and what helps.
+fn not_taken(fault: &EngineError) -> String {
+    match fault {
+        EngineError::Exists(_) => format!("{fault}; `--replace` puts this one in its place"),
+        EngineError::Reserved(name) => format!(
+            "{fault}: `--rename {name}=NEW` takes it in under that name, `--prefix` all of them"
+        ),
+        fault => fault.to_string(),
+    }
+}
+
+/// A document judged under the name it is to have.
+fn renamed(item: Item, text: &str, how: &Import, ground: &Baseline) -> Assessment {
+    let none = Environment::empty();
+    let judge = |item, text: &str| {
+        let lines = Lines::new(text);
+        assessment::assess(item, &lines, ground, &none, Source::User)
+    };
+    let name = item.name.as_deref().map(|name| how.name_for(name));
+    match (name, &item.document) {
+        (Some(name), Some(document)) if name != document.name => {
+            let mut document = document.clone();
+            document.set_name(name);
+            let text = document.to_text();
+            match document::parse(&text).items.pop() {
+                Some(item) => judge(item, &text),
+                None => judge(item, &text),
+            }
+        }
+        (_, _) => judge(item, text),
+    }
 }
 
 fn sound_document(text: &str) -> Option<Document> {

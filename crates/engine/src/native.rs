@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use model::assessment::{self, Sound};
+use model::assessment;
 use model::audit::Status;
 use model::caller::Origin;
 use model::config::{CodecallMode, Config};
+use model::consent::Granted;
 use model::document;
 use model::environment::Environment;
 use model::json::Lines;
@@ -250,6 +251,7 @@ impl Native {
             file: None,
             findings: assessed.findings,
             standing: Standing::Published,
+            granted: Granted::Ours,
         })
     }
 }
@@ -363,13 +365,6 @@ impl Natives {
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
         let native = Native::named(name)?;
         self.all().iter().find(|tool| tool.native == Some(native))
-    }
-
-    /// The native a document is, word for word.
-    pub(crate) fn of(&self, sound: &Sound) -> Option<Native> {
-        let tool = self.get(&sound.document.name)?;
-        let is_same = tool.sound.judged.digest == sound.judged.digest;
-        tool.native.filter(|_| is_same)
     }
 }
 

@@ -137,8 +137,7 @@ pub(crate) fn reachable(
     call::required(request, &found, &environment)?;
     let (policy, _) = call::effective(now, request, &found)?;
     let policy = policy.into_owned();
-    let overrides = &found.sound.document.sandbox_overrides;
-    let risk = risk::rate(&now.ground, overrides, &policy);
+    let risk = risk::of(&found.sound.document, &now.ground, &policy);
     Ok(Offered {
         sound: found.sound,
         source: found.source,

@@ -12,8 +12,8 @@ use host::ask::{Answer, Ask, Fault, FaultKind};
 use host::compute::{Account, Compute, Turn};
 use host::fetch::connect::{Connect, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
-use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsError, Trust};
-use host::files::{FileSettings, Files, FilesError};
+use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust};
+use host::files::{FileSettings, Files, FilesError, Home};
 use model::grant::{Grant, NetworkGrant};
 use model::host_pattern::HostPattern;
 use model::mask::Masker;
@@ -44,6 +44,10 @@ pub struct PowerSettings {
     pub caller: String,
     /// Where helpers compute.
     pub compute: Compute,
+    /// The home folder, which no tool sees but for its workspaces.
+    pub home: Option<Home>,
+    /// A copy that stands in for the folder a document names; set for a Local Pass.
+    pub stand_in: Option<PathBuf>,
     /// Whom `fetch` believes.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
@@ -65,6 +69,8 @@ impl PowerSettings {
             sub_workspace: None,
             caller: String::new(),
             compute: Compute::default(),
+            home: None,
+            stand_in: None,
             trust: Trust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
@@ -105,6 +111,8 @@ pub struct Powers {
 struct Events {
     kept: Vec<Value>,
     dropped: u64,
+    /// The first host that was allowed and could not be reached.
+    unreached: Option<String>,
 }
 
 impl Powers {
@@ -121,6 +129,8 @@ impl Powers {
             sub_workspace: settings.sub_workspace.clone(),
             read_roots: Vec::new(),
             deadline,
+            home: settings.home.clone(),
+            stand_in: settings.stand_in.clone(),
         };
         let files = Files::open(&grant.files, &file_settings)?.map(Arc::new);
         let fetch = match &grant.network {
@@ -263,6 +273,10 @@ impl Powers {
                 return Err(self.absent(&operation));
             };
             let fetched = fetch.run(ask).await;
+            let mut hops = fetched.events.iter();
+            if let Some(hop) = hops.find(|hop| is_unreached(hop)) {
+                self.events().unreached.get_or_insert(hop.host.clone());
+            }
             fetched
                 .events
                 .iter()
@@ -304,6 +318,12 @@ impl Powers {
         HostAnswer::Error(fault.to_json(&self.secrets).to_string())
     }
 
+    /// The first host that was allowed and could not be reached, if any: what came of
+    /// the call then says little about the tool.
+    pub(crate) fn unreached(&self) -> Option<String> {
+        self.events().unreached.clone()
+    }
+
     /// Invariant 12: the face of a power that was not granted does not exist, so
     /// whoever asks for it is not the guest we built. That belongs on record.
     fn absent(&self, operation: &str) -> Fault {
@@ -311,6 +331,19 @@ impl Powers {
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
     }
+}
+
+/// Whether a request was allowed and got no reply at all.
+fn is_unreached(hop: &FetchEvent) -> bool {
+    let reasons = [
+        "dns-unknown-host",
+        "dns-resolution-failed",
+        "dns-no-addresses",
+        "io",
+        "timeout",
+        "tls",
+    ];
+    hop.status.is_none() && hop.refusal.is_some_and(|reason| reasons.contains(&reason))
 }
 
 /// A file function that was called. Dropped before its end, it may have happened

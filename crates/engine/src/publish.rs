@@ -1,5 +1,6 @@
 //! From draft to published: the Local Pass and what it earns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::assessment::Sound;
@@ -12,7 +13,7 @@ use model::reason::Reason;
 use serde_json::Value;
 use store::Pass;
 
-use crate::call::{CallRequest, Purpose, Target};
+use crate::call::{CallRequest, Purpose, Target, unconsented};
 use crate::registry::Standing;
 use crate::run::now_ms;
 use crate::{Engine, EngineError};
@@ -27,10 +28,41 @@ pub struct Passed {
     pub name: String,
     /// Whether it earned its publication.
     pub ok: bool,
+    /// Whether it was tried at all: what could not be tried neither passed nor failed,
+    /// and nothing is remembered about it.
+    pub tried: bool,
     /// What the run came to; absent if there was nothing to run it with.
     pub outcome: Option<Masked<Outcome>>,
     /// Why not.
     pub error: Option<Failure>,
+}
+
+/// What a document is tried with, besides itself.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    /// The file it was read from, if it is not in the tools folder; absolute.
+    pub place: Option<PathBuf>,
+    /// A folder whose files it starts with, as a copy; absolute. Without one, the folder
+    /// `NAME.files` beside its document, if there is one.
+    pub files: Option<PathBuf>,
+}
+
+impl Trial {
+    /// The call that tries a document, with no arguments yet.
+    pub(crate) fn request(
+        &self,
+        sound: &Arc<Sound>,
+        purpose: Purpose,
+        origin: Origin,
+    ) -> CallRequest {
+        CallRequest {
+            target: Target::Document(Arc::clone(sound)),
+            purpose,
+            place: self.place.clone(),
+            files: self.files.clone(),
+            ..CallRequest::new(Caller::owner(), origin, "", Value::Null)
+        }
+    }
 }
 
 impl Engine {
@@ -40,6 +72,16 @@ impl Engine {
         &self,
         sound: &Arc<Sound>,
         origin: Origin,
+    ) -> Result<Passed, EngineError> {
+        self.local_pass_with(sound, origin, &Trial::default()).await
+    }
+
+    /// [`Engine::local_pass`] of a document in a file, or with files of its own.
+    pub async fn local_pass_with(
+        &self,
+        sound: &Arc<Sound>,
+        origin: Origin,
+        trial: &Trial,
     ) -> Result<Passed, EngineError> {
         let name = sound.document.name.clone();
         let arguments = match params::test_arguments(&sound.document.params) {
@@ -52,6 +94,7 @@ impl Engine {
                 let passed = Passed {
                     name,
                     ok: false,
+                    tried: true,
                     outcome: None,
                     error: Some(Failure {
                         code: Reason::LocalPassFailed.code().to_owned(),
@@ -62,16 +105,9 @@ impl Engine {
                 return Ok(passed);
             }
         };
-        let request = CallRequest {
-            target: Target::Document(Arc::clone(sound)),
-            purpose: Purpose::LocalPass,
-            ..CallRequest::new(
-                Caller::owner(),
-                origin,
-                "",
-                Value::Object(arguments.into_values()),
-            )
-        };
+        let mut request = trial.request(sound, Purpose::LocalPass, origin);
+        request.arguments = Value::Object(arguments.into_values());
+        request.files = request.files.or_else(|| self.fixture(sound, trial));
         let outcome = self.call(request).await;
         let error = outcome.get().error.as_ref().map(|error| Failure {
             code: error.reason.code().to_owned(),
@@ -80,6 +116,7 @@ impl Engine {
         let passed = Passed {
             name,
             ok: outcome.get().status == Status::Done,
+            tried: is_about_the_tool(outcome.get()),
             outcome: Some(outcome),
             error,
         };
@@ -87,21 +124,28 @@ impl Engine {
         Ok(passed)
     }
 
-    /// A pass or a failure of the tool itself is remembered; that a variable was
-    /// missing or the sandbox busy says nothing about the tool.
-    fn remember(&self, sound: &Sound, passed: &Passed) -> Result<(), EngineError> {
-        let outcome = passed.outcome.as_ref().map(Masked::get);
-        let about_the_tool = match outcome {
-            None => true,
-            Some(outcome) => match outcome.status {
-                Status::Done => true,
-                Status::Failed => outcome.error.as_ref().is_some_and(|error| !error.retryable),
-                Status::Refused | Status::Cancelled | Status::Crashed => false,
-            },
+    /// The folder `NAME.files` beside a document. A link in its place could lead
+    /// anywhere and is none.
+    fn fixture(&self, sound: &Sound, trial: &Trial) -> Option<PathBuf> {
+        let document = match &trial.place {
+            Some(place) => place.clone(),
+            None => {
+                let tool = self.own_tool(&sound.document.name).ok()?;
+                self.registry().folder().path(tool.file.as_deref()?)
+            }
         };
-        if !about_the_tool {
+        let files = document.with_extension("files");
+        let about = std::fs::symlink_metadata(&files).ok()?;
+        about.is_dir().then_some(files)
+    }
+
+    /// A pass or a failure of the tool itself is remembered; that a variable was
+    /// missing, a host out of reach or the sandbox busy says nothing about the tool.
+    fn remember(&self, sound: &Sound, passed: &Passed) -> Result<(), EngineError> {
+        if !passed.tried {
             return Ok(());
         }
+        let outcome = passed.outcome.as_ref().map(Masked::get);
         let elapsed_us = outcome.map_or(0, |outcome| outcome.elapsed_us);
         self.store().standing().record_pass(&Pass {
             digest: sound.judged.digest.to_string(),
@@ -118,28 +162,51 @@ impl Engine {
     /// which is run now if there is none yet. `Err` in the middle means nothing
     /// changed.
     pub async fn publish(&self, name: &str, origin: Origin) -> Result<Passed, EngineError> {
+        self.publish_with(name, origin, &Trial::default()).await
+    }
+
+    /// [`Engine::publish`] of a tool that is tried with files.
+    pub async fn publish_with(
+        &self,
+        name: &str,
+        origin: Origin,
+        trial: &Trial,
+    ) -> Result<Passed, EngineError> {
         let tool = self.own_tool(name)?;
         let digest = tool.sound.judged.digest.to_string();
         let proven = self.store().standing().pass(&digest)?;
         let passed = match proven {
-            Some(pass) if pass.ok => Passed {
-                name: name.to_owned(),
-                ok: true,
-                outcome: None,
-                error: None,
-            },
-            _ => self.local_pass(&tool.sound, origin).await?,
+            // What passed may have been taken back or come in again since.
+            Some(pass) if pass.ok => self.proven(&tool.sound),
+            _ => self.local_pass_with(&tool.sound, origin, trial).await?,
         };
         if passed.ok {
+            // First what can fail for the file's sake, so that a failure leaves a draft.
+            self.mark(&tool, false)?;
             if tool.standing != Standing::Published {
                 let message = format!("`{name}` was published");
                 let notice = Notice::new(Act::ToolPublished, OWNER, origin.word(), &message);
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
             self.store().standing().publish(name, &digest, now_ms())?;
-            self.mark(&tool, false)?;
         }
         Ok(passed)
+    }
+
+    /// A document that passed before, if its owner agrees to what it reaches for.
+    fn proven(&self, sound: &Arc<Sound>) -> Passed {
+        let wanted = self.wants(sound, None).needs;
+        let refused = (!wanted.is_empty()).then(|| unconsented(&wanted));
+        Passed {
+            name: sound.document.name.clone(),
+            ok: refused.is_none(),
+            tried: refused.is_none(),
+            outcome: None,
+            error: refused.map(|error| Failure {
+                code: error.reason.code().to_owned(),
+                message: error.message,
+            }),
+        }
     }
 
     /// Takes a tool back: from the next call on it is a draft.
@@ -153,5 +220,14 @@ impl Engine {
         }
         self.mark(&tool, true)?;
         Ok(was)
+    }
+}
+
+/// Whether an outcome says something about the tool itself.
+fn is_about_the_tool(outcome: &Outcome) -> bool {
+    match outcome.status {
+        Status::Done => true,
+        Status::Failed => outcome.error.as_ref().is_some_and(|error| !error.retryable),
+        Status::Refused | Status::Cancelled | Status::Crashed => false,
     }
 }

@@ -15,6 +15,7 @@ use model::access::Earned;
 use model::assessment::{self, Sound};
 use model::audit::Act;
 use model::config::Config;
+use model::consent::Granted;
 use model::document::{self, Document, FileShape};
 use model::environment::Environment;
 use model::exposure::{Exposed, Offered};
@@ -25,7 +26,7 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
 use model::trust::{Strategy, TrustState};
-use store::{StandingTable, Store, ToolFile, ToolFolder, together};
+use store::{StandingTable, Store, ToolFile, ToolFolder, ToolGrants, together};
 
 use crate::callers::CallerBook;
 use crate::catalog::{Bundled, Catalog};
@@ -104,6 +105,7 @@ pub struct Snapshot {
     own: BTreeMap<String, Tool>,
     bundled: Bundled,
     natives: Natives,
+    grants: Arc<ToolGrants>,
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
     preset: Vec<String>,
@@ -135,6 +137,8 @@ pub struct Tool {
     pub findings: Vec<Finding>,
     /// Where it stands but for its variables.
     pub standing: Standing,
+    /// What its owner granted to it.
+    pub granted: Granted,
 }
 
 /// Where a tool stands, before anybody looks at variables.
@@ -171,17 +175,25 @@ impl Tool {
         }
     }
 
-    /// Where it stands, and the variables it lacks.
+    /// Where it stands, and the variables it needs that are not set.
     #[must_use]
     pub fn state(&self, environment: &Environment) -> (State, Vec<String>) {
         let missing = lifecycle::missing(&self.sound.document, environment);
         let state = match &self.standing {
             Standing::Draft => State::Draft,
             Standing::TestFailed(_) => State::TestFailed,
-            Standing::Published if missing.is_empty() => State::Active,
+            Standing::Published if missing.is_empty() && self.ungranted().is_empty() => {
+                State::Active
+            }
             Standing::Published => State::MissingRequirements,
         };
         (state, missing)
+    }
+
+    /// The variables it names that its owner has not granted to it.
+    #[must_use]
+    pub fn ungranted(&self) -> Vec<String> {
+        self.granted.ungranted(&self.sound.document)
     }
 }
 
@@ -255,11 +267,26 @@ impl Snapshot {
         self.config.exposure.of(&offered)
     }
 
-    /// The body of ours that runs for a document as it stands: only for one of our
-    /// own, word for word.
-    pub(crate) fn native_of(&self, sound: &Sound) -> Option<Native> {
-        self.natives.of(sound)
+    /// What the owner granted to the tool of a name, or to a document of that name in
+    /// a file.
+    pub(crate) fn granted(&self, name: &str, place: Option<&Path>) -> Granted {
+        Granted::Only(self.grants.of(name, &place_word(place)))
     }
+
+    /// The tool of ours that a document is, word for word, its test values included:
+    /// they decide what a Local Pass does.
+    pub(crate) fn ours(&self, document: &Document) -> Option<&Tool> {
+        let tool = self.tool(&document.name)?;
+        let is_ours = tool.source == Source::Builtin && tool.sound.document == *document;
+        is_ours.then_some(tool)
+    }
+}
+
+/// A file as the store keeps it; empty for the tools folder.
+pub(crate) fn place_word(place: Option<&Path>) -> String {
+    place
+        .map(|path| path.display().to_string())
+        .unwrap_or_default()
 }
 
 fn name_of(tool: &Tool) -> &str {
@@ -407,9 +434,11 @@ impl Registry {
         let standing = self.store.standing().all()?;
         let mut snapshot = before.clone();
         snapshot.serial = next_serial();
-        for tool in snapshot.own.values_mut() {
+        for (name, tool) in &mut snapshot.own {
             tool.standing = stands(&tool.sound, &standing);
+            tool.granted = Granted::Only(standing.grants.of(name, ""));
         }
+        snapshot.grants = Arc::new(standing.grants);
         Ok(snapshot)
     }
 
@@ -515,6 +544,7 @@ impl Snapshot {
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
             natives: Natives::none(&self.ground),
+            grants: Arc::default(),
             set_aside: Vec::new(),
             preset: Vec::new(),
             owed: self.owed.clone(),
@@ -603,11 +633,13 @@ fn take(
         bundled: Bundled::new(catalog, &ground),
         ground,
         own: BTreeMap::new(),
+        grants: Arc::default(),
         set_aside: Vec::new(),
         preset,
         owed: None,
     };
     let standing = store.standing().all()?;
+    snapshot.grants = Arc::new(standing.grants.clone());
     if known.ground.as_ref() != Some(&snapshot.ground) {
         *known = Known {
             ground: Some(snapshot.ground.clone()),
@@ -736,6 +768,7 @@ fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<To
     match &read.sound {
         Some(sound) => Ok(Tool {
             standing: stands(sound, standing),
+            granted: Granted::Only(standing.grants.of(&sound.document.name, "")),
             sound: Arc::clone(sound),
             source: Source::User,
             native: None,

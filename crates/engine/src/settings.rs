@@ -14,7 +14,7 @@ use model::digest;
 use store::settings::{CONFIG_FILE, RuleFile};
 use store::{Filter, Rows, Store, StoreError};
 
-use crate::{EngineError, causes};
+use crate::{EngineError, causes, protected};
 
 /// Through what settings change.
 const THROUGH: &str = "file";
@@ -183,6 +183,45 @@ pub(crate) fn shown(path: &dyn std::fmt::Display, faults: &[ConfigFault]) -> Str
         format!("{path}{place}: {}{fix}", fault.message)
     };
     faults.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A setting that names a folder tools cannot have.
+#[derive(Clone, Debug)]
+pub struct FolderFault {
+    /// Such as `baseline.fs_base_path`.
+    pub setting: String,
+    /// Why not, and what to do.
+    pub why: String,
+}
+
+/// The settings that name folders tools cannot have. Looks at the disk, makes nothing.
+#[must_use]
+pub fn folder_faults(home: &Path, config: &Config) -> Vec<FolderFault> {
+    let workspace = home.join(&config.files.workspace);
+    let protected = protected(home, &workspace);
+    let baseline = config.baseline.fs_base_path.iter();
+    let baseline = baseline.map(|path| ("baseline.fs_base_path".to_owned(), path));
+    let profiles = config.profiles.iter().filter_map(|(name, profile)| {
+        let path = profile.fs_base_path.as_ref()?;
+        Some((format!("profiles.{name}.fs_base_path"), path))
+    });
+    let named = baseline.chain(profiles);
+    let mut faults: Vec<_> = named
+        .filter_map(|(setting, path)| {
+            let fault = protected.allows(Path::new(path)).err()?;
+            let why = causes(&fault);
+            Some(FolderFault { setting, why })
+        })
+        .collect();
+    if workspace.exists()
+        && let Err(fault) = protected.allows(&workspace)
+    {
+        faults.push(FolderFault {
+            setting: "files.workspace".to_owned(),
+            why: causes(&fault),
+        });
+    }
+    faults
 }
 
 /// A notice about settings: nobody knows who wrote a file.

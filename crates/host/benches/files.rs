@@ -36,6 +36,8 @@ fn files() -> Files {
         sub_workspace: None,
         read_roots: Vec::new(),
         deadline: Instant::now() + Duration::from_secs(3_600),
+        home: None,
+        stand_in: None,
     };
     Files::open(&grant, &settings).unwrap().unwrap()
 }

@@ -21,10 +21,12 @@
 
 mod answer;
 mod argument;
+mod copy;
 pub mod limit;
 mod line;
 mod open;
 mod pattern;
+mod protect;
 mod read;
 mod refusal;
 mod replace;
@@ -46,6 +48,9 @@ use crate::files::argument::Arguments;
 use crate::files::refusal::{Refusal, shown};
 use crate::files::root::Roots;
 
+pub use copy::{CopyError, copy_tree};
+pub use protect::Home;
+
 /// What the operator and the moment decide, as opposed to the grant.
 #[derive(Clone, Debug)]
 pub struct FileSettings {
@@ -60,6 +65,11 @@ pub struct FileSettings {
     pub read_roots: Vec<PathBuf>,
     /// When the call of the tool ends; no walk goes on after it.
     pub deadline: Instant,
+    /// The program's own home, which no folder of a grant may be, hold or lie in.
+    /// Without one, relative folders are refused.
+    pub home: Option<Home>,
+    /// A copy that stands in for the folder a grant names, which is then left alone.
+    pub stand_in: Option<PathBuf>,
 }
 
 /// The folders could not be opened.
@@ -84,6 +94,22 @@ pub enum FilesError {
         path: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// A relative folder with `..` in it.
+    #[error("`{path}` leads upwards; name a folder without `..`, or an absolute path")]
+    Upwards {
+        /// The folder.
+        path: String,
+    },
+    /// A folder no tool may see.
+    #[error(
+        "`{path}` {how} the home folder of Ringfence, with its rules, keys and secrets; name another folder"
+    )]
+    Home {
+        /// The folder, links resolved.
+        path: String,
+        /// `is`, `holds` or `lies in`.
+        how: &'static str,
     },
     /// An id that names no folder.
     #[error("`{id}` cannot name a workspace")]
@@ -159,9 +185,11 @@ impl Files {
         if !grant.read && !grant.write {
             return Ok(None);
         }
-        let roots = match &grant.base_path {
-            Some(raw_path) => Roots::base(raw_path)?,
-            None => Roots::workspace(settings, grant.read)?,
+        let home = settings.home.as_ref();
+        let roots = match (&grant.base_path, &settings.stand_in) {
+            (Some(raw_path), Some(copy)) => Roots::stand_in(copy, raw_path)?,
+            (Some(raw_path), None) => Roots::base(raw_path, home)?,
+            (None, _) => Roots::workspace(settings, grant.read)?,
         };
         Ok(Some(Files {
             grant: grant.clone(),
@@ -169,6 +197,12 @@ impl Files {
             deadline: settings.deadline,
             events: Mutex::default(),
         }))
+    }
+
+    /// The folder a grant names, links resolved, if it may be used. A relative one is
+    /// made when it is missing.
+    pub fn base(raw_path: &str, home: Option<&Home>) -> Result<PathBuf, FilesError> {
+        root::base_path(raw_path, home)
     }
 
     /// The functions that exist under the grant.

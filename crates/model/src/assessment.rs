@@ -170,9 +170,9 @@ fn judge(
     Ok(Judged {
         tool_id: digest::tool_id(document),
         digest,
-        state: lifecycle::state(document, environment),
+        state: lifecycle::state(document, environment, source),
         missing: lifecycle::missing(document, environment),
-        risk: risk::rate(ground, &document.sandbox_overrides, &policy),
+        risk: risk::of(document, ground, &policy),
         policy,
         source,
         safety: OnceLock::new(),

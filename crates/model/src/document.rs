@@ -239,6 +239,14 @@ impl Document {
         }
     }
 
+    /// Gives the document another name, in the text too. What the name is good for is
+    /// for the reader of the text to say again.
+    pub fn set_name(&mut self, name: impl Into<String>) {
+        let name = name.into();
+        self.tree.set("name", Kind::String(name.clone()));
+        self.name = name;
+    }
+
     /// Gives the document an identity, in the text too.
     pub fn set_tool_id(&mut self, tool_id: impl Into<String>) {
         let tool_id = tool_id.into();

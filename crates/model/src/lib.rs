@@ -16,6 +16,7 @@ pub mod caller;
 pub mod canonical;
 pub mod codecall;
 pub mod config;
+pub mod consent;
 pub mod digest;
 pub mod disclosure;
 pub mod document;

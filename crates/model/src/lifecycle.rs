@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::document::Document;
 use crate::environment::Environment;
 use crate::placeholder;
+use crate::safety::Source;
 
 /// Where a document stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,16 +55,14 @@ pub fn requirements(document: &Document) -> impl Iterator<Item = &str> {
         .flat_map(|variable| placeholder::names(&variable.template))
 }
 
-/// Where a document stands. One that does not say whether it is a draft is one:
-/// what comes from outside earns its own Local Pass.
+/// Where a document of a file stands: it is a draft, whatever it says of itself.
+/// Only the store knows what was published; what comes with the binary was.
 #[must_use]
-pub fn state(document: &Document, environment: &Environment) -> State {
-    if document.draft.unwrap_or(true) {
-        State::Draft
-    } else if missing(document, environment).is_empty() {
-        State::Active
-    } else {
-        State::MissingRequirements
+pub fn state(document: &Document, environment: &Environment, source: Source) -> State {
+    match source {
+        Source::User => State::Draft,
+        Source::Builtin if missing(document, environment).is_empty() => State::Active,
+        Source::Builtin => State::MissingRequirements,
     }
 }
 
@@ -73,58 +72,39 @@ mod tests {
     use crate::document::parse;
 
     #[track_caller]
-    fn check(draft: &str, set: &[(&str, &str)], expected: State, expected_missing: &[&str]) {
-        let text = format!(
-            r#"{{"name":"a","code":"","codeType":"Javascript",{draft}
-            "staticVariables":[{{"key":"${{KEY}}"}},{{"url":"https://${{HOST}}/${{KEY}}"}},{{"plain":"${{no}}"}}]}}"#
-        );
-        let document = parse(&text)
-            .items
-            .pop()
-            .and_then(|item| item.document)
-            .expect("a document");
-        let environment: Environment = set.iter().copied().collect();
-        assert_eq!(state(&document, &environment), expected);
-        assert_eq!(missing(&document, &environment), expected_missing);
+    fn check(source: Source, set: &[(&str, &str)], expected: State, expected_missing: &[&str]) {
+        for draft in ["", r#""draft":true,"#, r#""draft":false,"#] {
+            let text = format!(
+                r#"{{"name":"a","code":"","codeType":"Javascript",{draft}
+                "staticVariables":[{{"key":"${{KEY}}"}},{{"url":"https://${{HOST}}/${{KEY}}"}},{{"plain":"${{no}}"}}]}}"#
+            );
+            let document = parse(&text)
+                .items
+                .pop()
+                .and_then(|item| item.document)
+                .expect("a document");
+            let environment: Environment = set.iter().copied().collect();
+            assert_eq!(state(&document, &environment, source), expected, "{draft}");
+            assert_eq!(missing(&document, &environment), expected_missing);
+        }
     }
 
     #[test]
-    fn a_draft_is_a_draft_whatever_is_set() {
-        check("", &[("KEY", "k"), ("HOST", "h")], State::Draft, &[]);
-        check(
-            r#""draft":true,"#,
-            &[("KEY", "k"), ("HOST", "h")],
-            State::Draft,
-            &[],
-        );
-        check(r#""draft":null,"#, &[], State::Draft, &["KEY", "HOST"]);
+    fn a_file_is_a_draft_whatever_it_says_and_whatever_is_set() {
+        let set = [("KEY", "k"), ("HOST", "h")];
+        check(Source::User, &set, State::Draft, &[]);
+        check(Source::User, &[], State::Draft, &["KEY", "HOST"]);
     }
 
     #[test]
     fn unset_empty_and_blank_are_missing() {
-        check(
-            r#""draft":false,"#,
-            &[],
-            State::MissingRequirements,
-            &["KEY", "HOST"],
-        );
-        check(
-            r#""draft":false,"#,
-            &[("KEY", "k"), ("HOST", " \t")],
-            State::MissingRequirements,
-            &["HOST"],
-        );
-        check(
-            r#""draft":false,"#,
-            &[("KEY", ""), ("HOST", "h")],
-            State::MissingRequirements,
-            &["KEY"],
-        );
-        check(
-            r#""draft":false,"#,
-            &[("KEY", "k"), ("HOST", "h")],
-            State::Active,
-            &[],
-        );
+        let needs = State::MissingRequirements;
+        check(Source::Builtin, &[], needs, &["KEY", "HOST"]);
+        let blank = [("KEY", "k"), ("HOST", " \t")];
+        check(Source::Builtin, &blank, needs, &["HOST"]);
+        let empty = [("KEY", ""), ("HOST", "h")];
+        check(Source::Builtin, &empty, needs, &["KEY"]);
+        let set = [("KEY", "k"), ("HOST", "h")];
+        check(Source::Builtin, &set, State::Active, &[]);
     }
 }

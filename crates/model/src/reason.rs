@@ -87,6 +87,8 @@ reasons! {
         "The caller was denied too often, or somebody paused it. Nothing of it runs until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
     CallerUnavailable, "caller.unavailable",
         "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
+    ConsentRequired, "consent.required",
+        "The owner has not agreed to what this tool reaches for. Nothing ran; run `ringfence test` at a terminal, or with `--yes`.";
     DisclosureResource, "disclosure.resource",
         "The tool ships no resource of that name. `load_tool` names those it has.";
     DisclosureTooLarge, "disclosure.too_large",
@@ -123,6 +125,8 @@ reasons! {
         "What the caller used so far cannot be read or written just now, so nothing runs. The operator sees why.";
     LocalPassFailed, "local_pass.failed",
         "The tool did not pass its own test, so it stays a draft.";
+    LocalPassNotTried, "local_pass.not_tried",
+        "The tool could not be tried: a host or a folder its test needs cannot be had here. It says nothing about the tool and is not remembered.";
     MaskUnavailable, "mask.unavailable",
         "The secrets of the call are too many or too long to be masked, so nothing may leave.";
     PolicyHostPattern, "policy.host_pattern",
@@ -135,10 +139,14 @@ reasons! {
         "A chain of profiles is longer than `PROFILE_DEPTH_MAX`.";
     PolicyProfileUnknown, "policy.profile_unknown",
         "No profile of that name exists in the operator's file.";
+    PowerBasePath, "power.base_path",
+        "The folder the tool names may not be used: it is, holds or lies in Ringfence's own home folder, or it leads upwards. It did not run.";
     PowerUnavailable, "power.unavailable",
         "Something the tool was granted cannot be had: its folder, or the certificates of the network. It did not run.";
     RequirementMissing, "requirement.missing",
         "An environment variable the tool names is unset, empty or blank. Set it.";
+    RequirementNotGranted, "requirement.not_granted",
+        "The owner has not granted a variable to the tool. `ringfence secrets grant TOOL NAME` does.";
     RuleDenied, "rule.denied",
         "A rule of the operator forbids this call.";
     RuleUnevaluable, "rule.unevaluable",

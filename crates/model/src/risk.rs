@@ -7,8 +7,9 @@
 use serde::{Serialize, Serializer};
 
 use crate::address::Reach;
-use crate::document::{NetworkMode, Overrides, Word};
+use crate::document::{Document, NetworkMode, Overrides, Word};
 use crate::host_pattern::HostPattern;
+use crate::lifecycle;
 use crate::policy::{Baseline, EffectivePolicy};
 use crate::text::{count, elided};
 
@@ -97,6 +98,33 @@ pub struct Risk {
     pub level: Level,
     /// Every signal.
     pub signals: Vec<Signal>,
+}
+
+/// Rates a document under a policy. The level is that of [`rate`]; where the tool can
+/// reach out, the variables it gets are one more reason for it.
+#[must_use]
+pub fn of(document: &Document, ground: &Baseline, policy: &EffectivePolicy) -> Risk {
+    let mut risk = rate(ground, &document.sandbox_overrides, policy);
+    let reach = network(policy).map(|signal| signal.level);
+    let variables = reach.and_then(|level| variables(document, level));
+    risk.signals.extend(variables);
+    risk.signals
+        .sort_by_key(|signal| std::cmp::Reverse(signal.level));
+    risk
+}
+
+/// As far as the network reaches, so far a value can go.
+fn variables(document: &Document, level: Level) -> Option<Signal> {
+    let mut names: Vec<_> = lifecycle::requirements(document).collect();
+    names.sort_unstable();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        let words = format!(
+            "variables: the value of {} can leave by the network",
+            elided(&names.join(", "), 200)
+        );
+        signal(level, words)
+    })
 }
 
 /// Rates a policy against the ground it was resolved on.

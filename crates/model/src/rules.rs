@@ -175,6 +175,19 @@ impl Rules {
         Decision { bounds, ..decided }
     }
 
+    /// Whether the operator wants a person asked, whatever the document wants: by a
+    /// rule, a level or an autonomy.
+    #[must_use]
+    pub fn operator_asks(&self, asked: &Asked<'_>) -> bool {
+        let actions = self.actions.of(asked.document, asked.policy);
+        let (by_rule, _) = self.strongest(asked, &actions);
+        let by_level = level(asked, &actions).filter(|_| by_rule.is_none());
+        let all = [by_rule, by_level, self.autonomy(asked, &actions)];
+        all.into_iter()
+            .flatten()
+            .any(|decision| decision.effect == Effect::Ask)
+    }
+
     /// The strongest of the rules that match; of several, the one whose id comes
     /// first, so that their order in the file means nothing.
     fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> (Option<Decision>, HostBounds) {

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("script_steps.sql"),
     include_str!("mark.sql"),
     include_str!("who_answers.sql"),
+    include_str!("tool_grants.sql"),
 ];
 
 /// The database's file.

@@ -43,7 +43,7 @@ pub use error::StoreError;
 pub use keys::Keys;
 pub use queue::OpenRow;
 pub use scripts::{Kept, KeptScript, Scripts, TakenScript};
-pub use standing::{Pass, Standing, StandingTable};
+pub use standing::{Pass, Standing, StandingTable, ToolGrants};
 pub use tools::{ToolFile, ToolFolder};
 pub use usage::Usage;
 

@@ -1,13 +1,13 @@
-//! What is remembered about documents: which digest passed its test, and which
-//! one of a tool is published.
+//! What is remembered about documents: which digest passed its test, which one of a
+//! tool is published, and what the owner agreed to for a tool.
 //!
 //! Every call asks whether any of it changed, so a small file beside the database
 //! carries a counter that all processes see. The database holds the same counter
 //! and is right when they differ.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::audit::Failure;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
@@ -42,6 +42,25 @@ pub struct StandingTable {
     pub published: HashMap<String, String>,
     /// The last result of each digest.
     pub passes: HashMap<String, Pass>,
+    /// What was granted, by tool and place.
+    pub grants: ToolGrants,
+}
+
+/// What the owner granted to tools. The place is the file of a document that is not
+/// in the tools folder; it is empty for those that are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolGrants {
+    granted: HashMap<String, HashMap<String, Arc<BTreeSet<String>>>>,
+}
+
+impl ToolGrants {
+    /// What one tool was granted.
+    #[must_use]
+    pub fn of(&self, tool: &str, place: &str) -> Arc<BTreeSet<String>> {
+        let places = self.granted.get(tool);
+        let needs = places.and_then(|places| places.get(place));
+        needs.cloned().unwrap_or_default()
+    }
 }
 
 /// What is remembered about documents.
@@ -126,6 +145,45 @@ impl Standing {
         Ok(change == Change::Some)
     }
 
+    /// Grants needs to a tool. The answer is whether any of them is new.
+    pub fn grant(
+        &self,
+        (tool, place): (&str, &str),
+        needs: &[String],
+        how: &str,
+        at_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let change = self.change(|connection| {
+            let mut changed = 0;
+            for need in needs {
+                changed += connection.execute(
+                    "INSERT INTO tool_grants VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (tool, place, need) DO NOTHING",
+                    params![tool, place, need, at_ms, how],
+                )?;
+            }
+            Ok(Change::of(changed))
+        })?;
+        Ok(change == Change::Some)
+    }
+
+    /// Takes one need back, or all of a tool. The answer is whether there was any.
+    pub fn revoke(
+        &self,
+        (tool, place): (&str, &str),
+        need: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let change = self.change(|connection| {
+            let changed = connection.execute(
+                "DELETE FROM tool_grants
+                 WHERE tool = ?1 AND place = ?2 AND (?3 IS NULL OR need = ?3)",
+                params![tool, place, need],
+            )?;
+            Ok(Change::of(changed))
+        })?;
+        Ok(change == Change::Some)
+    }
+
     /// Everything at one moment.
     pub fn all(&self) -> Result<StandingTable, StoreError> {
         let fail = StoreError::database(DOING);
@@ -149,7 +207,12 @@ impl Standing {
             .map_err(&fail)?
             .collect::<Result<_, _>>()
             .map_err(&fail)?;
-        Ok(StandingTable { published, passes })
+        let grants = grants_in(&moment).map_err(&fail)?;
+        Ok(StandingTable {
+            published,
+            passes,
+            grants,
+        })
     }
 
     /// A number that changes whenever any process changes any of this. Read it
@@ -191,6 +254,28 @@ impl Standing {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn grants_in(connection: &Connection) -> rusqlite::Result<ToolGrants> {
+    let mut statement = connection.prepare_cached("SELECT tool, place, need FROM tool_grants")?;
+    let mut rows = statement.query([])?;
+    let mut granted: HashMap<String, HashMap<String, BTreeSet<String>>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let places = granted.entry(row.get(0)?).or_default();
+        places.entry(row.get(1)?).or_default().insert(row.get(2)?);
+    }
+    let shared = |places: HashMap<_, _>| {
+        let places = places.into_iter();
+        places
+            .map(|(place, needs)| (place, Arc::new(needs)))
+            .collect()
+    };
+    let granted = granted.into_iter();
+    Ok(ToolGrants {
+        granted: granted
+            .map(|(tool, places)| (tool, shared(places)))
+            .collect(),
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use engine::registry::read_config;
+use engine::settings::folder_faults;
 use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
@@ -65,6 +67,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
     }
     findings.push(answers(home));
     findings.extend(engine(home));
+    findings.extend(folders(home));
     findings
 }
 
@@ -101,6 +104,20 @@ fn answers(home: &Path) -> Finding {
             )
         }
     }
+}
+
+/// The folders that settings give to tools; settings that cannot be read are told
+/// elsewhere.
+fn folders(home: &Path) -> Vec<Finding> {
+    let Ok((config, _)) = read_config(home) else {
+        return Vec::new();
+    };
+    let faults = folder_faults(home, &config).into_iter();
+    let told = faults.map(|fault| {
+        let what = format!("{}: {}", fault.setting, fault.why);
+        wrong("folders", what, "name another folder in ringfence.toml")
+    });
+    told.collect()
 }
 
 fn folder(home: &Path) -> Finding {

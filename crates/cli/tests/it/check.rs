@@ -23,24 +23,28 @@ fn the_first_example_of_the_readme() {
 }
 
 #[test]
-fn a_variable_decides_the_state() {
+fn a_file_is_a_draft_and_its_variables_are_named() {
     let missing = ringfence(&["check", "examples/weather.json"]);
     insta::assert_snapshot!(missing.shown(), @r"
     exit 0
     --- stdout
-    getForecast  L3 Moderate  MISSING_REQUIREMENTS
+    getForecast  L3 Moderate  DRAFT
       L3  network: 1 host listed (api.forecast.example)
-      not set: FORECAST_API_KEY
+      L3  variables: the value of FORECAST_API_KEY can leave by the network
+      variable FORECAST_API_KEY (not set, not granted)
     ");
-    let set = ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "k");
+    let set =
+        ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "forecast-key");
     insta::assert_snapshot!(set.shown(), @r"
     exit 0
     --- stdout
-    getForecast  L3 Moderate  ACTIVE
+    getForecast  L3 Moderate  DRAFT
       L3  network: 1 host listed (api.forecast.example)
+      L3  variables: the value of FORECAST_API_KEY can leave by the network
+      variable FORECAST_API_KEY (set, not granted)
     ");
     let blank = ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", " ");
-    assert!(blank.shown().contains("MISSING_REQUIREMENTS"));
+    assert!(blank.shown().contains("FORECAST_API_KEY (not set"));
 }
 
 #[test]
@@ -54,7 +58,11 @@ fn an_env_file_counts_and_a_bad_line_is_named() {
     fs::write(folder.join("bad.env"), "FORECAST_API_KEY=k\noops\n").unwrap();
     let example = root().join("examples/weather.json").display().to_string();
     let good = ringfence(&["check", "--env-file", "good.env", &example]).within(&folder);
-    assert!(good.shown().contains("ACTIVE"), "{}", good.shown());
+    assert!(
+        good.shown().contains("FORECAST_API_KEY (set,"),
+        "{}",
+        good.shown()
+    );
     let bad = ringfence(&["check", "--env-file", "bad.env", &example]).within(&folder);
     insta::assert_snapshot!(bad.shown(), @r"
     exit 2
@@ -75,7 +83,7 @@ fn an_array_ends_with_a_summary() {
     insta::assert_snapshot!(ringfence(&["check", "tools.json"]).within(&folder).shown(), @r#"
     exit 1
     --- stdout
-    a  L0 Verified  ACTIVE
+    a  L0 Verified  DRAFT
     b  L4 High  DRAFT
       L4  files: writes in the workspace
     c  cannot be used
@@ -122,6 +130,7 @@ fn files_that_cannot_be_read_get_a_sentence_each() {
       --> deep.json:1:65
       1 | …[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…
         |                                  ^
+    3 documents: 0 sound, 3 with errors
     --- stderr
     error: there is no file `missing.json`
     error: `folder` is a folder; name its files, such as folder/*.json

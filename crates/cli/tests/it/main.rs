@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 mod cases;
 mod check;
+mod consent;
 mod guide;
 mod json;
 mod memory;

@@ -55,10 +55,18 @@ fn run(folder: &Path) -> String {
     });
     fs::write(home.join("tool.json"), document.to_string()).unwrap();
     let arguments = arguments.to_string();
-    ringfence(&["run", "tool.json", "--home", ".", "--args", &arguments])
-        .within(&home)
-        .variable("CASE_TOKEN", "sesame-open-1234")
-        .shown()
+    ringfence(&[
+        "run",
+        "tool.json",
+        "--yes",
+        "--home",
+        ".",
+        "--args",
+        &arguments,
+    ])
+    .within(&home)
+    .variable("CASE_TOKEN", "sesame-open-1234")
+    .shown()
 }
 
 #[test]
@@ -166,7 +174,8 @@ fn a_person_at_a_terminal_is_asked() {
         "sandboxOverrides": {"networkMode": "open"}, "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
     let program = env!("CARGO_BIN_EXE_ringfence");
-    let line = format!(r#"{program} run tool.json --home ring --args '{{"text":"hi\u202e"}}'"#);
+    let line =
+        format!(r#"{program} run tool.json --yes --home ring --args '{{"text":"hi\u202e"}}'"#);
     for (answer, expected) in [
         ("y\n", "sent hi"),
         ("n\n", "refused[approval.declined]"),
@@ -254,7 +263,7 @@ fn questions_of_another_process_are_answered_while_watching() {
         watch.type_in("y\n");
         watch.until("y\r\n", 1);
         let mut call = std::process::Command::new(program)
-            .args(["run", "tool.json", "--home", "ring"])
+            .args(["run", "tool.json", "--yes", "--home", "ring"])
             .args(["--args", r#"{"text":"hi"}"#])
             .current_dir(&folder)
             .env_clear()
@@ -293,6 +302,9 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
     let document = json!({"name": "send", "code": "return 'sent'", "codeType": "Javascript",
         "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    fs::create_dir(folder.join("ring")).unwrap();
+    let settings = "[approvals]\nautomation = \"L0\"\n";
+    fs::write(folder.join("ring/ringfence.toml"), settings).unwrap();
     let line = format!(
         "{} run tool.json --home ring",
         env!("CARGO_BIN_EXE_ringfence")
@@ -312,7 +324,7 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
             break first.get("id").unwrap().as_str().unwrap().to_owned();
         }
     };
-    let given = inbox(&["approve", &id]);
+    let given = inbox(&["approve", &id, "--automation"]);
     assert_eq!(given.get("state").unwrap(), "approved");
     let (_, shown) = terminal.end();
     assert!(shown.contains("wants to run `send`"), "{shown}");

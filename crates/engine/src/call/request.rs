@@ -1,5 +1,6 @@
 //! What a door asks for, and who is told how it goes on.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,11 @@ pub struct CallRequest {
     pub typed: bool,
     /// What is written down before it runs; only scripts that go on set it.
     pub begins: Option<Begins>,
+    /// The file a document as it stands was read from. What the owner agreed to for it
+    /// is kept by name and file; without a file, by name alone.
+    pub place: Option<PathBuf>,
+    /// A folder whose files a Local Pass starts with, as a copy.
+    pub files: Option<PathBuf>,
     /// Why its door cannot make it, if it cannot. The attempt is written down like any
     /// other, and nothing runs.
     pub refused: Option<Refused>,
@@ -153,6 +159,8 @@ impl CallRequest {
             waiting: None,
             preset: None,
             begins: None,
+            place: None,
+            files: None,
             refused: None,
         }
     }

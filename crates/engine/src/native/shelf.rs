@@ -143,7 +143,8 @@ impl Shelved {
         let environment = engine.environment().ok();
         let is_set = |name: &str| {
             let (tool, environment) = (now.tool(name)?, environment.as_ref()?);
-            Some(lifecycle::missing(&tool.sound.document, environment).is_empty())
+            let missing = lifecycle::missing(&tool.sound.document, environment);
+            Some(missing.is_empty() && tool.ungranted().is_empty())
         };
         let needing = self.needing.iter().map(String::as_str);
         let mut lacking = needing.filter(|name| is_set(name) != Some(true)).peekable();

@@ -475,6 +475,8 @@ impl<'a> ScriptHost<'a> {
             preset: None,
             typed: request.typed,
             begins: None,
+            place: None,
+            files: None,
             refused: None,
         }
     }

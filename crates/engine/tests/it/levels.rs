@@ -63,8 +63,7 @@ async fn each_level_does_what_its_table_says_in_a_call() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/rules/levels.toml");
     let matrix: Matrix = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let world = World::with(Home::new(), |_| ());
-    let outside = world.home.path.join("outside");
-    std::fs::create_dir_all(&outside).unwrap();
+    let outside = Home::new();
     let (proved, other): (Vec<_>, Vec<_>) = matrix
         .row
         .iter()
@@ -75,7 +74,7 @@ async fn each_level_does_what_its_table_says_in_a_call() {
     for (number, row) in proved.iter().enumerate() {
         let text = row
             .tool
-            .replace("/srv/data", &outside.display().to_string());
+            .replace("/srv/data", &outside.path.display().to_string());
         let mut tool: Value = serde_json::from_str(&text).unwrap();
         tool["description"] = json!("For a test.");
         tool["code"] = json!("return 1");

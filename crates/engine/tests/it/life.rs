@@ -165,6 +165,7 @@ async fn missing_requirements_are_no_failure() {
     assert_eq!(state(&world, "keyed"), State::Draft);
     world.home.file("secrets.env", "KEY=12345678\n");
     set_private(&world.home);
+    world.agree("keyed");
     assert!(world.engine.publish("keyed", Origin::Cli).await.unwrap().ok);
     assert_eq!(state(&world, "keyed"), State::Active);
     world.home.file("secrets.env", "");
@@ -480,6 +481,7 @@ async fn the_local_pass_touches_nobodys_files() {
         ),
     );
     let sound = world.engine.tool("files").unwrap().sound;
+    world.agree("files");
     for _ in 0..2 {
         let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
         let outcome = passed.outcome.unwrap().into_inner();

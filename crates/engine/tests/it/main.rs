@@ -23,6 +23,7 @@ mod catalog_page;
 mod catalog_schema;
 mod codecall;
 mod codecall_mode;
+mod consent;
 mod crash;
 mod disclosure;
 mod gates;

@@ -128,8 +128,17 @@ impl World {
     pub(crate) async fn published(&self, document: &Value) {
         let name = document["name"].as_str().unwrap();
         self.home.tool(name, document);
+        self.agree(name);
         let passed = self.engine.publish(name, Origin::Cli).await.unwrap();
         assert!(passed.ok, "{passed:?}");
+    }
+
+    /// The owner agrees to whatever a tool reaches for.
+    pub(crate) fn agree(&self, name: &str) {
+        let sound = self.engine.tool(name).unwrap().sound;
+        let needs = self.engine.wants(&sound, None).needs;
+        let consent = engine::consent::Consent::Flag;
+        self.engine.consent(&sound, None, &needs, consent).unwrap();
     }
 
     /// A call by someone who is not the owner.

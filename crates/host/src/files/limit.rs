@@ -50,3 +50,9 @@ pub const EVENTS_MAX: usize = 10_000;
 pub const ID_BYTES_MAX: usize = 64;
 /// Names tried for a temporary file.
 pub const TEMPORARY_TRIES_MAX: usize = 16;
+/// A folder that is copied for a run that must leave it alone, in bytes.
+pub const STAND_IN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Files and folders of such a copy.
+pub const STAND_IN_ENTRIES_MAX: u64 = 20_000;
+/// Folders below each other in such a copy.
+pub const STAND_IN_DEPTH_MAX: usize = 32;

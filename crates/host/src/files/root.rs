@@ -13,6 +13,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 
 use crate::files::limit;
+use crate::files::protect::Home;
 use crate::files::refusal::{Purpose, Refusal, shown};
 use crate::files::{FileSettings, FilesError};
 
@@ -73,8 +74,17 @@ impl Place<'_> {
 
 impl Roots {
     /// One folder for everything.
-    pub(crate) fn base(raw_path: &str) -> Result<Roots, FilesError> {
-        let workspace = Root::open(Path::new(raw_path))?;
+    pub(crate) fn base(raw_path: &str, home: Option<&Home>) -> Result<Roots, FilesError> {
+        let workspace = Root::base(raw_path, home)?;
+        let read = vec![workspace.again()?];
+        Ok(Roots { workspace, read })
+    }
+
+    /// A copy in the place of one folder for everything; scripts may use the path of
+    /// either.
+    pub(crate) fn stand_in(copy: &Path, raw_path: &str) -> Result<Roots, FilesError> {
+        let mut workspace = Root::make(copy)?;
+        workspace.raw_path = folded(Path::new(raw_path));
         let read = vec![workspace.again()?];
         Ok(Roots { workspace, read })
     }
@@ -83,6 +93,9 @@ impl Roots {
     /// right to read, `copy` has nothing but the workspace to copy from.
     pub(crate) fn workspace(settings: &FileSettings, may_read: bool) -> Result<Roots, FilesError> {
         let mut workspace = Root::make(&settings.workspace)?;
+        if let Some(home) = &settings.home {
+            home.check(&workspace.path, &workspace.handle)?;
+        }
         if let Some(id) = &settings.sub_workspace {
             workspace = workspace.below(id)?;
         }
@@ -199,6 +212,23 @@ impl Root {
         })
     }
 
+    /// The folder a grant names, if it may be used. A relative one lies in a place of
+    /// its own and is made when it is missing.
+    fn base(raw_path: &str, home: Option<&Home>) -> Result<Root, FilesError> {
+        let raw_path = Path::new(raw_path);
+        let Some(home) = home else {
+            return Root::open(raw_path);
+        };
+        let path = home.absolute(raw_path)?;
+        let mut root = match raw_path.is_absolute() {
+            true => Root::open(&path)?,
+            false => Root::make(&path)?,
+        };
+        home.check(&root.path, &root.handle)?;
+        root.raw_path = folded(raw_path);
+        Ok(root)
+    }
+
     /// [`Root::open`], after making the folder, for its owner only.
     fn make(raw_path: &Path) -> Result<Root, FilesError> {
         if raw_path.is_absolute() && !raw_path.is_dir() {
@@ -250,6 +280,11 @@ impl Root {
             raw_path: self.raw_path.clone(),
         })
     }
+}
+
+/// The path of the folder a grant names, links resolved, if it may be used.
+pub(crate) fn base_path(raw_path: &str, home: Option<&Home>) -> Result<PathBuf, FilesError> {
+    Ok(Root::base(raw_path, home)?.path)
 }
 
 /// Without the roots that lie inside others.
@@ -317,7 +352,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     let Ok(here) = std::env::current_dir() else {
         return;
     };
-    let Ok(roots) = Roots::base(&here.to_string_lossy()) else {
+    let Ok(roots) = Roots::base(&here.to_string_lossy(), None) else {
         return;
     };
     let is_plain =

@@ -13,6 +13,7 @@
 #[path = "../lab/authority.rs"]
 mod authority;
 mod bomb;
+mod copy;
 mod crypto;
 mod face;
 mod fetch;

@@ -54,6 +54,8 @@ impl Scratch {
             sub_workspace: None,
             read_roots: Vec::new(),
             deadline: Instant::now() + Duration::from_secs(600),
+            home: None,
+            stand_in: None,
         }
     }
 

@@ -120,6 +120,12 @@ pub enum Act {
     /// A tool went to the trash.
     #[serde(rename = "tool.deleted")]
     ToolDeleted,
+    /// The owner agreed to what a tool reaches for.
+    #[serde(rename = "tool.consented")]
+    ToolConsented,
+    /// What the owner agreed to for a tool counts no more.
+    #[serde(rename = "tool.consent_withdrawn")]
+    ToolConsentWithdrawn,
     /// A caller's calls are held.
     #[serde(rename = "caller.paused")]
     CallerPaused,
@@ -139,7 +145,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 17] = [
+    pub const ALL: [Act; 19] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -152,6 +158,8 @@ impl Act {
         Act::ToolPublished,
         Act::ToolUnpublished,
         Act::ToolDeleted,
+        Act::ToolConsented,
+        Act::ToolConsentWithdrawn,
         Act::CallerPaused,
         Act::CallerResumed,
         Act::TrustChanged,
@@ -175,6 +183,8 @@ impl Act {
             Act::ToolPublished => "tool.published",
             Act::ToolUnpublished => "tool.unpublished",
             Act::ToolDeleted => "tool.deleted",
+            Act::ToolConsented => "tool.consented",
+            Act::ToolConsentWithdrawn => "tool.consent_withdrawn",
             Act::CallerPaused => "caller.paused",
             Act::CallerResumed => "caller.resumed",
             Act::TrustChanged => "trust.changed",

@@ -272,6 +272,8 @@ impl Walk {
             | Act::ToolPublished
             | Act::ToolUnpublished
             | Act::ToolDeleted
+            | Act::ToolConsented
+            | Act::ToolConsentWithdrawn
             | Act::CallerPaused
             | Act::CallerResumed
             | Act::TrustChanged => {}

@@ -44,6 +44,8 @@ pub enum LintKind {
     Counts,
     /// Something that is named is not there.
     Unknown,
+    /// A setting names a folder that tools cannot have; the rule is the setting.
+    Folder,
 }
 
 impl LintKind {
@@ -57,6 +59,7 @@ impl LintKind {
             LintKind::Undecidable => "undecidable",
             LintKind::Counts => "counts-arguments",
             LintKind::Unknown => "unknown-name",
+            LintKind::Folder => "folder",
         }
     }
 
@@ -68,6 +71,7 @@ impl LintKind {
             LintKind::NeverMatches
             | LintKind::Contradicts
             | LintKind::Undecidable
+            | LintKind::Folder
             | LintKind::Unknown => true,
             LintKind::Shadowed | LintKind::Counts => false,
         }

@@ -129,3 +129,36 @@ fn a_lost_counter_is_a_change() {
     drop(home.store());
     assert_ne!(here.standing().version().unwrap(), before);
 }
+
+/// What one tool was granted is no other's, not even of the same name elsewhere.
+#[test]
+fn grants_belong_to_a_tool_and_a_place() {
+    let home = Home::new("grants");
+    let store = home.store();
+    let standing = store.standing();
+    let words = |needs: &[&str]| needs.iter().map(|need| (*need).to_owned()).collect();
+    let granted = |tool: &str, place: &str| -> Vec<String> {
+        let all = standing.all().unwrap();
+        all.grants.of(tool, place).iter().cloned().collect()
+    };
+    let both: Vec<String> = words(&["host a.example", "variable KEY"]);
+    let before = standing.version().unwrap();
+    assert!(standing.grant(("one", ""), &both, "flag", 1).unwrap());
+    assert_ne!(standing.version().unwrap(), before, "others are told");
+    assert!(!standing.grant(("one", ""), &both, "flag", 2).unwrap());
+    let file: Vec<String> = words(&["write"]);
+    assert!(
+        standing
+            .grant(("one", "/f.json"), &file, "terminal", 1)
+            .unwrap()
+    );
+    assert_eq!(granted("one", ""), ["host a.example", "variable KEY"]);
+    assert_eq!(granted("one", "/f.json"), ["write"]);
+    assert_eq!(granted("two", ""), [""; 0]);
+    assert!(standing.revoke(("one", ""), Some("variable KEY")).unwrap());
+    assert!(!standing.revoke(("one", ""), Some("variable KEY")).unwrap());
+    assert_eq!(granted("one", ""), ["host a.example"]);
+    assert!(standing.revoke(("one", ""), None).unwrap());
+    assert_eq!(granted("one", ""), [""; 0]);
+    assert_eq!(granted("one", "/f.json"), ["write"]);
+}

@@ -1,0 +1,189 @@
+//! What the owner agrees to for a tool, and takes back.
+//!
+//! A grant is written into the audit before it counts. It belongs to a name, and for
+//! a document in a file also to the file; what is imported starts with none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::assessment::Sound;
+use model::audit::{Act, Notice};
+use model::caller::Origin;
+use model::consent::{Granted, Need, Variable};
+use model::nearest::nearest;
+use model::risk::Risk;
+use model::text;
+
+use crate::call::{self, Purpose};
+use crate::publish::{OWNER, Trial};
+use crate::registry::place_word;
+use crate::run::now_ms;
+use crate::{Engine, EngineError};
+
+/// How the owner agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// They were shown what for, at a terminal, and typed yes.
+    Terminal,
+    /// They said so when they gave the command.
+    Flag,
+}
+
+impl Consent {
+    /// The word in the store and the audit.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Consent::Terminal => "terminal",
+            Consent::Flag => "flag",
+        }
+    }
+}
+
+/// What a document reaches for that nobody agreed to yet.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Each thing; empty if there is nothing to ask.
+    pub needs: Vec<Need>,
+    /// Its badge.
+    pub risk: Risk,
+}
+
+impl Engine {
+    /// What a document reaches for that its owner has not agreed to. One that no policy
+    /// fits wants nothing: it will not run.
+    #[must_use]
+    pub fn wants(&self, sound: &Arc<Sound>, place: Option<&Path>) -> Wanted {
+        let now = self.registry().current();
+        let trial = Trial {
+            place: place.map(Path::to_owned),
+            files: None,
+        };
+        let request = trial.request(sound, Purpose::LocalPass, Origin::Cli);
+        let nothing = || Wanted {
+            needs: Vec::new(),
+            risk: sound.judged.risk.clone(),
+        };
+        let Ok((found, _)) = call::find(&now, &request) else {
+            return nothing();
+        };
+        let Ok((policy, _)) = call::effective(&now, &request, &found) else {
+            return nothing();
+        };
+        let risk = model::risk::of(&found.sound.document, &now.ground, &policy);
+        Wanted {
+            needs: call::wanted(&found, &policy, &risk),
+            risk,
+        }
+    }
+
+    /// The owner agrees to what a document was seen to reach for, for its tool.
+    pub fn consent(
+        &self,
+        sound: &Sound,
+        place: Option<&Path>,
+        needs: &[Need],
+        how: Consent,
+    ) -> Result<(), EngineError> {
+        let name = &sound.document.name;
+        self.grant(name, place, needs, how, Some(sound))
+    }
+
+    /// Grants a variable to a tool. The answer is whether that is new.
+    pub fn grant_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
+        let tool = self.own_tool(name)?;
+        self.named_variable(name, variable)?;
+        if tool.granted.has_variable(variable) {
+            return Ok(false);
+        }
+        let needs = [Need::Variable(variable.to_owned())];
+        self.grant(name, None, &needs, Consent::Flag, None)?;
+        Ok(true)
+    }
+
+    /// Takes a variable back from a tool: from the next call on it has it no more. The
+    /// answer is whether it had.
+    pub fn revoke_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
+        self.own_tool(name)?;
+        let need = Need::Variable(variable.to_owned()).word();
+        let standing = self.store().standing();
+        let had = standing.revoke((name, ""), Some(&need))?;
+        if had {
+            let message = format!("the variable `{variable}` was taken back from `{name}`");
+            self.noticed(withdrawn(name, &message).detail("need", &need));
+        }
+        Ok(had)
+    }
+
+    /// The variables of a tool and how they stand.
+    pub fn variables(&self, name: &str) -> Result<Vec<Variable>, EngineError> {
+        let tool = self.tool(name)?;
+        let environment = self.environment()?;
+        Ok(tool.granted.variables(&tool.sound.document, &environment))
+    }
+
+    /// What was granted to the document of a name in a file.
+    #[must_use]
+    pub fn granted_in(&self, name: &str, place: Option<&Path>) -> Granted {
+        self.registry().current().granted(name, place)
+    }
+
+    /// What was granted to a name counts no more: another document takes it.
+    pub(crate) fn forget_consent(&self, name: &str) -> Result<(), EngineError> {
+        if self.store().standing().revoke((name, ""), None)? {
+            let message = format!("what was agreed to for `{name}` counts no more");
+            self.noticed(withdrawn(name, &message));
+        }
+        Ok(())
+    }
+
+    fn named_variable(&self, name: &str, variable: &str) -> Result<(), EngineError> {
+        let variables = self.variables(name)?;
+        if variables.iter().any(|known| known.name == variable) {
+            return Ok(());
+        }
+        let known = variables.iter().map(|known| known.name.as_str());
+        Err(EngineError::NoSuchVariable {
+            tool: name.to_owned(),
+            name: text::elided(variable, 80),
+            nearest: nearest(variable, known).map(str::to_owned),
+        })
+    }
+
+    fn grant(
+        &self,
+        name: &str,
+        place: Option<&Path>,
+        needs: &[Need],
+        how: Consent,
+        sound: Option<&Sound>,
+    ) -> Result<(), EngineError> {
+        if needs.is_empty() {
+            return Ok(());
+        }
+        let place = place_word(place);
+        let needs: Vec<_> = needs.iter().map(Need::word).collect();
+        let message = format!("`{name}` may: {}", needs.join("; "));
+        let mut notice = Notice::new(Act::ToolConsented, OWNER, Origin::Cli.word(), &message)
+            .about(name)
+            .detail("how", how.word());
+        if let Some(sound) = sound {
+            notice = notice.detail("digest", &sound.judged.digest.to_string());
+        }
+        if !place.is_empty() {
+            notice = notice.detail("file", &place);
+        }
+        for (index, need) in needs.iter().enumerate() {
+            notice = notice.detail(&format!("need {}", index + 1), need);
+        }
+        self.notice(notice)?;
+        let standing = self.store().standing();
+        standing.grant((name, &place), &needs, how.word(), now_ms())?;
+        Ok(())
+    }
+}
+
+fn withdrawn(name: &str, message: &str) -> Notice {
+    let act = Act::ToolConsentWithdrawn;
+    Notice::new(act, OWNER, Origin::Cli.word(), message).about(name)
+}
