@@ -52,5 +52,16 @@ static inline int early_free(void *block, int size_index)
     return 1;
 }
 
+/* Whether an object or shape is in the image. */
+#define IS_IMAGE(p) (JS_REF_COUNT(p) < 0)
+/* The global object is in it too, and belongs to the script. */
+#define IS_FROZEN_IMAGE(p) (IS_IMAGE(p) && !(p)->extensible)
+
+/* What `Date` says the time is, where a face has set it. */
+static struct {
+    int is_set;
+    int64_t now_ms;
+} given_clock;
+
 static void *context_memory(size_t size);
 static int arena_is_sealed(const void *arena);

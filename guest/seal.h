@@ -152,6 +152,93 @@ static char *place_tables(void)
     return next;
 }
 
+/* Makes the properties that the engine would make on first use: what is made later is
+ * not in the image, and could be changed. */
+static void make_lazy_properties(void)
+{
+    struct list_head *link;
+    int i;
+
+    /* New objects join the end of the list, and have their turn. */
+    list_for_each(link, &rt->gc_obj_list) {
+        JSObject *p = list_entry(link, JSObject, header.link);
+        if (JS_GC_TYPE(p) != JS_GC_OBJ_TYPE_JS_OBJECT)
+            continue;
+        for (i = 0; i < p->shape->prop_count; i++) {
+            JSShapeProperty *prs = &get_shape_prop(p->shape)[i];
+            if (prs->atom != JS_ATOM_NULL && (prs->flags & JS_PROP_TMASK) == JS_PROP_AUTOINIT
+                && JS_AutoInitProperty(ctx, p, prs->atom, &p->prop[i], prs))
+                __builtin_trap();
+        }
+    }
+}
+
+static void freeze_shape(JSShape *sh)
+{
+    JSShapeProperty *prs = get_shape_prop(sh);
+    uint32_t hash = shape_initial_hash(sh->proto);
+    int i;
+
+    for (i = 0; i < sh->prop_count; i++) {
+        prs[i].flags &= ~JS_PROP_CONFIGURABLE;
+        if ((prs[i].flags & JS_PROP_TMASK) == JS_PROP_NORMAL)
+            prs[i].flags &= ~JS_PROP_WRITABLE;
+        hash = shape_hash(shape_hash(hash, prs[i].atom), prs[i].flags);
+    }
+    sh->hash = hash;
+}
+
+/* What stays as it is: the global object and its variables, which belong to the script;
+ * `console`, which tool code may replace the functions of, for itself; regular
+ * expressions of the prelude, which no script can reach and whose `lastIndex` moves. */
+static int stays_open(const JSObject *p, const JSObject *console)
+{
+    return p == JS_VALUE_GET_OBJ(ctx->global_obj) || p == JS_VALUE_GET_OBJ(ctx->global_var_obj)
+        || p == console || p->class_id == JS_CLASS_REGEXP;
+}
+
+/* Freezes every object of the image. The prelude works with the built-in methods of
+ * arrays, texts and promises; what a script cannot replace it cannot listen in with.
+ *
+ * Objects with one shape keep one shape, a frozen one in its place. */
+static void freeze_image(void)
+{
+    static struct { JSShape *open, *frozen; } pairs[1024];
+    JSValue console = JS_GetPropertyStr(ctx, ctx->global_obj, "console");
+    struct list_head *link;
+    uint32_t count = 0, i;
+
+    list_for_each(link, &rt->gc_obj_list) {
+        JSObject *p = list_entry(link, JSObject, header.link);
+        if (JS_GC_TYPE(p) != JS_GC_OBJ_TYPE_JS_OBJECT || stays_open(p, JS_VALUE_GET_OBJ(console)))
+            continue;
+        p->extensible = 0;
+        if (!p->shape->is_hashed) {
+            freeze_shape(p->shape);
+            continue;
+        }
+        for (i = 0; i < count && pairs[i].open != p->shape; i++) {}
+        if (i == count) {
+            if (count == countof(pairs))
+                __builtin_trap();
+            pairs[count].open = js_dup_shape(p->shape);
+            pairs[count].frozen = js_clone_shape(ctx, p->shape);
+            freeze_shape(pairs[count].frozen);
+            pairs[count].frozen->is_hashed = 1;
+            js_shape_hash_link(rt, pairs[count].frozen);
+            count++;
+        }
+        js_free_shape(rt, p->shape);
+        p->shape = js_dup_shape(pairs[i].frozen);
+    }
+    for (i = 0; i < count; i++) {
+        js_free_shape(rt, pairs[i].open);
+        js_free_shape(rt, pairs[i].frozen);
+    }
+    memset(pairs, 0, sizeof pairs);
+    JS_FreeValue(ctx, console);
+}
+
 /* Marks every block the engine has as sealed; see heap.h. */
 static void seal_blocks(void)
 {

@@ -89,6 +89,8 @@ struct mailbox {
     /* Where the host puts the job's texts, if they fit. */
     char *input;
     uint32_t input_capacity;
+    /* Guest to host: what whoever reads the result should know, a line for each. */
+    struct text notes;
 };
 
 /* A queued call that waits for its answer. */
@@ -142,6 +144,7 @@ static JSValue faces; /* power -> function (global) that installs it */
 static int results_are_lenient;
 
 #include "seal.h"
+#include "notes.h"
 #include "writer.h"
 #include "calls.h"
 #include "text.h"
@@ -273,6 +276,7 @@ static int ended_value(JSValue value)
     w.depth_max = mailbox.result_depth_max;
     w.depth_breach = BREACH_RESULT_DEPTH;
     w.is_lenient = results_are_lenient;
+    w.cut_at = results_are_lenient ? cut_at(mailbox.result_bytes_max) : UINT32_MAX;
     wrote = put_value(&w, value, NULL);
     if (wrote == WROTE_FAILED) {
         writer_free(&w);
@@ -499,11 +503,40 @@ EXPORT("init") void guest_init(void)
     hot.calls_capacity = countof(hot.first_calls);
 }
 
+/* Attack: a script that replaces a global. Code of the prelude keeps what it needs in
+ * variables of its own: the wrapper around each file (builder/src/inputs.rs) takes them
+ * from the global object, and no function inside reads or writes a global by name. Gives
+ * the first name that one does, or JS_ATOM_NULL. */
+static JSAtom global_read_by(JSFunctionBytecode *b, int depth)
+{
+    int i, op;
+    JSAtom read;
+
+    for (i = 0; depth >= 2 && i < b->byte_code_len; i += short_opcode_info(op).size) {
+        op = b->byte_code_buf[i];
+        if (op != OP_get_var && op != OP_get_var_undef && op != OP_put_var && op != OP_make_var_ref)
+            continue;
+        read = get_u32(b->byte_code_buf + i + 1);
+        /* This one no script can replace. */
+        if (read != JS_ATOM_undefined)
+            return read;
+    }
+    for (i = 0; i < b->cpool_count; i++) {
+        if (JS_VALUE_GET_TAG(b->cpool[i]) != JS_TAG_FUNCTION_BYTECODE)
+            continue;
+        read = global_read_by(JS_VALUE_GET_PTR(b->cpool[i]), depth + 1);
+        if (read != JS_ATOM_NULL)
+            return read;
+    }
+    return JS_ATOM_NULL;
+}
+
 /* Evaluates one file of the prelude: an expression, a function of `host`. Stripped
  * of its source, so that `toString` shows nothing and the image stays small. */
 EXPORT("prelude") uint32_t guest_prelude(char *source, uint32_t length)
 {
     JSValue program, install, host, done;
+    JSAtom read;
     uint8_t *bytecode;
     size_t bytecode_length;
 
@@ -512,6 +545,11 @@ EXPORT("prelude") uint32_t guest_prelude(char *source, uint32_t length)
     free(source);
     if (JS_IsException(program))
         return ended_threw(JS_GetException(ctx));
+    read = global_read_by(JS_VALUE_GET_PTR(program), 0);
+    if (read != JS_ATOM_NULL) {
+        JS_ThrowReferenceErrorNotDefined(ctx, read);
+        return ended_threw(JS_GetException(ctx));
+    }
     bytecode = JS_WriteObject(ctx, &bytecode_length, program,
                               JS_WRITE_OBJ_BYTECODE | JS_WRITE_OBJ_STRIP_SOURCE | JS_WRITE_OBJ_STRIP_DEBUG);
     JS_FreeValue(ctx, program);
@@ -534,6 +572,8 @@ EXPORT("seal") void guest_seal(uint32_t spare)
 {
     char *input;
 
+    make_lazy_properties();
+    freeze_image();
     JS_RunGC(rt);
     input = place_tables();
     mailbox.input = input;

@@ -100,29 +100,110 @@ static JSValue js_decode(JSContext *context, JSValueConst this, int argc, JSValu
     return text;
 }
 
-/* lenient(): a result that contains itself, or an error, is told instead of refused. */
-static JSValue js_lenient(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
+/* The globals a script of code mode keeps. */
+static JSAtom kept[64];
+static uint32_t kept_count;
+
+/* keep(names): at build time, the names `script` leaves. */
+static JSValue js_keep(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
 {
-    results_are_lenient = 1;
+    int64_t length, i;
+
+    if (js_get_length64(ctx, &length, argv[0]))
+        return JS_EXCEPTION;
+    for (i = 0; i < length; i++) {
+        JSValue name = JS_GetPropertyInt64(ctx, argv[0], i);
+        if (kept_count == countof(kept))
+            return JS_ThrowRangeError(ctx, "too many kept globals");
+        kept[kept_count++] = JS_ValueToAtom(ctx, name);
+        JS_FreeValue(ctx, name);
+    }
     return JS_UNDEFINED;
+}
+
+static int is_kept(JSAtom name)
+{
+    uint32_t i;
+
+    for (i = 0; i < kept_count && kept[i] != name; i++) {}
+    return i < kept_count;
+}
+
+/* script(): this run is a script of code mode. A result that contains itself, an error,
+ * a promise or too much is told instead of refused; no text becomes code any more; and
+ * of the globals those stay that the language of scripts has. */
+static JSValue js_script(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
+{
+    JSPropertyEnum *names;
+    uint32_t count, i;
+
+    results_are_lenient = 1;
+    ctx->eval_internal = NULL;
+    if (JS_GetOwnPropertyNames(ctx, &names, &count, ctx->global_obj, JS_GPN_STRING_MASK | JS_GPN_SYMBOL_MASK))
+        return JS_EXCEPTION;
+    for (i = 0; i < count; i++)
+        if (!is_kept(names[i].atom))
+            JS_DeleteProperty(ctx, ctx->global_obj, names[i].atom, 0);
+    JS_FreePropertyEnum(ctx, names, count);
+    return JS_UNDEFINED;
+}
+
+/* clock(now): from here on the time is what we are told. */
+static JSValue js_clock(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
+{
+    int64_t now;
+
+    if (JS_ToInt64(ctx, &now, argv[0]))
+        return JS_EXCEPTION;
+    given_clock.is_set = 1;
+    given_clock.now_ms = now;
+    return JS_UNDEFINED;
+}
+
+static JSValue js_kind(JSContext *context, JSValueConst this, int argc, JSValueConst *argv);
+
+static const JSCFunctionListEntry host_functions[] = {
+    JS_CFUNC_DEF("queued", 4, js_queued),
+    JS_CFUNC_DEF("direct", 4, js_direct),
+    JS_CFUNC_DEF("face", 2, js_face),
+    JS_CFUNC_DEF("reserve", 1, js_reserve),
+    JS_CFUNC_DEF("encode", 1, js_encode),
+    JS_CFUNC_DEF("decode", 2, js_decode),
+    JS_CFUNC_DEF("keep", 1, js_keep),
+    JS_CFUNC_DEF("script", 0, js_script),
+    JS_CFUNC_DEF("clock", 1, js_clock),
+    JS_CFUNC_DEF("kind", 1, js_kind),
+};
+
+/* kind(value): what a value is, for the test that walks everything a script can reach:
+ * one of the functions above, a function of the engine or of `console`, one that was
+ * compiled from text, or anything else; with `image` if it was there before the script. */
+static JSValue js_kind(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
+{
+    const char *kind = "object";
+    JSObject *p;
+    size_t i;
+
+    if (!JS_IsObject(argv[0]))
+        return JS_NewString(ctx, "plain");
+    p = JS_VALUE_GET_OBJ(argv[0]);
+    if (JS_IsFunction(ctx, argv[0]))
+        kind = js_class_has_bytecode(p->class_id) ? "code" : "native";
+    if (p->class_id == JS_CLASS_C_FUNCTION)
+        for (i = 0; i < countof(host_functions); i++)
+            if (p->u.cfunc.c_function.generic == host_functions[i].u.func.cfunc.generic)
+                return JS_NewString(ctx, "host");
+    return JS_NewString(ctx, IS_IMAGE(p) ? (*kind == 'c' ? "image code" : *kind == 'n' ? "image native" : "image object")
+                                         : kind);
 }
 
 static JSValue host_object(void)
 {
-    static const JSCFunctionListEntry functions[] = {
-        JS_CFUNC_DEF("queued", 4, js_queued),
-        JS_CFUNC_DEF("direct", 4, js_direct),
-        JS_CFUNC_DEF("face", 2, js_face),
-        JS_CFUNC_DEF("reserve", 1, js_reserve),
-        JS_CFUNC_DEF("encode", 1, js_encode),
-        JS_CFUNC_DEF("decode", 2, js_decode),
-        JS_CFUNC_DEF("lenient", 0, js_lenient),
-    };
     static const char *const levels[] = { "log", "info", "warn", "error", "debug" };
     JSValue host = JS_NewObject(ctx), console = JS_NewObject(ctx);
     size_t i;
 
-    JS_SetPropertyFunctionList(ctx, host, functions, countof(functions));
+    JS_SetPropertyFunctionList(ctx, host, host_functions, countof(host_functions));
     for (i = 0; i < countof(levels); i++)
         JS_SetPropertyStr(ctx, console, levels[i],
                           JS_NewCFunctionMagic(ctx, js_console, levels[i], 0, JS_CFUNC_generic_magic, i));

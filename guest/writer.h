@@ -12,15 +12,12 @@ struct writer {
     uint32_t depth_max;
     uint32_t bytes_breach; /* what to report when `bytes_max` is passed */
     uint32_t depth_breach; /* 0: too deep is a RangeError */
+    size_t cut_at; /* beyond so many bytes a lenient writer leaves out what is to come */
     enum mode mode;
-    int is_lenient; /* a circle is a word, an error keeps its code; see `lenient` */
-};
-
-/* The objects we are inside of, innermost first; finds circles. */
-struct inside {
-    JSObject *object;
-    const struct inside *outer;
-    uint32_t depth;
+    int is_lenient; /* a circle is a word, an error keeps its code; see `script` */
+    int is_cut;
+    int has_half; /* half a character was met, and not yet told of */
+    int told_half;
 };
 
 /* What became of a value. */
@@ -83,6 +80,24 @@ static inline void put_char(struct writer *w, char c)
 
 #define put_literal(w, literal) put_bytes(w, literal, sizeof(literal) - 1)
 
+/* Where a lenient writer begins to leave out: early enough that what is open can be
+ * closed. */
+static size_t cut_at(size_t bytes_max)
+{
+    return bytes_max > 16384 ? bytes_max - 8192 : bytes_max / 2;
+}
+
+/* Whether there is no room for more; says so once. */
+static int is_full(struct writer *w, const struct inside *at)
+{
+    if (!w->is_lenient || w->length <= w->cut_at)
+        return 0;
+    if (!w->is_cut)
+        note(at, "was cut: longer than a result may be");
+    w->is_cut = 1;
+    return 1;
+}
+
 static void put_code_point(struct writer *w, uint32_t c)
 {
     char utf8[4];
@@ -106,9 +121,10 @@ static void put_code_point(struct writer *w, uint32_t c)
     put_bytes(w, utf8, n);
 }
 
-/* One code point of a string. A surrogate without its other half becomes U+FFFD:
- * half a character has no UTF-8, and its JSON escape is refused by strict readers. */
-static uint32_t next_code_point(JSString *s, uint32_t *index)
+/* One code point of a string. A surrogate without its other half becomes U+FFFD, and a
+ * note says so: half a character has no UTF-8, and its JSON escape is refused by strict
+ * readers. */
+static uint32_t next_code_point(struct writer *w, JSString *s, uint32_t *index)
 {
     uint32_t c, low;
 
@@ -124,6 +140,7 @@ static uint32_t next_code_point(JSString *s, uint32_t *index)
             return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
         }
     }
+    w->has_half = 1;
     return 0xfffd;
 }
 
@@ -132,7 +149,7 @@ static void put_plain(struct writer *w, JSString *s)
     uint32_t i = 0;
 
     while (i < s->len)
-        put_code_point(w, next_code_point(s, &i));
+        put_code_point(w, next_code_point(w, s, &i));
 }
 
 static void put_escaped(struct writer *w, uint32_t c)
@@ -165,15 +182,19 @@ static void put_quoted(struct writer *w, JSString *s)
 
     put_char(w, '"');
     while (i < s->len) {
+        if (w->is_lenient && w->length > w->cut_at) {
+            put_literal(w, "\xe2\x80\xa6");
+            break;
+        }
         /* Runs of plain ASCII, nearly all text there is, are copied whole. */
         start = i;
-        while (narrow && i < s->len && narrow[i] >= 0x20 && narrow[i] < 0x7f
+        while (narrow && i < s->len && i - start < 4096 && narrow[i] >= 0x20 && narrow[i] < 0x7f
                && narrow[i] != '"' && narrow[i] != '\\')
             i++;
         if (i > start)
             put_bytes(w, (const char *)narrow + start, i - start);
-        if (i < s->len)
-            put_escaped(w, next_code_point(s, &i));
+        else
+            put_escaped(w, next_code_point(w, s, &i));
     }
     put_char(w, '"');
 }
@@ -218,23 +239,20 @@ static int put_double(struct writer *w, double d)
     return WROTE_TEXT;
 }
 
-/* A number where 64 bits hold it, else text: no reader loses a digit. */
+/* A number up to 2^53, else text: readers in JavaScript would round what is larger. */
 static int put_bigint(struct writer *w, JSValueConst value)
 {
     JSValue text = js_bigint_to_string(ctx, value);
     const char *digits;
-    size_t length;
-    int negative, wide;
+    size_t length, sign;
+    int wide;
 
     if (JS_IsException(text))
         return WROTE_FAILED;
     length = JS_VALUE_GET_STRING(text)->len;
     digits = (const char *)str8(JS_VALUE_GET_STRING(text));
-    negative = digits[0] == '-';
-    if (negative)
-        wide = length > 20 || (length == 20 && memcmp(digits + 1, "9223372036854775808", 19) > 0);
-    else
-        wide = length > 20 || (length == 20 && memcmp(digits, "18446744073709551615", 20) > 0);
+    sign = digits[0] == '-';
+    wide = length - sign > 16 || (length - sign == 16 && memcmp(digits + sign, "9007199254740991", 16) > 0);
     wide = wide && w->mode == MODE_JSON;
     if (wide)
         put_char(w, '"');
@@ -343,7 +361,7 @@ static int put_element(struct writer *w, JSValue owned, const struct inside *her
     return wrote;
 }
 
-static int put_array(struct writer *w, JSValueConst array, const struct inside *here)
+static int put_array(struct writer *w, JSValueConst array, struct inside *here)
 {
     int64_t length, i;
     JSObject *p = JS_VALUE_GET_OBJ(array);
@@ -353,6 +371,9 @@ static int put_array(struct writer *w, JSValueConst array, const struct inside *
         return WROTE_FAILED;
     put_char(w, '[');
     for (i = 0; i < length; i++) {
+        here->index = i;
+        if (is_full(w, here))
+            break;
         if (i > 0)
             put_char(w, ',');
         /* Asked again each time: a getter or `toJSON` may have changed the array. */
@@ -367,25 +388,28 @@ static int put_array(struct writer *w, JSValueConst array, const struct inside *
     return WROTE_TEXT;
 }
 
-static int put_typed_array(struct writer *w, JSObject *p)
+static int put_typed_array(struct writer *w, JSObject *p, struct inside *here)
 {
     uint32_t i;
     JSValue element;
 
     put_char(w, '[');
     for (i = 0; i < p->u.array.count; i++) {
+        here->index = i;
+        if (is_full(w, here))
+            break;
         if (i > 0)
             put_char(w, ',');
         if (!js_get_fast_array_element(ctx, p, i, &element))
             element = JS_NULL;
-        if (put_element(w, element, NULL) < 0)
+        if (put_element(w, element, here) < 0)
             return WROTE_FAILED;
     }
     put_char(w, ']');
     return WROTE_TEXT;
 }
 
-static int put_array_buffer(struct writer *w, JSValueConst buffer)
+static int put_array_buffer(struct writer *w, JSValueConst buffer, struct inside *here)
 {
     size_t size, i;
     const uint8_t *bytes = JS_GetArrayBuffer(ctx, &size, buffer);
@@ -395,6 +419,9 @@ static int put_array_buffer(struct writer *w, JSValueConst buffer)
         return WROTE_FAILED;
     put_char(w, '[');
     for (i = 0; i < size; i++) {
+        here->index = i;
+        if (is_full(w, here))
+            break;
         if (i > 0)
             put_char(w, ',');
         put_bytes(w, digits, u32toa(digits, bytes[i]));
@@ -404,19 +431,23 @@ static int put_array_buffer(struct writer *w, JSValueConst buffer)
 }
 
 /* A set, or a map whose keys are not all strings: a list of values, or of pairs. */
-static int put_records(struct writer *w, JSMapState *map, int pairs, const struct inside *here)
+static int put_records(struct writer *w, JSMapState *map, int pairs, struct inside *here)
 {
     struct list_head *link = map->records.next;
     JSMapRecord *record;
     int failed = 0, first = 1;
 
     put_char(w, '[');
+    here->index = -1;
     while (link != &map->records && !failed) {
         record = list_entry(link, JSMapRecord, link);
         if (record->empty) {
             link = link->next;
             continue;
         }
+        here->index++;
+        if (is_full(w, here))
+            break;
         record->ref_count++; /* what we call may delete it from under us */
         if (!first)
             put_char(w, ',');
@@ -450,17 +481,22 @@ static int has_only_string_keys(JSMapState *map)
 
 /* One `"key":value`; leaves no trace when the value is one JSON leaves out. */
 static int put_member(struct writer *w, JSValueConst key, JSValue owned, int *first,
-                      const struct inside *here)
+                      struct inside *here)
 {
     size_t before = w->length;
     int wrote;
 
+    here->index = -1;
+    here->key = key;
     if (!*first)
         put_char(w, ',');
-    if (put_string(w, key, 1) == WROTE_FAILED)
+    if (put_string(w, key, 1) == WROTE_FAILED) {
+        here->key = JS_UNDEFINED;
         return WROTE_FAILED;
+    }
     put_char(w, ':');
     wrote = put_owned(w, owned, here);
+    here->key = JS_UNDEFINED; /* it is not ours to keep */
     if (wrote == WROTE_NOTHING)
         w->length = before;
     else
@@ -468,7 +504,7 @@ static int put_member(struct writer *w, JSValueConst key, JSValue owned, int *fi
     return wrote;
 }
 
-static int put_map(struct writer *w, JSMapState *map, const struct inside *here)
+static int put_map(struct writer *w, JSMapState *map, struct inside *here)
 {
     struct list_head *link = map->records.next;
     JSMapRecord *record;
@@ -477,7 +513,7 @@ static int put_map(struct writer *w, JSMapState *map, const struct inside *here)
     if (!has_only_string_keys(map))
         return put_records(w, map, 1, here);
     put_char(w, '{');
-    while (link != &map->records && !failed) {
+    while (link != &map->records && !failed && !is_full(w, here)) {
         record = list_entry(link, JSMapRecord, link);
         if (record->empty || !JS_IsString(record->key)) {
             link = link->next;
@@ -492,7 +528,7 @@ static int put_map(struct writer *w, JSMapState *map, const struct inside *here)
     return failed ? WROTE_FAILED : WROTE_TEXT;
 }
 
-static int put_object(struct writer *w, JSValueConst object, const struct inside *here)
+static int put_object(struct writer *w, JSValueConst object, struct inside *here)
 {
     JSPropertyEnum *names;
     uint32_t count, i;
@@ -501,7 +537,7 @@ static int put_object(struct writer *w, JSValueConst object, const struct inside
     if (JS_GetOwnPropertyNames(ctx, &names, &count, object, JS_GPN_STRING_MASK | JS_GPN_ENUM_ONLY))
         return WROTE_FAILED;
     put_char(w, '{');
-    for (i = 0; i < count && wrote >= 0; i++) {
+    for (i = 0; i < count && wrote >= 0 && !is_full(w, here); i++) {
         JSValue key = JS_AtomToString(ctx, names[i].atom);
         if (JS_IsException(key))
             wrote = WROTE_FAILED;
@@ -558,7 +594,7 @@ static int put_date(struct writer *w, JSValueConst date)
     return wrote;
 }
 
-static int put_by_class(struct writer *w, JSValueConst value, const struct inside *here)
+static int put_by_class(struct writer *w, JSValueConst value, struct inside *here)
 {
     JSObject *p = JS_VALUE_GET_OBJ(value);
     int is_array;
@@ -574,20 +610,25 @@ static int put_by_class(struct writer *w, JSValueConst value, const struct insid
     case JS_CLASS_SET:
         return put_records(w, p->u.map_state, 0, here);
     case JS_CLASS_ARRAY_BUFFER:
-        return put_array_buffer(w, value);
+        return put_array_buffer(w, value, here);
     }
     if (p->class_id >= JS_CLASS_UINT8C_ARRAY && p->class_id <= JS_CLASS_FLOAT64_ARRAY)
-        return put_typed_array(w, p);
+        return put_typed_array(w, p, here);
     is_array = js_is_array(ctx, value);
     if (is_array < 0)
         return WROTE_FAILED;
     return is_array ? put_array(w, value, here) : put_object(w, value, here);
 }
 
-static int too_deep(struct writer *w)
+static int too_deep(struct writer *w, const struct inside *outer)
 {
     if (w->mode == MODE_DISPLAY) {
         put_literal(w, "[...]");
+        return WROTE_TEXT;
+    }
+    if (w->is_lenient) {
+        note(outer, "is nested too deep and was left out");
+        put_literal(w, "\"[too deep]\"");
         return WROTE_TEXT;
     }
     if (w->depth_breach)
@@ -596,9 +637,28 @@ static int too_deep(struct writer *w)
     return WROTE_FAILED;
 }
 
+/* A promise nobody waited for, which JSON would turn into `{}`. */
+static int put_promise(struct writer *w, const struct inside *outer)
+{
+    char line[256];
+
+    if (w->mode == MODE_DISPLAY) {
+        put_literal(w, "[promise]");
+        return WROTE_TEXT;
+    }
+    if (w->is_lenient) {
+        note(outer, "is a promise; write `await`");
+        put_literal(w, "\"[promise]\"");
+        return WROTE_TEXT;
+    }
+    describe(line, outer, "is a promise; write `await`");
+    JS_ThrowTypeError(ctx, "%s", line);
+    return WROTE_FAILED;
+}
+
 static int put_as_it_is(struct writer *w, JSValueConst value, const struct inside *outer)
 {
-    struct inside here = { JS_VALUE_GET_OBJ(value), outer, outer ? outer->depth + 1 : 1 };
+    struct inside here = { JS_VALUE_GET_OBJ(value), outer, outer ? outer->depth + 1 : 1, -1, JS_UNDEFINED };
     const struct inside *at;
 
     if (JS_IsFunction(ctx, value))
@@ -607,6 +667,8 @@ static int put_as_it_is(struct writer *w, JSValueConst value, const struct insid
         return put_date(w, value);
     if (here.object->class_id == JS_CLASS_ERROR || here.object->class_id == JS_CLASS_DOM_EXCEPTION)
         return put_error(w, value);
+    if (here.object->class_id == JS_CLASS_PROMISE)
+        return put_promise(w, outer);
     for (at = outer; at; at = at->outer) {
         if (at->object != here.object)
             continue;
@@ -622,7 +684,7 @@ static int put_as_it_is(struct writer *w, JSValueConst value, const struct insid
         return WROTE_FAILED;
     }
     if (here.depth > w->depth_max)
-        return too_deep(w);
+        return too_deep(w, outer);
     if (js_check_stack_overflow(ctx->rt, 0)) {
         JS_ThrowStackOverflow(ctx);
         return WROTE_FAILED;
@@ -652,6 +714,7 @@ static int put_reference(struct writer *w, JSValueConst value, const struct insi
 static int put_value(struct writer *w, JSValueConst value, const struct inside *outer)
 {
     char digits[16];
+    int wrote;
 
     switch (JS_VALUE_GET_NORM_TAG(value)) {
     case JS_TAG_INT:
@@ -670,7 +733,13 @@ static int put_value(struct writer *w, JSValueConst value, const struct inside *
         return WROTE_TEXT;
     case JS_TAG_STRING:
     case JS_TAG_STRING_ROPE:
-        return put_string(w, value, w->mode == MODE_JSON || outer != NULL);
+        wrote = put_string(w, value, w->mode == MODE_JSON || outer != NULL);
+        if (w->has_half && !w->told_half && w->mode == MODE_JSON) {
+            note(outer, "has half a character (a lone surrogate); it came out as U+FFFD");
+            w->told_half = 1;
+        }
+        is_full(w, outer); /* a text alone may be too long */
+        return wrote;
     case JS_TAG_BIG_INT:
     case JS_TAG_SHORT_BIG_INT:
         return put_bigint(w, value);

@@ -4,21 +4,29 @@
 // The clock of a script moves only when an answer comes, by what the answer says, so
 // that a script whose answers come again takes the same way again.
 (host) => {
-  const { queued, direct } = host;
+  const { queued, direct, clock, script } = host;
   const { freeze, keys, defineProperty } = Object;
   const { isArray } = Array;
   const { log, info, warn, error: complain, debug } = host.console;
-  const RealDate = Date;
   const all = (promises) => Promise.all(promises);
   const text = String;
   const stringify = JSON.stringify;
+  const { floor, min } = Math;
   const ITEMS_MAX = 100;
   const LANES_DEFAULT = 10;
   const LANES_MAX = 20;
-  let now = 0;
+
+  // What of JavaScript's own globals the language of scripts has: every name that some
+  // preset allows, as in crates/guard/src/preset/name.rs. The rest goes before a script
+  // starts, so that what the guard did not see through leads nowhere.
+  host.keep([
+    "Math", "JSON", "Array", "Object", "String", "Number", "Boolean", "Date", "undefined", "NaN", "Infinity", "Error",
+    "TypeError", "RangeError", "SyntaxError", "ReferenceError", "EvalError", "URIError", "AggregateError", "parseInt",
+    "parseFloat", "isNaN", "isFinite", "encodeURIComponent", "decodeURIComponent", "encodeURI", "decodeURI", "BigInt",
+  ]);
 
   const answered = ({ at, value }) => {
-    now = at;
+    clock(at);
     return value;
   };
   const call = (name, args) => queued("script.call", { name: text(name), args: args ?? {} }, undefined, answered);
@@ -26,7 +34,7 @@
     try {
       return { success: true, data: await call(name, args) };
     } catch (error) {
-      const { code = "VALIDATION", message, toolName = text(name) } = error;
+      const { code = "VALIDATION", message, toolName = text(name) } = error ?? {};
       return { success: false, error: freeze({ code, message, toolName }) };
     }
   };
@@ -42,19 +50,25 @@
     if (!isArray(items)) throw new TypeError("parallel takes an array of items");
     const bare = typeof fn !== "function";
     const { maxConcurrency = LANES_DEFAULT } = (bare ? fn : options) ?? {};
-    if (items.length > ITEMS_MAX) throw new RangeError(`parallel takes at most ${ITEMS_MAX} items`);
+    const count = items.length;
+    if (count > ITEMS_MAX) throw new RangeError(`parallel takes at most ${ITEMS_MAX} items`);
     if (!(maxConcurrency >= 1)) throw new RangeError("maxConcurrency must be at least 1");
+    // A copy: what `fn` does to the array while it runs changes neither which items
+    // there are nor how many.
+    const own = [];
+    for (let index = 0; index < count; index++) own[index] = items[index];
     const work = bare ? (item) => item() : fn;
-    const lanes = Math.min(Math.floor(maxConcurrency), LANES_MAX, items.length);
-    const results = new Array(items.length);
+    const lanes = min(floor(maxConcurrency), LANES_MAX, count);
+    const results = [];
+    for (let index = 0; index < count; index++) results[index] = undefined;
     let next = 0;
-    let failed = items.length;
+    let failed = count;
     let failure;
     const lane = async () => {
-      while (next < items.length && failed === items.length) {
+      while (next < count && failed === count) {
         const index = next++;
         try {
-          results[index] = await work(items[index], index);
+          results[index] = await work(own[index], index);
         } catch (error) {
           if (index < failed) {
             failed = index;
@@ -66,7 +80,7 @@
     const running = [];
     for (let index = 0; index < lanes; index++) running[index] = lane();
     await all(running);
-    if (failed < items.length) throw failure;
+    if (failed < count) throw failure;
     return results;
   };
 
@@ -91,19 +105,6 @@
     return freeze(value);
   };
 
-  // As Date is, but for what time it is.
-  const scriptDate = () => {
-    function Date(...parts) {
-      if (new.target === undefined) return new RealDate(now).toString();
-      return parts.length === 0 ? new RealDate(now) : new RealDate(...parts);
-    }
-    Date.prototype = RealDate.prototype;
-    Date.now = () => now;
-    Date.parse = RealDate.parse;
-    Date.UTC = RealDate.UTC;
-    return Date;
-  };
-
   // Tools named `space.method`, as methods of an object.
   const space = (name, methods) => {
     const made = {};
@@ -116,16 +117,16 @@
 
   host.face("script", (global) => {
     const give = (name, value) => defineProperty(global, name, { value });
-    host.lenient();
-    now = global.__ag_now;
-    global.Date = scriptDate();
+    const { __ag_now: now, __ag_context: context } = global;
+    script();
+    clock(now);
     give("__safe_callTool", callTool);
     give("__safe_getTool", getTool);
     give("__safe_parallel", parallel);
     give("__safe_mcpLog", mcpLog);
     give("__safe_mcpNotify", mcpNotify);
     give("__safe_console", freeze({ log, info, warn, error: complain, debug }));
-    give("__safe_codecallContext", frozen(global.__ag_context));
+    give("__safe_codecallContext", frozen(context));
     give("__ag_space", space);
   });
 }

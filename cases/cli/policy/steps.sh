@@ -1,4 +1,4 @@
-ringfence import pay.json && ringfence publish payment.send && mkdir ring/rules && cp live.toml ring/rules/money.toml
+ringfence import pay.json && ringfence publish payment.send && ringfence keys add bot-7 > key && mkdir ring/rules && cp live.toml ring/rules/money.toml
 ringfence policy show
 ringfence policy show --caller bot-7
 ringfence policy show --caller ann --json
@@ -25,3 +25,7 @@ echo 'x = 1' > ring/looser.toml && ringfence run payment.send --args '{"amount":
 ringfence audit list --kind notice
 ringfence audit verify | cut -d: -f1
 ringfence policy test missing.toml
+cp caller.toml ring/ringfence.toml && ringfence policy show --caller bot-7
+ringfence policy show --caller bot-7 --json | head -60
+printf '[[rule]]\nid = "long"\nwhen = "size(args) > 2000"\neffect = "ask"\n' > long.toml && ringfence policy lint long.toml
+printf '[[rule]]\nid = "long"\nwhen = "size(string(args)) > 2000"\neffect = "ask"\n' > long.toml && ringfence policy lint long.toml

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Engine;
-use engine::approve::{Answer, AnswerFault, Approver, Inbox, Listed, Listing, Question, Scope};
+use engine::approve::{
+    Answer, AnswerFault, Approver, Channel, Inbox, Listed, Listing, Question, Scope,
+};
 use model::approval::State;
 use model::caller::Caller;
 use model::document::Word as _;
@@ -67,6 +69,7 @@ fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
+        | AnswerFault::NotByClient
         | AnswerFault::Separate => {
             let word = printer.styled(Style::Bad, "refused");
             printer.note(&format!("{word}: {fault}"));
@@ -139,6 +142,10 @@ fn show_whole(row: &Listed, printer: &mut Printer) {
         ("risk", format!("{} {}", level.badge(), level.label())),
     ];
     lines.extend(row.risk.reasons.iter().map(|words| ("", words.clone())));
+    if !row.why.is_empty() {
+        lines.push(("asked because", row.why.clone()));
+    }
+    lines.push(("may answer", row.may_answer.clone()));
     lines.push(("asked", shown_time(row.asked_at_ms)));
     lines.push(("until", shown_time(row.expires_at_ms)));
     lines.push(("can count for", scopes.join(", ")));
@@ -216,7 +223,7 @@ fn run_watch(
 fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result<bool> {
     let wanted = Wanted::default();
     let (sheet, keys) = sheet_of(row, &row.scopes, "no");
-    let inbox = engine.approvals();
+    let inbox = engine.approvals().through(Channel::Watch);
     let owner = Caller::owner();
     let given = match console::ask(&sheet, &wanted) {
         Typed::Key(key) => match scope_of(&keys, &key) {
@@ -245,6 +252,7 @@ fn sheet_of(row: &Listed, scopes: &[Scope], otherwise: &str) -> (Sheet, Keys) {
         prompt: &row.prompt,
         arguments: &row.arguments,
         reasons: row.risk.reasons.join("; "),
+        why: &row.why,
     };
     words.sheet(scopes, otherwise)
 }
@@ -258,6 +266,8 @@ struct Words<'a> {
     prompt: &'a str,
     arguments: &'a str,
     reasons: String,
+    /// Which rule or setting wants a person.
+    why: &'a str,
 }
 
 /// Which key means what.
@@ -278,6 +288,9 @@ impl Words<'_> {
         ];
         if !self.reasons.is_empty() {
             parts.push(("why this risk".to_owned(), self.reasons.clone()));
+        }
+        if !self.why.is_empty() {
+            parts.push(("asked because".to_owned(), self.why.to_owned()));
         }
         let sheet = Sheet {
             head: format!(
@@ -335,6 +348,7 @@ impl Approver for Terminal {
             prompt: &question.prompt,
             arguments: &question.arguments,
             reasons: reasons.collect::<Vec<_>>().join("; "),
+            why: &question.why,
         };
         let (sheet, keys) = words.sheet(&question.scopes, "no");
         Box::pin(async move {
@@ -351,9 +365,5 @@ impl Approver for Terminal {
                 Ok(Typed::Withdrawn | Typed::Nowhere) | Err(_) => Answer::Unavailable,
             }
         })
-    }
-
-    fn channel(&self) -> &'static str {
-        "terminal"
     }
 }

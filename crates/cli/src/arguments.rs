@@ -161,7 +161,8 @@ pub(crate) struct Serve {
     pub(crate) common: Common,
 }
 
-/// Standard output carries nothing but the protocol.
+/// Standard output carries nothing but the protocol. The client is the caller of the key in
+/// `RINGFENCE_KEY`, which `ringfence connect` writes into its settings; without one it is `stdio`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit: 0 the client went away or the command was told to end.\nThe protocol is JSON, a message to a line, with `--json` or without."

@@ -11,6 +11,9 @@ use crate::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::wiring;
 
+/// Columns of the keys; the few longer ones push their values.
+const KEY_COLUMNS_MAX: usize = 32;
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments)?;
@@ -30,7 +33,7 @@ pub(crate) fn run(arguments: &Home, printer: &mut Printer) -> anyhow::Result<Exi
         return Ok(Exit::Done);
     }
     let columns = settings.iter().map(|setting| setting.key.len()).max();
-    let columns = columns.unwrap_or(0);
+    let columns = columns.unwrap_or(0).min(KEY_COLUMNS_MAX);
     let line = |printer: &mut Printer, key: &str, value: &str, source: &str| {
         let source = printer.styled(Style::Dim, &format!("# {source}"));
         let value = if value.is_empty() { "(not set)" } else { value };

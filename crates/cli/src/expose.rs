@@ -96,7 +96,7 @@ fn change(text: &str, arguments: &Expose) -> anyhow::Result<String> {
     Ok(document.to_string())
 }
 
-fn table<'a>(parent: &'a mut Table, key: &str) -> anyhow::Result<&'a mut Table> {
+pub(crate) fn table<'a>(parent: &'a mut Table, key: &str) -> anyhow::Result<&'a mut Table> {
     if let Some(inline) = parent.get(key).and_then(Item::as_inline_table) {
         let block = inline.clone().into_table();
         parent.remove(key);

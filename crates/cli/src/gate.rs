@@ -5,20 +5,24 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use host::ask::Ask;
 use host::fetch::connect::Connect;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Trust};
 use mcp::gate::issuer::Fetching;
 use mcp::gate::local::{self, LocalToken};
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
+use mcp::who::PipeClient;
 use model::config::Config;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::host_pattern::HostPattern;
 use model::key::KeyRecord;
 use model::mask::Masker;
 use serde_json::json;
 use store::Keys;
+
+use crate::settings;
 
 /// Opens the gate of a home for a server that listens at `listen`.
 pub(crate) fn open(
@@ -50,6 +54,19 @@ pub(crate) fn open(
     };
     let gate = Gate::new(&settings, parts).map_err(|problems| anyhow!(problems.join("\n")))?;
     Ok((gate, token))
+}
+
+/// The client that starts `ringfence stdio`, by the key it shows.
+pub(crate) fn pipe_client(home: &Path, text: &str) -> anyhow::Result<PipeClient> {
+    let hint = "`ringfence connect CLIENT` writes one that counts";
+    let book = Arc::new(Book(Keys::open(home)?));
+    let Some(client) = PipeClient::keyed(text, book, Clock::system()) else {
+        bail!("what is in `{}` is no key; {hint}", settings::KEY);
+    };
+    match client.caller() {
+        Ok(_) => Ok(client),
+        Err(why) => bail!("{why}; {hint}"),
+    }
 }
 
 /// The keys in the store.
@@ -94,7 +111,8 @@ impl Courier {
         if let Some(connector) = &self.connector {
             settings.connector = Arc::clone(connector);
         }
-        let fetch = Fetch::from_grant(&self.grant(url), settings).ok_or("no network")?;
+        let fetch = Fetch::from_grant(&self.grant(url), &HostBounds::default(), settings)
+            .ok_or("no network")?;
         let arguments = json!({
             "url": url,
             "headers": { "accept": "application/json" },
@@ -107,7 +125,7 @@ impl Courier {
             .run(ask)
             .await
             .outcome
-            .map_err(|fault| fault.message)?;
+            .map_err(|fault| fault.told(&Masker::none()))?;
         match answer.value.get("ok").and_then(serde_json::Value::as_bool) {
             Some(true) => Ok(answer.bytes),
             Some(false) | None => {

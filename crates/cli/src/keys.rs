@@ -1,9 +1,12 @@
 //! `ringfence keys`: who may come to the doors, and with what. A key is shown once,
 //! when it is made; only its digest is kept.
 
+use std::path::Path;
+
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use mcp::gate::local::random;
+use model::approval::authority;
 use model::audit::{Act, Notice};
 use model::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
@@ -14,12 +17,10 @@ use store::{Keys, Store, StoreError, StoreSettings};
 use crate::arguments::Home;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
-use crate::wiring;
+use crate::{settings, wiring};
 
 /// Days a key may be given.
 const DAYS_MAX: u32 = 3_650;
-/// Ids tried for one key; forty random bits are hardly ever taken twice.
-const ID_ATTEMPTS_MAX: usize = 8;
 const DAY_MS: i64 = 24 * 3600 * 1_000;
 
 #[derive(Debug, Args)]
@@ -101,7 +102,10 @@ pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::R
     // must always be possible to take back.
     let store = || Store::open(&home, StoreSettings::standard());
     match &arguments.command {
-        KeysCommand::Add(add) => run_add(&keys, &store()?, add, printer),
+        KeysCommand::Add(add) => {
+            let added = run_add(&keys, &store()?, add, printer);
+            added.inspect(|_| say_answers(&home, add, printer))
+        }
         KeysCommand::List(_) => run_list(&keys, printer),
         KeysCommand::Revoke(name) => run_revoke(&keys, store, &name.name, printer),
         KeysCommand::Rotate(rotate) => run_rotate(&keys, &store()?, rotate, printer),
@@ -109,7 +113,7 @@ pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::R
 }
 
 /// What the audit says about a key.
-fn notice(act: Act, record: &KeyRecord, message: &str) -> Notice {
+pub(crate) fn notice(act: Act, record: &KeyRecord, message: &str) -> Notice {
     let notice = Notice::new(act, "owner", "cli", message).about(&record.name);
     let notice = notice
         .detail("id", &record.id)
@@ -124,53 +128,73 @@ fn run_add(keys: &Keys, store: &Store, add: &Add, printer: &mut Printer) -> anyh
     if let Err(sentence) = key::check_name(&add.name) {
         bail!("{sentence}");
     }
-    let taken = || {
-        anyhow!(
-            "`{}` has a key already; `ringfence keys rotate {0}` makes another in its place",
-            add.name
-        )
-    };
     let mut all = keys.all()?.into_iter();
     if all.any(|record| record.name.eq_ignore_ascii_case(&add.name)) {
-        return Err(taken());
+        return Err(taken(&add.name));
     }
+    let role = match add.role {
+        RoleWord::Agent => Role::Agent,
+        RoleWord::Operator => Role::Operator,
+    };
+    let (record, secret) = mint(&add.name, role, add.expires)?;
+    keep(keys, store, &record)?;
+    show_once(&record, &secret, printer);
+    Ok(Exit::Done)
+}
+
+/// A name that had a key before may have been let answer.
+fn say_answers(home: &Path, add: &Add, printer: &mut Printer) {
+    // What is wrong with the settings does not keep a key from being made.
+    let Ok(config) = settings::config(Some(home)) else {
+        return;
+    };
+    if let Some(most) = authority::client_up_to(&add.name, &config.approvals) {
+        let most = most.badge();
+        printer.note(&format!(
+            "the settings let its client answer questions about its own calls up to {most}"
+        ));
+    }
+}
+
+/// A key that is not kept yet.
+pub(crate) fn mint(
+    name: &str,
+    role: Role,
+    days: Option<u32>,
+) -> anyhow::Result<(KeyRecord, Secret)> {
+    let id = key::id(random()?);
+    let secret = key::key(&id, random()?);
     let now_ms = now_ms();
-    for _ in 0..ID_ATTEMPTS_MAX {
-        let id = key::id(random()?);
-        let secret = key::key(&id, random()?);
-        let record = KeyRecord {
-            id,
-            name: add.name.clone(),
-            role: match add.role {
-                RoleWord::Agent => Role::Agent,
-                RoleWord::Operator => Role::Operator,
-            },
-            digest: secret.digest(),
-            created_ms: now_ms,
-            expires_ms: add.expires.map(|days| after(now_ms, days)),
-        };
-        let made = notice(Act::KeyMade, &record, "a key was made");
-        let written = store.audit().notice(made.clone());
-        written.context("no key was made, for it could not be written down")?;
-        let why = match keys.add(&record) {
-            Ok(Added::Yes) => {
-                show_once(&record, &secret, printer);
-                return Ok(Exit::Done);
-            }
-            Ok(Added::IdTaken) => None,
-            Ok(Added::NameTaken) => Some(taken()),
-            Ok(Added::TooMany) => Some(anyhow!("there are too many keys; revoke some")),
-            Err(fault) => Some(fault.into()),
-        };
-        let said = why
-            .as_ref()
-            .map_or("the id is taken".to_owned(), ToString::to_string);
-        store.audit().notice(made.undone(&said))?;
-        if let Some(why) = why {
-            return Err(why);
-        }
-    }
-    bail!("no free id was found for the key; try again")
+    let record = KeyRecord {
+        id,
+        name: name.to_owned(),
+        role,
+        digest: secret.digest(),
+        created_ms: now_ms,
+        expires_ms: days.map(|days| after(now_ms, days)),
+    };
+    Ok((record, secret))
+}
+
+/// Keeps a key, from when it is in the audit.
+pub(crate) fn keep(keys: &Keys, store: &Store, record: &KeyRecord) -> anyhow::Result<()> {
+    let made = notice(Act::KeyMade, record, "a key was made");
+    let written = store.audit().notice(made.clone());
+    written.context("no key was made, for it could not be written down")?;
+    let why = match keys.add(record) {
+        Ok(Added::Yes) => return Ok(()),
+        // Forty random bits are hardly ever taken twice.
+        Ok(Added::IdTaken) => anyhow!("the id of the key is taken; try again"),
+        Ok(Added::NameTaken) => taken(&record.name),
+        Ok(Added::TooMany) => anyhow!("there are too many keys; revoke some"),
+        Err(fault) => fault.into(),
+    };
+    store.audit().notice(made.undone(&why.to_string()))?;
+    Err(why)
+}
+
+fn taken(name: &str) -> anyhow::Error {
+    anyhow!("`{name}` has a key already; `ringfence keys rotate {name}` makes another in its place")
 }
 
 fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -310,7 +334,7 @@ fn after(now_ms: i64, days: u32) -> i64 {
     now_ms.saturating_add(i64::from(days).saturating_mul(DAY_MS))
 }
 
-fn now_ms() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 

@@ -1,16 +1,16 @@
 //! `ringfence policy`: the rules in force, what is wrong with them, and what others
 //! would have decided.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use engine::registry::Snapshot;
+use engine::registry::{Snapshot, Stranger};
 use engine::replay::{Change, Replayed};
 use engine::settings::{Candidate, Settings, folder_faults};
 use engine::{Engine, EngineError};
-use model::access::Standing;
 use model::caller::Caller;
 use model::config::{Config, SettingSource};
 use model::document::{Document, Word as _};
@@ -18,7 +18,7 @@ use model::rules::Rule;
 use model::rules::lint::{self, LintFinding, LintKind};
 use model::text::{count, one_line};
 use serde_json::{Value, json};
-use store::{Filter, Keys};
+use store::Filter;
 
 use crate::arguments::{Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 use crate::audit::moment;
@@ -27,6 +27,10 @@ use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
 use crate::source;
 use crate::wiring;
+
+mod stands;
+
+use stands::Stands;
 
 /// Call ids named for each group of changes.
 const GROUP_IDS_MAX: usize = 3;
@@ -53,12 +57,12 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
             now.context("what the caller earned cannot be told")?
         }
     };
-    let standing = caller
+    let stands = caller
         .as_ref()
-        .map(|caller| now.config.access.standing(caller, None));
-    let concerns = |rule: &&Rule| match (&caller, &standing) {
-        (Some(caller), Some(standing)) => rule.concerns(&caller.name, &standing.groups),
-        (_, _) => true,
+        .map(|caller| Stands::of(&now.config, caller));
+    let concerns = |rule: &&Rule| match &stands {
+        Some(stands) => rule.concerns(stands.caller, &stands.standing.groups),
+        None => true,
     };
     let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
     // The order in a file means nothing; what is strongest decides.
@@ -66,15 +70,6 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
     let places = places(&now.config, &now.settings);
     let at = |rule: &Rule| places.get(&rule.id).cloned().unwrap_or_default();
     let ask_from = now.config.rules.ask_from.badge();
-    let stands = standing.as_ref().map(|standing| {
-        json!({
-            "caller": show.caller,
-            "level": standing.level.map(|level| level.word()),
-            "autonomy": standing.autonomy.word(),
-            "groups": standing.groups,
-            "categories": standing.categories,
-        })
-    });
     if printer.format() == Format::Json {
         let rules = rules.iter().map(|rule| {
             json!({
@@ -85,13 +80,13 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         printer.json(&json!({
             "rules": rules.collect::<Vec<_>>(),
             "askFrom": ask_from,
-            "standing": stands,
+            "standing": stands.as_ref().map(Stands::to_json),
             "shadow": now.config.shadow,
         }));
         return Ok(Exit::Done);
     }
-    if let Some(standing) = &standing {
-        show_standing(show.caller.as_deref().unwrap_or(""), standing, printer);
+    if let Some(stands) = &stands {
+        stands.show(printer);
     }
     for rule in rules {
         let id = printer.styled(Style::Bold, &rule.id);
@@ -103,19 +98,6 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
     ));
     show_candidate(&now.settings, printer);
     Ok(Exit::Done)
-}
-
-fn show_standing(caller: &str, standing: &Standing, printer: &mut Printer) {
-    let level = standing.level.map_or("none", |level| level.word());
-    let groups = match standing.groups.is_empty() {
-        true => "none".to_owned(),
-        false => standing.groups.join(", "),
-    };
-    printer.line(&format!(
-        "{}  level {level}, autonomy {}, groups: {groups}",
-        printer.styled(Style::Bold, &one_line(caller)),
-        standing.autonomy.word(),
-    ));
 }
 
 fn show_candidate(settings: &Settings, printer: &mut Printer) {
@@ -146,8 +128,8 @@ fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
 /// What `lint` calls a setting, if it says anything about it.
 fn named(key: &str) -> Option<String> {
     let rule = key.strip_prefix("rule.");
-    rule.or(key.starts_with("costs.").then_some(key))
-        .map(str::to_owned)
+    let is_list = key.starts_with("costs.") || key.ends_with(".hosts");
+    rule.or(is_list.then_some(key)).map(str::to_owned)
 }
 
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -160,11 +142,8 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
         },
     };
     let tools: Vec<&Document> = now.tools().map(|tool| &tool.sound.document).collect();
-    let callers = callers(engine, &settings.config)?;
-    let callers: Vec<_> = callers.iter().map(String::as_str).collect();
     let rules = &settings.config.rules;
     let mut findings = lint::lint(rules, &tools);
-    findings.extend(lint::unknown(rules, &tools, &callers));
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
     let folders = folder_faults(engine.home(), &settings.config).into_iter();
@@ -172,7 +151,16 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
         rule: fault.setting,
         kind: LintKind::Folder,
         message: fault.why,
+        place: None,
     }));
+    let policies: Vec<_> = now
+        .tools()
+        .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
+        .collect();
+    findings.extend(lint::hosts(rules, &settings.config.access, &policies));
+    let strangers = engine.registry().strangers(&settings)?;
+    let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
+    findings.extend(strangers.collect::<Vec<_>>());
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))
@@ -208,7 +196,10 @@ fn show_findings(
     rules: usize,
     printer: &mut Printer,
 ) {
-    let at = |finding: &LintFinding| places.get(&finding.rule).cloned().unwrap_or_default();
+    let at = |finding: &LintFinding| match &finding.place {
+        Some(place) => place.clone(),
+        None => places.get(&finding.rule).cloned().unwrap_or_default(),
+    };
     let severity = |finding: &LintFinding| match finding.kind.is_error() {
         true => "error",
         false => "warning",
@@ -269,22 +260,29 @@ fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>
     Ok(now.settings.candidate(path, &text).map(Arc::new))
 }
 
-/// Everybody the settings and the keys know.
-fn callers(engine: &Engine, config: &Config) -> anyhow::Result<Vec<String>> {
-    let access = &config.access;
-    let mut all = vec![Caller::owner().name];
-    all.extend(access.callers.keys().cloned());
-    all.extend(access.terms.keys().cloned());
-    let members = access.groups.values().flat_map(|group| &group.members);
-    all.extend(members.map(ToString::to_string));
-    let keys = Keys::open(engine.home())?.all()?;
-    all.extend(keys.into_iter().map(|key| key.name));
-    Ok(all)
+/// A name that nothing has, unless the rule it stands in can do nothing anyway.
+fn strange(stranger: &Stranger, findings: &[LintFinding]) -> Option<LintFinding> {
+    let Stranger { file, used, fault } = stranger;
+    let rule = used.setting.strip_prefix("rule.").unwrap_or(&used.setting);
+    let rule = match rule {
+        "costs" => format!("costs.{}", used.name),
+        rule => rule.to_owned(),
+    };
+    let is_said =
+        |finding: &LintFinding| finding.rule == rule && finding.kind == LintKind::NeverMatches;
+    let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
+    (!findings.iter().any(is_said)).then(|| LintFinding {
+        rule,
+        kind: LintKind::Unknown,
+        message: format!("{}{}", fault.message, fix.unwrap_or_default()),
+        place: Some(format!("{file}:{}", fault.line)),
+    })
 }
 
 fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow::Result<Exit> {
     let now = engine.registry().current();
     let settings = candidate(&now, &test.file)??;
+    engine.registry().check_names(&settings)?;
     let snapshot = engine.registry().under(&settings)?;
     let filter = Filter {
         tool: test.tool.clone(),
@@ -293,7 +291,12 @@ fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow
         ..Filter::default()
     };
     let replayed = engine.replay(&snapshot, &filter)?;
-    let looser = replayed.changes.iter().filter(|it| it.loosens()).count();
+    // What the rules in force let through already is not the candidate's doing.
+    let looser = replayed
+        .changes
+        .iter()
+        .filter(|it| it.loosens_live())
+        .count();
     match printer.format() {
         Format::Json => printer.json(&replayed_json(&replayed, looser)),
         Format::Human => show_replayed(&replayed, looser, printer),
@@ -310,15 +313,16 @@ fn groups(changes: &[Change]) -> BTreeMap<String, Vec<&Change>> {
             None => "no rule".to_owned(),
         };
         // What gets looser is what matters.
-        let word = if change.loosens() {
-            "looser"
-        } else {
-            "tighter"
+        let word = match change.after.cmp(&change.live) {
+            Ordering::Less => "looser",
+            Ordering::Equal => "as now",
+            Ordering::Greater => "tighter",
         };
         let group = format!(
-            "{word}  {} ({}) → {} ({})  {}  by {}",
+            "{word}  {} ({}), now {} → {} ({})  {}  by {}",
             change.before.word(),
             by(&change.before_rule),
+            change.live.word(),
             change.after.word(),
             by(&change.after_rule),
             one_line(&change.tool),
@@ -348,7 +352,7 @@ fn show_replayed(replayed: &Replayed, looser: usize, printer: &mut Printer) {
         printer.line(&format!("    {}{more}", ids.join(", ")));
     }
     printer.line(&format!(
-        "{} of {} calls decided again, {} differ, {looser} looser",
+        "{} of {} calls decided again, {} differ, {looser} looser than the rules in force",
         replayed.decided,
         replayed.calls,
         replayed.changes.len()
@@ -366,8 +370,9 @@ fn replayed_json(replayed: &Replayed, looser: usize) -> Value {
         json!({
             "callId": change.call_id, "tool": change.tool, "caller": change.caller,
             "before": change.before.word(), "beforeRule": change.before_rule,
+            "live": change.live.word(),
             "after": change.after.word(), "afterRule": change.after_rule,
-            "reason": change.reason, "loosens": change.loosens(),
+            "reason": change.reason, "loosens": change.loosens_live(),
         })
     });
     let groups = groups(&replayed.changes).into_iter();

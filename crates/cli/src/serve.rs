@@ -173,7 +173,7 @@ fn greet(
                 Auth::On => printer.line(&format!("Token: in {}", token_path.display())),
             }
             printer.line("");
-            printer.lines(&connect::snippets(url, &token_path));
+            printer.lines(&connect::snippets(url));
             printer.line("press Ctrl-C to end");
         }
     }

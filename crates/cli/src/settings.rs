@@ -14,6 +14,8 @@ use crate::source;
 
 /// The folder with `ringfence.toml` and everything else.
 pub(crate) const HOME: &str = "RINGFENCE_HOME";
+/// The key of the client that starts `ringfence stdio`.
+pub(crate) const KEY: &str = "RINGFENCE_KEY";
 /// Set to anything: no colours.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colours.
@@ -24,12 +26,14 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The environment, for placeholders: what is not text is as good as unset.
+/// The environment, for placeholders: what is not text is as good as unset. The key
+/// that lets a client in is no tool's.
 pub(crate) fn environment() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    std::env::vars_os().filter_map(text).collect()
+    let all = std::env::vars_os().filter_map(text);
+    all.filter(|(name, _)| name != KEY).collect()
 }
 
 /// The environment with the lines of a file on top.

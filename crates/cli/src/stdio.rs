@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use mcp::who::PipeClient;
 use mcp::{Door, stdio};
 
 use crate::arguments::Stdio;
 use crate::exit::Exit;
-use crate::wiring;
+use crate::{gate, settings, wiring};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
@@ -15,7 +16,11 @@ pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     engine::memory::settle();
     let engine =
         wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
-    let door = Door::open(Arc::new(engine))?;
+    let client = match settings::variable(settings::KEY) {
+        Some(text) => gate::pipe_client(engine.home(), &text)?,
+        None => PipeClient::unnamed(),
+    };
+    let door = Door::open_for(Arc::new(engine), client)?;
     let runtime = wiring::server_runtime()?;
     runtime.block_on(async {
         let shutdown = wiring::ending()?;

@@ -14,6 +14,7 @@ use host::ask::Ask;
 use host::fetch::{Fetch, FetchSettings, Trust};
 use model::audit::Status;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use opentelemetry::trace::{
@@ -172,11 +173,14 @@ impl Collector {
         let host = address.uri().host();
         let host =
             host.context("`telemetry.otlp_endpoint` names no host; write `http://HOST:PORT`")?;
-        let host = HostPattern::parse(host.trim_matches(['[', ']']))
+        let host = HostPattern::parse(host)
             .map_err(|fault| anyhow!("`telemetry.otlp_endpoint`: {fault}"))?;
         let none = Arc::new(Masker::none());
-        let settings = FetchSettings::new(trust.tls()?, none);
-        let fetch = Fetch::from_grant(&NetworkGrant::Allowlist(vec![host]), settings)
+        let mut settings = FetchSettings::new(trust.tls()?, none);
+        // The operator named it, so it may be inside.
+        settings.private_hosts = Arc::new([host.clone()]);
+        let grant = NetworkGrant::Allowlist(vec![host]);
+        let fetch = Fetch::from_grant(&grant, &HostBounds::default(), settings)
             .context("nothing may be reached")?;
         Ok(Collector {
             fetch: Arc::new(fetch),
@@ -216,7 +220,7 @@ impl HttpClient for Collector {
         let answer = match fetched.await {
             Ok(fetched) => fetched
                 .outcome
-                .map_err(|fault| self.failed(&fault.message))?,
+                .map_err(|fault| self.failed(&fault.told(&Masker::none())))?,
             Err(fault) => return Err(self.failed(&fault.to_string())),
         };
         let status = answer

@@ -91,8 +91,10 @@ fn run_show(trust: Trust<'_>, caller: &str, printer: &mut Printer) -> anyhow::Re
     for track in &report.tracks {
         show_track(track, printer);
     }
-    if report.tracks.is_empty() {
-        printer.note("trust is off: the operator's levels hold");
+    match (report.strategy, report.covered) {
+        ("disabled", _) => printer.note("trust is off: the operator's levels hold"),
+        (_, false) => printer.note("trust does not cover this caller: the operator's level holds"),
+        (_, true) => {}
     }
     Ok(Exit::Done)
 }

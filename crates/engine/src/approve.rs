@@ -17,7 +17,7 @@ use model::risk::Risk;
 use model::{limits, text};
 
 pub use inbox::{AnswerFault, Decision, Inbox, Listed, Listing, Said};
-pub use model::approval::Scope;
+pub use model::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
 pub use store::approvals::Step;
 
@@ -30,9 +30,10 @@ pub trait Approver: fmt::Debug + Send + Sync {
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
-    /// The word in the audit for how it asks.
-    fn channel(&self) -> &'static str {
-        "client"
+    /// How its answers come, where it is the caller's own client. The person at this
+    /// process's own terminal is [`Channel::Terminal`], whatever this says.
+    fn channel(&self) -> Channel {
+        Channel::Elicitation
     }
 }
 
@@ -60,6 +61,10 @@ pub struct Question {
     pub expires_at_ms: i64,
     /// What an approval may count for; the risk decides.
     pub scopes: Vec<Scope>,
+    /// Why a person is asked: the rule and its reason, or what else wants it.
+    pub why: String,
+    /// Who may answer.
+    pub may_answer: String,
 }
 
 impl Question {
@@ -82,6 +87,11 @@ impl Question {
         if !reasons.is_empty() {
             let _ = write!(text, "\nrisk: {}", reasons.join("; "));
         }
+        let _ = write!(
+            text,
+            "\nasked because: {}\nmay answer: {}",
+            self.why, self.may_answer
+        );
         text
     }
 }

@@ -14,15 +14,16 @@ use model::assessment::Sound;
 use model::audit::{Opening, Status};
 use model::caller::{CallerKind, Origin};
 use model::consent::Granted;
-use model::mask::{Masked, Masker};
+use model::grant::Grant;
+use model::mask::{Masked, Masker, is_maskable};
 use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
 use model::policy::{self, EffectivePolicy};
 use model::reason::Reason;
-use model::risk::{self, Level, Risk};
+use model::risk::{self, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, approval, consent, digest, exposure, lifecycle, text};
+use model::{Environment, approval, consent, digest, exposure, lifecycle, limits, text};
 use store::{OpenRow, StoreError};
 
 use crate::approve::agree::{Asking, agreed};
@@ -39,12 +40,14 @@ use crate::{Engine, callers, causes, explain, script};
 
 mod absent;
 mod request;
+mod secure;
 mod trial;
 
 use absent::{absent, even_out, hidden, unknown};
+use secure::{is_grave, secured};
 
 pub use request::{Begins, CallRequest, Progress, Purpose, Refused, Target, Waiting};
-pub(crate) use trial::{base_path, unconsented, wanted};
+pub(crate) use trial::{unconsented, wanted};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -196,12 +199,12 @@ pub(crate) fn judge<'a>(
     let asks = decision.effect == Effect::Ask
         && match request.purpose {
             Purpose::Call => true,
-            // Its author is asked once for what it reaches for, not for each try. What
-            // the operator wants asked is asked.
+            // Its author is asked once; what the operator wants asked is asked.
             Purpose::LocalPass => {
-                operator_asks(now, request, found, &arguments, (&policy, &risk), at_ms)
+                trial::operator_asks(now, request, found, &arguments, (&policy, &risk), at_ms)
             }
         };
+    let policy = bounded(policy, &decision);
     Ok(Judged {
         asks,
         found,
@@ -324,10 +327,22 @@ pub(crate) fn access(
     let name = &found.sound.document.name;
     let access = &now.config.access;
     let document = &found.sound.document;
-    let allowed = access.check(&request.caller, document).map_err(|denied| {
+    let checked = match request.purpose {
+        // A proof of the document, not a use of it: what callers' levels leave is not
+        // what is proved. Lists hold all the same.
+        Purpose::LocalPass => access.check_lists(&request.caller, document),
+        Purpose::Call => access.check(&request.caller, document),
+    };
+    let allowed = checked.map_err(|denied| {
         let error = CallError::new(Reason::AccessDenied, format!("`{name}` is {}", denied.note));
         hidden(request, name, error)
     })?;
+    let standing = standing(now, request, found);
+    if let Some(why) = standing.emptied(document, &found.sound.judged.policy) {
+        let message = format!("`{name}` can do nothing here: {why}");
+        let error = CallError::new(Reason::LevelDenied, message);
+        return Err(hidden(request, name, error));
+    }
     if !found.registered {
         return Ok(((), allowed));
     }
@@ -378,10 +393,15 @@ pub(crate) fn environment(
 fn masker(variables: &Variables) -> Result<(Arc<Masker>, String), Stop> {
     let secrets = variables.secrets.iter().map(String::as_str);
     match Masker::new(secrets) {
-        Ok(masker) => Ok((
-            Arc::new(masker),
-            text::count(variables.secrets.len(), "secret"),
-        )),
+        Ok(masker) => {
+            let secrets = variables.secrets.iter();
+            let short = secrets.filter(|secret| !is_maskable(secret)).count();
+            let mut note = text::count(variables.secrets.len(), "secret");
+            if short > 0 {
+                note.push_str(&format!(", {short} too short to be masked"));
+            }
+            Ok((Arc::new(masker), note))
+        }
         Err(fault) => {
             let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
             Err(Stop::refused(error))
@@ -422,7 +442,8 @@ pub(crate) fn required(
 
 /// Step 4.
 fn arguments(request: &CallRequest, found: &Found) -> Result<(Arguments, String), Stop> {
-    match params::check(&found.sound.document.params, &request.arguments) {
+    let given = native::spelled(found.native, &request.arguments)?;
+    match params::check(&found.sound.document.params, &given) {
         Ok(arguments) => {
             let count = text::count(arguments.values().len(), "argument");
             Ok((arguments, count))
@@ -446,21 +467,35 @@ pub(crate) fn effective<'a>(
     found: &'a Found,
 ) -> Result<(Cow<'a, EffectivePolicy>, String), Stop> {
     let standing = standing(now, request, found);
-    let narrowed = |policy: Cow<'a, EffectivePolicy>| match &standing.constraints {
-        None => policy,
-        Some(constraints) => Cow::Owned(constraints.narrow(&policy)),
+    let narrowed = |policy: Cow<'a, EffectivePolicy>| match standing.narrows(&policy) {
+        false => policy,
+        true => Cow::Owned(standing.narrow(policy.into_owned())),
     };
     if found.registered {
         let policy = narrowed(Cow::Borrowed(&found.sound.judged.policy));
-        return Ok((policy, "resolved".to_owned()));
+        let note = resolved(&policy);
+        return Ok((policy, note));
     }
     let overrides = &found.sound.document.sandbox_overrides;
     match policy::resolve(&now.ground, overrides) {
-        Ok(policy) => Ok((narrowed(Cow::Owned(policy)), "resolved".to_owned())),
+        Ok(policy) => {
+            let policy = narrowed(Cow::Owned(policy));
+            let note = resolved(&policy);
+            Ok((policy, note))
+        }
         Err(conflict) => {
             let error = CallError::new(conflict.reason(), conflict.to_string());
             Err(Stop::refused(error))
         }
+    }
+}
+
+/// What the operator reads about a policy: what is left of its hosts, if anything
+/// was taken.
+fn resolved(policy: &EffectivePolicy) -> String {
+    match policy.bounds.words() {
+        None => "resolved".to_owned(),
+        Some(bounds) => format!("resolved; {bounds}"),
     }
 }
 
@@ -473,8 +508,21 @@ fn rated<'a>(now: &Snapshot, found: &'a Found, policy: &EffectivePolicy) -> Cow<
     Cow::Owned(risk::of(&found.sound.document, &now.ground, policy))
 }
 
+/// The policy with what rules leave of its hosts.
+fn bounded<'a>(policy: Cow<'a, EffectivePolicy>, decision: &Decision) -> Cow<'a, EffectivePolicy> {
+    if decision.bounds.is_empty() {
+        return policy;
+    }
+    let mut policy = policy.into_owned();
+    policy.bounds = policy.bounds.and(&decision.bounds);
+    Cow::Owned(policy)
+}
+
 /// What holds for this caller and tools of this kind.
 fn standing(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    if request.purpose == Purpose::LocalPass {
+        return Standing::open();
+    }
     let category = found.sound.document.category.as_deref();
     now.config.access.standing(&request.caller, category)
 }
@@ -500,27 +548,6 @@ fn decide(
     })
 }
 
-/// Whether the operator wants a person asked, whatever the document wants.
-fn operator_asks(
-    now: &Snapshot,
-    request: &CallRequest,
-    found: &Found,
-    arguments: &Arguments,
-    (policy, risk): (&EffectivePolicy, &Risk),
-    at_ms: i64,
-) -> bool {
-    now.config.rules.operator_asks(&Asked {
-        caller: &request.caller,
-        standing: &standing(now, request, found),
-        origin: request.origin,
-        document: &found.sound.document,
-        arguments,
-        policy,
-        risk,
-        at_ms,
-    })
-}
-
 /// Whether its limits let the call in.
 async fn admitted(
     engine: &Engine,
@@ -531,6 +558,23 @@ async fn admitted(
     let groups = standing(now, request, found).groups;
     let tool = &found.sound.document.name;
     limit::admit(engine, &now.config, request, tool, &groups).await
+}
+
+/// Whether the powers of a call that is not made could be made, with nothing made.
+pub(crate) fn powers_told(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    judged: &Judged<'_>,
+) -> Result<((), String), Stop> {
+    if judged.found.native.is_some() {
+        return Ok(((), "none needed".to_owned()));
+    }
+    let settings = engine.power_settings(&now.config, &request.caller);
+    match Powers::check(&Grant::from_policy(&judged.policy), &settings) {
+        Ok(faces) => Ok(((), faces.join(", "))),
+        Err(fault) => Err(trial::no_powers(request, &fault)),
+    }
 }
 
 /// What the limits have to do with a call that is not made.
@@ -552,7 +596,7 @@ pub(crate) struct Judged<'a> {
     masker: Arc<Masker>,
     arguments: Arguments,
     policy: Cow<'a, EffectivePolicy>,
-    risk: Cow<'a, Risk>,
+    pub(crate) risk: Cow<'a, Risk>,
     pub(crate) decision: Decision,
     /// Whether a person is to be asked.
     pub(crate) asks: bool,
@@ -580,6 +624,7 @@ fn asking<'a>(
         arguments,
         policy,
         risk,
+        decision,
         ..
     } = judged;
     let document = &found.sound.document;
@@ -610,6 +655,8 @@ fn asking<'a>(
         id: uuid::Uuid::new_v4().simple().to_string(),
         expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),
+        why: why(decision),
+        may_answer: approval::authority::told(&request.caller, risk.level, &settings),
         binding: binding
             .as_ref()
             .map(|both| both.call.clone())
@@ -623,6 +670,15 @@ fn asking<'a>(
         settings,
         started: record.started(),
     }
+}
+
+/// The rule that wants a person, and its reason; else what wants one.
+fn why(decision: &Decision) -> String {
+    let why = match &decision.rule {
+        Some(rule) => format!("rule `{rule}`: {}", decision.reason),
+        None => decision.reason.clone(),
+    };
+    approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
 }
 
 /// Somebody may have paused the caller while a person was asked.
@@ -667,28 +723,13 @@ fn is_same(engine: &Engine, request: &CallRequest, judged: &Judged<'_>) -> Resul
     let risk = risk::rate(&now.ground, overrides, &policy);
     let both = (&*policy, &risk);
     let decision = decide(now, request, &found, &judged.arguments, both, at_ms);
+    let policy = bounded(policy, &decision);
     Ok(
         found.sound.judged.digest == judged.found.sound.judged.digest
             && policy == judged.policy
             && risk.level == judged.risk.level
             && decision.effect != Effect::Deny,
     )
-}
-
-/// Calls whose opening record must be on the disk before they run.
-fn is_grave(policy: &EffectivePolicy, risk: &Risk) -> bool {
-    risk.level >= Level::L4 || policy.file_write
-}
-
-async fn secured(engine: &Engine, row: &OpenRow) -> Result<((), String), Stop> {
-    match engine.store().audit().secure(row).await {
-        Ok(()) => Ok(((), "on the disk".to_owned())),
-        Err(fault) => {
-            let message = "the attempt could not be written to the disk; it did not run";
-            let error = CallError::passing(Reason::AuditUnavailable, message);
-            Err(Stop::refused(error).note(fault.to_string()))
-        }
-    }
 }
 
 fn prepare(

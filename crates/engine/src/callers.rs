@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::access::quota::{Conduct, Denials};
 use model::audit::notice::SERVER;
 use model::audit::{Act, Notice};
-use model::caller::Caller;
+use model::caller::{Caller, CallerKind, folded};
 use model::limits;
 use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
 use model::text;
-use model::trust::TrustState;
+use model::trust::{Strategy, TrustState};
 use serde::Serialize;
 use store::callers::{CallerRow, Paused};
 use store::{Store, StoreError};
@@ -150,7 +150,7 @@ pub(crate) async fn welcome(
     }
     let caller = &request.caller;
     let note = not_paused(engine, request).await?;
-    if !trust::is_reckoned(&now.config.trust, caller) {
+    if !trust::is_reckoned(&now.config, caller) {
         return Ok((now, note));
     }
     match trust::look(engine, &now.config.trust, caller).await {
@@ -196,7 +196,7 @@ fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
     let free = || Ok("not paused".to_owned());
     let rows = engine.book().rows();
     let rows = rows.map_err(|fault| unavailable(engine, &causes(&fault)))?;
-    let Some(row) = rows.get(&shown.to_lowercase()) else {
+    let Some(row) = rows.get(&folded(&shown)) else {
         return free();
     };
     let Some(paused) = &row.paused else {
@@ -209,11 +209,13 @@ fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
         BY_DENIALS => "you were denied too often and are paused",
         _ => "you are paused",
     };
-    let message = format!(
-        "{why}; nothing runs until a person resumes you, trying again does not help: \
-         `ringfence callers resume {}`",
-        text::one_line(&row.shown)
-    );
+    let mut message =
+        format!("{why}; nothing runs until a person resumes you, trying again does not help");
+    // Attack: an agent with a shell would take the command for the next thing to do.
+    if request.caller.kind == CallerKind::Owner {
+        let shown = text::one_line(&row.shown);
+        message.push_str(&format!(": `ringfence callers resume {shown}`"));
+    }
     let note = format!(
         "paused by {}: {}",
         text::one_line(&paused.by),
@@ -251,7 +253,7 @@ pub(crate) async fn count(engine: &Engine, request: &CallRequest, outcome: &Outc
 async fn allowed(engine: &Engine, debtor: &Debtor) {
     let Debtor { shown, is_typed } = debtor;
     let has_row = |rows: &BTreeMap<String, CallerRow>| {
-        let row = rows.get(&shown.to_lowercase());
+        let row = rows.get(&folded(shown));
         row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
     };
     // Asking again whether anything changed costs more than the rest of this. A row
@@ -408,9 +410,15 @@ impl Callers<'_> {
 
     /// What is lost or earned by now is not kept yet, and holds at the next call.
     fn as_of_now(&self, mut row: CallerRow) -> Result<KnownCaller, StoreError> {
+        let now = self.engine.registry().current();
+        let caller = Caller::named(&*row.shown);
+        let is_on = now.config.trust.strategy != Strategy::Disabled;
+        if is_on && !trust::is_reckoned(&now.config, &caller) {
+            // What it earned before counts for nothing where trust does not cover it.
+            row.trust = None;
+        }
         if row.trust.is_some() {
-            let trust = &self.engine.registry().current().config.trust;
-            let due = trust::due(self.engine, trust, &row.shown)?;
+            let due = trust::due(self.engine, &now.config.trust, &row.shown)?;
             row.trust = due.or(row.trust);
         }
         Ok(known(row))

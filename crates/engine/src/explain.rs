@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use model::approval::authority;
 use model::audit::{self, Closing};
 use model::document::Word as _;
+use model::host_bound::HostBounds;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::rules::{Decision, Effect, Retry};
@@ -18,7 +20,7 @@ use crate::record::{Gate, Record, Stop};
 use crate::registry::Snapshot;
 
 /// Characters of a reason kept in the audit.
-const REASON_CHARS_MAX: usize = 400;
+pub(crate) const REASON_CHARS_MAX: usize = 400;
 
 /// What would become of a call.
 #[derive(Clone, Debug)]
@@ -66,14 +68,16 @@ impl Engine {
         let effect = judged.decision.effect;
         let told = call::limits_told(self, now, request, &found);
         record.gate(Gate::Limits, told)?;
-        let base = call::base_path(self, now, request, &judged);
-        if let Err(stop) = base {
-            return record.gate(Gate::Powers, Err(stop));
-        }
         if effect == Effect::Ask {
-            let note = "a person would be asked, unless an approval covers the call";
-            record.would(Gate::Approval, "ask", note);
+            let settings = &now.config.approvals;
+            let may_answer = authority::told(&request.caller, judged.risk.level, settings);
+            let note = format!(
+                "a person would be asked, unless an approval covers the call; may answer: {may_answer}"
+            );
+            record.would(Gate::Approval, "ask", &note);
         }
+        let told = call::powers_told(self, now, request, &judged);
+        record.gate(Gate::Powers, told)?;
         Ok(effect)
     }
 }
@@ -88,7 +92,8 @@ pub(crate) fn shadow(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Optio
         candidate: text::elided(&shadow.file, REASON_CHARS_MAX),
         live: live.effect.word().to_owned(),
         verdict: tried.effect.word().to_owned(),
-        reason: text::elided(&tried.reason, REASON_CHARS_MAX),
+        // Cut when it is masked.
+        reason: tried.reason,
         rule: tried.rule,
     })
 }
@@ -109,10 +114,14 @@ pub(crate) fn denied(stop: &Stop) -> Decision {
         code: Some(stop.reason()),
         remedy: None,
         retry: Retry::Never,
+        bounds: HostBounds::default(),
     }
 }
 
 /// Whether a gate's no is for settings and rules to change.
 pub(crate) fn is_ruled(reason: Reason) -> bool {
-    matches!(reason, Reason::AccessDenied | Reason::ToolNotExposed)
+    matches!(
+        reason,
+        Reason::AccessDenied | Reason::LevelDenied | Reason::ToolNotExposed
+    )
 }

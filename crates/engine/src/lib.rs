@@ -515,6 +515,8 @@ impl Engine {
         PowerSettings {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
             home: Some(self.protected()),
+            caller: caller.name.clone(),
+            private_hosts: config.network.private_hosts.as_slice().into(),
             ..self.powers.clone()
         }
     }

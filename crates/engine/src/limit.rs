@@ -146,7 +146,7 @@ fn counted(units: u64) -> String {
 
 /// What a caller used of each limit is kept under these.
 fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<Key> {
-    let caller = visit.caller.to_lowercase();
+    let caller = model::caller::folded(visit.caller);
     let key = |limit: &Limit| (limit.id.clone(), caller.clone());
     held.iter().map(key).collect()
 }

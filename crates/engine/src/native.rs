@@ -5,6 +5,7 @@
 //! `script` has the body of execute. Each body gets a `Work` and leaves a
 //! `Ran`, or a `Stop` for what its own check of the arguments refuses.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -206,6 +207,18 @@ impl Native {
             "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         })
+    }
+
+    /// Other names its arguments are known by, each with the one used here: models
+    /// know them from elsewhere.
+    fn aliases(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Native::Load => &[("tool_name", "name")],
+            Native::LoadResource => &[("tool_name", "name"), ("resource_id", "resource")],
+            Native::Search | Native::Describe | Native::Execute | Native::Invoke | Native::List => {
+                &[]
+            }
+        }
     }
 
     /// What comes back, where it always has the same shape.
@@ -418,6 +431,38 @@ pub(crate) fn inner(request: &CallRequest, name: &str) -> CallRequest {
     inner.trace.clone_from(&request.trace);
     inner.typed = request.typed;
     inner
+}
+
+/// The arguments of a call under the names used here, so that rules, questions and
+/// the record see one spelling.
+pub(crate) fn spelled<'a>(
+    native: Option<Native>,
+    arguments: &'a Value,
+) -> Result<Cow<'a, Value>, Stop> {
+    let aliases = native.map_or(&[][..], Native::aliases);
+    let is_given = |name: &str| arguments.get(name).is_some();
+    if !aliases.iter().any(|(alias, _)| is_given(alias)) {
+        return Ok(Cow::Borrowed(arguments));
+    }
+    let twice = aliases
+        .iter()
+        .find(|(alias, name)| is_given(alias) && is_given(name));
+    if let Some((alias, name)) = twice {
+        return Err(refused(vec![ArgumentFault {
+            reason: Reason::ArgumentUnknown,
+            name: (*alias).to_owned(),
+            message: format!("`{alias}` is another word for `{name}`; give one of them"),
+        }]));
+    }
+    let mut spelled = arguments.clone();
+    if let Some(members) = spelled.as_object_mut() {
+        for (alias, name) in aliases {
+            if let Some(value) = members.remove(*alias) {
+                members.insert((*name).to_owned(), value);
+            }
+        }
+    }
+    Ok(Cow::Owned(spelled))
 }
 
 /// A body that came to its end.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use model::assessment::Sound;
 use model::caller::{Caller, Origin};
-use model::document::NetworkMode;
 use model::policy::EffectivePolicy;
 use model::risk::{self, Risk};
 use model::safety::Source;
@@ -55,12 +54,7 @@ impl Offered {
     #[must_use]
     pub fn hints(&self) -> Hints {
         let calls_others = self.native.is_some_and(|native| !native.only_reads());
-        let network = match self.policy.network {
-            NetworkMode::Blocked => false,
-            NetworkMode::Allowlist => !self.policy.hosts.is_empty(),
-            NetworkMode::Open | NetworkMode::Strict => true,
-        };
-        let network = network || calls_others;
+        let network = self.policy.reaches_out() || calls_others;
         let changes = network || self.policy.file_write || self.policy.destructive;
         Hints {
             read_only: !changes,

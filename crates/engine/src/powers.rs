@@ -6,24 +6,29 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host::ask::{Answer, Ask, Fault, FaultKind};
+use host::compute::{Account, Compute, Turn};
 use host::fetch::connect::{Connect, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust};
 use host::files::{FileSettings, Files, FilesError, Home};
 use model::grant::{Grant, NetworkGrant};
+use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};
 
+/// Characters of a path or a name in an event.
+const EVENT_CHARS_MAX: usize = 256;
+
 /// Host events kept for one call's record; the rest are counted.
 const EVENTS_MAX: usize = 1_000;
 
-/// The name of an operation in a message or an event, in characters.
-const OPERATION_CHARS_MAX: usize = 60;
+/// How long a run without powers may compute outside its sandbox.
+const COMPUTE_MAX: Duration = Duration::from_secs(60);
 
 /// What the operator decides. Made once in a process and cloned for each call:
 /// clones share what was read of the certificate authorities.
@@ -38,6 +43,11 @@ pub struct PowerSettings {
     pub home: Option<Home>,
     /// A copy that stands in for the folder a document names; set for a Local Pass.
     pub stand_in: Option<PathBuf>,
+    /// Who pays for what helpers compute; set for each call. Work of one caller does not
+    /// wait for another's.
+    pub caller: String,
+    /// Where helpers compute.
+    pub compute: Compute,
     /// Whom `fetch` believes.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
@@ -46,6 +56,8 @@ pub struct PowerSettings {
     pub resolver: Arc<dyn Resolve>,
     /// Who opens connections.
     pub connector: Arc<dyn Connect>,
+    /// Names that may lead to private addresses; set for each call.
+    pub private_hosts: Arc<[HostPattern]>,
 }
 
 impl PowerSettings {
@@ -57,10 +69,13 @@ impl PowerSettings {
             sub_workspace: None,
             home: None,
             stand_in: None,
+            caller: String::new(),
+            compute: Compute::default(),
             trust: Trust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
             connector: Arc::new(TcpConnector),
+            private_hosts: Arc::new([]),
         }
     }
 }
@@ -74,6 +89,9 @@ pub enum PowersError {
     /// There is nobody to believe.
     #[error("the network of the call cannot be reached")]
     Tls(#[from] TlsError),
+    /// Nothing could be masked.
+    #[error("secrets cannot be masked")]
+    Masking,
 }
 
 /// The powers of one call. Made from its grant; dropped with it.
@@ -81,6 +99,10 @@ pub enum PowersError {
 pub struct Powers {
     fetch: Option<Fetch>,
     files: Option<Arc<Files>>,
+    compute: Compute,
+    /// What the call may spend on computing outside its sandbox: as much as inside.
+    account: Account,
+    secrets: Arc<Masker>,
     events: Mutex<Events>,
 }
 
@@ -114,26 +136,56 @@ impl Powers {
         let fetch = match &grant.network {
             NetworkGrant::Blocked => None,
             NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => {
-                let mut fetch_settings = FetchSettings::new(settings.trust.tls()?, secrets);
+                let tls = settings.trust.tls()?;
+                let mut fetch_settings = FetchSettings::new(tls, Arc::clone(&secrets));
                 fetch_settings.limits = settings.fetch_limits.clone();
                 fetch_settings.resolver = Arc::clone(&settings.resolver);
                 fetch_settings.connector = Arc::clone(&settings.connector);
-                Fetch::from_grant(&grant.network, fetch_settings)
+                fetch_settings.private_hosts = Arc::clone(&settings.private_hosts);
+                Fetch::from_grant(&grant.network, &grant.bounds, fetch_settings)
             }
         };
+        let time = deadline.saturating_duration_since(Instant::now());
         Ok(Powers {
             fetch,
             files,
+            compute: settings.compute.clone(),
+            account: Account::new(&settings.caller, time, deadline),
+            secrets,
             events: Mutex::default(),
         })
+    }
+
+    /// The faces a grant would give, with nothing made for it: a folder that is
+    /// there is opened and let go, one that would be made is not.
+    pub fn check(grant: &Grant, settings: &PowerSettings) -> Result<Vec<String>, PowersError> {
+        let mut grant = grant.clone();
+        let mut workspace = settings.workspace.clone();
+        workspace.extend(&settings.sub_workspace);
+        let is_there = grant.files.base_path.is_some() || workspace.is_dir();
+        let (read, write) = (grant.files.read, grant.files.write);
+        if !is_there {
+            (grant.files.read, grant.files.write) = (false, false);
+        }
+        let masker = Masker::new(std::iter::empty()).map_err(|_| PowersError::Masking)?;
+        let powers = Powers::from_grant(&grant, settings, Arc::new(masker), Instant::now())?;
+        let mut faces = powers.faces();
+        if !is_there && (read || write) {
+            faces.push("fs, in a workspace that is yet to be made".to_owned());
+        }
+        Ok(faces)
     }
 
     /// No power but to compute.
     #[must_use]
     pub fn none() -> Powers {
+        let deadline = Instant::now() + COMPUTE_MAX;
         Powers {
             fetch: None,
             files: None,
+            compute: Compute::default(),
+            account: Account::new("", COMPUTE_MAX, deadline),
+            secrets: Arc::new(Masker::none()),
             events: Mutex::default(),
         }
     }
@@ -187,7 +239,13 @@ impl Powers {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Masked before anything of it is cut, like all that leaves.
     pub(crate) fn note(&self, event: Value) {
+        let event = self
+            .secrets
+            .value(event)
+            .elided(EVENT_CHARS_MAX)
+            .into_inner();
         let mut events = self.events();
         if events.kept.len() < EVENTS_MAX {
             events.kept.push(event);
@@ -246,7 +304,18 @@ impl Powers {
         if !host::data::OPERATIONS.contains(&operation.as_str()) {
             return Err(self.absent(&operation));
         }
-        off_thread(move || compute(&operation, &ask)).await
+        if host::data::is_brief(&operation, request.payload.json.len() + ask.bytes.len()) {
+            return compute(&operation, &ask, &Turn::endless());
+        }
+        let helper = operation.clone();
+        let working = move |turn: &Turn| compute(&operation, &ask, turn);
+        self.compute.run(&self.account, &helper, working).await
+    }
+
+    /// Refuses an operation that the run has no face for, and puts that on record.
+    pub(crate) fn refuse(&self, operation: &str) -> HostAnswer {
+        let fault = self.absent(operation);
+        HostAnswer::Error(fault.to_json(&self.secrets).to_string())
     }
 
     /// The first host that was allowed and could not be reached, if any: what came of
@@ -259,7 +328,6 @@ impl Powers {
     /// whoever asks for it is not the guest we built. That belongs on record.
     fn absent(&self, operation: &str) -> Fault {
         let fault = absent(operation);
-        let operation = model::text::elided(operation, OPERATION_CHARS_MAX);
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
     }
@@ -298,10 +366,10 @@ impl Drop for UnderWay<'_> {
 }
 
 /// The powers that only compute; every call has them.
-fn compute(operation: &str, ask: &Ask) -> Result<Answer, Fault> {
+fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let mut random_failed = false;
     let mut random = |bytes: &mut [u8]| random_failed |= getrandom::fill(bytes).is_err();
-    let answered = host::data::call(operation, ask, &mut random);
+    let answered = host::data::call(operation, ask, &mut random, turn);
     if random_failed {
         let message = "the system gave no randomness";
         return Err(Fault::new(
@@ -315,12 +383,12 @@ fn compute(operation: &str, ask: &Ask) -> Result<Answer, Fault> {
 }
 
 fn absent(operation: &str) -> Fault {
-    let shown = model::text::elided(operation, OPERATION_CHARS_MAX);
-    let message = format!("not granted: {shown}");
+    let message = format!("not granted: {operation}");
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
-/// Runs what may take long where it holds nobody up.
+/// Runs what waits for the disk where it holds nobody up. Computing goes elsewhere
+/// ([`Compute`]), so that neither files nor names wait behind it.
 async fn off_thread(
     work: impl FnOnce() -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<Answer, Fault> {
@@ -341,7 +409,7 @@ impl HostCalls for Powers {
                     json: answer.value.to_string(),
                     bytes: answer.bytes,
                 }),
-                Err(fault) => HostAnswer::Error(fault.to_json().to_string()),
+                Err(fault) => HostAnswer::Error(fault.to_json(&self.secrets).to_string()),
             }
         })
     }

@@ -19,6 +19,7 @@ use model::safety::{self, Source};
 use sandbox::job::Usage;
 use serde_json::Value;
 
+use crate::explain::REASON_CHARS_MAX;
 use crate::limit::Admission;
 use crate::powers::Powers;
 use crate::run::Ran;
@@ -240,6 +241,10 @@ impl Record {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
         };
+        let note = match decision.bounds.words() {
+            None => note,
+            Some(bounds) => format!("{note}; {bounds}"),
+        };
         let verdict = match decision.effect {
             Effect::Allow => "pass",
             Effect::Ask => "ask",
@@ -409,7 +414,8 @@ impl Record {
         let outcome = outcome.get();
         if let Some(shadow) = &mut self.shadow {
             let reason = std::mem::take(&mut shadow.reason);
-            shadow.reason = masker.own_text(reason).into_inner();
+            let reason = masker.own_text(reason).elided(REASON_CHARS_MAX);
+            shadow.reason = reason.into_inner();
         }
         let mut gates = std::mem::take(&mut self.gates);
         for gate in &mut gates {

@@ -35,7 +35,10 @@ use crate::notice::loudly;
 use crate::settings::{self, Candidate, Settings};
 use crate::{Alarm, EngineError, causes, store_settings};
 
+mod names;
+
 pub use crate::settings::read_config;
+pub use names::Stranger;
 pub use store::settings::CONFIG_FILE;
 
 /// Which tools there are.
@@ -59,6 +62,11 @@ struct Latest {
     known: Known,
     /// Why the newest settings are not in force, if they are not.
     refused: Option<String>,
+    /// What the settings in force name and is gone since, in a sentence.
+    gone: Option<String>,
+    /// The keys there were when settings were refused for a name nothing has: with
+    /// another key they may be good.
+    keys: Option<Vec<String>>,
     /// Settings could not be written down and are to be tried again.
     is_owing: bool,
 }
@@ -304,10 +312,14 @@ impl Registry {
         let _ = folder.changed();
         let standing_version = store.standing().version()?;
         let settings = Arc::new(settings::read(home)?);
+        names::check_preset(home, &settings, &catalog)?;
         let earned = callers.earned()?;
         let mut known = Known::default();
         let ground = (&settings, &*earned);
-        let snapshot = take(&folder, store, &catalog, ground, &mut known)?;
+        let mut snapshot = take(&folder, store, &catalog, ground, &mut known)?;
+        let gone = names::check(home, store, &settings, &snapshot, &catalog)?;
+        let settings = names::tried(home, settings, &snapshot, &catalog);
+        snapshot.try_settings(&settings);
         let registry = Registry {
             home: home.to_owned(),
             folder,
@@ -321,9 +333,12 @@ impl Registry {
                 earned,
                 known,
                 refused: None,
+                gone: None,
+                keys: None,
                 is_owing: false,
             }),
         };
+        registry.say_gone(&mut lock(&registry.latest), gone);
         if let Err(fault) = settings::note(store, &settings, false) {
             // No good settings came before these, so nothing is in force until the
             // audit says what is. Every call tries again.
@@ -345,10 +360,7 @@ impl Registry {
         let broken = match &settings.shadow {
             None => None,
             Some(Candidate::Broken { file, why }) => Some((file, why.clone())),
-            Some(Candidate::Good { file, settings }) => {
-                let preset = preset(&settings.config, &self.catalog);
-                preset.err().map(|fault| (file, causes(&fault)))
-            }
+            Some(Candidate::Good { .. }) => None,
         };
         if let Some((file, why)) = broken {
             self.alarm.raise(&format!(
@@ -374,7 +386,7 @@ impl Registry {
     pub fn current(&self) -> Arc<Snapshot> {
         let mut latest = lock(&self.latest);
         let news = self.folder.news();
-        let is_other = news.files || self.has_earned_news(&latest);
+        let is_other = news.files || self.has_earned_news(&latest) || self.has_other_keys(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
         if !is_other && !news.publications && news.covers_publications && is_settled {
             return Arc::clone(&latest.snapshot);
@@ -452,29 +464,43 @@ impl Registry {
             return Ok(latest.snapshot.unsettled(why.clone()));
         }
         latest.earned = self.callers.earned_anew()?;
-        let ground = (&settings, &*latest.earned);
-        take(
-            &self.folder,
-            &self.store,
-            &self.catalog,
-            ground,
-            &mut latest.known,
-        )
+        let now = self.taken(&settings, latest)?;
+        self.look_for_gone(latest, &settings, &now);
+        Ok(now)
+    }
+
+    fn taken(
+        &self,
+        settings: &Arc<Settings>,
+        latest: &mut Latest,
+    ) -> Result<Snapshot, EngineError> {
+        let earned = Arc::clone(&latest.earned);
+        let ground = (settings, &*earned);
+        let known = &mut latest.known;
+        take(&self.folder, &self.store, &self.catalog, ground, known)
     }
 
     /// The settings as they are now, if they can be used and were written down.
     fn newest(&self, latest: &mut Latest) -> Result<Arc<Settings>, String> {
         let read = settings::read(&self.home).and_then(|settings| {
-            preset(&settings.config, &self.catalog)?;
+            names::check_preset(&self.home, &settings, &self.catalog)?;
             ground(&settings.config)?;
             Ok(settings)
         });
-        let settings = read.map_err(|fault| causes(&fault))?;
-        let is_same = settings == *latest.snapshot.settings;
+        let settings = Arc::new(read.map_err(|fault| causes(&fault))?);
+        let is_same = settings == latest.snapshot.settings;
         if is_same && !latest.is_owing {
             latest.refused = None;
             return Ok(Arc::clone(&latest.snapshot.settings));
         }
+        let now = self.taken(&settings, latest);
+        let now = now.map_err(|fault| causes(&fault))?;
+        let gone = names::check(&self.home, &self.store, &settings, &now, &self.catalog);
+        latest.keys = gone
+            .is_err()
+            .then(|| names::keys(&self.home).ok())
+            .flatten();
+        let gone = gone.map_err(|fault| causes(&fault))?;
         // Owing, what the audit said last may be what was never in force, so even the
         // settings of before are said again.
         // First, for a larger audit may be what makes room for the notice.
@@ -491,8 +517,10 @@ impl Registry {
         }
         latest.is_owing = false;
         latest.refused = None;
+        self.say_gone(latest, gone);
+        let settings = names::tried(&self.home, settings, &now, &self.catalog);
         self.settle(&settings);
-        Ok(Arc::new(settings))
+        Ok(settings)
     }
 
     /// The folder the documents are in.

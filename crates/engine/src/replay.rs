@@ -38,6 +38,8 @@ pub struct Change {
     pub before: Effect,
     /// By which rule.
     pub before_rule: Option<String>,
+    /// What the settings in force decide now.
+    pub live: Effect,
     /// What would be decided.
     pub after: Effect,
     /// By which rule.
@@ -47,10 +49,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether something gets through that was held back.
+    /// Whether something gets through that was held back then.
     #[must_use]
     pub fn loosens(&self) -> bool {
         self.after < self.before
+    }
+
+    /// Whether something would get through that the settings in force hold back. What
+    /// they let through already the candidate does not loosen.
+    #[must_use]
+    pub fn loosens_live(&self) -> bool {
+        self.after < self.live
     }
 }
 
@@ -98,8 +107,10 @@ pub struct Replayed {
 }
 
 impl Engine {
-    /// Decides every recorded call that a filter names again, as `candidate` would.
+    /// Decides every recorded call that a filter names again, as `candidate` would and
+    /// as the settings in force do.
     pub fn replay(&self, candidate: &Snapshot, filter: &Filter) -> Result<Replayed, StoreError> {
+        let now = self.registry().current();
         let mut found = Replayed::default();
         let mut filter = Filter {
             limit: Some(PAGE),
@@ -113,7 +124,7 @@ impl Engine {
             filter.before = Some(last.sequence);
             for entry in &page {
                 found.calls += 1;
-                match again(candidate, entry) {
+                match again((candidate, &now), entry) {
                     Ok(change) => {
                         found.decided += 1;
                         found.changes.extend(change);
@@ -126,11 +137,33 @@ impl Engine {
 }
 
 /// Decides one call again.
-fn again(candidate: &Snapshot, entry: &Entry) -> Result<Option<Change>, Missing> {
+fn again(
+    (candidate, now): (&Snapshot, &Snapshot),
+    entry: &Entry,
+) -> Result<Option<Change>, Missing> {
     let closing = entry.closing.as_ref().ok_or(Missing::Undecided)?;
     let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
     let (before, before_rule) = decided(closing).ok_or(Missing::Undecided)?;
-    let tool = candidate.tool(&facts.name).ok_or(Missing::ToolGone)?;
+    let after = judged(candidate, entry, closing)?;
+    let live = judged(now, entry, closing)?;
+    let is_same = after.effect == before && after.effect == live.effect;
+    Ok((!is_same).then(|| Change {
+        call_id: entry.opening.call_id.clone(),
+        tool: facts.name.clone(),
+        caller: entry.opening.caller.clone(),
+        before,
+        before_rule,
+        live: live.effect,
+        after: after.effect,
+        after_rule: after.rule,
+        reason: after.reason,
+    }))
+}
+
+/// What some settings decide about a call that was made.
+fn judged(under: &Snapshot, entry: &Entry, closing: &Closing) -> Result<Decision, Missing> {
+    let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
+    let tool = under.tool(&facts.name).ok_or(Missing::ToolGone)?;
     if tool.sound.judged.digest.to_string() != facts.digest {
         return Err(Missing::ToolChanged);
     }
@@ -146,34 +179,24 @@ fn again(candidate: &Snapshot, entry: &Entry) -> Result<Option<Change>, Missing>
         false => Found::registered(tool),
         true => {
             request.target = Target::Document(Arc::clone(&tool.sound));
-            let found = call::find(candidate, &request);
+            let found = call::find(under, &request);
             found.map_err(|_| Missing::Undecided)?.0
         }
     };
-    let after = match arguments(entry, closing) {
+    match arguments(entry, closing) {
         Ok(arguments) => {
             request.arguments = arguments;
-            let ruled = call::ruled(candidate, &request, &found, opening.at_ms);
-            ruled.unwrap_or_else(|stop| denied(&stop))
+            let ruled = call::ruled(under, &request, &found, opening.at_ms);
+            Ok(ruled.unwrap_or_else(|stop| denied(&stop)))
         }
         // Whether the caller may use the tool does not depend on them.
-        Err(missing) if is_access(closing) => match call::access(candidate, &request, &found) {
-            Ok(_) => past_access(),
-            Err(stop) if is_ruled(stop.reason()) => denied(&stop),
-            Err(_) => return Err(missing),
+        Err(missing) if is_access(closing) => match call::access(under, &request, &found) {
+            Ok(_) => Ok(past_access()),
+            Err(stop) if is_ruled(stop.reason()) => Ok(denied(&stop)),
+            Err(_) => Err(missing),
         },
-        Err(missing) => return Err(missing),
-    };
-    Ok((after.effect != before).then(|| Change {
-        call_id: opening.call_id.clone(),
-        tool: facts.name.clone(),
-        caller: opening.caller.clone(),
-        before,
-        before_rule,
-        after: after.effect,
-        after_rule: after.rule,
-        reason: after.reason,
-    }))
+        Err(missing) => Err(missing),
+    }
 }
 
 /// What was decided then: by the rules, or before them whether the caller may use
@@ -209,6 +232,7 @@ fn past_access() -> Decision {
         code: None,
         remedy: None,
         retry: model::rules::Retry::Never,
+        bounds: model::host_bound::HostBounds::default(),
     }
 }
 

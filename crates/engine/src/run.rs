@@ -126,7 +126,13 @@ impl Ran {
                     level: line.level.word(),
                     text: line.text,
                 };
-                let console = run.console.into_iter().map(line).collect();
+                let mut console: Vec<_> = run.console.into_iter().map(line).collect();
+                // What the sandbox has to say about the result stands behind what the
+                // tool itself said.
+                console.extend(run.report.notes.lines().map(|note| ConsoleLine {
+                    level: sandbox::job::ConsoleLevel::Warn.word(),
+                    text: note.to_owned(),
+                }));
                 let (status, value, error) = ended(run.report.ended);
                 Ran {
                     status,

@@ -114,8 +114,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
     }));
     let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
-            let (end, usage) = (report.ended, report.usage);
-            let ran = report::ran(end, console, usage, &host, &prepared, &limits);
+            let ran = report::ran(report, &console, &host, &prepared, &limits);
             let unheard = unheard::warnings(&host.unfinished(), &prepared.calls);
             Ok(report::with_warnings(ran, unheard))
         }

@@ -20,13 +20,18 @@ use crate::{EngineError, causes, protected};
 const THROUGH: &str = "file";
 /// The name of the digest in a notice.
 const DIGEST: &str = "digest";
+/// Whether what the settings name was looked up, and found.
+const NAMES: &str = "names";
+const KNOWN: &str = "known";
 
 /// The operator's settings and the texts they come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// What they mean, the rules of all files included.
     pub config: Config,
-    /// The text of the operator's file; empty if there is none.
+    /// The operator's file, as people know it.
+    pub file: String,
+    /// Its text; empty if there is none.
     pub text: String,
     /// The files of rules.
     pub rules: Vec<RuleFile>,
@@ -63,6 +68,12 @@ impl Settings {
             .collect()
     }
 
+    /// Every text with the name of its file, the operator's own first.
+    pub(crate) fn texts(&self) -> Vec<(&str, &str)> {
+        let own = std::iter::once((self.file.as_str(), self.text.as_str()));
+        own.chain(self.rule_texts()).collect()
+    }
+
     /// What would hold if a text were in force: rules alone stand in the place of
     /// all rules, anything else in that of the operator's file, beside the files of
     /// rules.
@@ -78,6 +89,7 @@ impl Settings {
         }
         Ok(Settings {
             config,
+            file: path.display().to_string(),
             text: text.to_owned(),
             rules,
             shadow: None,
@@ -106,6 +118,7 @@ pub fn read(home: &Path) -> Result<Settings, EngineError> {
     add_rules(&mut config, home, &rules)?;
     let mut settings = Settings {
         config,
+        file: CONFIG_FILE.to_owned(),
         text: text.unwrap_or_default(),
         rules,
         shadow: None,
@@ -159,7 +172,7 @@ fn shadow(home: &Path, settings: &Settings) -> Option<Candidate> {
 }
 
 /// All faults of a settings file, a line each.
-fn shown(path: &dyn std::fmt::Display, faults: &[ConfigFault]) -> String {
+pub(crate) fn shown(path: &dyn std::fmt::Display, faults: &[ConfigFault]) -> String {
     let line = |fault: &ConfigFault| {
         let place = match fault.line {
             0 => String::new(),
@@ -220,31 +233,26 @@ pub(crate) fn notice(act: Act, message: &str) -> Notice {
 /// already. They may have changed while nobody ran. `anew` after an attempt that
 /// failed: a record that the disk did not confirm may be there all the same.
 pub(crate) fn note(store: &Store, settings: &Settings, anew: bool) -> Result<(), StoreError> {
-    let text = digest::of_text(&settings.text);
+    let now = Digests::of(settings);
     // A home where nothing was ever set has nothing to tell.
     let is_new = |digest: &str, act: Act, is_empty: bool| match last(store, act)? {
-        Some(last) => Ok::<_, StoreError>(anew || last != digest),
+        Some(last) => Ok::<_, StoreError>(anew || !last.is_good(digest)),
         None => Ok(!is_empty),
     };
-    if is_new(&text, Act::SettingsChanged, settings.text.is_empty())? {
+    if is_new(&now.text, Act::SettingsChanged, settings.text.is_empty())? {
         let message = "other settings are in force";
         let notice = notice(Act::SettingsChanged, message).about(CONFIG_FILE);
-        store.audit().notice(notice.detail(DIGEST, &text))?;
+        let notice = notice.detail(NAMES, KNOWN).detail(DIGEST, &now.text);
+        store.audit().notice(notice)?;
     }
-    let mut all = String::new();
-    let mut details = Vec::new();
-    for file in &settings.rules {
-        let digest = digest::of_text(&file.text);
-        all.push_str(&format!("{digest}  {}\n", file.name));
-        details.push((file.name.as_str(), digest));
-    }
-    let all = digest::of_text(&all);
-    if is_new(&all, Act::RulesChanged, settings.rules.is_empty())? {
+    if is_new(&now.rules, Act::RulesChanged, settings.rules.is_empty())? {
         let notice = notice(Act::RulesChanged, "other files of rules are in force");
         let notice = notice
             .about(store::settings::RULES_FOLDER)
-            .detail(DIGEST, &all);
-        let notice = details
+            .detail(NAMES, KNOWN)
+            .detail(DIGEST, &now.rules);
+        let notice = now
+            .files
             .iter()
             .fold(notice, |notice, (name, digest)| notice.detail(name, digest));
         store.audit().notice(notice)?;
@@ -252,19 +260,72 @@ pub(crate) fn note(store: &Store, settings: &Settings, anew: bool) -> Result<(),
     Ok(())
 }
 
+/// Whether these very settings were the last to come into force, with everything
+/// they name there.
+pub(crate) fn was_in_force(store: &Store, settings: &Settings) -> Result<bool, StoreError> {
+    let now = Digests::of(settings);
+    let is_good = |digest: &str, act: Act, is_empty: bool| {
+        let last = last(store, act)?;
+        let is_good = last.map_or(is_empty, |last| last.is_good(digest));
+        Ok::<_, StoreError>(is_good)
+    };
+    Ok(
+        is_good(&now.text, Act::SettingsChanged, settings.text.is_empty())?
+            && is_good(&now.rules, Act::RulesChanged, settings.rules.is_empty())?,
+    )
+}
+
+/// What settings are known by in the audit.
+struct Digests<'a> {
+    text: String,
+    /// Of all files of rules together.
+    rules: String,
+    files: Vec<(&'a str, String)>,
+}
+
+impl Digests<'_> {
+    fn of(settings: &Settings) -> Digests<'_> {
+        let mut all = String::new();
+        let mut files = Vec::new();
+        for file in &settings.rules {
+            let digest = digest::of_text(&file.text);
+            all.push_str(&format!("{digest}  {}\n", file.name));
+            files.push((file.name.as_str(), digest));
+        }
+        Digests {
+            text: digest::of_text(&settings.text),
+            rules: digest::of_text(&all),
+            files,
+        }
+    }
+}
+
+/// What the newest notice of an act says about a digest.
+struct Noted {
+    digest: String,
+    /// Whether everything was there that was named. Versions before did not look.
+    names_known: bool,
+}
+
+impl Noted {
+    fn is_good(&self, digest: &str) -> bool {
+        self.names_known && self.digest == digest
+    }
+}
+
 /// What is to be written down about a candidate that cannot be used, unless that
 /// was the last thing said.
 pub(crate) fn broken_candidate(store: &Store, file: &str, why: &str) -> Option<Notice> {
     let digest = digest::of_text(&format!("{file}\n{why}"));
-    let is_known = matches!(last(store, Act::ShadowRefused), Ok(Some(last)) if last == digest);
+    let is_known =
+        matches!(last(store, Act::ShadowRefused), Ok(Some(last)) if last.digest == digest);
     (!is_known).then(|| {
         let notice = notice(Act::ShadowRefused, why).about(file);
         notice.detail(DIGEST, &digest)
     })
 }
 
-/// The digest in the newest notice of an act.
-fn last(store: &Store, act: Act) -> Result<Option<String>, StoreError> {
+fn last(store: &Store, act: Act) -> Result<Option<Noted>, StoreError> {
     let newest = store.audit().notices(&Filter {
         rows: Rows::Notices,
         act: Some(act),
@@ -272,5 +333,11 @@ fn last(store: &Store, act: Act) -> Result<Option<String>, StoreError> {
         ..Filter::default()
     })?;
     let newest = newest.into_iter().next();
-    Ok(newest.and_then(|entry| entry.notice.details.get(DIGEST).cloned()))
+    Ok(newest.and_then(|entry| {
+        let details = &entry.notice.details;
+        Some(Noted {
+            digest: details.get(DIGEST).cloned()?,
+            names_known: details.get(NAMES).is_some_and(|word| word == KNOWN),
+        })
+    }))
 }

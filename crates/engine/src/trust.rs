@@ -21,7 +21,8 @@ use model::access::quota::Conduct;
 use model::approval::State;
 use model::audit::notice::SERVER;
 use model::audit::{Act, Notice, Status};
-use model::caller::{Caller, CallerKind};
+use model::caller::Caller;
+use model::config::Config;
 use model::document::Word as _;
 use model::outcome::Outcome;
 use model::risk::Level;
@@ -150,7 +151,7 @@ pub(crate) fn foreseen(
     caller: &Caller,
 ) -> Result<Arc<Snapshot>, String> {
     let config = &now.config;
-    if !is_reckoned(&config.trust, caller) {
+    if !is_reckoned(config, caller) {
         return Ok(Arc::clone(now));
     }
     let name = shown(caller);
@@ -159,7 +160,7 @@ pub(crate) fn foreseen(
     let Some(earned) = earned else {
         return Ok(Arc::clone(now));
     };
-    let name = name.to_lowercase();
+    let name = model::caller::folded(&name);
     let access = &config.access;
     if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
         return Ok(Arc::clone(now));
@@ -379,7 +380,7 @@ impl Step<'_> {
     /// fell or rose, it counts for nothing.
     fn binding(&self) -> Option<String> {
         let bound = json!({
-            "trust": self.shown.to_lowercase(), "category": self.category,
+            "trust": model::caller::folded(self.shown), "category": self.category,
             "from": self.from.level.word(), "since": self.from.since_ms,
             "to": self.to.level.word(),
         });
@@ -409,6 +410,7 @@ impl Step<'_> {
             caller_is_owner: false,
             level: Level::L5,
             reasons: lines.take(limits::APPROVAL_REASONS_MAX).collect(),
+            why: "the last step in trust is a person's to take".to_owned(),
             prompt: format!(
                 "Raise the level of {} from {from} to {to} for {tools}?",
                 text::one_line(self.shown)
@@ -482,6 +484,7 @@ fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, St
         tool_binding: binding.to_owned(),
         session: None,
         separate: true,
+        own_client: false,
     };
     let claimed = store.approvals().claim(&claim, now_ms)?;
     let claimed = claimed.filter(|given| matches!(given.state, State::Approved | State::Used));
@@ -498,6 +501,8 @@ pub struct TrustReport {
     pub caller: String,
     /// How it is reckoned.
     pub strategy: &'static str,
+    /// Whether it is: not where trust is off or names others.
+    pub covered: bool,
     /// Each track.
     pub tracks: Vec<TrackReport>,
 }
@@ -537,14 +542,17 @@ impl Trust<'_> {
     /// seen. Blocks.
     pub fn show(&self, name: &str) -> Result<Option<TrustReport>, StoreError> {
         let engine = self.engine;
-        let config = engine.registry().current().config.trust.clone();
+        let now = engine.registry().current();
+        let config = now.config.trust.clone();
         let row = engine.store().callers().get(name)?;
+        let is_reckoned = is_reckoned(&now.config, &Caller::named(name));
         let mut report = TrustReport {
             caller: text::one_line(name),
             strategy: config.strategy.word(),
+            covered: is_reckoned,
             tracks: Vec::new(),
         };
-        if config.strategy == Strategy::Disabled {
+        if !is_reckoned {
             return Ok(Some(report));
         }
         let Some(row) = row else {
@@ -638,7 +646,7 @@ impl Reckoned {
     }
 }
 
-/// Whether a caller's trust is reckoned at all. The owner sets the levels.
-pub(crate) fn is_reckoned(config: &TrustConfig, caller: &Caller) -> bool {
-    config.strategy != Strategy::Disabled && caller.kind != CallerKind::Owner
+/// Whether a caller's trust is reckoned at all.
+pub(crate) fn is_reckoned(config: &Config, caller: &Caller) -> bool {
+    config.trust.strategy != Strategy::Disabled && config.access.is_in_trust_scope(caller)
 }

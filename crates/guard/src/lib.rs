@@ -30,7 +30,7 @@ use oxc_span::SourceType;
 pub use calls::CallSite;
 pub use code::Code;
 pub use model::Severity;
-pub use preset::{Level, Preset};
+pub use preset::{Globals, Level, Preset};
 pub use report::{Issue, Report};
 pub use rewrite::{LineBreak, Map, Prepared};
 

@@ -25,6 +25,7 @@ use host::fetch::{Fetch, FetchLimits, FetchSettings, Tls, Trust};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::rt::TokioIo;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use serde_json::json;
@@ -204,7 +205,8 @@ fn power() -> Fetch {
     let secrets = Masker::new(["a-secret-of-the-call"]).unwrap();
     let mut settings = FetchSettings::new(Tls::system(None).unwrap(), Arc::new(secrets));
     settings.resolver = Arc::new(Loopback);
-    Fetch::from_grant(&NetworkGrant::Allowlist(patterns.into()), settings).unwrap()
+    let grant = NetworkGrant::Allowlist(patterns.into());
+    Fetch::from_grant(&grant, &HostBounds::default(), settings).unwrap()
 }
 
 async fn fetched(fetch: &Fetch, address: SocketAddr) -> usize {

@@ -1,5 +1,6 @@
 //! What tool code asks of a power, and what it gets back.
 
+use model::mask::{Masker, Unmasked};
 use serde_json::{Value, json};
 
 /// Data in either direction: JSON and, beside it, bytes that JSON would bloat.
@@ -52,9 +53,13 @@ pub struct Fault {
     pub reason: &'static str,
     /// Which helper, such as `safety.fs.readText`.
     pub helper: String,
-    /// One sentence for the author.
-    pub message: String,
+    /// One sentence for the author. It may quote what the script gave, whole; it is
+    /// masked before anything of it is cut.
+    message: Unmasked,
 }
+
+/// Characters of a fault's sentence that anybody reads.
+pub const FAULT_CHARS_MAX: usize = 600;
 
 impl Fault {
     /// A fault.
@@ -69,18 +74,25 @@ impl Fault {
             kind,
             reason,
             helper: helper.to_owned(),
-            message: message.into(),
+            message: Unmasked::new(message),
         }
+    }
+
+    /// The sentence: masked, then on one line and cut.
+    #[must_use]
+    pub fn told(&self, secrets: &Masker) -> String {
+        let masked = self.message.masked(secrets);
+        masked.elided(FAULT_CHARS_MAX).into_inner()
     }
 
     /// As it reaches the script: `{kind, reason, helper, message}`.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(&self, secrets: &Masker) -> Value {
         json!({
             "kind": self.kind.word(),
             "reason": self.reason,
-            "helper": self.helper,
-            "message": self.message,
+            "helper": secrets.text(&self.helper).into_inner(),
+            "message": self.told(secrets),
         })
     }
 }

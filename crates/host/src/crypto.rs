@@ -18,6 +18,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::ask::{Answer, Ask, Fault, FaultKind};
+use crate::compute::{Stopped, Turn};
 use crate::crypto::gcm::Gcm;
 
 /// Bytes of randomness in one call, as browsers have it.
@@ -26,6 +27,11 @@ pub const RANDOM_BYTES_MAX: usize = 65_536;
 pub const ROUNDS_MAX: u64 = 2_000_000;
 /// Bytes of key that one call derives.
 pub const DERIVED_BYTES_MAX: usize = 4_096;
+
+/// Rounds of PBKDF2 between two questions whether to go on: well below a millisecond.
+const ROUNDS_AT_ONCE: u32 = 512;
+/// Bytes of a digest between two such questions.
+const DIGEST_BYTES_AT_ONCE: usize = 256 << 10;
 
 const DIGEST: &str = "crypto.subtle.digest";
 const SIGN: &str = "crypto.subtle.sign";
@@ -84,16 +90,28 @@ pub fn random_bytes(ask: &Ask, random: &mut dyn FnMut(&mut [u8])) -> Result<Answ
 /// The digest of `bytes`.
 ///
 /// # Errors
-/// `unsupported-algorithm`, `invalid-algorithm`.
-pub fn digest(ask: &Ask) -> Result<Answer, Fault> {
+/// `unsupported-algorithm`, `invalid-algorithm`; `stopped`, `compute-budget`.
+pub fn digest(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let raw = ask.arguments.get("algorithm").unwrap_or(&Value::Null);
     let hash = Hash::read(raw, "unsupported-algorithm", DIGEST)?;
-    Ok(answer(match hash {
-        Hash::Sha1 => Sha1::digest(&ask.bytes).to_vec(),
-        Hash::Sha256 => Sha256::digest(&ask.bytes).to_vec(),
-        Hash::Sha384 => Sha384::digest(&ask.bytes).to_vec(),
-        Hash::Sha512 => Sha512::digest(&ask.bytes).to_vec(),
-    }))
+    let digested = match hash {
+        Hash::Sha1 => digested::<Sha1>(&ask.bytes, turn),
+        Hash::Sha256 => digested::<Sha256>(&ask.bytes, turn),
+        Hash::Sha384 => digested::<Sha384>(&ask.bytes, turn),
+        Hash::Sha512 => digested::<Sha512>(&ask.bytes, turn),
+    };
+    digested
+        .map(answer)
+        .map_err(|stopped| stopped.into_fault(DIGEST))
+}
+
+fn digested<H: Digest>(bytes: &[u8], turn: &Turn) -> Result<Vec<u8>, Stopped> {
+    let mut digest = H::new();
+    for chunk in bytes.chunks(DIGEST_BYTES_AT_ONCE) {
+        turn.check()?;
+        digest.update(chunk);
+    }
+    Ok(digest.finalize().to_vec())
 }
 
 /// The HMAC over parts key, data.
@@ -171,8 +189,8 @@ pub fn decrypt(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `unsupported-hash`, `invalid-iterations`, `too-many-iterations`,
-/// `invalid-length`, `missing-args`.
-pub fn pbkdf2(ask: &Ask) -> Result<Answer, Fault> {
+/// `invalid-length`, `missing-args`; `stopped`, `compute-budget`.
+pub fn pbkdf2(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let hash = Hash::read_argument(ask, DERIVE)?;
     let [password, salt] = parts(ask, DERIVE)?;
     let mut key = vec![0; length(ask)?];
@@ -193,13 +211,54 @@ pub fn pbkdf2(ask: &Ask) -> Result<Answer, Fault> {
         let message = format!("more than {ROUNDS_MAX} rounds over all blocks");
         return Err(invalid("too-many-iterations", DERIVE, message));
     };
-    match hash {
-        Hash::Sha1 => pbkdf2::pbkdf2_hmac::<Sha1>(password, salt, rounds, &mut key),
-        Hash::Sha256 => pbkdf2::pbkdf2_hmac::<Sha256>(password, salt, rounds, &mut key),
-        Hash::Sha384 => pbkdf2::pbkdf2_hmac::<Sha384>(password, salt, rounds, &mut key),
-        Hash::Sha512 => pbkdf2::pbkdf2_hmac::<Sha512>(password, salt, rounds, &mut key),
-    }
+    let stretched = match hash {
+        Hash::Sha1 => stretch::<Sha1>(password, salt, rounds, &mut key, turn),
+        Hash::Sha256 => stretch::<Sha256>(password, salt, rounds, &mut key, turn),
+        Hash::Sha384 => stretch::<Sha384>(password, salt, rounds, &mut key, turn),
+        Hash::Sha512 => stretch::<Sha512>(password, salt, rounds, &mut key, turn),
+    };
+    stretched.map_err(|stopped| stopped.into_fault(DERIVE))?;
     Ok(answer(key))
+}
+
+/// PBKDF2 of RFC 8018, written out so that it can stop between rounds.
+fn stretch<H: EagerHash>(
+    password: &[u8],
+    salt: &[u8],
+    rounds: u32,
+    key: &mut [u8],
+    turn: &Turn,
+) -> Result<(), Stopped>
+where
+    Hmac<H>: Mac + KeyInit + Clone,
+{
+    // HMAC takes a key of any length.
+    let Ok(keyed) = <Hmac<H> as KeyInit>::new_from_slice(password) else {
+        return Ok(());
+    };
+    let block_bytes = <Hmac<H> as Mac>::finalize(keyed.clone()).into_bytes().len();
+    for (number, block) in (1_u32..).zip(key.chunks_mut(block_bytes)) {
+        let mut first = keyed.clone();
+        first.update(salt);
+        first.update(&number.to_be_bytes());
+        let mut last = Mac::finalize(first).into_bytes();
+        let mut sum = last.clone();
+        for round in 1..rounds {
+            if round.is_multiple_of(ROUNDS_AT_ONCE) {
+                turn.check()?;
+            }
+            let mut next = keyed.clone();
+            next.update(&last);
+            last = Mac::finalize(next).into_bytes();
+            for (byte, other) in sum.iter_mut().zip(&last) {
+                *byte ^= other;
+            }
+        }
+        for (byte, made) in block.iter_mut().zip(&sum) {
+            *byte = *made;
+        }
+    }
+    Ok(())
 }
 
 /// A key of `arguments.length` bytes from parts key, salt, info.

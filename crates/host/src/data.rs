@@ -4,27 +4,41 @@
 //! Randomness is handed in: what it is worth is for the caller to know.
 
 use crate::ask::{Answer, Ask, Fault};
+use crate::compute::Turn;
 use crate::{crypto, intl, parser, url};
 
-/// Performs one operation; nothing if it is none of these.
+/// Whether an operation is over at once, so that it need not wait for a turn: it looks at
+/// no more than a short text.
+#[must_use]
+pub fn is_brief(operation: &str, ask_bytes: usize) -> bool {
+    const BRIEF_BYTES_MAX: usize = 4 << 10;
+    let is_brief = operation.starts_with("url.")
+        || operation.starts_with("intl.")
+        || matches!(operation, "crypto.randomUUID" | "crypto.randomBytes");
+    is_brief && ask_bytes <= BRIEF_BYTES_MAX
+}
+
+/// Performs one operation; nothing if it is none of these. What takes long asks its turn
+/// whether to go on.
 pub fn call(
     operation: &str,
     ask: &Ask,
     random: &mut dyn FnMut(&mut [u8]),
+    turn: &Turn,
 ) -> Option<Result<Answer, Fault>> {
     Some(match operation {
-        "parser.html" => parser::html::html(ask),
-        "parser.xml" => parser::xml::xml(ask),
-        "parser.csv" => parser::csv::csv(ask),
-        "parser.yaml" => parser::yaml::yaml(ask),
+        "parser.html" => parser::html::html(ask, turn),
+        "parser.xml" => parser::xml::xml(ask, turn),
+        "parser.csv" => parser::csv::csv(ask, turn),
+        "parser.yaml" => parser::yaml::yaml(ask, turn),
         "crypto.randomUUID" => crypto::random_uuid(random),
         "crypto.randomBytes" => crypto::random_bytes(ask, random),
-        "crypto.digest" => crypto::digest(ask),
+        "crypto.digest" => crypto::digest(ask, turn),
         "crypto.hmac" => crypto::hmac(ask),
         "crypto.hmacVerify" => crypto::hmac_verify(ask),
         "crypto.encrypt" => crypto::encrypt(ask),
         "crypto.decrypt" => crypto::decrypt(ask),
-        "crypto.pbkdf2" => crypto::pbkdf2(ask),
+        "crypto.pbkdf2" => crypto::pbkdf2(ask, turn),
         "crypto.hkdf" => crypto::hkdf(ask),
         "url.parse" => url::parse(ask),
         "url.set" => url::set(ask),

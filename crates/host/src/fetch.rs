@@ -25,6 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hyper::StatusCode;
 use hyper::header::LOCATION;
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
+use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -36,7 +38,7 @@ use crate::fetch::exchange::{Deadline, Reply, send};
 use crate::fetch::fault::{denied, failed};
 use crate::fetch::request::{Arguments, Request, is_redirect, shown};
 use crate::fetch::resolve::{Resolve, SystemResolver};
-use crate::fetch::rule::{Admission, Rule};
+use crate::fetch::rule::{Admission, Rule, out_of_bounds};
 use crate::fetch::target::Target;
 use crate::fetch::window::{Window, answer};
 
@@ -59,6 +61,9 @@ pub struct FetchSettings {
     pub secrets: Arc<Masker>,
     /// Ports nobody may reach unless the very host stands in the list.
     pub ports_blocked: Arc<[u16]>,
+    /// Names that may lead to private addresses: the operator's word, never a
+    /// document's.
+    pub private_hosts: Arc<[HostPattern]>,
 }
 
 /// Ports on which something listens that a cleverly written request body could
@@ -82,6 +87,7 @@ impl FetchSettings {
             connector: Arc::new(TcpConnector),
             secrets,
             ports_blocked: PORTS_BLOCKED.into(),
+            private_hosts: Arc::new([]),
         }
     }
 }
@@ -107,8 +113,12 @@ pub struct Fetched {
 impl Fetch {
     /// The power a grant gives; none in mode `blocked`.
     #[must_use]
-    pub fn from_grant(grant: &NetworkGrant, mut settings: FetchSettings) -> Option<Fetch> {
-        let rule = Rule::from_grant(grant)?;
+    pub fn from_grant(
+        grant: &NetworkGrant,
+        bounds: &HostBounds,
+        mut settings: FetchSettings,
+    ) -> Option<Fetch> {
+        let rule = Rule::from_grant(grant, bounds, &settings.private_hosts)?;
         settings.tls = settings.tls.without_memory();
         let places = Semaphore::new(settings.limits.concurrent_max.max(1));
         Some(Fetch {
@@ -197,6 +207,10 @@ impl Fetch {
         event: &mut FetchEvent,
     ) -> Result<Hop, Fault> {
         let settings = &self.settings;
+        self.rule.bounded(&request.target).map_err(|out| {
+            event.by = Some(out.list.by.to_string());
+            out_of_bounds(out, &request.target.host)
+        })?;
         let admission = self.rule.admit(&request.target, &settings.ports_blocked)?;
         let addresses = self.addresses(&request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
@@ -244,7 +258,7 @@ impl Fetch {
                 let rule = format!("host cannot be resolved: {name}");
                 return Err(denied("dns-resolution-failed", rule));
             }
-            (Ok(_) | Err(_), Admission::Named(_) | Admission::Anywhere) => {
+            (Ok(_) | Err(_), Admission::Chosen | Admission::Private(_) | Admission::Anywhere) => {
                 return Err(failed("dns-unknown-host", format!("unknown host: {name}")));
             }
         };
@@ -373,7 +387,12 @@ pub fn fuzz(data: &[u8]) {
         again.is_ok_and(|again| (&again.host, again.port) == (&target.host, target.port)),
         "{url}"
     );
-    let admitted = Rule::Strict.admit(&target, PORTS_BLOCKED);
+    let strict = Rule::from_grant(
+        &NetworkGrant::Strict,
+        &HostBounds::default(),
+        &Arc::from([]),
+    );
+    let admitted = strict.map(|rule| rule.admit(&target, PORTS_BLOCKED).is_ok());
     let is_public = crate::address::of_host(&target.host) == crate::address::Reach::Public;
-    assert!(admitted.is_err() || is_public, "{url}");
+    assert!(admitted == Some(false) || is_public, "{url}");
 }

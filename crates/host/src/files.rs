@@ -124,7 +124,7 @@ pub enum FilesError {
 pub struct FileEvent {
     /// Such as `readText`; as the script wrote it if there is no such function.
     pub function: String,
-    /// The path as the script sees it, cleaned for showing; none if it gave none.
+    /// The path as the script sees it, whole; none if it gave none.
     pub path: Option<String>,
     /// The target of `copy` and `move`.
     pub target: Option<String>,

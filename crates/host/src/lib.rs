@@ -4,8 +4,9 @@
 //! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
-pub mod address;
+pub use model::address;
 pub mod ask;
+pub mod compute;
 pub mod crypto;
 pub mod data;
 pub mod fetch;

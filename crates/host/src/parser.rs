@@ -13,6 +13,7 @@ pub mod yaml;
 use serde_json::Value;
 
 use crate::ask::{Ask, Fault, FaultKind};
+use crate::compute::{Stopped, Turn};
 
 /// The text of one call, in bytes; what one `fetch` may bring.
 pub const TEXT_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -36,6 +37,14 @@ pub(crate) enum ParseError {
     TooDeep(usize),
     /// More than the bound; says of what.
     TooLarge(&'static str, usize),
+    /// The call does not want it any more.
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for ParseError {
+    fn from(stopped: Stopped) -> ParseError {
+        ParseError::Stopped(stopped)
+    }
 }
 
 impl ParseError {
@@ -56,23 +65,39 @@ impl ParseError {
                 helper,
                 format!("more than {count_max} {what}"),
             ),
+            ParseError::Stopped(stopped) => stopped.into_fault(helper),
         }
     }
 }
+
+/// Nodes between two questions whether to go on.
+const NODES_AT_ONCE: usize = 256;
 
 /// Counts what a parser gives back, and stops it in time.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     nodes_count: usize,
     bytes_count: usize,
+    turn: Turn,
 }
 
 impl Meter {
+    /// A meter that also asks a turn whether to go on.
+    pub(crate) fn new(turn: &Turn) -> Meter {
+        Meter {
+            turn: turn.clone(),
+            ..Meter::default()
+        }
+    }
+
     /// One more node, with so many bytes of text.
     pub(crate) fn node(&mut self, bytes_count: usize) -> Result<(), ParseError> {
         self.nodes_count += 1;
         // What the marks around a node take as JSON.
         self.bytes_count = self.bytes_count.saturating_add(bytes_count + 8);
+        if self.nodes_count.is_multiple_of(NODES_AT_ONCE) {
+            self.turn.check()?;
+        }
         if self.nodes_count > NODES_MAX {
             return Err(ParseError::TooLarge("nodes", NODES_MAX));
         }

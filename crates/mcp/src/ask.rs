@@ -7,14 +7,17 @@
 //! for.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{Answer, Approver, Channel, Question, Scope};
+use model::approval::authority;
 use model::caller::Caller;
 use model::digest;
 use model::document::Word as _;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientResult, ElicitRequest,
@@ -33,8 +36,6 @@ use crate::{DoorError, limit};
 /// The one field of the form, and the one question of a modern answer.
 const FIELD: &str = "answer";
 const KEY: &str = "approval";
-/// The word in the audit for an answer that came with another call.
-pub(crate) const CHANNEL: &str = "input_required";
 
 /// Whether a client can show a form.
 pub(crate) fn can_ask(capabilities: Option<&ClientCapabilities>) -> bool {
@@ -52,8 +53,8 @@ pub(crate) struct Elicit {
 }
 
 impl Approver for Elicit {
-    fn channel(&self) -> &'static str {
-        "elicitation"
+    fn channel(&self) -> Channel {
+        Channel::Elicitation
     }
 
     fn ask<'a>(
@@ -66,7 +67,10 @@ impl Approver for Elicit {
             };
             let asked = Instant::now();
             match self.asked(form).await {
-                Ok(result) => judge(&result, asked.elapsed(), &question.scopes),
+                Ok(result) => {
+                    let reading = reading(question);
+                    judge(&result, asked.elapsed(), reading, &question.scopes)
+                }
                 Err(ServiceError::Timeout { .. }) => Answer::TimedOut,
                 Err(ServiceError::Cancelled { .. }) => Answer::Dismissed,
                 Err(ServiceError::UnexpectedResponse) => Answer::Malformed,
@@ -132,8 +136,8 @@ impl Deferred {
 }
 
 impl Approver for Deferred {
-    fn channel(&self) -> &'static str {
-        CHANNEL
+    fn channel(&self) -> Channel {
+        Channel::InputRequired
     }
 
     fn ask<'a>(
@@ -152,8 +156,8 @@ impl Approver for Deferred {
 pub(crate) struct Unshown;
 
 impl Approver for Unshown {
-    fn channel(&self) -> &'static str {
-        CHANNEL
+    fn channel(&self) -> Channel {
+        Channel::InputRequired
     }
 
     fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
@@ -182,14 +186,29 @@ impl About<'_> {
     }
 }
 
-/// What travels in a state. It is signed, not hidden: no secrets.
+/// What travels in a state. It is signed, not hidden: no secrets, and the name of the
+/// question only in a form that nobody else reads.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
-    question: String,
+    question: Vec<u8>,
     asked_at_ms: u64,
+    /// Milliseconds nobody reads the question in.
+    reading_ms: u64,
     /// The seal's own time limit counts whole seconds only.
     expires_at_ms: u64,
     scopes: Vec<String>,
+}
+
+/// What came back with a call.
+#[derive(Debug)]
+pub(crate) enum Returned {
+    /// A state that is not ours, is about something else, or is too old: which of them
+    /// is nobody's business.
+    Refused,
+    /// A state without an answer to its question.
+    Unanswered,
+    /// An answer.
+    Answered(Answered),
 }
 
 /// An answer that came back with its state.
@@ -202,17 +221,50 @@ pub(crate) struct Answered {
 
 /// Seals states with a key nobody else has. The key goes with the process, and so
 /// does every state: whoever comes after a restart is asked again.
-#[derive(Debug)]
 pub(crate) struct Seal {
     codec: RequestStateCodec,
+    names: LessSafeKey,
+}
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seal(***)")
+    }
 }
 
 impl Seal {
     pub(crate) fn fresh() -> Result<Seal, DoorError> {
-        let mut key = [0_u8; 32];
-        getrandom::fill(&mut key).map_err(|_| DoorError::Random)?;
+        let mut keys = [[0_u8; 32]; 2];
+        for key in &mut keys {
+            getrandom::fill(key).map_err(|_| DoorError::Random)?;
+        }
+        let [key, hiding] = keys;
         let codec = RequestStateCodec::try_new(key).map_err(|_| DoorError::Random)?;
-        Ok(Seal { codec })
+        let hiding = UnboundKey::new(&CHACHA20_POLY1305, &hiding);
+        let names = LessSafeKey::new(hiding.map_err(|_| DoorError::Random)?);
+        Ok(Seal { codec, names })
+    }
+
+    /// The name of a question so that its caller cannot read it: with the name an agent
+    /// could point a person, or a shell, at the very command that approves it.
+    fn hide(&self, question: &str) -> Option<Vec<u8>> {
+        let mut nonce = [0_u8; NONCE_LEN];
+        getrandom::fill(&mut nonce).ok()?;
+        let mut hidden = question.as_bytes().to_vec();
+        let unique = Nonce::assume_unique_for_key(nonce);
+        let sealed = self
+            .names
+            .seal_in_place_append_tag(unique, Aad::empty(), &mut hidden);
+        sealed.ok()?;
+        Some([&nonce[..], &hidden].concat())
+    }
+
+    fn shown(&self, hidden: &[u8]) -> Option<String> {
+        let (nonce, sealed) = hidden.split_first_chunk::<NONCE_LEN>()?;
+        let mut name = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.names.open_in_place(nonce, Aad::empty(), &mut name);
+        String::from_utf8(opened.ok()?.to_vec()).ok()
     }
 
     /// The question as the end of a call.
@@ -225,8 +277,9 @@ impl Seal {
         let expires_at_ms = u64::try_from(question.expires_at_ms).ok()?;
         let left = Duration::from_millis(expires_at_ms.saturating_sub(now_ms));
         let state = State {
-            question: question.id.clone(),
+            question: self.hide(&question.id)?,
             asked_at_ms: now_ms,
+            reading_ms: authority::reading_ms(&question.text()),
             expires_at_ms,
             scopes: question
                 .scopes
@@ -243,39 +296,47 @@ impl Seal {
         Some(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
-    /// What came back. Nothing if the state is not ours, is about something else, or
-    /// is too old: which of them is nobody's business.
+    /// What came back.
     pub(crate) fn open(
         &self,
         sealed: &str,
         responses: Option<&InputResponses>,
         about: &About<'_>,
-    ) -> Option<Answered> {
+    ) -> Returned {
+        let Some((question, state)) = self.opened(sealed, about) else {
+            return Returned::Refused;
+        };
+        let Some(response) = responses.and_then(|responses| responses.get(KEY)) else {
+            return Returned::Unanswered;
+        };
+        let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
+        let reading = Duration::from_millis(state.reading_ms);
+        let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();
+        let answer = match ElicitResult::deserialize(response) {
+            Err(_) => Answer::Malformed,
+            Ok(result) => judge(&result, took, reading, &scopes),
+        };
+        Returned::Answered(Answered { question, answer })
+    }
+
+    /// A state of ours about this call that is still good, and its question.
+    fn opened(&self, sealed: &str, about: &About<'_>) -> Option<(String, State)> {
         let bound = about.bytes()?;
         let state: State = self.codec.open_json_with(sealed, &bound).ok()?;
-        let now_ms = now_ms();
-        if now_ms >= state.expires_at_ms {
-            return None;
-        }
-        let took = Duration::from_millis(now_ms.saturating_sub(state.asked_at_ms));
-        let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();
-        let response = responses.and_then(|responses| responses.get(KEY));
-        let result = response.map(ElicitResult::deserialize);
-        let answer = match result {
-            None | Some(Err(_)) => Answer::Malformed,
-            Some(Ok(result)) => judge(&result, took, &scopes),
-        };
-        Some(Answered {
-            question: state.question,
-            answer,
-        })
+        let question = self.shown(&state.question)?;
+        (now_ms() < state.expires_at_ms).then_some((question, state))
     }
+}
+
+/// How long nobody needs to read a question.
+fn reading(question: &Question) -> Duration {
+    Duration::from_millis(authority::reading_ms(&question.text()))
 }
 
 /// The same for both eras. Only a yes that fits the form and took as long as a
 /// person needs counts as one.
-fn judge(result: &ElicitResult, took: Duration, scopes: &[Scope]) -> Answer {
-    if took.as_millis() < limit::ANSWER_READ_MS_MIN {
+fn judge(result: &ElicitResult, took: Duration, reading: Duration, scopes: &[Scope]) -> Answer {
+    if took < reading {
         // Some clients say no by themselves, without showing anything.
         return Answer::NotRendered;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use engine::approve::{Answer, AnswerFault};
+use engine::approve::{Answer, AnswerFault, Channel};
 use engine::call::{CallRequest, Refused};
 use engine::native::Native;
 use engine::{Engine, Gate};
@@ -25,15 +25,16 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, Era};
-use crate::ask::{About, Answered, CHANNEL, Deferred, Elicit, Way, can_ask};
+use crate::ask::{About, Answered, Deferred, Elicit, Returned, Way, can_ask};
 use crate::gate::Principal;
 use crate::limit::Entered;
 use crate::news::To;
 use crate::unsent::{self, Sending};
+use crate::who::PipeClient;
 use crate::{Door, Inner, instruction, limit, progress, tool};
 
 /// How cursors begin.
@@ -48,7 +49,7 @@ pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 pub struct Handler {
     door: Door,
     /// Who calls and in which session, where the transport itself knows.
-    fixed: Option<(Caller, String)>,
+    fixed: Option<(PipeClient, String)>,
 }
 
 impl Handler {
@@ -60,8 +61,8 @@ impl Handler {
 
     /// For the one client at the other end of a pipe.
     #[must_use]
-    pub fn of_one(door: Door, caller: Caller, session: String) -> Handler {
-        let fixed = Some((caller, session));
+    pub fn of_one(door: Door, session: String) -> Handler {
+        let fixed = Some((door.inner.pipe_client.clone(), session));
         Handler { door, fixed }
     }
 
@@ -71,8 +72,9 @@ impl Handler {
 
     /// Who calls. Nobody the gate did not let in gets further.
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
-        if let Some((caller, _)) = &self.fixed {
-            return Ok(caller.clone());
+        if let Some((client, _)) = &self.fixed {
+            let refused = |why| ErrorData::invalid_request(why, None);
+            return client.caller().map_err(refused);
         }
         let parts = extensions.get::<Parts>();
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
@@ -171,13 +173,16 @@ impl Handler {
             match brought(inner, state, responses, &about).await {
                 // This client shows its questions to nobody; somebody else is asked,
                 // and the record says why.
-                Ok(Answer::NotRendered) => way = Way::Unshown,
+                Ok(Some(Answer::NotRendered)) => way = Way::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(not_its_own(reason)),
             }
         }
         call.approver = way.approver();
         let outcome = self.run(call, &context).await;
+        if let Some(error) = state_refused(&outcome) {
+            return Err(error);
+        }
         // A script that could not be kept, or ran out of time, is over: an answer
         // would start it from the beginning.
         let is_pending = outcome
@@ -310,19 +315,23 @@ impl Handler {
     }
 }
 
-/// An answer that came with a call: it is opened, and handed to the engine. Why it is not
-/// taken, if it is not.
+/// What came with a call: it is opened, and an answer is handed to the engine. Nothing if
+/// there is none, and the same is asked again; why it is not taken, if it is not.
 async fn brought(
     inner: &Inner,
     state: &str,
     responses: Option<&InputResponses>,
     about: &About<'_>,
-) -> Result<Answer, Reason> {
-    let answered = inner.seal.open(state, responses, about);
-    let answered = answered.ok_or(Reason::ApprovalState)?;
-    let taken = take(&inner.engine, about.caller, &answered).await;
-    taken.map_err(|fault| untaken(&fault))?;
-    Ok(answered.answer)
+) -> Result<Option<Answer>, Reason> {
+    match inner.seal.open(state, responses, about) {
+        Returned::Refused => Err(Reason::ApprovalState),
+        Returned::Unanswered => Ok(None),
+        Returned::Answered(answered) => {
+            let taken = take(&inner.engine, about.caller, &answered).await;
+            taken.map_err(|fault| untaken(&fault))?;
+            Ok(Some(answered.answer))
+        }
+    }
 }
 
 /// Hands a person's answer to the engine, which decides what it counts for. The
@@ -334,7 +343,7 @@ async fn take(
 ) -> Result<(), AnswerFault> {
     let (engine, caller) = (Arc::clone(engine), caller.clone());
     let (question, answer) = (answered.question.clone(), answered.answer);
-    let taking = move || engine.answer(&question, &caller, CHANNEL, answer);
+    let taking = move || engine.answer(&question, &caller, Channel::InputRequired, answer);
     let taken = tokio::task::spawn_blocking(taking).await;
     match taken.unwrap_or(Err(AnswerFault::Unknown)) {
         // Somebody was faster in the inbox; the call finds that answer.
@@ -356,8 +365,18 @@ fn untaken(fault: &AnswerFault) -> Reason {
         | AnswerFault::TooWide { .. }
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
+        | AnswerFault::NotByClient
         | AnswerFault::Separate => Reason::ApprovalState,
     }
+}
+
+/// A state that counts for nothing is an error of the protocol: the call was not made, so
+/// there is no result of it.
+fn state_refused(outcome: &Outcome) -> Option<ErrorData> {
+    let error = outcome.error.as_ref();
+    let error = error.filter(|error| error.reason == Reason::ApprovalState)?;
+    let data = json!({"code": error.reason.code(), "callId": outcome.call_id});
+    Some(ErrorData::invalid_params(error.message.clone(), Some(data)))
 }
 
 /// The trace a call is part of: in the request's own words, or in its header.
@@ -390,8 +409,8 @@ fn not_its_own(reason: Reason) -> Refused {
         Reason::ApprovalUnavailable => unsealed(),
         _ => CallError::new(
             Reason::ApprovalState,
-            "the answer does not belong to this call, is too old or was used before; \
-             the call did not run, make it again to be asked again",
+            "the answer does not belong to this call, is too old, was used before or is not this \
+             client's to give; the call did not run, make it again to be asked again",
         ),
     };
     Refused {

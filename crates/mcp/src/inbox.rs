@@ -104,7 +104,7 @@ fn refused(fault: &AnswerFault) -> Response {
         | AnswerFault::NotApproved(_)
         | AnswerFault::Expired
         | AnswerFault::TrustChanged => StatusCode::CONFLICT,
-        AnswerFault::Separate => StatusCode::FORBIDDEN,
+        AnswerFault::Separate | AnswerFault::NotByClient => StatusCode::FORBIDDEN,
         AnswerFault::Store(_) => {
             // Why is the operator's, and in the alarm of whatever failed.
             return told(

@@ -30,6 +30,7 @@ mod tool;
 mod translate;
 mod unread;
 mod unsent;
+pub mod who;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ use crate::ask::Seal;
 use crate::limit::Calls;
 use crate::news::News;
 use crate::unsent::Unsent;
+use crate::who::PipeClient;
 
 /// The door of one engine. Clones share it.
 #[derive(Clone, Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) unsent: Unsent,
     pub(crate) news: News,
     pub(crate) seal: Seal,
+    /// Who is at the other end of a pipe, if there is one.
+    pub(crate) pipe_client: PipeClient,
     /// The one session of a client at a pipe. Process ids come again; this does not.
     pub(crate) pipe_session: String,
     /// Cancels whatever still runs.
@@ -95,8 +99,14 @@ pub struct Shutdown {
 impl Door {
     /// A door of an engine.
     pub fn open(engine: Arc<Engine>) -> Result<Door, DoorError> {
+        Door::open_for(engine, PipeClient::unnamed())
+    }
+
+    /// The same, for a client at a pipe that may show a key.
+    pub fn open_for(engine: Arc<Engine>, client: PipeClient) -> Result<Door, DoorError> {
         let inner = Inner {
             engine,
+            pipe_client: client,
             calls: Calls::default(),
             unsent: Unsent::default(),
             news: News::default(),

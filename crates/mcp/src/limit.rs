@@ -80,8 +80,6 @@ pub const PROGRESS_EVERY_MS: u64 = 5_000;
 pub const PROGRESS_GAP_MS: u64 = 100;
 /// Milliseconds a last message of progress may take to leave before the answer.
 pub const PROGRESS_LAST_MS: u64 = 1_000;
-/// Milliseconds nobody can read a question and answer it in.
-pub const ANSWER_READ_MS_MIN: u128 = 150;
 /// Icons of one tool.
 pub const ICONS_MAX: usize = 4;
 /// Characters of the address of an icon, which may be the icon itself.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::caller::Caller;
 use rmcp::service::serve_server;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -15,8 +14,7 @@ use crate::patience::Patient;
 use crate::pipe::{Pipe, Reading};
 use crate::{Door, Shutdown, limit, news};
 
-/// The name the rules and the audit know the client by.
-pub const CALLER: &str = "stdio";
+pub use crate::who::CALLER;
 
 /// Serves the process's own standard input and output until it ends.
 pub async fn serve(door: Door, shutdown: Shutdown) {
@@ -50,7 +48,7 @@ pub async fn serve_pipes(
         door.inner.unsent.clone(),
     );
     let session = door.inner.pipe_session.clone();
-    let handler = Handler::of_one(door.clone(), Caller::named(CALLER), session.clone());
+    let handler = Handler::of_one(door.clone(), session.clone());
     let ended = CancellationToken::new();
     let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
     let served = serve_server(handler, transport).await;

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::autonomy::Autonomy;
-use crate::caller::{Caller, CallerKind};
-use crate::document::{Document, Word as _};
+use crate::caller::{Caller, CallerKind, folded};
+use crate::document::{Document, NetworkMode, Word as _};
+use crate::host_bound::{HostList, ListedBy};
+use crate::host_pattern::HostPattern;
 use crate::pattern::{NamePattern, first};
 use crate::text::elided;
 
@@ -21,20 +23,31 @@ pub use level::{AccessLevel, ConstraintChanges, Constraints, narrow};
 pub struct Access {
     /// For everybody.
     pub everyone: Lists,
-    /// For one caller, by name in lower case, besides.
+    /// For one caller, by name as [`folded`] has it, besides.
     pub callers: BTreeMap<String, Lists>,
     /// Several callers at once, by the group's name.
     pub groups: BTreeMap<String, Group>,
     /// The terms of everybody who has none of their own.
     pub everyone_terms: Terms,
-    /// The terms of one caller, by name in lower case.
+    /// The terms of one caller, by name as [`folded`] has it.
     pub terms: BTreeMap<String, Terms>,
-    /// What trust leaves of a caller's level, by name in lower case. It can only
+    /// What trust leaves of a caller's level, by name as [`folded`] has it. It can only
     /// take.
     pub earned: BTreeMap<String, Earned>,
     /// What it leaves of the level of callers who are not there: what everybody
     /// starts with. Nothing while trust is off.
     pub unproven: Option<Earned>,
+    /// Whose level trust may lower.
+    pub trust_scope: TrustScope,
+}
+
+/// Whose level trust may lower: everybody's if nobody is named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustScope {
+    /// Callers, by name.
+    pub callers: Vec<NamePattern>,
+    /// Groups of callers, in lower case.
+    pub groups: Vec<String>,
 }
 
 /// Tools by pattern.
@@ -45,6 +58,9 @@ pub struct Lists {
     pub allow: Option<Vec<NamePattern>>,
     /// Never these.
     pub deny: Vec<NamePattern>,
+    /// The hosts any tool may reach for them; all if absent. It takes from what a
+    /// tool may reach and never adds.
+    pub hosts: Option<Vec<HostPattern>>,
 }
 
 /// Several callers at once.
@@ -85,6 +101,10 @@ pub struct Earned {
 pub struct Standing {
     /// The level, if the caller has one.
     pub level: Option<AccessLevel>,
+    /// The level the settings give, if they give one.
+    pub given: Option<AccessLevel>,
+    /// The level trust leaves, where trust holds for the caller.
+    pub earned: Option<AccessLevel>,
     /// The categories of tools; nothing means all.
     pub categories: Option<Vec<String>>,
     /// The constraints, if the caller has any.
@@ -93,6 +113,8 @@ pub struct Standing {
     pub autonomy: Autonomy,
     /// The groups the caller is in.
     pub groups: Vec<String>,
+    /// The lists of hosts that hold for the caller; each of them does.
+    pub hosts: Vec<HostList>,
 }
 
 /// Why a caller may not use a tool. For the operator; the caller is told that
@@ -104,15 +126,18 @@ pub struct Denied {
 }
 
 impl Access {
+    /// Whether the lists alone let a caller use a tool, whatever the caller's level.
+    pub fn check_lists(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
+        let layers = self.layers(caller);
+        denied_by_none(&layers, &tool.name)?;
+        allowed_by_all(&layers, &tool.name)
+    }
+
     /// Whether a caller may use a tool. The answer says which line decided.
     pub fn check(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
         let deny = |note: String| Err(Denied { note });
         let layers = self.layers(caller);
-        for (whose, lists) in &layers {
-            if let Some(pattern) = first(&lists.deny, &tool.name) {
-                return deny(format!("denied to {whose} by `{pattern}`"));
-            }
-        }
+        denied_by_none(&layers, &tool.name)?;
         let standing = self.standing(caller, tool.category.as_deref());
         if standing.level.is_none() && standing.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
@@ -146,7 +171,7 @@ impl Access {
     /// What holds for a caller and the tools of a category.
     #[must_use]
     pub fn standing(&self, caller: &Caller, category: Option<&str>) -> Standing {
-        let name = caller.name.to_lowercase();
+        let name = folded(&caller.name);
         let groups: Vec<_> = self.groups_of(&name).collect();
         let own = self.terms.get(&name);
         let shared = groups
@@ -156,7 +181,8 @@ impl Access {
         let everyone = &self.everyone_terms;
         let own = own.cloned().unwrap_or_default();
         let given = own.level.or(shared.level).or(everyone.level);
-        let level = self.kept(caller, &name, category, given);
+        let earned = self.earned_level(caller, category);
+        let level = kept(given, earned);
         let is_lowered = level != given;
         let changes = [&everyone.constraints, &shared.constraints, &own.constraints];
         let constrained = changes
@@ -192,6 +218,8 @@ impl Access {
         };
         Standing {
             level,
+            given,
+            earned,
             categories,
             constraints,
             autonomy: own
@@ -200,44 +228,69 @@ impl Access {
                 .or(everyone.autonomy)
                 .unwrap_or(Autonomy::Full),
             groups: groups.iter().map(|(name, _)| (*name).clone()).collect(),
+            hosts: self.hosts_of(caller),
         }
     }
 
-    /// The given level, or the earned one where that is lower. Whoever was given
-    /// none has the earned one: trust that is on holds for everybody but the owner,
-    /// who sets the levels.
-    fn kept(
-        &self,
-        caller: &Caller,
-        name: &str,
-        category: Option<&str>,
-        given: Option<AccessLevel>,
-    ) -> Option<AccessLevel> {
-        let earned = self.earned.get(name).or(self.unproven.as_ref());
-        let (Some(earned), CallerKind::Named) = (earned, caller.kind) else {
-            return given;
+    /// The lists of hosts of everybody, of the caller's groups and of the caller.
+    fn hosts_of(&self, caller: &Caller) -> Vec<HostList> {
+        let layers = self.layers(caller);
+        let last = layers.len() - 1;
+        let list = |(index, (whose, lists)): (usize, &(&str, &Lists))| {
+            let is_own = index == last && self.callers.contains_key(&folded(&caller.name));
+            let by = match (index, is_own) {
+                (0, _) => (*whose).to_owned(),
+                (_, true) => format!("caller `{}`", elided(whose, 60)),
+                (_, false) => format!("group `{}`", elided(whose, 60)),
+            };
+            Some(HostList {
+                by: ListedBy::Caller(by),
+                hosts: lists.hosts.clone()?,
+            })
         };
+        layers.iter().enumerate().filter_map(list).collect()
+    }
+
+    /// The level trust leaves to a caller, where it holds for them.
+    fn earned_level(&self, caller: &Caller, category: Option<&str>) -> Option<AccessLevel> {
+        let name = folded(&caller.name);
+        let earned = self.earned.get(&name).or(self.unproven.as_ref());
+        let earned = earned.filter(|_| self.is_in_trust_scope(caller))?;
         let category = category.map(str::to_uppercase);
         let special = category.and_then(|category| earned.categories.get(&category));
-        let earned = *special.unwrap_or(&earned.level);
-        match (given, earned) {
-            (None, earned) => Some(earned),
-            (Some(AccessLevel::Custom), _) | (_, AccessLevel::Custom) => given,
-            (Some(given), earned) => Some(given.min(earned)),
+        Some(*special.unwrap_or(&earned.level))
+    }
+
+    /// Whether trust may lower a caller's level. The owner sets the levels.
+    #[must_use]
+    pub fn is_in_trust_scope(&self, caller: &Caller) -> bool {
+        let TrustScope { callers, groups } = &self.trust_scope;
+        let name = folded(&caller.name);
+        let is_named = || {
+            let mut callers = callers.iter();
+            callers.any(|pattern| pattern.matches_caller(&name))
+                || self
+                    .groups_of(&name)
+                    .any(|(group, _)| groups.contains(group))
+        };
+        match caller.kind {
+            CallerKind::Owner => false,
+            CallerKind::Named => callers.is_empty() && groups.is_empty() || is_named(),
         }
     }
 
     fn groups_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a String, &'a Group)> {
         let within = |group: &Group| {
             let mut members = group.members.iter();
-            members.any(|pattern| pattern.matches_lowered(name))
+            members.any(|pattern| pattern.matches_caller(name))
         };
         self.groups.iter().filter(move |(_, group)| within(group))
     }
 
     /// Everybody's lists, then those of the caller's groups, then the caller's own.
-    fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
-        let name = caller.name.to_lowercase();
+    #[must_use]
+    pub fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
+        let name = folded(&caller.name);
         let mut layers = vec![("everyone", &self.everyone)];
         let groups = self.groups_of(&name);
         let groups: Vec<_> = groups.map(|(name, _)| name.as_str()).collect();
@@ -251,6 +304,27 @@ impl Access {
         }
         layers
     }
+}
+
+/// The given level, or the earned one where that is lower. A caller that was given
+/// none has the earned one; `custom` stands apart from the others.
+fn kept(given: Option<AccessLevel>, earned: Option<AccessLevel>) -> Option<AccessLevel> {
+    match (given, earned) {
+        (given, None) => given,
+        (None, Some(earned)) => Some(earned),
+        (Some(AccessLevel::Custom), _) | (_, Some(AccessLevel::Custom)) => given,
+        (Some(given), Some(earned)) => Some(given.min(earned)),
+    }
+}
+
+fn denied_by_none(layers: &[(&str, &Lists)], tool: &str) -> Result<(), Denied> {
+    for (whose, lists) in layers {
+        if let Some(pattern) = first(&lists.deny, tool) {
+            let note = format!("denied to {whose} by `{pattern}`");
+            return Err(Denied { note });
+        }
+    }
+    Ok(())
 }
 
 /// Lists that are all closed: each that is there must name the tool.
@@ -297,13 +371,58 @@ impl Standing {
         Access::default().standing(&Caller::owner(), None)
     }
 
+    /// Why a tool can do nothing for the caller: the level takes all of a power that
+    /// its document asks for. What it only inherits it may do without.
+    #[must_use]
+    pub fn emptied(&self, document: &Document, policy: &crate::EffectivePolicy) -> Option<String> {
+        let left = self.constraints.as_ref()?.narrow(policy);
+        let asked = &document.sandbox_overrides;
+        let asks_network = asked
+            .network_mode
+            .is_some_and(|it| it != NetworkMode::Blocked)
+            || !asked.hosts_allow.is_empty();
+        let lost = |asks: bool, before: bool, after: bool| asks && before && !after;
+        let network = lost(asks_network, policy.reaches_out(), left.reaches_out());
+        let read = lost(
+            asked.file_read == Some(true),
+            policy.file_read,
+            left.file_read,
+        );
+        let write = lost(
+            asked.file_write == Some(true),
+            policy.file_write,
+            left.file_write,
+        );
+        let level = self.level.map_or("none", |level| level.word());
+        match (network, read || write) {
+            (false, false) => None,
+            (true, _) => Some(format!(
+                "level {level} leaves it no network, which it is made for"
+            )),
+            (false, true) => Some(format!(
+                "level {level} leaves it no files, which it is made for"
+            )),
+        }
+    }
+
     /// A policy as the caller's level leaves it.
     #[must_use]
     pub fn narrow(&self, policy: crate::EffectivePolicy) -> crate::EffectivePolicy {
-        match &self.constraints {
+        let mut policy = match &self.constraints {
             None => policy,
             Some(constraints) => constraints.narrow(&policy),
+        };
+        if policy.network != NetworkMode::Blocked {
+            policy.bounds.within.extend(self.hosts.iter().cloned());
         }
+        policy
+    }
+
+    /// Whether it takes anything from a policy.
+    #[must_use]
+    pub fn narrows(&self, policy: &crate::EffectivePolicy) -> bool {
+        let has_hosts = !self.hosts.is_empty() && policy.network != NetworkMode::Blocked;
+        self.constraints.is_some() || has_hosts
     }
 }
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::{Document, NetworkMode, Word};
+use crate::document::{Document, Word};
 use crate::json::Kind;
 use crate::limits;
 use crate::nearest::nearest;
@@ -348,7 +348,7 @@ fn derived(policy: &EffectivePolicy) -> Vec<&'static str> {
     if policy.file_write {
         words.push("code:write");
     }
-    let network = reaches_out(policy);
+    let network = policy.reaches_out();
     if network {
         words.push("external_data:request");
     }
@@ -360,18 +360,10 @@ fn derived(policy: &EffectivePolicy) -> Vec<&'static str> {
     words
 }
 
-fn reaches_out(policy: &EffectivePolicy) -> bool {
-    match policy.network {
-        NetworkMode::Blocked => false,
-        NetworkMode::Allowlist => !policy.hosts.is_empty(),
-        NetworkMode::Strict | NetworkMode::Open => true,
-    }
-}
-
 /// What a category stands for, whatever the policy says.
 fn of_category(category: &str, policy: &EffectivePolicy) -> Option<&'static str> {
     let word = match category.to_ascii_uppercase().as_str() {
-        "MESSAGING" | "COMMUNICATION" if reaches_out(policy) => "comms:external",
+        "MESSAGING" | "COMMUNICATION" if policy.reaches_out() => "comms:external",
         "MESSAGING" | "COMMUNICATION" => "comms:internal",
         "VERSION_CONTROL" | "VCS" | "GIT" => "vcs:commit",
         "TERMINAL" | "CODE_EXECUTION" => "code:write",

@@ -11,12 +11,15 @@ use crate::caller::{Caller, CallerKind};
 use crate::canonical::CanonicalError;
 use crate::digest;
 use crate::document::Word;
+use crate::host_bound::HostList;
 use crate::limits;
 use crate::policy::EffectivePolicy;
 use crate::risk::Level;
 
+pub mod authority;
 mod question;
 
+pub use authority::{Channel, Matter, Unfit};
 pub use question::{arguments, prompt, shown};
 
 /// What an approval counts for, besides the call it was given for. Later is wider.
@@ -197,6 +200,14 @@ impl Bound<'_> {
     pub fn binding(&self) -> Result<Binding, CanonicalError> {
         let policy = self.policy;
         let hosts: Vec<_> = policy.hosts.iter().map(ToString::to_string).collect();
+        let bounds = &policy.bounds;
+        let lists = |lists: &[HostList]| {
+            let hosts = |list: &HostList| {
+                let hosts = list.hosts.iter().map(ToString::to_string);
+                json!({"by": list.by.to_string(), "hosts": hosts.collect::<Vec<_>>()})
+            };
+            lists.iter().map(hosts).collect::<Vec<_>>()
+        };
         let kind = match self.caller.kind {
             CallerKind::Owner => "owner",
             CallerKind::Named => "named",
@@ -209,6 +220,8 @@ impl Bound<'_> {
                 "denyClasses": *policy.deny_classes,
                 "network": policy.network.word(),
                 "hosts": hosts,
+                "hostsWithin": lists(&bounds.within),
+                "hostsNever": lists(&bounds.never),
                 "fileRead": policy.file_read,
                 "fileWrite": policy.file_write,
                 "fsBasePath": policy.fs_base_path,

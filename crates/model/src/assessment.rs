@@ -10,6 +10,8 @@ use crate::environment::Environment;
 use crate::finding::{Code, Finding};
 use crate::json::Lines;
 use crate::lifecycle::{self, State};
+use crate::limits;
+use crate::mask::is_maskable;
 use crate::policy::{self, Baseline, EffectivePolicy};
 use crate::risk::{self, Risk};
 use crate::safety::{self, Safety, Source};
@@ -120,6 +122,7 @@ pub fn assess(
                 let resolved = || judged.safety(&document);
                 let differences = stored.flat_map(|stored| safety::compare(stored, resolved()));
                 findings.extend(differences.map(place));
+                findings.extend(unmasked(&document, environment).into_iter().map(place));
                 Some(Sound { document, judged })
             }
             Err(finding) => {
@@ -133,6 +136,25 @@ pub fn assess(
         sound,
         findings,
     }
+}
+
+/// Variables whose values are too short to be masked.
+fn unmasked(document: &Document, environment: &Environment) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for name in lifecycle::requirements(document) {
+        let short = environment
+            .get(name)
+            .is_some_and(|value| !is_maskable(value));
+        let message = format!(
+            "the value of `{name}` has fewer than {} characters and is not masked",
+            limits::SECRET_CHARS_MIN
+        );
+        if short && findings.iter().all(|finding| finding.message != message) {
+            let finding = Finding::warning(Code::SpecInvariant, "staticVariables", message);
+            findings.push(finding.fix("use a longer value"));
+        }
+    }
+    findings
 }
 
 fn judge(

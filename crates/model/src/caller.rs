@@ -31,6 +31,30 @@ impl Caller {
     }
 }
 
+/// What the names of an issuer's subjects begin with. No key can have such a name.
+pub const SUBJECT_PREFIX: &str = "oauth:";
+
+/// A name as it is looked up. Names of our own keys are the same in large and small
+/// letters, and have no letters but ASCII's. An issuer's subjects are the issuer's:
+/// `KIM` and `kim` may be two people, so they stay as they are to the letter.
+#[must_use]
+pub fn folded(name: &str) -> String {
+    match name.get(..SUBJECT_PREFIX.len()) {
+        // The prefix is ours, however an operator writes it.
+        Some(head) if head.eq_ignore_ascii_case(SUBJECT_PREFIX) => {
+            let subject = name.get(SUBJECT_PREFIX.len()..).unwrap_or_default();
+            format!("{SUBJECT_PREFIX}{subject}")
+        }
+        Some(_) | None => name.to_ascii_lowercase(),
+    }
+}
+
+/// Whether two names mean the same caller.
+#[must_use]
+pub fn is_same(one: &str, other: &str) -> bool {
+    folded(one) == folded(other)
+}
+
 /// How a caller's name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallerKind {
@@ -76,6 +100,29 @@ impl Origin {
             Origin::Mcp => "mcp",
             Origin::Script => "script",
             Origin::Chat => "chat",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_names_fold_and_an_issuers_do_not() {
+        for (one, other, same) in [
+            ("Ann", "ann", true),
+            ("ann", "anna", false),
+            // The Kelvin sign is a small k to Unicode, and no letter of a key's name.
+            ("\u{212a}im", "kim", false),
+            ("oauth:KIM", "oauth:kim", false),
+            ("oauth:\u{212a}im", "oauth:kim", false),
+            ("OAUTH:kim", "oauth:kim", true),
+            ("oauth:kim", "kim", false),
+            ("oauth:", "OAuth:", true),
+            ("é", "É", false),
+        ] {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
         }
     }
 }

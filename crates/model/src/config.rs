@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::access::quota::{Costs, Limit};
 use crate::document::{Word, words};
 use crate::exposure::{Exposure, Selection};
-use crate::host_pattern::HostPattern;
+use crate::host_pattern::{HostPattern, Shape};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::pattern::NamePattern;
@@ -46,6 +46,7 @@ mod codecall;
 mod disclosure;
 mod doors;
 mod govern;
+mod names;
 mod shown;
 mod trust;
 
@@ -54,6 +55,7 @@ pub use disclosure::DisclosureConfig;
 pub use doors::{
     ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
 };
+pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
@@ -70,6 +72,8 @@ pub struct Config {
     pub profile: Option<String>,
     /// Which tools are on offer.
     pub exposure: Exposure,
+    /// Names that may be named before they are there.
+    pub expected: Expected,
     /// Who may use what.
     pub access: Access,
     /// What is decided about calls.
@@ -198,13 +202,15 @@ pub struct FilesConfig {
     pub per_caller: bool,
 }
 
-/// Whom `fetch` believes.
+/// Whom `fetch` believes, and which names may lead inside.
 ///
-/// Defaults: the certificate authorities of the system.
+/// Defaults: the certificate authorities of the system; no name leads inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkConfig {
     /// More authorities, as a PEM file; a relative one is under the home folder.
     pub ca_file: Option<String>,
+    /// Names that may lead to private addresses. No document can say so.
+    pub private_hosts: Vec<HostPattern>,
 }
 
 impl Config {
@@ -216,6 +222,7 @@ impl Config {
             profiles: Profiles::new(),
             profile: None,
             exposure: Exposure::standard(),
+            expected: Expected::default(),
             access: Access::default(),
             rules: Rules::standard(),
             shadow: None,
@@ -285,6 +292,7 @@ struct ConfigFile {
     baseline: LayerFile,
     profiles: BTreeMap<String, LayerFile>,
     exposure: ExposureFile,
+    expected: names::ExpectedFile,
     access: govern::CallerFile,
     callers: BTreeMap<String, govern::CallerFile>,
     groups: BTreeMap<String, govern::CallerFile>,
@@ -358,6 +366,7 @@ struct FilesFile {
 #[serde(deny_unknown_fields, default)]
 struct NetworkFile {
     ca_file: Option<String>,
+    private_hosts: Vec<toml::Spanned<String>>,
 }
 
 /// The baseline or a profile, as written.
@@ -397,6 +406,7 @@ impl ConfigFile {
         let layer = faults.profile(self.baseline);
         config.baseline = over_closed(layer);
         config.exposure = exposure(self.exposure);
+        config.expected = faults.expected(&self.expected);
         let governance = govern::GovernFile {
             rules: self.rule,
             limits: self.limit,
@@ -407,12 +417,12 @@ impl ConfigFile {
             groups: self.groups,
             trust: self.trust,
         };
+        let ask_from = self.approvals.ask_from.clone();
+        config.approvals = faults.approvals(self.approvals);
         config.govern(governance, &mut faults);
+        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
         config.shadow = faults.shadow(self.rules);
         config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
-        let ask_from = self.approvals.ask_from.clone();
-        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
-        config.approvals = faults.approvals(self.approvals);
         config.serve = faults.serve(self.serve);
         config.oauth = self.oauth.map(|file| faults.oauth(file));
         config.telemetry = self.telemetry.resolve();
@@ -438,6 +448,7 @@ impl ConfigFile {
             .unwrap_or_else(|| files.workspace.clone());
         files.per_caller = self.files.per_caller.unwrap_or(files.per_caller);
         config.network.ca_file = self.network.ca_file;
+        config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         faults.profiles(&config, spanned.as_ref());
@@ -542,19 +553,7 @@ impl Faults<'_> {
 
     fn profile(&mut self, layer: LayerFile) -> Profile {
         let network = self.known("network", layer.network.as_ref());
-        let mut hosts = Vec::new();
-        for raw_host in &layer.hosts {
-            match HostPattern::parse(raw_host.get_ref()) {
-                Ok(host) => hosts.push(host),
-                Err(fault) => {
-                    let fix = fault
-                        .suggestion
-                        .as_ref()
-                        .map(|host| format!("write `{host}`"));
-                    self.say(raw_host, fault.to_string(), fix);
-                }
-            }
-        }
+        let hosts = self.hosts(&layer.hosts);
         Profile {
             extends: layer.extends.map(toml::Spanned::into_inner),
             allow_classes: layer.allow_classes.unwrap_or_default(),
@@ -571,6 +570,42 @@ impl Faults<'_> {
             ),
             timeout_ms: self.bounded("timeout_ms", layer.timeout_ms, 1..=limits::TIMEOUT_MS_MAX),
         }
+    }
+
+    fn hosts(&mut self, raw_hosts: &[toml::Spanned<String>]) -> Vec<HostPattern> {
+        let mut hosts = Vec::new();
+        if let Some(over) = raw_hosts.get(limits::RULE_LIST_MAX) {
+            let most = limits::RULE_LIST_MAX;
+            self.say(over, format!("`hosts` has more than {most} names"), None);
+        }
+        for raw_host in raw_hosts {
+            match HostPattern::parse(raw_host.get_ref()) {
+                Ok(host) => hosts.push(host),
+                Err(fault) => {
+                    let fix = fault.suggestion.as_ref();
+                    let fix = fix.map(|host| format!("write `{host}`"));
+                    self.say(raw_host, fault.to_string(), fix);
+                }
+            }
+        }
+        hosts
+    }
+
+    /// Names, not addresses: an address leads where it says, and a star to whatever
+    /// its owner likes.
+    fn private_hosts(&mut self, raw_hosts: &[toml::Spanned<String>]) -> Vec<HostPattern> {
+        let hosts = self.hosts(raw_hosts);
+        for (raw_host, host) in raw_hosts.iter().zip(&hosts) {
+            let why = match host.shape() {
+                Shape::Any => "every name",
+                Shape::Exact(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => "an address",
+                Shape::Below(_) | Shape::Exact(url::Host::Domain(_)) => continue,
+            };
+            let message = format!("`private_hosts` lists `{host}`, which is {why}, not a name");
+            let fix = "list the names that may lead to private addresses".to_owned();
+            self.say(raw_host, message, Some(fix));
+        }
+        hosts
     }
 
     /// A word of a closed set.
@@ -683,5 +718,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (position.line, position.column)
 }
 
+#[cfg(test)]
+mod every;
 #[cfg(test)]
 mod tests;

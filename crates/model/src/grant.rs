@@ -2,6 +2,7 @@
 //! powers. Nothing here can be made but from a policy.
 
 use crate::document::NetworkMode;
+use crate::host_bound::HostBounds;
 use crate::host_pattern::HostPattern;
 use crate::policy::EffectivePolicy;
 
@@ -10,6 +11,8 @@ use crate::policy::EffectivePolicy;
 pub struct Grant {
     /// What `fetch` may reach.
     pub network: NetworkGrant,
+    /// What the operator leaves of it, asked on every hop.
+    pub bounds: HostBounds,
     /// What `safety.fs` may touch.
     pub files: FileGrant,
 }
@@ -53,6 +56,10 @@ impl Grant {
             write: policy.file_write,
             base_path: policy.fs_base_path.clone(),
         };
-        Grant { network, files }
+        Grant {
+            network,
+            bounds: policy.bounds.clone(),
+            files,
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod action;
+pub mod address;
 pub mod approval;
 pub mod assessment;
 pub mod audit;
@@ -24,6 +25,7 @@ pub mod example;
 pub mod exposure;
 pub mod finding;
 pub mod grant;
+pub mod host_bound;
 pub mod host_pattern;
 pub mod json;
 pub mod key;

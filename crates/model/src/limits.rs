@@ -174,6 +174,15 @@ pub const APPROVALS_KEPT_MAX: u64 = 10_000;
 pub const APPROVAL_LOOK_MS: u64 = 100;
 /// Milliseconds of a call's deadline kept for saying that nobody answered.
 pub const APPROVAL_REPLY_MS: u64 = 250;
+/// Milliseconds nobody answers a question within, however short it is.
+pub const APPROVAL_READ_MS_MIN: u64 = 400;
+/// Characters of a question nobody reads in less than a second, on top of that. People
+/// who skim take in a tenth of it.
+pub const APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
+/// Milliseconds after which an answer is never too fast, however long the question.
+pub const APPROVAL_READ_MS_MAX: u64 = 3_000;
+/// Characters of why a question is asked.
+pub const APPROVAL_WHY_CHARS_MAX: usize = 600;
 /// Characters of the arguments a question shows; the middle is left out.
 pub const APPROVAL_ARGUMENTS_CHARS_MAX: usize = 400;
 /// Characters of the arguments the inbox keeps of a question that is over; the middle
@@ -229,6 +238,8 @@ pub const CONDITION_PATTERN_BYTES_MAX: usize = 256 << 10;
 pub const RULES_MAX: usize = 1_000;
 /// Names on one list of a rule.
 pub const RULE_LIST_MAX: usize = 256;
+/// Names of one kind that settings may expect before they are there.
+pub const EXPECTED_NAMES_MAX: usize = 256;
 /// Action types an operator may register.
 pub const ACTIONS_CUSTOM_MAX: usize = 256;
 /// Action types a document may declare.

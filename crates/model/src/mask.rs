@@ -1,21 +1,29 @@
 //! Secrets never leave: every text on its way out goes through a [`Masker`].
 //!
 //! Masking is by value, never by name, and knows nothing about the text around a
-//! value. Each secret is also looked for as JSON writes it, as a URL writes it and
-//! as base64 writes it, alone or inside a longer text such as `user:secret`.
-//! One automaton walks the text once, so the time is linear in the text whatever
-//! the number of secrets.
+//! value. A text is looked at as it stands and as it reads when it is decoded:
+//! escapes of URLs, of JSON and JavaScript and of HTML, base64, and one inside the
+//! other ([`view`]). What cannot be decoded without knowing where it starts is
+//! looked for as it would be spelt ([`forms`]): base64 inside a longer text, hex.
+//! One automaton walks each reading once, so the time is linear in the text
+//! whatever the number of secrets.
+//!
+//! Nothing is cut before it is masked: half a secret is no secret to the masker.
+//! What must be short is [`Masked`] first; what is not masked yet is
+//! [`Unmasked`] and cannot be read, let alone cut.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use aho_corasick::automaton::Automaton as _;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, MatchKind};
 use serde_json::{Map, Value};
 
-use crate::limits;
+use crate::{limits, text};
 
 mod forms;
+mod view;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "***";
@@ -44,15 +52,76 @@ impl<T> Masked<T> {
     }
 }
 
+impl Masked<String> {
+    /// The text on one line, its middle left out where it is longer.
+    #[must_use]
+    pub fn elided(&self, chars_max: usize) -> Masked<String> {
+        Masked(text::elided(&self.0, chars_max))
+    }
+}
+
+impl Masked<Value> {
+    /// The value with every long text in it elided.
+    #[must_use]
+    pub fn elided(self, chars_max: usize) -> Masked<Value> {
+        Masked(elided(self.0, chars_max))
+    }
+}
+
+fn elided(value: Value, chars_max: usize) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::String(text) if text.len() <= chars_max => Value::String(text),
+        Value::String(text) => Value::String(text::elided(&text, chars_max)),
+        Value::Array(items) => {
+            let items = items.into_iter();
+            items.map(|item| elided(item, chars_max)).collect()
+        }
+        Value::Object(members) => {
+            let members = members.into_iter();
+            let members = members.map(|(key, value)| (key, elided(value, chars_max)));
+            Value::Object(members.collect())
+        }
+    }
+}
+
+/// Text that may hold a secret. It is read through a masker and in no other way, so
+/// that nothing can cut it before.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Unmasked(String);
+
+impl Unmasked {
+    /// Text from wherever, whole.
+    pub fn new(text: impl Into<String>) -> Unmasked {
+        Unmasked(text.into())
+    }
+
+    /// What may be read of it.
+    #[must_use]
+    pub fn masked(&self, masker: &Masker) -> Masked<String> {
+        masker.text(&self.0)
+    }
+}
+
+/// Says how much there is, not what.
+impl fmt::Debug for Unmasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unmasked({} bytes)", self.0.len())
+    }
+}
+
 /// The secrets of one call, ready to be looked for.
 pub struct Masker {
     automaton: Option<NFA>,
+    /// In the order of their texts.
     forms: Vec<forms::Form>,
+    /// The length of the longest form.
+    bytes_max: usize,
 }
 
 /// Says how much it looks for, not what.
-impl std::fmt::Debug for Masker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Masker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Masker({} forms)", self.forms.len())
     }
 }
@@ -62,13 +131,19 @@ impl std::fmt::Debug for Masker {
 #[error("the secrets of this call are too many or too long to be masked")]
 pub struct MaskError(#[source] Option<aho_corasick::BuildError>);
 
+/// Whether a value is long enough to be masked.
+#[must_use]
+pub fn is_maskable(secret: &str) -> bool {
+    secret.chars().count() >= limits::SECRET_CHARS_MIN
+}
+
 impl Masker {
-    /// Collects secrets. Values shorter than four characters stay out, lest every
-    /// `a` and `on` be starred.
+    /// Collects secrets, and the lines of those that have several. Values that are
+    /// not [`is_maskable`] stay out, lest every `a` and `on` be starred.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Result<Masker, MaskError> {
         let secrets: BTreeSet<&str> = secrets
             .into_iter()
-            .filter(|secret| secret.chars().count() >= limits::SECRET_CHARS_MIN)
+            .filter(|secret| is_maskable(secret))
             .collect();
         let bytes: usize = secrets.iter().map(|secret| secret.len()).sum();
         if bytes > limits::SECRETS_OF_CALL_BYTES_MAX {
@@ -77,17 +152,15 @@ impl Masker {
         let forms: BTreeSet<_> = secrets.into_iter().flat_map(forms::of).collect();
         let forms: Vec<_> = forms.into_iter().collect();
         if forms.is_empty() {
-            return Ok(Masker {
-                automaton: None,
-                forms,
-            });
+            return Ok(Masker::none());
         }
         let automaton = NFA::builder()
             .match_kind(MatchKind::Standard)
-            .build(forms.iter().map(|form| form.text.as_bytes()))
+            .build(forms.iter().map(|form| &form.text))
             .map_err(|error| MaskError(Some(error)))?;
         Ok(Masker {
             automaton: Some(automaton),
+            bytes_max: forms.iter().map(|form| form.text.len()).max().unwrap_or(0),
             forms,
         })
     }
@@ -98,6 +171,7 @@ impl Masker {
         Masker {
             automaton: None,
             forms: Vec::new(),
+            bytes_max: 0,
         }
     }
 
@@ -117,6 +191,15 @@ impl Masker {
         })
     }
 
+    /// Masks a text whose end was cut off before it came here, as the sandbox does
+    /// with very long errors. What stands at its end and may be the beginning of a
+    /// secret is masked too.
+    #[must_use]
+    pub fn cut_text(&self, text: &str) -> Masked<String> {
+        let places = self.found(text.as_bytes(), true);
+        Masked(replaced(text, &places))
+    }
+
     /// Masks every string of a value, keys included. A number that shows a secret
     /// becomes the mask.
     #[must_use]
@@ -126,6 +209,12 @@ impl Masker {
         } else {
             self.mask_value(value)
         })
+    }
+
+    /// Whether some bytes show a secret.
+    #[must_use]
+    pub fn shows(&self, bytes: &[u8]) -> bool {
+        !self.found(bytes, false).is_empty()
     }
 
     fn mask_value(&self, value: Value) -> Value {
@@ -155,30 +244,46 @@ impl Masker {
     }
 
     fn mask(&self, text: &str) -> String {
-        let mut masked = String::with_capacity(text.len());
-        let mut kept = 0;
-        for (start, end) in self.found(text) {
-            masked.push_str(text.get(kept..start).unwrap_or(""));
-            masked.push_str(MASK);
-            kept = end;
-        }
-        masked.push_str(text.get(kept..).unwrap_or(""));
-        masked
+        replaced(text, &self.found(text.as_bytes(), false))
     }
 
-    /// Where secrets stand: every place any of them matches, overlapping places
+    /// Where secrets stand, however they are spelt: in order, overlapping places
     /// joined. Where `abcd` and `cdef` are secrets, `abcdef` goes as a whole;
     /// replacing one after the other would leave half of the second.
-    fn found(&self, text: &str) -> Vec<(usize, usize)> {
+    fn found(&self, text: &[u8], is_cut: bool) -> Vec<(usize, usize)> {
         let Some(automaton) = &self.automaton else {
             return Vec::new();
         };
+        let mut found = self.scanned(automaton, text);
+        let views = view::of(text, self.bytes_max);
+        for index in 0..views.len() {
+            let Some(view) = views.get(index) else {
+                continue;
+            };
+            let places = self.scanned(automaton, view.bytes());
+            let places = places.into_iter();
+            found.extend(places.map(|place| view::in_text(&views, index, place)));
+        }
+        if is_cut {
+            found.extend(self.begun(text).map(|start| (start, text.len())));
+            for (index, view) in views.iter().enumerate() {
+                let begun = self.begun(view.bytes());
+                let place = begun.map(|start| (start, view.bytes().len()));
+                let place = place.map(|place| view::in_text(&views, index, place));
+                found.extend(place.filter(|(_, end)| *end == text.len()));
+            }
+        }
+        joined(found)
+    }
+
+    /// The places of one reading, in order.
+    fn scanned(&self, automaton: &NFA, text: &[u8]) -> Vec<(usize, usize)> {
         let Ok(mut state) = automaton.start_state(Anchored::No) else {
             return vec![(0, text.len())];
         };
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for (index, byte) in text.bytes().enumerate() {
-            state = automaton.next_state(Anchored::No, state, byte);
+        for (index, byte) in text.iter().enumerate() {
+            state = automaton.next_state(Anchored::No, state, *byte);
             if !automaton.is_special(state) || !automaton.is_match(state) {
                 continue;
             }
@@ -197,6 +302,67 @@ impl Masker {
         }
         found
     }
+
+    /// Where the beginning of a secret stands at the end of a reading. An escape may
+    /// have been cut in the middle.
+    fn begun(&self, text: &[u8]) -> Option<usize> {
+        let whole = text.len();
+        let ends = (0..=view::ESCAPE_BYTES_MAX.min(whole)).filter(|short| {
+            let mark = text.get(whole - *short);
+            *short == 0 || mark.is_some_and(|byte| view::is_mark(*byte))
+        });
+        let starts = ends.filter_map(|short| self.begins(text.get(..whole - short)?));
+        starts.min()
+    }
+
+    /// The same at the very end; up to three characters are let go, as a whole secret
+    /// of that length would be.
+    fn begins(&self, text: &[u8]) -> Option<usize> {
+        let longest = text.len().min(self.bytes_max.saturating_sub(1));
+        let starts = (limits::SECRET_CHARS_MIN..=longest).rev();
+        let mut starts = starts.map(|length| text.len() - length);
+        starts.find(|start| {
+            let tail = text.get(*start..).unwrap_or_default();
+            let at = self
+                .forms
+                .partition_point(|form| form.text.as_slice() < tail);
+            let next = self.forms.get(at);
+            next.is_some_and(|form| form.text.starts_with(tail))
+        })
+    }
+}
+
+/// Places in order, those that overlap made into one.
+fn joined(mut places: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    places.sort_unstable();
+    let mut joined: Vec<(usize, usize)> = Vec::with_capacity(places.len());
+    for (start, end) in places {
+        match joined.last_mut() {
+            Some((_, last_end)) if start < *last_end => *last_end = end.max(*last_end),
+            Some(_) | None => joined.push((start, end)),
+        }
+    }
+    joined
+}
+
+fn replaced(text: &str, places: &[(usize, usize)]) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut kept = 0;
+    for (start, end) in places {
+        let (mut start, mut end) = ((*start).max(kept), (*end).min(text.len()));
+        // Bytes of a form that is not UTF-8 may begin or end inside a character.
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        masked.push_str(text.get(kept..start).unwrap_or(""));
+        masked.push_str(MASK);
+        kept = end.max(kept);
+    }
+    masked.push_str(text.get(kept..).unwrap_or(""));
+    masked
 }
 
 #[cfg(test)]

@@ -149,7 +149,8 @@ impl Masker {
         Masked::of(Outcome {
             value: outcome.value.map(|value| self.value(value).into_inner()),
             error: outcome.error.map(|error| CallError {
-                message: text(error.message),
+                // The sandbox cuts what is thrown at a length.
+                message: self.cut_text(&error.message).into_inner(),
                 advice: error.advice.map(|advice| {
                     Box::new(Advice {
                         rule: advice.rule.map(text),

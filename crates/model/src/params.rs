@@ -220,7 +220,9 @@ fn from_text(kind: ParamType, text: &str) -> Option<Value> {
     let fits = match kind {
         ParamType::Array => value.is_array(),
         ParamType::Object => value.is_object(),
-        ParamType::String | ParamType::Integer | ParamType::Number | ParamType::Boolean => false,
+        ParamType::Integer | ParamType::Number => value.is_number(),
+        ParamType::Boolean => value.is_boolean(),
+        ParamType::String => false,
     };
     (fits && repeated.is_empty() && depth_fits(&value, limits::ARGUMENTS_DEPTH_MAX))
         .then_some(value)
@@ -234,8 +236,17 @@ fn fit(param: &Param, value: &Value) -> Result<Value, ArgumentFault> {
         | (ParamType::Object, Value::Object(_))
         | (ParamType::Number, Value::Number(_)) => Some(value.clone()),
         (ParamType::Integer, Value::Number(number)) => whole(number).map(Value::from),
-        // Some clients cannot send nested JSON and send its text instead.
-        (ParamType::Array | ParamType::Object, Value::String(text)) => from_text(param.kind, text),
+        // Some clients cannot send nested JSON, and some models put numbers in quotes:
+        // JSON text of the right kind is taken. Whatever comes after sees the value.
+        (
+            ParamType::Array | ParamType::Object | ParamType::Number | ParamType::Boolean,
+            Value::String(text),
+        ) => from_text(param.kind, text),
+        (ParamType::Integer, Value::String(text)) => {
+            let number = from_text(param.kind, text);
+            let number = number.as_ref().and_then(Value::as_number);
+            number.and_then(whole).map(Value::from)
+        }
         _ => None,
     };
     fitting.ok_or_else(|| {

@@ -1,8 +1,10 @@
 //! Patterns for names of tools and callers: `*` stands for any run of
-//! characters, letters match in either case, nothing else is special.
+//! characters, letters match in either case, nothing else is special. An issuer's
+//! subjects alone are matched to the letter.
 
 use std::fmt;
 
+use crate::caller::SUBJECT_PREFIX;
 use crate::limits;
 
 /// A pattern for a name.
@@ -10,6 +12,10 @@ use crate::limits;
 pub struct NamePattern {
     written: String,
     lowered: String,
+    /// For names of our own keys, in which only ASCII's letters are folded.
+    of_keys: String,
+    /// For an issuer's subjects.
+    of_subjects: String,
 }
 
 /// The text is no pattern.
@@ -32,9 +38,16 @@ impl NamePattern {
         if text.chars().count() > limits::NAME_CHARS_MAX {
             return Err(PatternFault::TooLong);
         }
+        let head = text.get(..SUBJECT_PREFIX.len());
+        let names_subjects = head.is_some_and(|head| head.eq_ignore_ascii_case(SUBJECT_PREFIX));
         Ok(NamePattern {
             written: text.to_owned(),
             lowered: text.to_lowercase(),
+            of_keys: text.to_ascii_lowercase(),
+            of_subjects: match names_subjects {
+                true => crate::caller::folded(text),
+                false => text.to_owned(),
+            },
         })
     }
 
@@ -48,27 +61,40 @@ impl NamePattern {
     /// name.
     #[must_use]
     pub fn matches_lowered(&self, name: &str) -> bool {
-        let mut pieces = self.lowered.split('*');
-        let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else {
-            return false;
-        };
-        let mut pieces = pieces.peekable();
-        if pieces.peek().is_none() {
-            return rest.is_empty();
-        }
-        // Each piece is taken where it first fits; only the last must end the
-        // name. That is enough for `*`, and never goes back.
-        while let Some(piece) = pieces.next() {
-            if pieces.peek().is_none() {
-                return rest.ends_with(piece);
-            }
-            match rest.split_once(piece) {
-                Some((_, after)) => rest = after,
-                None => return false,
-            }
-        }
-        true
+        fits(&self.lowered, name)
     }
+
+    /// Whether a caller's name matches, as [`crate::caller::folded`] has it.
+    #[must_use]
+    pub fn matches_caller(&self, folded: &str) -> bool {
+        match folded.starts_with(SUBJECT_PREFIX) {
+            true => fits(&self.of_subjects, folded),
+            false => fits(&self.of_keys, folded),
+        }
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    // Each piece is taken where it first fits; only the last must end the
+    // name. That is enough for `*`, and never goes back.
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    true
 }
 
 impl fmt::Display for NamePattern {
@@ -125,6 +151,27 @@ mod tests {
         assert_eq!(NamePattern::parse(" "), Err(PatternFault::Empty));
         let long = "a".repeat(limits::NAME_CHARS_MAX + 1);
         assert_eq!(NamePattern::parse(&long), Err(PatternFault::TooLong));
+    }
+
+    #[test]
+    fn subjects_are_matched_to_the_letter() {
+        for (pattern, name, expected) in [
+            ("oauth:kim", "oauth:kim", true),
+            ("OAuth:kim", "oauth:kim", true),
+            ("oauth:kim", "oauth:KIM", false),
+            ("oauth:kim", "oauth:\u{212a}im", false),
+            ("oauth:\u{212a}im", "oauth:kim", false),
+            ("*kim", "oauth:KIM", false),
+            ("*Kim", "oauth:Kim", true),
+            ("oauth:*", "oauth:KIM", true),
+            ("*", "oauth:KIM", true),
+            ("KIM", "kim", true),
+            ("\u{212a}im", "kim", false),
+        ] {
+            let parsed = NamePattern::parse(pattern).expect("a pattern");
+            let folded = crate::caller::folded(name);
+            assert_eq!(parsed.matches_caller(&folded), expected, "{pattern} {name}");
+        }
     }
 
     /// Slow and plainly right.

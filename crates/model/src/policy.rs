@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::document::{NetworkMode, Overrides};
 use crate::finding::{Code, Finding};
+use crate::host_bound::HostBounds;
 use crate::host_pattern::HostPattern;
 use crate::limits;
 use crate::nearest::nearest;
@@ -126,6 +127,8 @@ pub struct EffectivePolicy {
     pub network: NetworkMode,
     /// The hosts of mode `allowlist`; empty in every other mode.
     pub hosts: Vec<HostPattern>,
+    /// What the operator leaves of them, or of whatever the mode reaches.
+    pub bounds: HostBounds,
     /// Whether files can be read.
     pub file_read: bool,
     /// Whether files can be written.
@@ -138,6 +141,18 @@ pub struct EffectivePolicy {
     pub statements_max: u64,
     /// Milliseconds the call may take.
     pub timeout_ms: u64,
+}
+
+impl EffectivePolicy {
+    /// Whether a call can reach any host at all.
+    #[must_use]
+    pub fn reaches_out(&self) -> bool {
+        match self.network {
+            NetworkMode::Blocked => false,
+            NetworkMode::Allowlist => !self.hosts.is_empty(),
+            NetworkMode::Strict | NetworkMode::Open => true,
+        }
+    }
 }
 
 /// Why there is no policy for a call. The call is refused.
@@ -322,6 +337,7 @@ pub fn resolve(
         deny_classes,
         network,
         hosts,
+        bounds: HostBounds::default(),
         file_read: overrides.file_read.unwrap_or(ground.file_read),
         file_write: overrides.file_write.unwrap_or(ground.file_write),
         fs_base_path: overrides

@@ -115,6 +115,8 @@ reasons! {
         "The request shows no key or token, or one that does not count: wrong, revoked, expired, or for somebody else.";
     GateUnavailable, "gate.unavailable",
         "The server cannot look a key up just now, so it lets nobody in. The operator sees why.";
+    HostDenied, "host.denied",
+        "None of the hosts the tool may reach is left by the lists of hosts that hold for the caller, or by rules. It did not run; only the operator can change that.";
     LevelDenied, "level.denied",
         "The caller's level or autonomy does not go that far.";
     LimitExceeded, "limit.exceeded",

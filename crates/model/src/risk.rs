@@ -6,7 +6,9 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::address::Reach;
 use crate::document::{Document, NetworkMode, Overrides, Word};
+use crate::host_pattern::HostPattern;
 use crate::lifecycle;
 use crate::policy::{Baseline, EffectivePolicy};
 use crate::text::{count, elided};
@@ -131,6 +133,7 @@ pub fn rate(ground: &Baseline, overrides: &Overrides, policy: &EffectivePolicy) 
     let mut signals: Vec<Signal> = [network(policy), files(policy), destructive(policy)]
         .into_iter()
         .flatten()
+        .chain(inside(policy))
         .chain(dropped_denies(ground, overrides))
         .chain(added_allows(ground, overrides))
         .collect();
@@ -155,7 +158,7 @@ fn network(policy: &EffectivePolicy) -> Option<Signal> {
             "network: the host list holds `*`, so any public host",
         )),
         NetworkMode::Allowlist => {
-            let hosts: Vec<_> = policy.hosts.iter().map(ToString::to_string).collect();
+            let hosts: Vec<_> = policy.hosts.iter().map(HostPattern::shown).collect();
             let words = format!(
                 "network: {} listed ({})",
                 count(hosts.len(), "host"),
@@ -172,6 +175,19 @@ fn network(policy: &EffectivePolicy) -> Option<Signal> {
             "network: any host, private networks included",
         )),
     }
+}
+
+/// Listed hosts that are not on the public network: as far as `open` for whoever
+/// lives behind them. Each is a signal of its own, so that no long list hides one.
+fn inside(policy: &EffectivePolicy) -> Vec<Signal> {
+    let rated = |host: &HostPattern| {
+        let Reach::Reserved(class) = host.reach() else {
+            return None;
+        };
+        let words = format!("network: the host list holds `{host}`, which is {class}");
+        class.leads_inside().then(|| signal(Level::L4, words))
+    };
+    policy.hosts.iter().filter_map(rated).collect()
 }
 
 fn files(policy: &EffectivePolicy) -> Option<Signal> {

@@ -11,6 +11,7 @@ use crate::action::{Action, Actions};
 use crate::autonomy::Autonomy;
 use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::{ApprovalMode, CodeType, Document, Word as _};
+use crate::host_bound::{HostBounds, HostList, ListedBy};
 use crate::params::Arguments;
 use crate::policy::EffectivePolicy;
 use crate::reason::Reason;
@@ -75,6 +76,8 @@ pub struct Decision {
     pub remedy: Option<String>,
     /// Whether it makes sense to try again, where it is denied.
     pub retry: Retry,
+    /// What rules leave of the hosts of the call, where it is not denied.
+    pub bounds: HostBounds,
 }
 
 /// Whether it makes sense to try a denied call again.
@@ -146,7 +149,7 @@ impl Rules {
     #[must_use]
     pub fn decide(&self, asked: &Asked<'_>) -> Decision {
         let actions = self.actions.of(asked.document, asked.policy);
-        let by_rule = self.strongest(asked, &actions);
+        let (by_rule, bounds) = self.strongest(asked, &actions);
         // A rule that allows answers the questions of the defaults and of the
         // level; never that of the document itself, and never a preset's.
         let said = match &by_rule {
@@ -161,12 +164,15 @@ impl Rules {
             by_level,
             document(asked),
             self.autonomy(asked, &actions),
+            emptied(asked, &bounds),
         ];
         let strongest = |one: Decision, two: Decision| {
             if two.effect > one.effect { two } else { one }
         };
         let decided = all.into_iter().flatten().reduce(strongest);
-        decided.unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()))
+        let decided = decided
+            .unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()));
+        Decision { bounds, ..decided }
     }
 
     /// Whether the operator wants a person asked, whatever the document wants: by a
@@ -174,7 +180,7 @@ impl Rules {
     #[must_use]
     pub fn operator_asks(&self, asked: &Asked<'_>) -> bool {
         let actions = self.actions.of(asked.document, asked.policy);
-        let by_rule = self.strongest(asked, &actions);
+        let (by_rule, _) = self.strongest(asked, &actions);
         let by_level = level(asked, &actions).filter(|_| by_rule.is_none());
         let all = [by_rule, by_level, self.autonomy(asked, &actions)];
         all.into_iter()
@@ -184,12 +190,13 @@ impl Rules {
 
     /// The strongest of the rules that match; of several, the one whose id comes
     /// first, so that their order in the file means nothing.
-    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> (Option<Decision>, HostBounds) {
+        let mut bounds = HostBounds::default();
         if self.list.is_empty() {
-            return None;
+            return (None, bounds);
         }
         let name = asked.document.name.to_lowercase();
-        let caller = asked.caller.name.to_lowercase();
+        let caller = crate::caller::folded(&asked.caller.name);
         let category = asked
             .document
             .category
@@ -203,24 +210,32 @@ impl Rules {
             actions,
             known: &self.actions,
             risk: asked.risk.level,
+            policy: asked.policy,
             scope: scope(asked, actions),
         };
-        let matched = self
-            .list
-            .iter()
-            .filter_map(|rule| match rule.matches(&facts) {
-                Match::No => None,
-                Match::Yes => Some((rule.effect, false, rule, None)),
-                Match::Unevaluable(why) => Some((Effect::Deny, true, rule, Some(why))),
-            });
-        let (_, _, rule, why) = matched.min_by(|one, two| {
+        let mut matched: Vec<(Effect, bool, &Rule, Option<Unevaluable>)> = Vec::new();
+        for rule in &self.list {
+            match rule.matches(&facts) {
+                Match::No => {}
+                Match::Yes => matched.push((rule.effect, false, rule, None)),
+                Match::ItsHosts => bounds.never.push(HostList {
+                    by: ListedBy::Rules(vec![rule.id.clone()]),
+                    hosts: rule.hosts.clone(),
+                }),
+                Match::Unevaluable(why) => matched.push((Effect::Deny, true, rule, Some(why))),
+            }
+        }
+        let matching = matched.iter().map(|(_, _, rule, _)| *rule);
+        bounds.within.extend(held_to(matching));
+        let strongest = matched.into_iter().min_by(|one, two| {
             let stronger = two.0.cmp(&one.0).then(one.1.cmp(&two.1));
             stronger.then_with(|| one.2.id.cmp(&two.2.id))
-        })?;
-        Some(match why {
+        });
+        let decision = strongest.map(|(_, _, rule, why)| match why {
             None => rule.decision(),
             Some(why) => rule.undecided(&why),
-        })
+        });
+        (decision, bounds)
     }
 
     /// No rule says anything: the document's own wish decides.
@@ -261,6 +276,51 @@ impl Rules {
             }
         }
     }
+}
+
+/// The hosts that the rules which allow a call hold it to: those of all of them
+/// together. One that allows it wherever it goes holds it to none; one that asks
+/// leaves that to the person who answers.
+fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostList> {
+    let allows = |rule: &&Rule| rule.effect == Effect::Allow && !rule.hosts.is_empty();
+    let held = matching.clone().filter(allows);
+    if held.clone().count() != matching.count() {
+        return None;
+    }
+    let mut ids: Vec<_> = held.clone().map(|rule| rule.id.clone()).collect();
+    ids.sort();
+    (!ids.is_empty()).then(|| HostList {
+        by: ListedBy::Rules(ids),
+        hosts: held.flat_map(|rule| rule.hosts.iter().cloned()).collect(),
+    })
+}
+
+/// A call that is left nothing of the network it was granted could only fail.
+fn emptied(asked: &Asked<'_>, bounds: &HostBounds) -> Option<Decision> {
+    if bounds.is_empty() && asked.policy.bounds.is_empty() {
+        return None;
+    }
+    let policy = EffectivePolicy {
+        bounds: asked.policy.bounds.clone().and(bounds),
+        ..asked.policy.clone()
+    };
+    if !policy.bounds_leave_nothing() {
+        return None;
+    }
+    let HostBounds { within, never } = &policy.bounds;
+    let whose: Vec<_> = within
+        .iter()
+        .chain(never)
+        .map(|it| it.by.to_string())
+        .collect();
+    let reason = format!(
+        "none of the hosts the tool may reach is left by the hosts of {}",
+        whose.join(", ")
+    );
+    Some(Decision {
+        remedy: Some("ask the operator for another list of hosts".to_owned()),
+        ..Decision::deny(Reason::HostDenied, reason)
+    })
 }
 
 const ASKS_ALWAYS: &str = "the tool asks before every call";
@@ -351,6 +411,7 @@ impl Decision {
             code: None,
             remedy: None,
             retry: Retry::Never,
+            bounds: HostBounds::default(),
         }
     }
 

@@ -281,6 +281,7 @@ impl Cell {
                 Step::Ended(Box::new(Report {
                     ended: finished.ended,
                     usage,
+                    notes: finished.notes,
                 }))
             }
         }
@@ -307,6 +308,7 @@ fn over() -> Report {
     Report {
         ended: Ended::Broken("stepped after its end".to_owned()),
         usage: Usage::default(),
+        notes: String::new(),
     }
 }
 

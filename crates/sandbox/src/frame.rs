@@ -19,13 +19,13 @@ use crate::walls::Walls;
 use self::read::Fields;
 
 /// The version of everything in this file. A worker of another version is refused.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
 /// No frame has a longer body, whatever a job's limits say.
 pub const FRAME_BYTES_MAX: u32 = 32 << 20;
 
 /// What a frame adds to the text and bytes inside it, generously.
-pub const FRAME_OVERHEAD_BYTES: u32 = 1 << 10;
+pub const FRAME_OVERHEAD_BYTES: u32 = 4 << 10;
 
 /// The name of a guest build, in a hello.
 pub const GUEST_KEY_BYTES_MAX: usize = 128;

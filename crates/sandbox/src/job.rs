@@ -133,7 +133,13 @@ pub struct Report {
     pub ended: Ended,
     /// What it used.
     pub usage: Usage,
+    /// What whoever reads the result should know, a line for each: a promise nobody
+    /// waited for, half a character, what was cut. Empty when there is nothing.
+    pub notes: String,
 }
+
+/// The most that notes have.
+pub const NOTES_BYTES_MAX: usize = 2 << 10;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]

@@ -557,5 +557,6 @@ fn too_long() -> Report {
     Report {
         ended: Ended::Broken("a message was longer than a frame may be".to_owned()),
         usage: Usage::default(),
+        notes: String::new(),
     }
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use model::approval::{Scope, State};
+use model::caller;
 use model::document::Word;
 use model::risk::Level;
 use model::{limits, text};
@@ -52,6 +53,8 @@ pub struct Approval {
     pub level: Level,
     /// Why the badge.
     pub reasons: Vec<String>,
+    /// Why a person is asked.
+    pub why: String,
     /// The question in words.
     pub prompt: String,
     /// The arguments as one line of JSON: whole while it waits, both ends of them when
@@ -121,6 +124,8 @@ pub struct Claim {
     pub session: Option<String>,
     /// Whether only somebody else than the caller may approve.
     pub separate: bool,
+    /// Whether a yes from the caller's own client counts.
+    pub own_client: bool,
 }
 
 /// What a look by id or its beginning found.
@@ -282,7 +287,8 @@ impl Approvals {
                         AND ((scope IN ('once', 'same-arguments') AND binding = ?2)
                           OR (scope = 'session' AND tool_binding = ?3 AND session = ?4)
                           OR (scope = 'until-changed' AND tool_binding = ?3))
-                        AND (NOT ?5 OR (own_client = 0 AND lower(answered_by) <> lower(caller))))
+                        AND (NOT ?5 OR (own_client = 0 AND lower(answered_by) <> lower(caller)))
+                        AND (?6 OR own_client = 0))
                        OR (state IN ('declined', 'dismissed', 'malformed')
                         AND used_by_call IS NULL AND binding = ?2))
                      ORDER BY state = 'approved' DESC, scope <> 'once' DESC, answered_ms
@@ -292,7 +298,8 @@ impl Approvals {
                         claim.binding,
                         claim.tool_binding,
                         claim.session,
-                        claim.separate
+                        claim.separate,
+                        claim.own_client
                     ],
                     approval_of,
                 )
@@ -565,8 +572,8 @@ fn take(
     let Some(answer) = &found.answer else {
         return Ok(None);
     };
-    let is_own = answer.own_client || answer.by.to_lowercase() == found.caller.to_lowercase();
-    let may_count = !(claim.separate && is_own);
+    let is_own = answer.own_client || caller::is_same(&answer.by, &found.caller);
+    let may_count = !(claim.separate && is_own) && (claim.own_client || !answer.own_client);
     let next = match found.state.at(found.expires_at_ms, now_ms) {
         State::Approved if may_count && answer.scope == Some(Scope::Once) => State::Used,
         State::Approved if may_count => State::Approved,
@@ -613,8 +620,8 @@ fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> 
     let reasons = serde_json::to_string(&question.reasons).unwrap_or_default();
     connection.execute(
         "INSERT INTO approvals (id, state, place, asked_ms, expires_ms, binding, tool_binding,
-         session, call_id, tool, caller, caller_owner, risk, reasons, prompt, arguments)
-         VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+         session, call_id, tool, caller, caller_owner, risk, reasons, prompt, arguments, why)
+         VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         params![
             question.id,
             question.place.word(),
@@ -631,6 +638,7 @@ fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> 
             reasons,
             question.prompt,
             question.arguments,
+            question.why,
         ],
     )?;
     Ok(())
@@ -671,6 +679,7 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
         caller_is_owner: row.get("caller_owner")?,
         level: known(&row.get::<_, String>("risk")?)?,
         reasons: serde_json::from_str(&reasons).unwrap_or_default(),
+        why: row.get("why")?,
         prompt: row.get("prompt")?,
         arguments: row.get("arguments")?,
         answer,

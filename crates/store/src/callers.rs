@@ -10,6 +10,7 @@ use std::path::Path;
 
 use model::access::AccessLevel;
 use model::access::quota::Denials;
+use model::caller::folded;
 use model::document::Word as _;
 use model::limits;
 use model::trust::{Feedback, Track, TrustState};
@@ -33,7 +34,7 @@ const BY_SETTINGS: &str = "settings";
 /// One caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerRow {
-    /// The name, in lower case.
+    /// The name, as [`folded`] has it.
     pub name: String,
     /// The name as the audit has it.
     pub shown: String,
@@ -159,7 +160,7 @@ impl Callers {
         let connection = self.connection.lock()?;
         let fail = StoreError::database(READING);
         let moment = connection.unchecked_transaction().map_err(&fail)?;
-        read(&moment, &name.to_lowercase()).map_err(&fail)
+        read(&moment, &folded(name)).map_err(&fail)
     }
 
     /// Changes denials and pause of a caller. Nothing if it is a new one and there
@@ -170,7 +171,7 @@ impl Callers {
         now_ms: i64,
         change: impl FnOnce(&mut CallerRow) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let name = shown.to_lowercase();
+        let name = folded(shown);
         self.write(|transaction| {
             let found = read(transaction, &name)?;
             if found.is_none() && !has_room(transaction)? {
@@ -195,7 +196,7 @@ impl Callers {
         after: &TrustState,
         now_ms: i64,
     ) -> Result<Kept, StoreError> {
-        let name = shown.to_lowercase();
+        let name = folded(shown);
         self.write(|transaction| {
             let found = read(transaction, &name)?;
             if found.is_none() {
@@ -235,7 +236,7 @@ impl Callers {
                 "UPDATE trust SET level = ?5, since_ms = ?6, verified_ms = ?7, agreed_by = ?8
                  WHERE caller = ?1 AND category = ?2 AND level = ?3 AND since_ms = ?4",
                 params![
-                    name.to_lowercase(),
+                    folded(name),
                     category,
                     raise.from.level.word(),
                     raise.from.since_ms,
@@ -252,7 +253,7 @@ impl Callers {
     /// Keeps what a person said. Nothing is kept of a new caller if there is no
     /// room for it; the answer is whether it was kept.
     pub fn say(&self, shown: &str, said: &Said) -> Result<bool, StoreError> {
-        let name = shown.to_lowercase();
+        let name = folded(shown);
         let Feedback {
             at_ms,
             score,
@@ -287,7 +288,7 @@ impl Callers {
         let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
         let most = bound(limits::TRUST_FEEDBACK_MAX);
         statement
-            .query_map(params![name.to_lowercase(), most], |row| {
+            .query_map(params![folded(name), most], |row| {
                 Ok(Said {
                     feedback: Feedback {
                         at_ms: row.get(0)?,

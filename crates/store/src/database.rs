@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("scripts.sql"),
     include_str!("script_steps.sql"),
     include_str!("mark.sql"),
+    include_str!("who_answers.sql"),
     include_str!("tool_grants.sql"),
 ];
 

@@ -44,7 +44,24 @@ pub(crate) fn prelude(root: &Path) -> Result<Vec<(String, String)>> {
     let mut files = scripts(root, "guest/prelude")?;
     let faces = scripts(root, "guest/faces")?;
     files.extend(faces.into_iter().map(|(name, source)| (name, face(&source))));
-    Ok(files)
+    let captured = |(name, source): (String, String)| (name, capture(&source));
+    Ok(files.into_iter().map(captured).collect())
+}
+
+/// The globals that files of the prelude use by name.
+const CAPTURED: [&str; 39] = [
+    "Array", "ArrayBuffer", "BigInt", "Boolean", "DOMException", "DataView", "Date", "Error",
+    "EvalError", "Infinity", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy",
+    "RangeError", "ReferenceError", "Reflect", "RegExp", "Set", "String", "Symbol", "SyntaxError",
+    "TypeError", "URIError", "Uint8Array", "WeakMap", "WeakRef", "WeakSet", "decodeURIComponent",
+    "encodeURIComponent", "isFinite", "isNaN", "parseFloat", "parseInt", "Function",
+];
+
+/// A file of the prelude, with the globals it uses as variables of its own, taken before
+/// a script can replace them. The guest refuses a file that reads any other.
+fn capture(source: &str) -> String {
+    let names = CAPTURED.join(", ");
+    format!("((globalThis) => {{ const {{ {names} }} = globalThis; return (\n{source}\n); }})(globalThis)")
 }
 
 /// A face is a function of `call`, and gives globals that every script has. Its

@@ -100,10 +100,245 @@ const COUNTS: [Patch; 14] = [
     (1, "--JS_REF_COUNT(var_ref)", "JS_REF_DEC(var_ref)"),
 ];
 
+/// No hook of the engine's own hands a script the functions on the stack: `CallSite` had
+/// `getFunction`, and through it the raw calls to the host were in reach. The trace is
+/// text, of a length scripts cannot set.
+const TRACES: [Patch; 4] = [
+    (
+        1,
+        "    JS_CGETSET_DEF(\"stackTraceLimit\", js_error_get_stackTraceLimit, js_error_set_stackTraceLimit ),
+",
+        "",
+    ),
+    (
+        1,
+        "    JS_CGETSET_DEF(\"prepareStackTrace\", js_error_get_prepareStackTrace, js_error_set_prepareStackTrace ),
+",
+        "",
+    ),
+    (
+        1,
+        "    JS_CFUNC_MAGIC_DEF(\"getFunction\", 0, js_callsite_getfield, offsetof(JSCallSiteData, func)),
+",
+        "",
+    ),
+    (
+        1,
+        "        has_prepare = JS_IsFunction(ctx, prepare);
+",
+        "        has_prepare = false;
+",
+    ),
+];
+
+/// What is in the image is frozen (guest/seal.h). An object that inherits from it may
+/// still have a property of the same name: `this.name = …` in a class of errors must
+/// work. To change the image itself is an error in sloppy code too, because a change
+/// that does nothing is harder to find than one that throws.
+const FROZEN: [Patch; 3] = [
+    (
+        1,
+        "            } else if (!(prs->flags & JS_PROP_WRITABLE)) {
+                goto read_only_prop;
+            } else {
+                break;
+",
+        "            } else if (!(prs->flags & JS_PROP_WRITABLE) && !IS_IMAGE(p1)) {
+                goto read_only_prop;
+            } else {
+                break;
+",
+    ),
+    (
+        1,
+        "        read_only_prop:
+            ret = JS_ThrowTypeErrorReadOnly(ctx, flags, prop);
+",
+        "        read_only_prop:
+            ret = JS_ThrowTypeErrorReadOnly(ctx, p && IS_FROZEN_IMAGE(p) ? JS_PROP_THROW : flags, prop);
+",
+    ),
+    (
+        2,
+        "            ret = JS_ThrowTypeErrorOrFalse(ctx, flags, \"object is not extensible\");
+            goto done;
+",
+        "            ret = JS_ThrowTypeErrorOrFalse(ctx, IS_FROZEN_IMAGE(p) ? JS_PROP_THROW : flags,
+                                           IS_FROZEN_IMAGE(p) ? \"built-in objects cannot be changed\"
+                                                       : \"object is not extensible\");
+            goto done;
+",
+    ),
+];
+
+/// A script of code mode has the clock it is given; see `clock` in guest/calls.h.
+const CLOCK: [Patch; 1] = [(
+    1,
+    "    return js__gettimeofday_us() / 1000;
+",
+    "    return given_clock.is_set ? given_clock.now_ms : js__gettimeofday_us() / 1000;
+",
+)];
+
+/// Errors are placed where an author looks for them: at the name of the property that
+/// could not be read, at the name of the function that was called and not inside its
+/// arguments, at the target of an assignment, and otherwise in their own statement.
+const PLACES: [Patch; 11] = [
+    (
+        1,
+        "    call_type = FUNC_CALL_NORMAL;
+    switch(s->token.val) {
+    case TOK_NUMBER:
+",
+        "    int call_line = s->token.line_num, call_col = s->token.col_num;
+    call_type = FUNC_CALL_NORMAL;
+    switch(s->token.val) {
+    case TOK_NUMBER:
+",
+    ),
+    (
+        1,
+        "        } else {
+            emit_source_loc(s);
+            if (js_parse_postfix_expr(s, 0))
+                return -1;
+            accept_lparen = true;
+            if (s->token.val != '(') {
+",
+        "        } else {
+            call_line = s->token.line_num;
+            call_col = s->token.col_num;
+            emit_source_loc(s);
+            if (js_parse_postfix_expr(s, 0))
+                return -1;
+            accept_lparen = true;
+            if (s->token.val != '(') {
+",
+    ),
+    (
+        1,
+        "            parse_func_call2:
+                emit_source_loc(s);
+",
+        "            parse_func_call2:
+                emit_source_loc_at(s, call_line, call_col);
+",
+    ),
+    (
+        1,
+        "                /* drop the index */
+                emit_op(s, OP_drop);
+
+                /* apply function call */
+",
+        "                /* drop the index */
+                emit_op(s, OP_drop);
+
+                emit_source_loc_at(s, call_line, call_col);
+                /* apply function call */
+",
+    ),
+    (
+        1,
+        "            emit_func_call:
+                switch(opcode) {
+",
+        "            emit_func_call:
+                emit_source_loc_at(s, call_line, call_col);
+                switch(opcode) {
+",
+    ),
+    (
+        1,
+        "        parse_property:
+            if (s->token.val == TOK_PRIVATE_NAME) {
+",
+        "        parse_property:
+            call_line = s->token.line_num;
+            call_col = s->token.col_num;
+            if (s->token.val == TOK_PRIVATE_NAME) {
+",
+    ),
+    (
+        1,
+        "                    emit_op(s, OP_get_field);
+                    emit_atom(s, s->token.u.ident.atom);
+                }
+            }
+            if (next_token(s))
+                return -1;
+        } else if (s->token.val == '[') {
+            int prev_op;
+
+        parse_array_access:
+",
+        "                    emit_source_loc_at(s, call_line, call_col);
+                    emit_op(s, OP_get_field);
+                    emit_atom(s, s->token.u.ident.atom);
+                }
+            }
+            if (next_token(s))
+                return -1;
+        } else if (s->token.val == '[') {
+            int prev_op;
+
+        parse_array_access:
+            call_line = s->token.line_num;
+            call_col = s->token.col_num;
+",
+    ),
+    (
+        1,
+        "                emit_op(s, OP_get_super_value);
+            } else {
+                emit_op(s, OP_get_array_el);
+            }
+",
+        "                emit_op(s, OP_get_super_value);
+            } else {
+                emit_source_loc_at(s, call_line, call_col);
+                emit_op(s, OP_get_array_el);
+            }
+",
+    ),
+    (
+        1,
+        " next:
+    if (s->token.val == TOK_IDENT) {
+        /* name0 is used",
+        " next: ;
+    int target_line = s->token.line_num, target_col = s->token.col_num;
+    if (s->token.val == TOK_IDENT) {
+        /* name0 is used",
+    ),
+    (
+        1,
+        "        put_lvalue(s, opcode, scope, name, label, PUT_LVALUE_KEEP_TOP, false);
+",
+        "        emit_source_loc_at(s, target_line, target_col);
+        put_lvalue(s, opcode, scope, name, label, PUT_LVALUE_KEEP_TOP, false);
+",
+    ),
+    (
+        1,
+        "    switch(tok = s->token.val) {
+    case '{':
+        if (js_parse_block(s))
+",
+        "    emit_source_loc(s);
+    switch(tok = s->token.val) {
+    case '{':
+        if (js_parse_block(s))
+",
+    ),
+];
+
 /// Changes the engine's source in place.
 pub(crate) fn apply(path: &Path) -> Result<()> {
     let mut text = fs::read_to_string(path).context("could not read quickjs.c")?;
-    for (count, before, after) in STACK.iter().chain(&BLOCKS).chain(&COLLECTOR).chain(&COUNTS) {
+    let patches = STACK.iter().chain(&BLOCKS).chain(&COLLECTOR).chain(&COUNTS);
+    let patches = patches.chain(&TRACES).chain(&FROZEN).chain(&CLOCK).chain(&PLACES);
+    for (count, before, after) in patches {
         let found = text.matches(before).count();
         ensure!(
             found == *count,

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::ClientWord;
+use crate::settings::KEY;
 
 /// What the system's folders are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +39,10 @@ pub(super) enum Entry<'a> {
     Program {
         program: &'a Path,
         home: Option<&'a Path>,
+        key: &'a str,
     },
     /// It speaks to a running server.
-    Address { url: &'a str, token: &'a str },
+    Address { url: &'a str, key: &'a str },
 }
 
 impl ClientWord {
@@ -57,6 +59,16 @@ impl ClientWord {
         match self {
             ClientWord::ClaudeDesktop => false,
             ClientWord::ClaudeCode | ClientWord::Cursor | ClientWord::VsCode => true,
+        }
+    }
+
+    /// What rules and the audit call it, unless its owner says otherwise.
+    pub(super) fn caller(self) -> &'static str {
+        match self {
+            ClientWord::ClaudeDesktop => "claude-desktop",
+            ClientWord::ClaudeCode => "claude-code",
+            ClientWord::Cursor => "cursor",
+            ClientWord::VsCode => "vscode",
         }
     }
 
@@ -100,16 +112,17 @@ pub(super) fn file(client: ClientWord, platform: Platform, folders: &Folders) ->
 /// The entry as this client spells it.
 pub(super) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Value> {
     let mut value = match entry {
-        Entry::Program { program, home } => {
+        Entry::Program { program, home, key } => {
             let mut arguments = vec!["stdio".to_owned()];
             if let Some(home) = home {
                 arguments.extend(["--home".to_owned(), text(home)?]);
             }
-            json!({ "command": text(program)?, "args": arguments })
+            let variables = json!({ KEY: key });
+            json!({ "command": text(program)?, "args": arguments, "env": variables })
         }
-        Entry::Address { url, token } => json!({
+        Entry::Address { url, key } => json!({
             "url": url,
-            "headers": { "Authorization": format!("Bearer {token}") },
+            "headers": { "Authorization": format!("Bearer {key}") },
         }),
     };
     let kind = match entry {

@@ -4,6 +4,8 @@
 //! Other lines of the file are not shown, not even as context: they may hold the
 //! keys of other servers, and a terminal is not where those belong.
 
+use model::key::PREFIX;
+
 /// A line that is shown, in bytes.
 const LINE_BYTES_MAX: usize = 400;
 
@@ -30,10 +32,22 @@ pub(super) fn lines(old: &str, new: &str) -> String {
     gone.chain(come).collect::<Vec<_>>().join("\n")
 }
 
-/// The text without what stands after `Bearer`: that is for the file.
+/// The text without what stands after `Bearer` and without keys of ours: those are for
+/// the file.
 pub(super) fn hidden(text: &str) -> String {
-    let mut shown = String::new();
+    let mut plain = String::new();
     let mut rest = text;
+    while let Some((before, after)) = rest.split_once(PREFIX) {
+        plain.push_str(before);
+        let is_of_key = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let end = after.find(|letter| !is_of_key(letter));
+        let end = end.unwrap_or(after.len());
+        plain.push('…');
+        rest = after.get(end..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    let mut shown = String::new();
+    let mut rest = plain.as_str();
     while let Some((before, after)) = rest.split_once("Bearer ") {
         shown.push_str(before);
         shown.push_str("Bearer …");
@@ -70,6 +84,10 @@ mod tests {
         assert_eq!(hidden("\"Bearer abc\","), "\"Bearer …\",");
         assert_eq!(hidden("Bearer a\" 'Bearer b'"), "Bearer …\" 'Bearer …'");
         assert_eq!(hidden("Bearer rf_local_x"), "Bearer …");
+        assert_eq!(
+            hidden("\"RINGFENCE_KEY\": \"rf_a1_b2\","),
+            "\"RINGFENCE_KEY\": \"…\","
+        );
         assert_eq!(hidden("plain"), "plain");
     }
 }

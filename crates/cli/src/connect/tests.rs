@@ -151,14 +151,16 @@ fn each_client_has_its_file_and_its_spelling() {
             Entry::Program {
                 program,
                 home: None,
+                key: "KEY",
             },
             Entry::Program {
                 program,
                 home: Some(home),
+                key: "KEY",
             },
             Entry::Address {
                 url: "http://127.0.0.1:7464/mcp",
-                token: "TOKEN",
+                key: "KEY",
             },
         ] {
             let is_address = matches!(entry, Entry::Address { .. });
@@ -177,7 +179,43 @@ fn each_client_has_its_file_and_its_spelling() {
 }
 
 #[test]
-fn snippets_name_the_token_and_never_show_it() {
-    let text = snippets("http://127.0.0.1:7464/mcp", Path::new("/ring/token"));
+fn snippets_have_a_key_of_their_own_and_never_show_it() {
+    let text = snippets("http://127.0.0.1:7464/mcp");
     insta::assert_snapshot!("snippets", text);
+}
+
+#[test]
+fn an_address_is_where_one_can_connect() {
+    let at = |listen: &str| {
+        let mut serve = model::config::Config::closed().serve;
+        serve.listen = listen.to_owned();
+        server_url(&serve)
+    };
+    assert_eq!(at("127.0.0.1:9999"), "http://127.0.0.1:9999/mcp");
+    assert_eq!(at("0.0.0.0:7464"), "http://127.0.0.1:7464/mcp");
+    assert_eq!(at("[::]:7464"), "http://[::1]:7464/mcp");
+    for (written, expected) in [
+        ("http://127.0.0.1:9999", "http://127.0.0.1:9999/mcp"),
+        (
+            "https://tools.example.com/",
+            "https://tools.example.com/mcp",
+        ),
+        (
+            "https://example.com/ring/mcp",
+            "https://example.com/ring/mcp",
+        ),
+    ] {
+        assert_eq!(endpoint(written).expect("an address"), expected);
+    }
+    for odd in [
+        "",
+        "http://",
+        "ftp://x",
+        "127.0.0.1:1",
+        "http://a b",
+        "http://a@b",
+        "http:///x",
+    ] {
+        assert!(endpoint(odd).is_err(), "{odd}");
+    }
 }

@@ -10,8 +10,11 @@ use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
 use model::Environment;
-use model::text::count;
+use model::approval::authority;
+use model::text::{count, one_line};
 use store::{Filter, Store, StoreSettings};
+
+use crate::settings;
 
 /// 2026-01-01. A clock before this was never set.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
@@ -62,6 +65,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(None));
         }
     }
+    findings.push(answers(home));
     findings.extend(engine(home));
     findings.extend(folders(home));
     findings
@@ -79,6 +83,41 @@ fn folders(home: &Path) -> Vec<Finding> {
         wrong("folders", what, "name another folder in ringfence.toml")
     });
     told.collect()
+}
+
+/// Whose clients may answer questions about their own calls.
+fn answers(home: &Path) -> Finding {
+    let Ok(config) = settings::config(Some(home)) else {
+        // What is wrong with the settings is said elsewhere.
+        return well(
+            "answers",
+            "no client answers while the settings cannot be read",
+        );
+    };
+    let approvals = &config.approvals;
+    let mut named: Vec<_> = approvals
+        .answers
+        .keys()
+        .filter_map(|name| Some((name, authority::client_up_to(name, approvals)?)))
+        .map(|(name, most)| format!("{} up to {}", one_line(name), most.badge()))
+        .collect();
+    if approvals.separate {
+        named.clear();
+    }
+    let by = authority::ELSEWHERE;
+    match named.is_empty() {
+        true => well(
+            "answers",
+            format!("questions are answered by {by}; no client answers"),
+        ),
+        false => {
+            let named = named.join(", ");
+            well(
+                "answers",
+                format!("{by}; these clients themselves: {named}"),
+            )
+        }
+    }
 }
 
 fn folder(home: &Path) -> Finding {
@@ -168,7 +207,7 @@ fn engine(home: &Path) -> Vec<Finding> {
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
         Err(error) => vec![wrong("settings", error.to_string(), "mend ringfence.toml")],
-        Ok(engine) => vec![room(&engine), tools(&engine)],
+        Ok(engine) => vec![names(&engine), room(&engine), tools(&engine)],
     }
 }
 
@@ -206,5 +245,18 @@ fn room(engine: &Engine) -> Finding {
     match room.percent() >= upkeep::TOLD_FROM_PERCENT {
         true => well("audit", upkeep::full_soon(room, when_full)),
         false => well("audit", format!("{} % of its room is used", room.percent())),
+    }
+}
+
+/// Whether everything the settings name is there.
+fn names(engine: &Engine) -> Finding {
+    let now = engine.registry().current();
+    match engine.registry().check_names(&now.settings) {
+        Ok(()) => well("settings", "everything they name is there"),
+        Err(error) => wrong(
+            "settings",
+            error.to_string(),
+            "name what is there, or what is to come in `[expected]`",
+        ),
     }
 }

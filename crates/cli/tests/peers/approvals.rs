@@ -9,7 +9,7 @@ use crate::client::{Client, Kind, Way};
 use crate::world::Home;
 
 /// What a person needs to read a question, and more.
-const READING_MS: u64 = 400;
+const READING_MS: u64 = 1_500;
 
 /// How often a machine may try to be fast.
 const ATTEMPTS_MAX: usize = 5;

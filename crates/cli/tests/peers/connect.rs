@@ -82,11 +82,15 @@ fn programs_are_started_as_written() {
     let home = Home::new("connect-programs");
     for (word, file, section, _) in CLIENTS {
         let (file, entry) = connected(&home, (word, file, section), &[]);
-        assert_known(word, &entry, &["type", "command", "args"]);
+        assert_known(word, &entry, &["type", "command", "args", "env"]);
         let mut command = vec![entry["command"].clone()];
         command.extend(entry["args"].as_array().unwrap().iter().cloned());
         for kind in [Kind::SdkV1, Kind::ClientV2, Kind::Python] {
-            lists(kind, json!({"command": command, "environment": {}}), word);
+            lists(
+                kind,
+                json!({"command": command, "environment": entry["env"]}),
+                word,
+            );
         }
         if section == "mcpServers" {
             listed_by_file(&home, &file, word);

@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 /// A folder of settings, tools and audit, gone with the test.
 pub(crate) struct Home(PathBuf);
 
+/// The clients of these tests are named by their owner: others answer nothing.
+pub(crate) const NAMED: &str =
+    "\n[callers.local]\nanswers = \"L5\"\n\n[callers.stdio]\nanswers = \"L5\"\n";
+
 impl Home {
     /// With the tools below, published, beside the bundled ones.
     pub(crate) fn new(name: &str) -> Home {
@@ -19,7 +23,7 @@ impl Home {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let home = Home(folder);
-        home.settings("[approvals]\nwait_seconds = 20\n");
+        home.settings(&format!("[approvals]\nwait_seconds = 20\n{NAMED}"));
         home.import(&[
             tool("greet", "return `Hello, ${who}!`;"),
             // Long enough for a sign of life on the way, but not in its own test.

@@ -9,6 +9,7 @@
 //! | `shows` | what `expect.txt` shows as well: `asked`, `looked up`, `recorded` in full |
 //! | `unknown_authority` | the lab's certificate is signed by somebody else |
 //! | `sub_workspace` | whose workspace it is |
+//! | `private_hosts` | names that the operator lets lead inside |
 //! | `[limits]` | bounds of `fetch`: times in milliseconds, sizes in bytes |
 //! | `[dns]` | name = one answer, or a list of them in order |
 //! | `wire` | addresses with ports that lead to the lab; by default [`PUBLIC`] |
@@ -32,6 +33,7 @@ use engine::powers::PowerSettings;
 use host::fetch::connect::Connect;
 use host::fetch::resolve::Resolve;
 use host::fetch::{FetchLimits, Tls, Trust};
+use model::host_pattern::HostPattern;
 use toml::{Table, Value};
 
 use crate::authority::Authority;
@@ -71,6 +73,9 @@ impl World {
         let mut settings = PowerSettings::new(folder.join("ws"));
         settings.trust = Trust::fixed(tls);
         settings.sub_workspace = string(&table, "sub_workspace");
+        let private = strings(&table, "private_hosts").into_iter();
+        let private = private.map(|host| HostPattern::parse(&host).unwrap());
+        settings.private_hosts = private.collect();
         let dns = dns(&table);
         settings.resolver = Arc::clone(&dns) as Arc<dyn Resolve>;
         settings.connector = Arc::clone(&wire) as Arc<dyn Connect>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use model::approval::{Scope, State};
+use model::approval::{Channel, Matter, Scope, State, authority};
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
 use model::document::Word as _;
@@ -100,31 +100,30 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
 /// Who is asked first.
 struct Whom<'a> {
     approver: &'a dyn Approver,
+    channel: Channel,
     by: String,
-    own_client: bool,
 }
 
 impl<'a> Whom<'a> {
-    /// The caller's own client, unless somebody else must approve; else the owner
-    /// at this process's terminal.
+    /// The caller's own client, where its answer would count; else the owner at this
+    /// process's terminal.
     fn of(engine: &'a Engine, asking: &Asking<'a>) -> Option<Whom<'a>> {
-        let separate = asking.settings.separate;
         let caller = &asking.request.caller;
         if let Some(approver) = asking.request.approver.as_deref()
-            && !separate
+            && asking.may_answer(approver.channel(), &caller.name)
         {
             return Some(Whom {
                 approver,
+                channel: approver.channel(),
                 by: caller.name.clone(),
-                own_client: true,
             });
         }
-        let is_owner = caller.kind == CallerKind::Owner;
+        let by = Caller::owner().name;
         let approver = engine.approver()?;
-        (!(separate && is_owner)).then(|| Whom {
+        asking.may_answer(Channel::Terminal, &by).then_some(Whom {
             approver,
-            by: Caller::owner().name,
-            own_client: is_owner,
+            channel: Channel::Terminal,
+            by,
         })
     }
 }
@@ -140,16 +139,47 @@ enum Next {
 }
 
 impl Asking<'_> {
-    /// Whether only somebody else may approve is looked up again: a person may take
-    /// long, and the operator may have decided so meanwhile.
+    /// Whether an answer that comes so counts.
+    fn may_answer(&self, channel: Channel, by: &str) -> bool {
+        let matter = Matter::Call(self.question.risk.level);
+        authority::counts(channel, matter, &self.request.caller, by, &self.settings).is_ok()
+    }
+
+    /// Who may approve is looked up again: a person may take long, and the operator
+    /// may have decided otherwise meanwhile.
     fn claim(&self, engine: &Engine) -> Claim {
-        let separate_now = engine.registry().current().config.approvals.separate;
+        let now = &engine.registry().current().config.approvals;
+        let separate_now = now.separate;
+        let caller = &self.request.caller;
+        let most = authority::up_to(Channel::Elicitation, caller, now);
         Claim {
+            own_client: most.is_some_and(|most| self.question.risk.level <= most),
             call_id: self.question.call_id.clone(),
             binding: self.question.binding.clone(),
             tool_binding: self.tool_binding.clone(),
             session: self.session.clone(),
             separate: self.settings.separate || separate_now,
+        }
+    }
+
+    fn is_of_owner(&self) -> bool {
+        self.request.caller.kind == CallerKind::Owner
+    }
+
+    /// What there is to do about a question that waits.
+    ///
+    /// Attack: a model that has a shell takes a command in an error for the next thing
+    /// to do. Only the owner is told which question it is and how it is answered.
+    fn what_to_do(&self) -> String {
+        let id = &self.question.id;
+        match self.is_of_owner() {
+            true => format!(
+                "approve it with `ringfence approvals approve {id}`, then repeat the same call"
+            ),
+            false => format!(
+                "{} answers; repeat the same call once it is approved",
+                authority::ELSEWHERE
+            ),
         }
     }
 
@@ -184,6 +214,7 @@ impl Asking<'_> {
             caller_is_owner: self.request.caller.kind == CallerKind::Owner,
             level: question.risk.level,
             reasons: reasons.take(limits::APPROVAL_REASONS_MAX).collect(),
+            why: question.why.clone(),
             prompt: question.prompt.clone(),
             arguments: question.arguments.clone(),
             answer: None,
@@ -329,8 +360,8 @@ async fn noted(
         scope,
         at_ms: engine.now_ms(),
         by: whom.by.clone(),
-        channel: whom.approver.channel().to_owned(),
-        own_client: whom.own_client,
+        channel: whom.channel.word().to_owned(),
+        own_client: whom.channel.is_own_client(),
         note: None,
     };
     let expires = scope.map(|scope| expiry(scope, &asking.settings, given.at_ms));
@@ -439,10 +470,9 @@ async fn gone(engine: &Engine, asking: &Asking<'_>, trail: &Trail) -> Stop {
 
 /// Nobody answered yet, and the call waits no longer. The question stays.
 fn pending(asking: &Asking<'_>, trail: &Trail) -> Stop {
-    let id = &asking.question.id;
     let message = format!(
-        "a person must approve this call and has not answered yet; it did not run: approve it with \
-         `ringfence approvals approve {id}`, then repeat the same call"
+        "a person must approve this call and has not answered yet; it did not run: {}",
+        asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalPending, message);
     Stop::refused(error).note(trail.waits("pending"))
@@ -453,10 +483,9 @@ fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Stop {
     if answer != Answer::TimedOut {
         return pending(asking, trail);
     }
-    let id = &asking.question.id;
     let message = format!(
-        "nobody answered in time whether to run this call; it did not run: approve it with \
-         `ringfence approvals approve {id}`, then repeat the same call"
+        "nobody answered in time whether to run this call; it did not run: {}",
+        asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalTimedOut, message);
     Stop::refused(error).note(trail.waits("timed out"))
@@ -477,12 +506,16 @@ fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
         // Whoever is asked at this process's terminal sees it there.
         Some(_) if asking.request.approver.is_none() => {}
         Some(_) => progress.tell("waiting for a person to approve the call"),
-        None => {
+        None if asking.is_of_owner() => {
             let id = &asking.question.id;
             progress.tell(&format!(
                 "waiting for a person to approve the call: `ringfence approvals approve {id}`"
             ));
         }
+        None => progress.tell(&format!(
+            "waiting for {} to approve the call",
+            authority::ELSEWHERE
+        )),
     }
 }
 
@@ -507,6 +540,7 @@ async fn on_disk<T: Send + 'static>(
 struct Trail {
     id: String,
     binding: String,
+    may_answer: String,
     began: Instant,
     /// What the one asked first said, if that was not the end of it.
     first: String,
@@ -517,6 +551,7 @@ impl Trail {
         Trail {
             id: asking.question.id.clone(),
             binding: asking.question.binding.clone(),
+            may_answer: asking.question.may_answer.clone(),
             began,
             first: String::new(),
         }
@@ -524,7 +559,7 @@ impl Trail {
 
     fn said(&mut self, whom: &Whom<'_>, answer: Option<Answer>) {
         let word = answer.map_or("answered elsewhere", Answer::word);
-        self.first = format!("; {} said {word}", whom.approver.channel());
+        self.first = format!("; {} said {word}", whom.channel.word());
     }
 
     /// An answer: what, by whom, through what, for what, how long it took.
@@ -542,13 +577,15 @@ impl Trail {
             Some(note) => format!("; they say: {note}"),
             None => String::new(),
         };
+        // The person's time, from the question to the answer: the call that runs by it
+        // may be another one, made much later.
+        let took_ms = answer.at_ms.saturating_sub(given.asked_at_ms).max(0);
         format!(
-            "{word}{scope} by {} via {}; approval {}; for {}; after {} ms{}{note}",
+            "{word}{scope} by {} via {}; approval {}; for {}; after {took_ms} ms{}{note}",
             text::one_line(&answer.by),
             answer.channel,
             given.id,
             self.binding,
-            self.began.elapsed().as_millis(),
             self.first,
         )
     }
@@ -556,11 +593,12 @@ impl Trail {
     /// No answer.
     fn waits(&self, word: &str) -> String {
         format!(
-            "{word}; approval {}; for {}; after {} ms{}",
+            "{word}; approval {}; for {}; after {} ms{}; may answer: {}",
             self.id,
             self.binding,
             self.began.elapsed().as_millis(),
             self.first,
+            self.may_answer,
         )
     }
 }

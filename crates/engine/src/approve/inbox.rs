@@ -6,10 +6,11 @@
 //! takes an answer for a caller's own question, and none where somebody else
 //! must approve. Who may have an [`Inbox`] is for the door to make sure of.
 
-use model::approval::{self, Scope, State};
+use model::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
 use model::audit::{Act, Notice};
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
+use model::document::Word as _;
 use model::risk::Level;
 use model::{digest, limits, text};
 use serde::{Deserialize, Serialize};
@@ -22,13 +23,11 @@ use crate::{Engine, causes, trust};
 
 pub use store::approvals::Listing;
 
-/// The channel of answers given in the inbox.
-pub const CHANNEL: &str = "inbox";
-
 /// The inbox of a home.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbox<'a> {
     engine: &'a Engine,
+    channel: Channel,
 }
 
 /// A question as people see it, and what was answered.
@@ -45,6 +44,10 @@ pub struct Listed {
     pub caller: String,
     /// The badge and why.
     pub risk: ListedRisk,
+    /// Why a person is asked.
+    pub why: String,
+    /// Who may answer, as the settings have it now.
+    pub may_answer: String,
     /// The question in words.
     pub prompt: String,
     /// The arguments as one line of JSON: whole while the question waits, then the
@@ -149,6 +152,12 @@ pub enum AnswerFault {
     /// The caller's own answer where somebody else must approve.
     #[error("whoever asks for a call may not approve it here; somebody else must")]
     Separate,
+    /// The caller's own client where it may not answer, or not up to this risk.
+    #[error(
+        "the caller's own client may not answer this question; {}",
+        authority::ELSEWHERE
+    )]
+    NotByClient,
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -162,7 +171,10 @@ impl Engine {
     /// The inbox, for the owner and for operators.
     #[must_use]
     pub fn approvals(&self) -> Inbox<'_> {
-        Inbox { engine: self }
+        Inbox {
+            engine: self,
+            channel: Channel::Inbox,
+        }
     }
 
     /// An answer that a caller's own client brought after the call had ended. The
@@ -173,7 +185,7 @@ impl Engine {
         &self,
         id: &str,
         by: &Caller,
-        channel: &str,
+        channel: Channel,
         answer: Answer,
     ) -> Result<(), AnswerFault> {
         let answered = self.answer_of(id, by, channel, answer);
@@ -193,7 +205,7 @@ impl Engine {
         &self,
         id: &str,
         by: &Caller,
-        channel: &str,
+        channel: Channel,
         answer: Answer,
     ) -> Result<(), AnswerFault> {
         let found = self.store().approvals().get(id)?;
@@ -204,16 +216,28 @@ impl Engine {
         if is_trust || found.caller != by.name || found.caller_is_owner != is_owner {
             return Err(AnswerFault::NotYours);
         }
-        if self.registry().current().config.approvals.separate {
-            return Err(AnswerFault::Separate);
-        }
+        self.counts(channel, &found, by)?;
         let given = Given {
             by: &by.name,
             channel,
-            own_client: true,
             note: None,
         };
         self.give(&found, answer, &given).map(|_| ())
+    }
+
+    /// Whether a yes that comes so, from this one, counts for a question.
+    fn counts(&self, channel: Channel, found: &Approval, by: &Caller) -> Result<(), AnswerFault> {
+        let matter = match trust::is_question(found) {
+            true => Matter::Trust,
+            false => Matter::Call(found.level),
+        };
+        let settings = &self.registry().current().config.approvals;
+        let caller = asker(found);
+        match authority::counts(channel, matter, &caller, &by.name, settings) {
+            Ok(()) => Ok(()),
+            Err(Unfit::Separate) => Err(AnswerFault::Separate),
+            Err(Unfit::Client(_)) => Err(AnswerFault::NotByClient),
+        }
     }
 
     /// Writes an answer down, if the question waits for it and it fits.
@@ -254,8 +278,8 @@ impl Engine {
             scope,
             at_ms: now,
             by: given.by.to_owned(),
-            channel: given.channel.to_owned(),
-            own_client: given.own_client,
+            channel: given.channel.word().to_owned(),
+            own_client: given.channel.is_own_client(),
             note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
         };
         let expires = scope.map(|scope| expiry(scope, settings, now));
@@ -265,7 +289,7 @@ impl Engine {
             caller: &found.caller,
             call_id: &found.call_id,
             by: given.by,
-            channel: given.channel,
+            channel: given.channel.word(),
             decision: word(state),
             scope: scope.map(word),
         };
@@ -292,23 +316,28 @@ impl Engine {
 /// How an answer came.
 struct Given<'a> {
     by: &'a str,
-    channel: &'a str,
-    own_client: bool,
+    channel: Channel,
     note: Option<&'a str>,
 }
 
-impl Inbox<'_> {
+impl<'a> Inbox<'a> {
+    /// The same inbox for answers that come another way than with an operator's key.
+    /// The audit says which. A way of a caller's own client answers nothing here.
+    #[must_use]
+    pub fn through(self, channel: Channel) -> Inbox<'a> {
+        Inbox { channel, ..self }
+    }
+
     /// Questions, the oldest first.
     pub fn list(&self, listing: Listing) -> Result<Vec<Listed>, StoreError> {
         let now = self.engine.now_ms();
         let found = self.engine.store().approvals().list(listing, now)?;
-        Ok(found.into_iter().map(|row| listed(row, now)).collect())
+        Ok(found.into_iter().map(|row| self.listed(row)).collect())
     }
 
     /// One question by its id or how it begins.
     pub fn find(&self, beginning: &str) -> Result<Listed, AnswerFault> {
-        let now = self.engine.now_ms();
-        self.found(beginning).map(|row| listed(row, now))
+        self.found(beginning).map(|row| self.listed(row))
     }
 
     /// Yes, by the owner or an operator.
@@ -320,10 +349,10 @@ impl Inbox<'_> {
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
-        let settings = &self.engine.registry().current().config.approvals;
-        if settings.separate && found.caller.to_lowercase() == by.name.to_lowercase() {
-            return Err(AnswerFault::Separate);
+        if self.channel.is_own_client() {
+            return Err(AnswerFault::NotByClient);
         }
+        self.engine.counts(self.channel, &found, by)?;
         if trust::is_question(&found) {
             return self.raise(&found, by, note);
         }
@@ -337,10 +366,6 @@ impl Inbox<'_> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
-        // Nobody takes the last step for themselves, whatever the settings.
-        if found.caller.to_lowercase() == by.name.to_lowercase() {
-            return Err(AnswerFault::Separate);
-        }
         self.give(found, Answer::Approved(Scope::Once), by, note)?;
         let is_raised = self.engine.trust().answered(found)?;
         let approvals = self.engine.store().approvals();
@@ -349,7 +374,7 @@ impl Inbox<'_> {
             return Err(AnswerFault::TrustChanged);
         }
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
-        Ok(listed(after, self.engine.now_ms()))
+        Ok(self.listed(after))
     }
 
     /// No, by the owner or an operator.
@@ -383,10 +408,10 @@ impl Inbox<'_> {
         let approvals = self.engine.store().approvals();
         let is_revoked = approvals.revoke(&found.id, self.engine.now_ms())?;
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
-        let after = listed(after, self.engine.now_ms());
+        let after = self.listed(after);
         if is_revoked {
             let message = format!("an approval of `{}` was taken back", found.tool);
-            let notice = Notice::new(Act::ApprovalRevoked, &by.name, CHANNEL, &message);
+            let notice = Notice::new(Act::ApprovalRevoked, &by.name, word(self.channel), &message);
             let notice = notice.about(&found.id).detail("tool", &found.tool);
             self.engine.noticed(notice.detail("caller", &found.caller));
             Ok(after)
@@ -420,13 +445,29 @@ impl Inbox<'_> {
     ) -> Result<Listed, AnswerFault> {
         let given = Given {
             by: &by.name,
-            channel: CHANNEL,
-            own_client: false,
+            channel: self.channel,
             note,
         };
         let after = self.engine.give(found, answer, &given);
         let after = self.engine.alarmed(after)?;
-        Ok(listed(after, self.engine.now_ms()))
+        Ok(self.listed(after))
+    }
+
+    fn listed(&self, row: Approval) -> Listed {
+        let settings = &self.engine.registry().current().config.approvals;
+        let may_answer = match trust::is_question(&row) {
+            true => authority::ELSEWHERE.to_owned(),
+            false => authority::told(&asker(&row), row.level, settings),
+        };
+        listed(row, may_answer, self.engine.now_ms())
+    }
+}
+
+/// Who raised a question.
+fn asker(row: &Approval) -> Caller {
+    match row.caller_is_owner {
+        true => Caller::owner(),
+        false => Caller::named(&row.caller),
     }
 }
 
@@ -442,7 +483,7 @@ pub(crate) fn session_digest(session: &str) -> Option<String> {
     digest::of_value(&serde_json::Value::from(session)).ok()
 }
 
-fn listed(row: Approval, now_ms: i64) -> Listed {
+fn listed(row: Approval, may_answer: String, now_ms: i64) -> Listed {
     let answer = row.answer;
     Listed {
         state: row.state.at(row.expires_at_ms, now_ms),
@@ -452,6 +493,8 @@ fn listed(row: Approval, now_ms: i64) -> Listed {
             level: row.level,
             reasons: row.reasons,
         },
+        why: row.why,
+        may_answer,
         prompt: row.prompt,
         arguments: row.arguments,
         asked_at_ms: row.asked_at_ms,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use host::fetch::connect::Connecting;
 use host::fetch::resolve::Lookup;
 use model::grant::FileGrant;
+use model::host_bound::HostBounds;
 use sandbox::job::{HostCallId, HostCallKind};
 use serde_json::Value;
 
@@ -74,6 +75,7 @@ fn powers(folder: &Folder, change: impl FnOnce(&mut PowerSettings)) -> Powers {
     change(&mut settings);
     let grant = Grant {
         network: NetworkGrant::Strict,
+        bounds: HostBounds::default(),
         files: FileGrant {
             read: true,
             write: true,
@@ -237,6 +239,87 @@ fn computing_needs_no_grant() {
         panic!("no answer");
     };
     assert!(answer.json.contains(r#""a":1"#), "{}", answer.json);
+}
+
+/// A request to stretch a password, long enough to be seen under way.
+fn stretch(rounds: u32) -> HostRequest {
+    let asked = format!(r#"{{"hash":"SHA-512","iterations":{rounds},"length":64,"parts":[1,1]}}"#);
+    let mut request = request("crypto.pbkdf2", &asked);
+    request.payload.bytes = vec![1, 2];
+    request
+}
+
+/// One caller stretches passwords in sixty calls. Another's parser answers, and a file is
+/// read, while those are under way; and when they are dropped, the work ends.
+#[test]
+fn what_one_caller_computes_holds_up_nobody_else() {
+    let folder = Folder::new("compute");
+    let compute = Compute::new(1);
+    let of = |caller: &str| {
+        powers(&folder, |settings| {
+            settings.caller = caller.to_owned();
+            settings.compute = compute.clone();
+        })
+    };
+    let greedy: Vec<_> = (0..60).map(|_| of("greedy")).collect();
+    let other = of("other");
+    runtime().block_on(async {
+        let mut under_way: Vec<_> = greedy
+            .iter()
+            .map(|powers| powers.call(stretch(2_000_000)))
+            .collect();
+        let mut held = std::pin::pin!(std::future::poll_fn(|context| {
+            for work in &mut under_way {
+                if work.as_mut().poll(context).is_ready() {
+                    return std::task::Poll::Ready("a password was stretched first");
+                }
+            }
+            std::task::Poll::Pending
+        }));
+        for _ in 0..5 {
+            let parsed = other.call(request("parser.yaml", r#"{"text": "a: 1"}"#));
+            let answer = tokio::select! {
+                biased;
+                answer = parsed => answer,
+                first = &mut held => panic!("{first}"),
+            };
+            assert!(matches!(answer, HostAnswer::Value(_)), "{answer:?}");
+        }
+        let found = other.call(request("fs.exists", r#"["a"]"#)).await;
+        assert!(matches!(found, HostAnswer::Value(_)), "{found:?}");
+    });
+    while compute.load() != (0, 0) {
+        std::thread::yield_now();
+    }
+    let spent = compute.spent();
+    runtime().block_on(other.call(request("fs.exists", r#"["a"]"#)));
+    assert_eq!(compute.spent(), spent, "nothing goes on after the calls");
+}
+
+#[test]
+fn what_helpers_compute_is_charged_to_the_call() {
+    let folder = Folder::new("charged");
+    let settings = PowerSettings::new(folder.0.clone());
+    let grant = Grant {
+        network: NetworkGrant::Blocked,
+        files: FileGrant {
+            read: false,
+            write: false,
+            base_path: None,
+        },
+        bounds: HostBounds::default(),
+    };
+    let secrets = Arc::new(Masker::new([]).expect("a masker"));
+    let deadline = Instant::now() + Duration::from_millis(30);
+    let powers = Powers::from_grant(&grant, &settings, secrets, deadline).expect("powers");
+    let answer = runtime().block_on(powers.call(stretch(2_000_000)));
+    let HostAnswer::Error(text) = answer else {
+        panic!("it was stretched in 30 ms");
+    };
+    assert!(
+        text.contains("stopped") || text.contains("compute-budget"),
+        "{text}"
+    );
 }
 
 #[test]

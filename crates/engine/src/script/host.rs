@@ -550,6 +550,12 @@ fn no_data(name: &str) -> ToolFault {
     }
 }
 
+/// What of the powers that only compute the language of scripts leads to: the formats of
+/// dates and numbers and the order of texts (`toLocaleString`, `localeCompare`).
+fn is_offered(operation: &str) -> bool {
+    operation.starts_with("intl.")
+}
+
 /// The script stops here; its run is dropped.
 async fn never() -> HostAnswer {
     std::future::pending().await
@@ -695,8 +701,13 @@ impl HostCalls for ScriptHost<'_> {
                 self.notice(&request.payload.json);
                 Box::pin(std::future::ready(value_of(Value::Null)))
             }
-            // What only computes, such as formats of dates.
-            _ => self.powers().call(request),
+            operation if is_offered(operation) => self.powers().call(request),
+            // Attack: whatever else is asked for, the face of scripts has no name for it,
+            // so it was not asked for by the guest we built.
+            operation => {
+                let refused = self.powers().refuse(operation);
+                Box::pin(std::future::ready(refused))
+            }
         }
     }
 
@@ -731,6 +742,44 @@ mod tests {
         for reason in Reason::ALL {
             assert!(CODES.contains(&code_of(*reason)), "{reason:?}");
         }
+    }
+
+    /// The face of scripts has no name for the rest.
+    #[test]
+    fn a_script_is_offered_formats_and_no_other_power() {
+        for operation in ::host::data::OPERATIONS {
+            let is_format = operation.starts_with("intl.");
+            assert_eq!(is_offered(operation), is_format, "{operation}");
+        }
+        for operation in ["fetch", "fs.readText", "probe", "", "script.calls"] {
+            assert!(!is_offered(operation), "{operation}");
+        }
+    }
+
+    /// What the sandbox leaves a script is what some preset of the guard lets it name.
+    #[test]
+    fn a_script_keeps_the_globals_of_its_language() {
+        let prelude = include_str!("../../../../guest/prelude/script.js");
+        let (_, list) = prelude.split_once("host.keep([").expect("the list");
+        let (list, _) = list.split_once("]);").expect("its end");
+        let mut kept: Vec<_> = list
+            .split(',')
+            .map(|name| name.trim().trim_matches('"'))
+            .filter(|name| !name.is_empty())
+            .collect();
+        let mut named = Vec::new();
+        for level in ["locked_down", "secure", "balanced", "experimental"] {
+            let level = guard::Level::named(level).expect("a level");
+            if let guard::Globals::Only(names) = guard::Preset::agent_script(level).globals {
+                named.extend(names);
+            }
+        }
+        named.retain(|name| !guard::runtime::RUNTIME_FUNCTIONS.contains(name));
+        for names in [&mut kept, &mut named] {
+            names.sort_unstable();
+            names.dedup();
+        }
+        assert_eq!(kept, named);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use model::audit::Status;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::{sanitise, text};
-use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Thrown, Usage};
+use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
 use serde_json::{Map as Object, Value, json};
 
 use super::clock::Spent;
@@ -132,14 +132,13 @@ pub(crate) fn too_many_calls(limits: &ScriptLimits) -> Ran {
 
 /// It ran to its end, whatever that was.
 pub(crate) fn ran(
-    end: Ended,
-    console: Vec<ConsoleLine>,
-    usage: Usage,
+    report: Report,
+    console: &[ConsoleLine],
     host: &ScriptHost<'_>,
     prepared: &Prepared,
     limits: &ScriptLimits,
 ) -> Ran {
-    let mut ran = match end {
+    let mut ran = match report.ended {
         Ended::Value(text) => match serde_json::from_str(&text) {
             Ok(value) => value_of(value, limits),
             Err(_) => broken("the result is not JSON"),
@@ -156,8 +155,15 @@ pub(crate) fn ran(
         Ended::Cancelled => broken("the script was stopped"),
         Ended::Broken(_) => broken("the sandbox broke"),
     };
-    ran.usage = Some(usage);
-    with_logs(ran, &console)
+    ran.usage = Some(report.usage);
+    with_logs(with_warnings(ran, noted(&report.notes)), console)
+}
+
+/// What the sandbox has to say about the result. What is too deep for it was too deep for
+/// the preset, which has said so already.
+fn noted(notes: &str) -> Vec<String> {
+    let told = |line: &&str| !line.ends_with("is nested too deep and was left out");
+    notes.lines().filter(told).map(str::to_owned).collect()
 }
 
 /// The same with what its sender should know of a script that ended well.

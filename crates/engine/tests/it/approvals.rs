@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::approve::{Answer, AnswerFault, Approver, Listed, Listing, Question, Scope};
+use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
 use engine::call::CallRequest;
 use model::approval::State;
 use model::audit::Status;
@@ -14,7 +14,7 @@ use model::caller::{Caller, Origin};
 use model::outcome::Outcome;
 use serde_json::{Value, json};
 
-use crate::world::{Home, Says, World, document, error};
+use crate::world::{Home, NAMED, Says, World, document, error};
 
 /// Long enough for anything to happen; nothing waits so long.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -156,13 +156,13 @@ fn cases() -> Vec<Case> {
     let (declined, malformed) = (Some("approval.declined"), Some("approval.malformed"));
     let timed_out = Some("approval.timed_out");
     vec![
-        case("approved once", Client(Approved(Scope::Once)), Nothing, None, false, State::Used, "pass: approved (once) by ann via client; approval "),
-        case("approved for the arguments", Client(Approved(Scope::SameArguments)), Nothing, None, false, State::Approved, "pass: approved (same-arguments) by ann via client; "),
-        case("too wide for L4: session", Client(Approved(Scope::Session)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via client; "),
-        case("too wide for L4: until changed", Client(Approved(Scope::UntilChanged)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via client; "),
-        case("declined", Client(Declined), Nothing, declined, false, State::Declined, "stop: declined by ann via client; "),
-        case("dismissed", Client(Dismissed), Nothing, Some("approval.dismissed"), false, State::Dismissed, "stop: dismissed by ann via client; "),
-        case("malformed", Client(Malformed), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via client; "),
+        case("approved once", Client(Approved(Scope::Once)), Nothing, None, false, State::Used, "pass: approved (once) by ann via elicitation; approval "),
+        case("approved for the arguments", Client(Approved(Scope::SameArguments)), Nothing, None, false, State::Approved, "pass: approved (same-arguments) by ann via elicitation; "),
+        case("too wide for L4: session", Client(Approved(Scope::Session)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
+        case("too wide for L4: until changed", Client(Approved(Scope::UntilChanged)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
+        case("declined", Client(Declined), Nothing, declined, false, State::Declined, "stop: declined by ann via elicitation; "),
+        case("dismissed", Client(Dismissed), Nothing, Some("approval.dismissed"), false, State::Dismissed, "stop: dismissed by ann via elicitation; "),
+        case("malformed", Client(Malformed), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
         case("the client timed out", Client(TimedOut), Nothing, timed_out, true, State::Pending, "stop: timed out; approval "),
         case("vanished", Silent, Nothing, timed_out, true, State::Pending, "stop: timed out; approval "),
         case("deferred", Client(Deferred), Nothing, pending, true, State::Pending, "stop: pending; approval "),
@@ -170,13 +170,13 @@ fn cases() -> Vec<Case> {
         case("no channel, approved", NoClient, Approve(Scope::Once), None, false, State::Used, "pass: approved (once) by owner via inbox; approval "),
         case("no channel, approved for the arguments", NoClient, Approve(Scope::SameArguments), None, false, State::Approved, "pass: approved (same-arguments) by owner via inbox; "),
         case("no channel, denied", NoClient, Deny, declined, false, State::Declined, "stop: declined by owner via inbox; "),
-        case("cannot ask", Client(Unavailable), Nothing, pending, true, State::Pending, "; client said unavailable"),
-        case("cannot ask, approved", Client(Unavailable), Approve(Scope::Once), None, false, State::Used, "; client said unavailable"),
-        case("not rendered", Client(NotRendered), Nothing, pending, true, State::Pending, "; client said not rendered"),
+        case("cannot ask", Client(Unavailable), Nothing, pending, true, State::Pending, "; elicitation said unavailable"),
+        case("cannot ask, approved", Client(Unavailable), Approve(Scope::Once), None, false, State::Used, "; elicitation said unavailable"),
+        case("not rendered", Client(NotRendered), Nothing, pending, true, State::Pending, "; elicitation said not rendered"),
         case("not rendered, approved", Client(NotRendered), Approve(Scope::Once), None, false, State::Used, "pass: approved (once) by owner via inbox; "),
         case("not rendered, denied", Client(NotRendered), Deny, declined, false, State::Declined, "stop: declined by owner via inbox; "),
-        case("silent, approved in the inbox", Silent, Approve(Scope::Once), None, false, State::Used, "; client said answered elsewhere"),
-        case("silent, denied in the inbox", Silent, Deny, declined, false, State::Declined, "; client said answered elsewhere"),
+        case("silent, approved in the inbox", Silent, Approve(Scope::Once), None, false, State::Used, "; elicitation said answered elsewhere"),
+        case("silent, denied in the inbox", Silent, Deny, declined, false, State::Declined, "; elicitation said answered elsewhere"),
     ]
 }
 
@@ -218,7 +218,7 @@ async fn every_way_a_question_can_end() {
         assert!(note.contains(&row.binding), "{name}: {note}");
         assert!(note.contains(" ms"), "{name}: {note}");
         if case.state == State::Pending {
-            assert!(error(&outcome).1.contains(&row.id), "{name}");
+            assert!(!error(&outcome).1.contains(&row.id), "{name}");
         }
         world.assert_whole();
     }
@@ -326,33 +326,44 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     assert_eq!(ask().await, id);
     let engine = &world.engine;
     let yes = Answer::Approved(Scope::Once);
-    let unknown = engine.answer("0", &ann, "mrtr", yes);
+    let unknown = engine.answer("0", &ann, Channel::InputRequired, yes);
     assert!(matches!(unknown, Err(AnswerFault::Unknown)));
-    let beginning = engine.answer(id.get(..8).unwrap(), &ann, "mrtr", yes);
+    let beginning = engine.answer(id.get(..8).unwrap(), &ann, Channel::InputRequired, yes);
     assert!(matches!(beginning, Err(AnswerFault::Unknown)));
     for other in [Caller::named("bob"), Caller::owner(), Caller::named("Ann")] {
-        let others = engine.answer(&id, &other, "mrtr", yes).unwrap_err();
+        let others = engine
+            .answer(&id, &other, Channel::InputRequired, yes)
+            .unwrap_err();
         assert!(matches!(others, AnswerFault::NotYours));
         assert_eq!(others.to_string(), AnswerFault::Unknown.to_string());
     }
-    let wide = engine.answer(&id, &ann, "mrtr", Answer::Approved(Scope::Session));
+    let wide = engine.answer(
+        &id,
+        &ann,
+        Channel::InputRequired,
+        Answer::Approved(Scope::Session),
+    );
     assert!(matches!(wide, Err(AnswerFault::TooWide { .. })));
     assert_eq!(engine.approvals().find(&id).unwrap().state, State::Pending);
-    engine.answer(&id, &ann, "mrtr", yes).unwrap();
-    let replayed = engine.answer(&id, &ann, "mrtr", yes);
+    engine
+        .answer(&id, &ann, Channel::InputRequired, yes)
+        .unwrap();
+    let replayed = engine.answer(&id, &ann, Channel::InputRequired, yes);
     assert!(matches!(
         replayed,
         Err(AnswerFault::Answered(State::Approved))
     ));
     let outcome = world.made(asking(deferring.clone())).await;
     assert_eq!(outcome.status, Status::Done);
-    assert!(note(&world, &outcome).contains("approved (once) by ann via mrtr"));
-    let replayed = engine.answer(&id, &ann, "mrtr", yes);
+    assert!(note(&world, &outcome).contains("approved (once) by ann via input_required"));
+    let replayed = engine.answer(&id, &ann, Channel::InputRequired, yes);
     assert!(matches!(replayed, Err(AnswerFault::Answered(State::Used))));
 
     // A no is told to the call that comes with it, and nobody is asked again.
     let id = ask().await;
-    engine.answer(&id, &ann, "mrtr", Answer::Declined).unwrap();
+    engine
+        .answer(&id, &ann, Channel::InputRequired, Answer::Declined)
+        .unwrap();
     let asked_before = deferring.asked.lock().unwrap().len();
     let told = world.made(asking(deferring.clone())).await;
     assert_eq!(error(&told).0, "approval.declined");
@@ -361,7 +372,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     // A yes no person saw leaves it to the inbox.
     let id = ask().await;
     engine
-        .answer(&id, &ann, "mrtr", Answer::NotRendered)
+        .answer(&id, &ann, Channel::InputRequired, Answer::NotRendered)
         .unwrap();
     assert_eq!(engine.approvals().find(&id).unwrap().state, State::Pending);
     assert_eq!(runs(&world), 1);
@@ -448,7 +459,9 @@ async fn what_changes_while_a_person_reads_does_not_run() {
     for (toml, code) in settings {
         let world = world().await;
         let path = world.home.path.join("ringfence.toml");
-        let change = While(Box::new(move || std::fs::write(&path, toml).unwrap()));
+        let toml = format!("{toml}{NAMED}");
+        let text = toml.clone();
+        let change = While(Box::new(move || std::fs::write(&path, &text).unwrap()));
         let outcome = world.made(asking(Arc::new(change))).await;
         assert_eq!(error(&outcome).0, code, "{toml}");
         let note = note(&world, &outcome);
@@ -485,9 +498,12 @@ async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
         let fault = inbox.approve(&asked.id, &own, Scope::Once, None);
         assert!(matches!(fault, Err(AnswerFault::Separate)));
     }
-    let fault = world
-        .engine
-        .answer(&asked.id, &ann, "mrtr", Answer::Approved(Scope::Once));
+    let fault = world.engine.answer(
+        &asked.id,
+        &ann,
+        Channel::InputRequired,
+        Answer::Approved(Scope::Once),
+    );
     assert!(matches!(fault, Err(AnswerFault::Separate)));
     assert_eq!(runs(&world), 0);
     inbox.approve(&asked.id, &bob, Scope::Once, None).unwrap();
@@ -521,7 +537,7 @@ async fn the_terminal_is_the_owners() {
     call.approver = None;
     let outcome = world.made(call.clone()).await;
     assert_eq!(outcome.status, Status::Done);
-    assert!(note(&world, &outcome).contains("approved (once) by owner via client"));
+    assert!(note(&world, &outcome).contains("approved (once) by owner via terminal"));
     call.caller = Caller::owner();
     let outcome = world.made(call).await;
     assert_eq!(error(&outcome).0, "approval.pending");
@@ -557,7 +573,7 @@ async fn a_cancelled_call_leaves_its_question_to_the_inbox() {
         tokio::task::yield_now().await;
     }
     let again = world.made(request("ann", "x")).await;
-    assert!(error(&again).1.contains(&asked.id));
+    assert_eq!(error(&again).0, "approval.pending");
     assert_eq!(all(&world).len(), 1);
     let inbox = world.engine.approvals();
     inbox

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::approve::{Answer, AnswerFault, Scope};
+use engine::approve::{Answer, AnswerFault, Channel, Scope};
 use engine::call::CallRequest;
 use model::approval::State;
 use model::audit::Status;
@@ -13,7 +13,7 @@ use model::limits;
 use serde_json::{Value, json};
 
 use crate::approvals::{LONG, WAIT, all, asking, first_pending, request, runs, world, writer};
-use crate::world::{self, Home, Says, World, document, error};
+use crate::world::{self, Says, World, document, error};
 
 /// A tool with a badge, which asks.
 fn tool(overrides: Value) -> Value {
@@ -209,9 +209,12 @@ async fn questions_and_unused_approvals_expire() {
     }
     let late = inbox.approve(&asked.id, &Caller::owner(), Scope::Once, None);
     assert!(matches!(late, Err(AnswerFault::Expired)));
-    let late = world
-        .engine
-        .answer(&asked.id, &Caller::named("ann"), "mrtr", Answer::Declined);
+    let late = world.engine.answer(
+        &asked.id,
+        &Caller::named("ann"),
+        Channel::InputRequired,
+        Answer::Declined,
+    );
     assert!(matches!(late, Err(AnswerFault::Expired)));
 
     world.made(request("ann", "x")).await;
@@ -342,7 +345,7 @@ async fn two_questions_at_a_client_have_two_answers() {
 /// The question says what is asked, and the document's words do not replace it.
 #[tokio::test]
 async fn a_question_says_what_would_run() {
-    let world = World::with(Home::new(), |_| ());
+    let world = World::new();
     let mut tool = writer();
     tool["humanInTheLoop"]["promptTemplate"] = json!("Nothing to see, say yes to {args.text}");
     world.published(&tool).await;
@@ -364,9 +367,8 @@ async fn a_question_says_what_would_run() {
         hears.lock().unwrap().push(words.to_owned());
     }));
     world.made(call).await;
-    let id = first_pending(&world).await.id;
-    let expected =
-        format!("waiting for a person to approve the call: `ringfence approvals approve {id}`");
+    let expected = "waiting for a person at the terminal, the inbox or the Studio of this \
+                    Ringfence to approve the call";
     assert_eq!(*told.lock().unwrap(), [expected]);
 }
 
@@ -377,6 +379,8 @@ async fn a_caller_cannot_look_like_another() {
     let client = Says::new(Answer::Deferred);
     let mut call = request("", "x");
     call.caller = Caller::named("ann\u{200b}-\u{430}dmin");
+    let named = "[callers.\"ann\\u200b-\\u0430dmin\"]\nanswers = \"L5\"\n";
+    world.home.file("ringfence.toml", named);
     call.approver = Some(client.clone());
     world.made(call).await;
     let shown = "ann\\u{200b}-\\u{430}dmin";

@@ -2,7 +2,7 @@
 //! caller reads one sentence, the operator another, nothing is half written, and once
 //! the store works again everything goes on from where it was.
 
-use engine::approve::{Answer, AnswerFault, Scope};
+use engine::approve::{Answer, AnswerFault, Channel, Scope};
 use engine::call::CallRequest;
 use model::approval::State;
 use model::audit::Status;
@@ -154,7 +154,9 @@ async fn an_answer_that_comes_later_and_cannot_be_written_does_not_count() {
         (Answer::NotRendered, Step::Wait),
     ] {
         approvals.fail(Some(step));
-        let given = world.engine.answer(&question.id, &ann, "test", answer);
+        let given = world
+            .engine
+            .answer(&question.id, &ann, Channel::InputRequired, answer);
         assert!(matches!(given, Err(AnswerFault::Store(_))), "{given:?}");
         assert_eq!(alarms(&world).len(), 1);
         assert_eq!(states(&world), [State::Pending]);
@@ -162,7 +164,7 @@ async fn an_answer_that_comes_later_and_cannot_be_written_does_not_count() {
     approvals.fail(None);
     world
         .engine
-        .answer(&question.id, &ann, "test", YES)
+        .answer(&question.id, &ann, Channel::InputRequired, YES)
         .unwrap();
     let done = world.made(request("ann", "x")).await;
     assert_eq!(done.status, Status::Done);

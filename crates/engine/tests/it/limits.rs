@@ -92,7 +92,8 @@ async fn a_minute_holds_no_more_and_says_when_to_come_back() {
 async fn a_limit_holds_for_whom_it_names() {
     let (world, _) = limited(
         "tools = [\"pl*\"]\ncallers = [\"@devs\"]\ncalls_per_minute = 1\n\
-         [groups.devs]\nmembers = [\"ann\"]",
+         [groups.devs]\nmembers = [\"ann\"]\n\
+         [expected]\ntools = [\"plain\", \"pl*\"]\ncallers = [\"ann\"]",
     );
     world.published(&plain()).await;
     world
@@ -197,7 +198,8 @@ async fn a_day_of_dear_calls_ends_where_it_should() {
 /// What a tool costs is what it costs now; what it did cost stays used.
 #[tokio::test]
 async fn a_new_cost_holds_at_the_next_call_and_a_call_nobody_let_run_gives_all_back() {
-    let (world, _) = limited("units_per_day = 5\n[costs]\n\"asks\" = 5");
+    let (world, _) =
+        limited("units_per_day = 5\n[costs]\n\"asks\" = 5\n[expected]\ntools = [\"asks\"]");
     world.published(&asks()).await;
     world.published(&plain()).await;
     let ann = Caller::named("ann");

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod answers;
 mod approvals;
 mod approvals_crash;
 mod approvals_scope;
@@ -26,11 +27,14 @@ mod consent;
 mod crash;
 mod disclosure;
 mod gates;
+mod govern;
 mod guide;
+mod hosts;
 mod levels;
 mod life;
 mod limits;
 mod many;
+mod names;
 mod notices;
 mod offers;
 mod pauses;

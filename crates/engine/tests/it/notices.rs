@@ -12,7 +12,7 @@ use model::digest;
 use serde_json::json;
 use store::Filter;
 
-use crate::world::{Home, Says, World, document, error};
+use crate::world::{Home, NAMED, Says, World, document, error};
 
 fn notices(world: &World) -> Vec<Notice> {
     let audit = world.engine.store().audit();
@@ -51,7 +51,7 @@ async fn asks() -> World {
 
 #[tokio::test]
 async fn the_life_of_a_tool_is_written_down() {
-    let world = World::new();
+    let world = World::with(Home::new(), |_| ());
     let tool = document("tool", "return 1", json!({}));
     world.published(&tool).await;
     // Published already: nothing new.
@@ -159,7 +159,7 @@ async fn without_its_notice_an_approval_does_not_count() {
 
 #[tokio::test]
 async fn settings_that_change_or_are_refused_are_written_down() {
-    let world = World::new();
+    let world = World::with(Home::new(), |_| ());
     world
         .published(&document("tool", "return 1", json!({})))
         .await;
@@ -184,7 +184,10 @@ async fn settings_that_change_or_are_refused_are_written_down() {
     ];
     assert_eq!(words(&world), expected);
     let all = notices(&world);
-    assert_eq!(all[1].details["digest"], digest::of_text(good));
+    assert_eq!(
+        all[1].details["digest"],
+        digest::of_text(&format!("{good}{NAMED}"))
+    );
     assert!(
         all[2]
             .message
@@ -225,7 +228,8 @@ async fn settings_that_changed_meanwhile_are_written_down() {
 #[tokio::test]
 async fn settings_that_cannot_be_written_down_are_not_in_force() {
     let home = Home::new();
-    home.file("ringfence.toml", "[callers.ann]\ndeny = ['tool']\n");
+    let deny = "[callers.ann]\ndeny = ['tool']\n[expected]\ntools = ['tool']\n";
+    home.file("ringfence.toml", deny);
     let world = World::with(home, |_| ());
     world
         .published(&document("tool", "return 1", json!({})))
@@ -306,7 +310,7 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
 /// what is in force, not with what never was.
 #[tokio::test]
 async fn a_change_that_was_taken_back_is_not_the_last_word() {
-    let deny = "[callers.ann]\ndeny = ['tool']\n";
+    let deny = "[callers.ann]\ndeny = ['tool']\n[expected]\ntools = ['tool']\n";
     let home = Home::new();
     home.file("ringfence.toml", deny);
     let world = World::with(home, |_| ());

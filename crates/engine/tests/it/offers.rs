@@ -52,7 +52,8 @@ fn settings(dice: &mut Dice) -> String {
         "text.*", "web.*", "WEB.Read", "odd", "*.list", "db.ask", "*", "nothing",
     ];
     let levels = ["sandboxed", "restricted", "standard", "elevated", "custom"];
-    let mut text = String::new();
+    let mut text =
+        String::from("[expected]\ntools = [\"nothing\"]\ncallers = [\"carl\", \"b*\"]\n");
     if dice.below(3) == 0 {
         let out = dice.one(&["names = [\"odd\"]", "categories = [\"TEXT\"]"]);
         let _ = writeln!(text, "[exposure.exclude]\n{out}");

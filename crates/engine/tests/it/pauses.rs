@@ -18,6 +18,8 @@ id = \"no\"
 tools = [\"pay\"]
 when = \"args.n > 1\"
 effect = \"deny\"
+[expected]
+tools = [\"pay\"]
 ";
 
 async fn world() -> World {
@@ -48,7 +50,9 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
     let paused = pay(&world, 1).await;
     let (code, told) = error(&paused);
     assert_eq!(code, "caller.paused");
-    assert!(told.contains("`ringfence callers resume ann`"), "{told}");
+    // Attack: with a shell, the command would be the next thing to try.
+    assert!(told.contains("until a person resumes you"), "{told}");
+    assert!(!told.contains("ringfence callers"), "{told}");
     assert!(!paused.error.as_ref().unwrap().retryable);
     assert_eq!(world.gates(&paused), ["caller stop"]);
     assert!(

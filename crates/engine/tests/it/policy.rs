@@ -17,6 +17,10 @@ use store::Filter;
 use crate::world::{Home, World, document, error};
 
 const SETTINGS: &str = r#"
+[expected]
+tools = ["pay"]
+callers = ["carl"]
+
 [approvals]
 wait_seconds = 1
 
@@ -146,8 +150,9 @@ async fn explaining_stores_no_question() {
     let asked = request("bob", Origin::Mcp, "mail", &json!({}));
     let explained = world.engine.explain(&asked);
     assert_eq!(explained.effect, Effect::Ask);
-    let last = explained.closing.gates.last().unwrap();
-    assert_eq!((&*last.gate, &*last.verdict), ("approval", "ask"));
+    let gates = explained.closing.gates.iter().rev();
+    let last: Vec<_> = gates.take(2).map(|it| (&*it.gate, &*it.verdict)).collect();
+    assert_eq!(last, [("powers", "pass"), ("approval", "ask")]);
     let waiting = world.engine.approvals().list(Listing::All).unwrap();
     assert_eq!(waiting, []);
 }

@@ -205,11 +205,11 @@ fn ends() -> Vec<(
             json!({"code": "ITERATION_LIMIT"}),
         ),
         (
-            "const xs = ['a', 'b']; return xs.map((x) => ({ x, get: JSON.parse('[' + '['.repeat(200) + ']'.repeat(200) + ']') }));",
-            "runtime_error",
+            "const x = 1;\n  await callTool('fails', {\n    hard: [true].includes(true) });",
+            "tool_error",
             "failed",
-            "script.runtime_error",
-            json!({}),
+            "script.tool_error",
+            json!({"source": "tool", "location": {"line": 2, "column": 9}}),
         ),
     ]
 }
@@ -323,7 +323,7 @@ const CODES: [(&str, &str, &str, &str); 14] = [
 #[tokio::test]
 async fn every_code_a_script_can_meet() {
     let rules = "[[rule]]\nid = \"no\"\ncallers = [\"ann\"]\ntools = [\"math.add\"]\neffect = \"deny\"\nreason = \"not today\"\n\
-        [baseline]\ntimeout_ms = 300\n";
+        [baseline]\ntimeout_ms = 300\n[expected]\ntools = [\"math.add\"]\ncallers = [\"ann\"]\n";
     let world = world_with(rules).await;
     for (tool, arguments, code, message) in CODES {
         let script = format!(
@@ -474,6 +474,83 @@ async fn arguments_that_fit_the_params_may_still_not_fit() {
     }
 }
 
+/// A result is cut or told of, never lost: too deep, too long, a promise nobody waited
+/// for, half a character.
+#[tokio::test]
+async fn what_a_result_lacks_is_a_warning() {
+    let world = world().await;
+    for (script, result, warnings) in [
+        (
+            "return JSON.parse('['.repeat(80) + ']'.repeat(80)).length;",
+            json!(1),
+            json!(null),
+        ),
+        (
+            "const total = (async () => 1)();\nreturn { total, list: [total] };",
+            json!({"total": "[promise]", "list": ["[promise]"]}),
+            json!([
+                "`total` is a promise; write `await`",
+                "`list[0]` is a promise; write `await`"
+            ]),
+        ),
+        (
+            "return ['fine', 'x\\ud800'];",
+            json!(["fine", "x\u{fffd}"]),
+            json!(["`[1]` has half a character (a lone surrogate); it came out as U+FFFD"]),
+        ),
+        (
+            "return [BigInt('9007199254740993'), BigInt(5), { a: undefined, b: [undefined] }];",
+            json!(["9007199254740993", 5, {"b": [null]}]),
+            json!(null),
+        ),
+    ] {
+        let outcome = run(&world, script).await;
+        let answer = answer(&outcome);
+        assert_eq!(answer["status"], "ok", "{script}: {answer}");
+        assert_eq!(answer["result"], result, "{script}: {answer}");
+        assert_eq!(answer["warnings"], warnings, "{script}: {answer}");
+    }
+    let deep = "return JSON.parse('['.repeat(120) + ']'.repeat(120));";
+    let outcome = run(&world, deep).await;
+    let told = answer(&outcome)["warnings"].to_string();
+    assert!(told.contains("deeper than 10 levels, left out"), "{told}");
+    let long = "const row = 'x'.repeat(9000); const rows = [];\nfor (let i = 0; i < 1000; i++) { rows.push(row + i); }\nreturn { rows };";
+    let outcome = run(&world, long).await;
+    let found = answer(&outcome);
+    assert_eq!(found["status"], "ok", "{}", found["error"]);
+    let told = found["warnings"].to_string();
+    assert!(
+        told.contains("was cut: longer than a result may be"),
+        "{told}"
+    );
+}
+
+/// Attack: the functions on the stack of an error, one of which was the raw call to the
+/// host, by which a script called tools the guard never saw and computed without budget.
+#[tokio::test]
+async fn a_script_does_not_get_behind_its_names() {
+    let world = world().await;
+    let script = "let s = [];
+        Error.prepareStackTrace = (e, x) => { if (!s.length) s = x; return ''; };
+        try { await callTool('fails', { text: { toJSON: () => { throw new Error('p'); } } }); } catch (e) {}
+        const q = s.filter((x) => x.isNative())[0].getFunction();
+        return (await q('script.call', { name: ['fa','ils'].join(''), args: {} })).value;";
+    let outcome = run(&world, script).await;
+    let found = answer(&outcome);
+    assert_eq!(found["status"], "runtime_error", "{found}");
+    assert_eq!(
+        found["error"]["message"],
+        "built-in objects cannot be changed"
+    );
+    // Formats are what the host computes for a script.
+    let outcome = run(
+        &world,
+        "return [(1234.5).toLocaleString('de-DE'), 'b'.localeCompare('a')];",
+    )
+    .await;
+    assert_eq!(answer(&outcome)["result"], json!(["1.234,5", 1]));
+}
+
 /// What counts turns and looks at keys throws at the author's own place.
 #[tokio::test]
 async fn errors_are_at_the_author_s_place() {
@@ -489,7 +566,19 @@ async fn errors_are_at_the_author_s_place() {
         ),
         (
             "const o = null;\nreturn o.name;",
-            json!({"line": 2, "column": 8}),
+            json!({"line": 2, "column": 10}),
+        ),
+        (
+            "console.log('a');\nreturn null.x;",
+            json!({"line": 2, "column": 13}),
+        ),
+        (
+            "const o = { a: [1] };\nconst list = await callTool('none', {\n  a: o.a.map((x) => x) }).rows.length;",
+            json!({"line": 3, "column": 32}),
+        ),
+        (
+            "const n = 1;\nlet o;\nconst { a } = o;",
+            json!({"line": 3, "column": 1}),
         ),
         ("throw new Error('here');", json!({"line": 1, "column": 11})),
     ] {

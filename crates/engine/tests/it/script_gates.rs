@@ -41,7 +41,7 @@ fn below(world: &World, outcome: &Outcome) -> Vec<Entry> {
 
 #[tokio::test]
 async fn a_tool_that_is_denied_is_a_tool_that_is_not_there() {
-    let settings = "[callers.ann]\ndeny = [\"add\", \"*secret*\"]\n";
+    let settings = "[callers.ann]\ndeny = [\"add\", \"*secret*\"]\n[expected]\ntools = [\"add\", \"*secret*\"]\n";
     let world = world_with(settings).await;
     let denied = meets(&world, "add").await;
     let absent = meets(&world, "ada").await;
@@ -54,7 +54,8 @@ async fn a_tool_that_is_denied_is_a_tool_that_is_not_there() {
     let script = "return [typeof getTool('add'), typeof getTool('math.add')];";
     let outcome = run(&world, script).await;
     assert_eq!(answer(&outcome)["result"], json!(["undefined", "object"]));
-    let hidden = world_with("[callers.ann]\ndeny = [\"math.*\"]\n").await;
+    let hidden =
+        world_with("[callers.ann]\ndeny = [\"math.*\"]\n[expected]\ntools = [\"math.*\"]\n").await;
     let with_space = run(&hidden, "return await math.add({ a: 1, b: 1 });").await;
     let without = run(&hidden, "return await meth.add({ a: 1, b: 1 });").await;
     assert_eq!(
@@ -69,7 +70,7 @@ async fn a_tool_that_is_denied_is_a_tool_that_is_not_there() {
 
 #[tokio::test]
 async fn a_rule_stops_a_call_of_a_script() {
-    let rule = "[[rule]]\nid = \"big\"\ncallers = [\"ann\"]\ntools = [\"add\"]\nwhen = \"args.a > 0\"\neffect = \"deny\"\nreason = \"too big\"\n";
+    let rule = "[[rule]]\nid = \"big\"\ncallers = [\"ann\"]\ntools = [\"add\"]\nwhen = \"args.a > 0\"\neffect = \"deny\"\nreason = \"too big\"\n[expected]\ntools = [\"add\"]\ncallers = [\"ann\"]\n";
     let world = world_with(rule).await;
     let met = meets(&world, "add").await;
     assert_eq!(met["error"]["code"], "ACCESS_DENIED");

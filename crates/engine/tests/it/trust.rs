@@ -1,7 +1,7 @@
 //! Trust in force: a clock that the test moves, histories as the audit has them, and
 //! callers who try to get more than they earned.
 
-use engine::approve::{Answer, AnswerFault, Listing, Scope};
+use engine::approve::{Answer, AnswerFault, Channel, Listing, Scope};
 use engine::call::CallRequest;
 use engine::trust::TrackReport;
 use model::approval::State;
@@ -260,7 +260,9 @@ async fn the_last_step_is_a_persons() {
     let inbox = world.engine.approvals();
     // Attack: the caller's own client brings a yes, in any shape it has.
     for answer in [Answer::Approved(Scope::Once), Answer::Declined] {
-        let fault = world.engine.answer(&question.id, &ann, "elicit", answer);
+        let fault = world
+            .engine
+            .answer(&question.id, &ann, Channel::InputRequired, answer);
         assert!(matches!(fault, Err(AnswerFault::NotYours)), "{fault:?}");
     }
     let own = inbox.approve(&question.id, &ann, Scope::Once, None);
@@ -482,7 +484,10 @@ async fn a_tool_by_the_name_of_a_question_is_a_tool() {
     let id = questions(&world)[0].id.clone();
     let ann = Caller::named("ann");
     let answer = Answer::Approved(Scope::Once);
-    world.engine.answer(&id, &ann, "elicit", answer).unwrap();
+    world
+        .engine
+        .answer(&id, &ann, Channel::InputRequired, answer)
+        .unwrap();
     assert_eq!(world.made(request).await.value, Some(json!("ran")));
     assert_eq!(track(&world, "ann").level, "sandboxed");
 }

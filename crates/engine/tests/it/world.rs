@@ -15,6 +15,10 @@ use sandbox::pool::WorkerProgram;
 use serde_json::{Value, json};
 use store::{Entry, Filter};
 
+/// The clients that may answer for a person.
+pub(crate) const NAMED: &str =
+    "\n[callers.ann]\nanswers = \"L5\"\n\n[callers.bob]\nanswers = \"L5\"\n";
+
 /// A folder that goes with the test.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -37,8 +41,12 @@ impl Home {
         self.file(&format!("tools/{file}.json"), &format!("{document:#}"));
     }
 
+    /// Writes a file. Settings that say nothing of callers name the clients of these
+    /// tests: one that is not named answers nothing.
     pub(crate) fn file(&self, name: &str, text: &str) {
-        std::fs::write(self.path.join(name), text).unwrap();
+        let is_silent = name == "ringfence.toml" && !text.contains("[callers");
+        let clients = if is_silent { NAMED } else { "" };
+        std::fs::write(self.path.join(name), format!("{text}{clients}")).unwrap();
     }
 }
 
@@ -85,7 +93,9 @@ pub(crate) fn settings(home: &Path, alarms: &Arc<Mutex<Vec<String>>>) -> EngineS
 
 impl World {
     pub(crate) fn new() -> World {
-        World::with(Home::new(), |_| ())
+        let home = Home::new();
+        home.file("ringfence.toml", "");
+        World::with(home, |_| ())
     }
 
     pub(crate) fn with(home: Home, change: impl FnOnce(&mut EngineSettings)) -> World {

@@ -26,13 +26,15 @@ pub struct FetchEvent {
     pub duration_ms: u64,
     /// The reason of the fault this hop ended in.
     pub refusal: Option<&'static str>,
+    /// The operator's list that left the host out.
+    pub by: Option<String>,
 }
 
 impl FetchEvent {
     /// As the audit record keeps it.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut event = json!({
             "kind": "fetch",
             "method": self.method,
             "host": self.host,
@@ -43,6 +45,10 @@ impl FetchEvent {
             "bytes": self.bytes,
             "durationMs": self.duration_ms,
             "refusal": self.refusal,
-        })
+        });
+        if let (Some(by), Some(members)) = (&self.by, event.as_object_mut()) {
+            members.insert("by".to_owned(), by.as_str().into());
+        }
+        event
     }
 }

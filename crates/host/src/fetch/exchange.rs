@@ -260,7 +260,7 @@ fn tls_fault(host: &Host<String>, error: &io::Error) -> Fault {
         None => format!("no TLS with {host}: {}", error.kind()),
     };
     // The texts come from the TLS library and may quote what the server sent.
-    failed("tls", model::text::elided(&what, 300))
+    failed("tls", what)
 }
 
 /// An open connection, and the task that moves its bytes.

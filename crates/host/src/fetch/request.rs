@@ -68,7 +68,10 @@ impl<'a> Arguments<'a> {
     /// The method as it goes on record, checked or not.
     pub(crate) fn raw_method(&self) -> String {
         match self.map.get("method") {
-            Some(Value::String(method)) => model::text::elided(&method.to_uppercase(), 40),
+            Some(Value::String(method)) if method.len() > METHOD_BYTES_MAX => {
+                format!("(a method of {} bytes)", method.len())
+            }
+            Some(Value::String(method)) => method.to_uppercase(),
             Some(_) | None => "GET".to_owned(),
         }
     }
@@ -126,23 +129,22 @@ fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, Fault
     };
     let mut bytes_count = 0;
     for (raw_name, raw_value) in map {
-        let shown = model::text::elided(raw_name, 60);
         let raw_value = match raw_value {
             Value::Null => continue,
             Value::String(value) => value,
             _ => {
-                let what = format!("the value of header `{shown}` is not a string");
+                let what = format!("the value of header `{raw_name}` is not a string");
                 return Err(invalid("invalid-header", what));
             }
         };
         // Attack: header injection. Neither a name nor a value may hold a line
         // break; the types know no such thing.
         let name = HeaderName::from_bytes(raw_name.as_bytes())
-            .map_err(|_| invalid("invalid-header", format!("`{shown}` is no header name")))?;
+            .map_err(|_| invalid("invalid-header", format!("`{raw_name}` is no header name")))?;
         let value = latin1(raw_value)
             .and_then(|bytes| HeaderValue::from_bytes(&bytes).ok())
             .ok_or_else(|| {
-                let what = format!("the value of header `{shown}` holds a line break, a control character or one beyond Latin-1");
+                let what = format!("the value of header `{raw_name}` holds a line break, a control character or one beyond Latin-1");
                 invalid("invalid-header", what)
             })?;
         if DROPPED.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
@@ -207,7 +209,7 @@ impl Request {
         // Attack: credentials follow a redirect to whoever it names. What was
         // dropped stays dropped, even if the chain comes home.
         if self.target.origin() != to.origin() {
-            if shows_secret(&String::from_utf8_lossy(&self.body), secrets) {
+            if secrets.shows(&self.body) {
                 let rule = format!("redirect would carry a secret to {}", to.host);
                 return Err(denied("redirect-with-secret", rule));
             }
@@ -230,12 +232,7 @@ fn is_credential(name: &HeaderName, value: &HeaderValue, secrets: &Masker) -> bo
     ) {
         return true;
     }
-    shows_secret(&shown(value), secrets) || shows_secret(name.as_str(), secrets)
-}
-
-/// Whether masking would change it.
-fn shows_secret(text: &str, secrets: &Masker) -> bool {
-    secrets.text(text).get() != text
+    secrets.shows(value.as_bytes()) || secrets.shows(name.as_str().as_bytes())
 }
 
 /// A header's value as text: UTF-8 if it is, else one character for each byte.

@@ -4,9 +4,11 @@
 //! lookup; then about every address the lookup gave, before any connection.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use model::grant::NetworkGrant;
-use model::host_pattern::HostPattern;
+use model::host_bound::{HostBounds, ListedBy, OutOfBounds};
+use model::host_pattern::{HostPattern, Shape};
 use url::Host;
 
 use crate::address::{Reach, Reserved, of_address, of_host};
@@ -16,27 +18,10 @@ use crate::fetch::target::Target;
 
 /// A grant, ready to be asked.
 #[derive(Clone, Debug)]
-pub(crate) enum Rule {
-    /// These hosts.
-    Listed(Vec<Listed>),
-    /// Every public host.
-    Strict,
-    /// Every host.
-    Open,
-}
-
-/// One host pattern, in the spelling of a parsed URL.
-#[derive(Clone, Debug)]
-pub(crate) struct Listed {
-    shape: Shape,
-    port: Option<u16>,
-}
-
-#[derive(Clone, Debug)]
-enum Shape {
-    Any,
-    Below(String),
-    Exact(Host<String>),
+pub(crate) struct Rule {
+    reach: NetworkGrant,
+    bounds: HostBounds,
+    private_hosts: Arc<[HostPattern]>,
 }
 
 /// What a host that was let through may resolve to.
@@ -44,37 +29,55 @@ enum Shape {
 pub(crate) enum Admission {
     /// Public addresses only.
     Public,
-    /// The host stands in the list by name. It may lead inside, but to this
-    /// machine or its cloud only if the name itself says so.
-    Named(Reach),
+    /// Public addresses only; the document lists the host by name.
+    Chosen,
+    /// The operator says that the name may lead inside. To this machine or its
+    /// cloud it does only if the name itself says so.
+    Private(Reach),
     /// Whatever it is: the mode is open, or the address itself stands in the list.
     Anywhere,
 }
 
 impl Rule {
     /// Nothing if there is nothing to ask.
-    pub(crate) fn from_grant(grant: &NetworkGrant) -> Option<Rule> {
-        match grant {
-            NetworkGrant::Blocked => None,
-            NetworkGrant::Allowlist(patterns) => {
-                Some(Rule::Listed(patterns.iter().filter_map(listed).collect()))
-            }
-            NetworkGrant::Strict => Some(Rule::Strict),
-            NetworkGrant::Open => Some(Rule::Open),
-        }
+    pub(crate) fn from_grant(
+        grant: &NetworkGrant,
+        bounds: &HostBounds,
+        private_hosts: &Arc<[HostPattern]>,
+    ) -> Option<Rule> {
+        let is_granted = match grant {
+            NetworkGrant::Blocked => false,
+            NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => true,
+        };
+        is_granted.then(|| Rule {
+            reach: grant.clone(),
+            bounds: bounds.clone(),
+            private_hosts: Arc::clone(private_hosts),
+        })
+    }
+
+    /// Whether callers, groups and rules leave the host in reach.
+    pub(crate) fn bounded(&self, target: &Target) -> Result<(), OutOfBounds<'_>> {
+        self.bounds.check(&target.host, target.port)
     }
 
     /// The first question: may this host be asked for at all?
     pub(crate) fn admit(&self, target: &Target, ports_blocked: &[u16]) -> Result<Admission, Fault> {
-        let admission = match self {
-            Rule::Open => Admission::Anywhere,
-            Rule::Strict => public_host(target)?,
-            Rule::Listed(patterns) => admit_listed(patterns, target)?,
+        let admission = match &self.reach {
+            // There is no rule for it; invariant 8.
+            NetworkGrant::Blocked => return Err(not_listed(target)),
+            NetworkGrant::Open => Admission::Anywhere,
+            NetworkGrant::Strict => public_host(target)?,
+            NetworkGrant::Allowlist(patterns) => {
+                admit_listed(patterns, &self.private_hosts, target)?
+            }
         };
         // Attack: cross-protocol. A request body can speak SMTP or Redis well
         // enough. A host in the list was chosen knowingly, port and all.
-        let is_chosen = matches!(admission, Admission::Named(_))
-            || (matches!(self, Rule::Listed(_)) && admission == Admission::Anywhere);
+        let is_chosen = match (&self.reach, admission) {
+            (_, Admission::Public) | (NetworkGrant::Open, _) => false,
+            (_, Admission::Chosen | Admission::Private(_) | Admission::Anywhere) => true,
+        };
         if !is_chosen && ports_blocked.contains(&target.port) {
             let rule = format!("port {} is not for the web: {}", target.port, target.host);
             return Err(denied("port-blocked", rule));
@@ -91,40 +94,70 @@ impl Admission {
         };
         let is_allowed = match self {
             Admission::Anywhere => true,
-            Admission::Public => false,
-            Admission::Named(reach) => named_may_reach(reach, reserved),
+            Admission::Public | Admission::Chosen => false,
+            Admission::Private(reach) => named_may_reach(reach, reserved),
         };
         if is_allowed {
             return Ok(());
         }
-        let rule = format!("host resolves to a {reserved} address: {name} is {address}");
+        let mut rule = format!("host resolves to a {reserved} address: {name} is {address}");
+        if self == Admission::Chosen && named_may_reach(of_host(&Host::Domain(name)), reserved) {
+            rule.push_str("; the operator lists such names in `network.private_hosts`");
+        }
         Err(denied("resolved-private-ip", rule))
     }
 }
 
-fn admit_listed(patterns: &[Listed], target: &Target) -> Result<Admission, Fault> {
+/// The fault of a host that a list of the operator leaves out.
+pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> Fault {
+    let by = &out.list.by;
+    match (by, out.is_forbidden) {
+        (ListedBy::Rules(_), true) => denied(
+            "host-denied-by-rule",
+            format!("host denied by {by}: {host}"),
+        ),
+        (ListedBy::Rules(_), false) => {
+            let rule = format!("host not among those {by} allows: {host}");
+            denied("host-not-in-rule", rule)
+        }
+        (ListedBy::Caller(_), true | false) => {
+            let rule = format!("host not among those of {by}: {host}");
+            denied("host-not-for-caller", rule)
+        }
+    }
+}
+
+/// A document lists hosts; that a name leads inside is for the operator to say.
+///
+/// Attack: a name of the author's own, listed like any other, whose answer is an
+/// address of the operator's network.
+fn admit_listed(
+    patterns: &[HostPattern],
+    private_hosts: &[HostPattern],
+    target: &Target,
+) -> Result<Admission, Fault> {
+    let fits = |pattern: &&HostPattern| pattern.matches(&target.host, target.port);
+    let is_private = private_hosts.iter().any(|pattern| fits(&pattern));
     let mut is_covered = false;
-    for pattern in patterns
-        .iter()
-        .filter(|pattern| pattern.port.is_none_or(|port| port == target.port))
-    {
-        match &pattern.shape {
-            Shape::Exact(host) if *host == target.host => {
-                return Ok(match host {
-                    Host::Domain(_) => Admission::Named(of_host(host)),
-                    Host::Ipv4(_) | Host::Ipv6(_) => Admission::Anywhere,
-                });
+    for pattern in patterns.iter().filter(fits) {
+        match (pattern.shape(), &target.host) {
+            (Shape::Exact(_), Host::Ipv4(_) | Host::Ipv6(_)) => return Ok(Admission::Anywhere),
+            (Shape::Exact(_) | Shape::Below(_), Host::Domain(_)) if is_private => {
+                return Ok(Admission::Private(of_host(&target.host)));
             }
-            Shape::Below(suffix) => is_covered |= is_below(&target.host, suffix),
-            Shape::Any => is_covered = true,
-            Shape::Exact(_) => {}
+            (Shape::Exact(_), Host::Domain(_)) => return Ok(Admission::Chosen),
+            (Shape::Below(_) | Shape::Any, _) => is_covered = true,
         }
     }
     if is_covered {
         return public_host(target);
     }
+    Err(not_listed(target))
+}
+
+fn not_listed(target: &Target) -> Fault {
     let rule = format!("host not in allowlist: {}", target.host);
-    Err(denied("host-not-in-allowlist", rule))
+    denied("host-not-in-allowlist", rule)
 }
 
 /// Refuses what is known not to be public before anything is looked up.
@@ -167,35 +200,6 @@ fn named_may_reach(name: Reach, address: Reserved) -> bool {
         | Reserved::DotlessName
         | Reserved::SpecialName => false,
     }
-}
-
-fn is_below(host: &Host<String>, suffix: &str) -> bool {
-    let Host::Domain(name) = host else {
-        return false;
-    };
-    name.strip_suffix(suffix)
-        .is_some_and(|head| head.is_empty() || (head.len() > 1 && head.ends_with('.')))
-}
-
-/// Invariant 8: a pattern that is no host once international letters are
-/// spelled out matches nothing.
-fn listed(pattern: &HostPattern) -> Option<Listed> {
-    let text = pattern.to_string();
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-            (host, Some(port.parse().ok()?))
-        }
-        _ => (text.as_str(), None),
-    };
-    let shape = match host.strip_prefix("*.") {
-        Some(suffix) => match Host::parse(suffix).ok()? {
-            Host::Domain(suffix) => Shape::Below(suffix),
-            Host::Ipv4(_) | Host::Ipv6(_) => return None,
-        },
-        None if host == "*" => Shape::Any,
-        None => Shape::Exact(Host::parse(host).ok()?),
-    };
-    Some(Listed { shape, port })
 }
 
 #[cfg(test)]

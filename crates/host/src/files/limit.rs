@@ -38,8 +38,6 @@ pub const PATH_BYTES_MAX: usize = 4_096;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Names in a path below its root.
 pub const PATH_NAMES_MAX: usize = 128;
-/// A path in a message or an event, in characters.
-pub const PATH_SHOWN_CHARS_MAX: usize = 256;
 /// A regular expression or a glob, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4_096;
 /// A compiled regular expression, in bytes.

@@ -187,7 +187,7 @@ fn sentence(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().next_back().unwrap_or_default();
     let last = last.strip_prefix("error: ").unwrap_or(last);
-    model::text::elided(last, limit::PATH_SHOWN_CHARS_MAX)
+    last.to_owned()
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 
 use std::io;
 
-use model::text;
-
 use crate::ask::{Fault, FaultKind};
 use crate::files::limit;
 
@@ -111,7 +109,12 @@ pub(crate) fn leads_out(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
-/// A path as it may stand in a message: one line, nothing hidden, not too long.
+/// A path as it may stand in a message or an event: whole, because it is not masked
+/// yet and half a secret would be no secret any more. Of what is longer than any
+/// path, the length.
 pub(crate) fn shown(path: &str) -> String {
-    text::elided(path, limit::PATH_SHOWN_CHARS_MAX)
+    match path.len() <= limit::PATH_BYTES_MAX {
+        true => path.to_owned(),
+        false => format!("(a path of {} bytes)", path.len()),
+    }
 }

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::ask::{Answer, Ask, Fault};
+use crate::compute::Turn;
 use crate::parser::{Meter, ParseError, text};
 
 const HELPER: &str = "safety.parser.csv";
@@ -14,14 +15,14 @@ const HELPER: &str = "safety.parser.csv";
 ///
 /// # Errors
 /// `missing-input`, `parse-failed`, `too-large`.
-pub fn csv(ask: &Ask) -> Result<Answer, Fault> {
+pub fn csv(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let text = text(ask, HELPER)?;
     let delimiter = ask.arguments.get("delimiter").and_then(Value::as_str);
     let delimiter = delimiter
         .and_then(|text| text.chars().next())
         .unwrap_or(',');
     let has_header = ask.arguments.get("header") == Some(&Value::Bool(true));
-    let mut rows = parse(text, delimiter).map_err(|error| error.into_fault(HELPER))?;
+    let mut rows = parse(text, delimiter, turn).map_err(|error| error.into_fault(HELPER))?;
     let value = match has_header {
         false => json!({ "rows": rows }),
         true if rows.is_empty() => json!({ "columns": [], "rows": [] }),
@@ -55,13 +56,13 @@ struct Table {
     meter: Meter,
 }
 
-fn parse(text: &str, delimiter: char) -> Result<Vec<Vec<String>>, ParseError> {
+fn parse(text: &str, delimiter: char, turn: &Turn) -> Result<Vec<Vec<String>>, ParseError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut table = Table {
         rows: Vec::new(),
         row: Vec::new(),
         cell: String::new(),
-        meter: Meter::default(),
+        meter: Meter::new(turn),
     };
     let mut state = State::Start;
     let mut line = 1;

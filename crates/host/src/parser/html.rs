@@ -10,6 +10,7 @@ use html5ever::{LocalName, ParseOpts, Parser, QualName, ns, parse_document, pars
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Answer, Ask, Fault};
+use crate::compute::Turn;
 use crate::parser::html::flood::Flood;
 use crate::parser::html::sink::{Arena, Kind, ROOT, Sink};
 use crate::parser::{Meter, NODES_MAX, ParseError, TREE_DEPTH_MAX, text};
@@ -19,6 +20,8 @@ const HELPER: &str = "safety.parser.html";
 /// Text handed to the parser in one go. Between two pieces we look at what has
 /// grown, so this is how far a bound can be overshot.
 const PIECE_BYTES: usize = 1024;
+/// Pieces between two questions whether to go on.
+const PIECES_AT_ONCE: usize = 64;
 
 /// A node in the list is an array that starts with the index of its parent,
 /// or -1. Then comes the name of an element (and its attributes, if any), or
@@ -32,17 +35,17 @@ const DOCTYPE: u8 = 2;
 ///
 /// # Errors
 /// `missing-input`, `too-deep`, `too-large`; HTML itself is never wrong.
-pub fn html(ask: &Ask) -> Result<Answer, Fault> {
+pub fn html(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let text = text(ask, HELPER)?;
     let context = ask.arguments.get("context").and_then(Value::as_str);
-    let nodes = parse(text, context).map_err(|error| error.into_fault(HELPER))?;
+    let nodes = parse(text, context, turn).map_err(|error| error.into_fault(HELPER))?;
     Ok(Answer {
         value: json!({ "nodes": nodes }),
         bytes: Vec::new(),
     })
 }
 
-fn parse(text: &str, context: Option<&str>) -> Result<Vec<Value>, ParseError> {
+fn parse(text: &str, context: Option<&str>, turn: &Turn) -> Result<Vec<Value>, ParseError> {
     let options = ParseOpts {
         tree_builder: TreeBuilderOpts {
             // Nothing runs scripts here, so `noscript` is what is shown.
@@ -58,7 +61,7 @@ fn parse(text: &str, context: Option<&str>) -> Result<Vec<Value>, ParseError> {
             parse_fragment(Sink::default(), options, name, Vec::new(), false)
         }
     };
-    let arena = feed(parser, text)?;
+    let arena = feed(parser, text, turn)?;
     let start = match context {
         None => ROOT,
         // A fragment comes wrapped in an `html` element that nobody wrote.
@@ -69,16 +72,21 @@ fn parse(text: &str, context: Option<&str>) -> Result<Vec<Value>, ParseError> {
             .find(|child| matches!(arena.kind(*child), Some(Kind::Element(..))))
             .unwrap_or(ROOT),
     };
-    flatten(&arena, start)
+    flatten(&arena, start, turn)
 }
 
-fn feed(mut parser: Parser<Sink>, text: &str) -> Result<Arena, ParseError> {
+fn feed(mut parser: Parser<Sink>, text: &str, turn: &Turn) -> Result<Arena, ParseError> {
     let mut flood = Flood::new();
     let mut rest = text;
+    let mut pieces_count = 0_usize;
     let mut changes_count = parser.tokenizer.sink.sink.changes_count();
     while !rest.is_empty() {
         let (piece, tail) = rest.split_at(piece_bytes(rest));
         rest = tail;
+        if pieces_count.is_multiple_of(PIECES_AT_ONCE) {
+            turn.check()?;
+        }
+        pieces_count += 1;
         flood.foresee(piece)?;
         parser.process(StrTendril::from_slice(piece));
         let sink = &parser.tokenizer.sink.sink;
@@ -111,8 +119,8 @@ fn piece_bytes(text: &str) -> usize {
     cut.unwrap_or(most)
 }
 
-fn flatten(arena: &Arena, start: usize) -> Result<Vec<Value>, ParseError> {
-    let mut meter = Meter::default();
+fn flatten(arena: &Arena, start: usize, turn: &Turn) -> Result<Vec<Value>, ParseError> {
+    let mut meter = Meter::new(turn);
     let mut nodes = Vec::new();
     let children = arena.children(start).iter().rev();
     let mut open: Vec<(usize, i64, usize)> = children.map(|child| (*child, -1, 1)).collect();

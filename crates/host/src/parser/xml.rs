@@ -8,6 +8,7 @@ use quick_xml::{Reader, XmlVersion, escape};
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Answer, Ask, Fault};
+use crate::compute::Turn;
 use crate::parser::{Meter, ParseError, TREE_DEPTH_MAX, text};
 
 const HELPER: &str = "safety.parser.xml";
@@ -18,9 +19,9 @@ const HELPER: &str = "safety.parser.xml";
 /// # Errors
 /// `missing-input`; `parse-failed`, also for any DOCTYPE; `too-deep`,
 /// `too-large`.
-pub fn xml(ask: &Ask) -> Result<Answer, Fault> {
+pub fn xml(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let text = text(ask, HELPER)?;
-    let nodes = parse(text).map_err(|error| error.into_fault(HELPER))?;
+    let nodes = parse(text, turn).map_err(|error| error.into_fault(HELPER))?;
     Ok(Answer {
         value: json!({ "nodes": nodes }),
         bytes: Vec::new(),
@@ -43,12 +44,15 @@ struct Tree {
     meter: Meter,
 }
 
-fn parse(text: &str) -> Result<Vec<Value>, ParseError> {
+fn parse(text: &str, turn: &Turn) -> Result<Vec<Value>, ParseError> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
     let config = reader.config_mut();
     config.check_end_names = true;
     config.check_comments = true;
-    let mut tree = Tree::default();
+    let mut tree = Tree {
+        meter: Meter::new(turn),
+        ..Tree::default()
+    };
     loop {
         let place = reader.buffer_position();
         let event = reader

@@ -10,6 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Answer, Ask, Fault};
+use crate::compute::Turn;
 use crate::parser::{Meter, ParseError, YAML_ALIASES_MAX, YAML_DEPTH_MAX, text};
 
 const HELPER: &str = "safety.parser.yaml";
@@ -21,9 +22,9 @@ const HELPER: &str = "safety.parser.yaml";
 /// # Errors
 /// `missing-input`; `parse-failed`, also for tags that would make objects;
 /// `too-deep`, `too-large`.
-pub fn yaml(ask: &Ask) -> Result<Answer, Fault> {
+pub fn yaml(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let text = text(ask, HELPER)?;
-    let node = parse(text).map_err(|error| error.into_fault(HELPER))?;
+    let node = parse(text, turn).map_err(|error| error.into_fault(HELPER))?;
     let mut odd = Vec::new();
     let value = node.into_json(&mut Vec::new(), &mut odd);
     Ok(Answer {
@@ -140,8 +141,11 @@ struct Builder {
     documents_count: usize,
 }
 
-fn parse(text: &str) -> Result<Node, ParseError> {
-    let mut builder = Builder::default();
+fn parse(text: &str, turn: &Turn) -> Result<Node, ParseError> {
+    let mut builder = Builder {
+        meter: Meter::new(turn),
+        ..Builder::default()
+    };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| match error.info() {
             // The parser's own bound, which it meets while it looks ahead.

@@ -530,3 +530,27 @@ fn faults_of_the_face() {
         );
     }
 }
+
+/// Our own rounds of PBKDF2, against somebody else's.
+#[test]
+fn stretched_keys_are_those_of_another_implementation() {
+    let cases = [
+        ("SHA-256", 1, 32),
+        ("SHA-256", 1_025, 70),
+        ("SHA-384", 513, 48),
+        ("SHA-512", 3, 200),
+    ];
+    for (hash, iterations, length) in cases {
+        let (password, salt) = (b"correct horse".as_slice(), b"battery".as_slice());
+        let mut expected = vec![0; length];
+        let rounds = u32::try_from(iterations).unwrap();
+        match hash {
+            "SHA-256" => pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password, salt, rounds, &mut expected),
+            "SHA-384" => pbkdf2::pbkdf2_hmac::<sha2::Sha384>(password, salt, rounds, &mut expected),
+            _ => pbkdf2::pbkdf2_hmac::<sha2::Sha512>(password, salt, rounds, &mut expected),
+        }
+        let asked = json!({"hash": hash, "iterations": iterations, "length": length, "parts": [password.len(), salt.len()]});
+        let (_, key) = call("crypto.pbkdf2", asked, &[password, salt].concat()).unwrap();
+        assert_eq!(key, expected, "{hash} {iterations} {length}");
+    }
+}

@@ -2,7 +2,9 @@
 //! them, so that a test can say what a script would see.
 
 use host::ask::{Ask, Fault};
+use host::compute::Turn;
 use host::data;
+use model::mask::Masker;
 use rquickjs::convert::List;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime};
 use serde_json::{Value, json};
@@ -36,7 +38,8 @@ pub(crate) fn call(
         arguments,
         bytes: bytes.to_vec(),
     };
-    let answer = data::call(operation, &ask, &mut counting()).expect("the operation is known")?;
+    let answer = data::call(operation, &ask, &mut counting(), &Turn::endless())
+        .expect("the operation is known")?;
     Ok((answer.value, answer.bytes))
 }
 
@@ -83,15 +86,18 @@ fn install(ctx: &Ctx<'_>) {
                     arguments: serde_json::from_str(&arguments).unwrap(),
                     bytes,
                 };
-                List(match data::call(&operation, &ask, &mut random) {
-                    Some(Ok(answer)) => {
-                        (json!({ "value": answer.value }).to_string(), answer.bytes)
-                    }
-                    Some(Err(fault)) => {
-                        (json!({ "fault": fault.to_json() }).to_string(), Vec::new())
-                    }
-                    None => panic!("no operation {operation}"),
-                })
+                List(
+                    match data::call(&operation, &ask, &mut random, &Turn::endless()) {
+                        Some(Ok(answer)) => {
+                            (json!({ "value": answer.value }).to_string(), answer.bytes)
+                        }
+                        Some(Err(fault)) => (
+                            json!({ "fault": fault.to_json(&Masker::none()) }).to_string(),
+                            Vec::new(),
+                        ),
+                        None => panic!("no operation {operation}"),
+                    },
+                )
             },
         ),
     )
@@ -117,8 +123,19 @@ fn install(ctx: &Ctx<'_>) {
 #[test]
 fn every_operation_is_known_and_no_other() {
     for operation in data::OPERATIONS {
-        let answer = data::call(operation, &Ask::default(), &mut counting());
+        let answer = data::call(
+            operation,
+            &Ask::default(),
+            &mut counting(),
+            &Turn::endless(),
+        );
         assert!(answer.is_some(), "{operation}");
     }
-    assert!(data::call("fs.readText", &Ask::default(), &mut counting()).is_none());
+    let absent = data::call(
+        "fs.readText",
+        &Ask::default(),
+        &mut counting(),
+        &Turn::endless(),
+    );
+    assert!(absent.is_none());
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use host::files::Files;
 use model::grant::FileGrant;
+use model::mask::Masker;
 use serde_json::json;
 
 use crate::scratch::{Scratch, call, grant, tree};
@@ -54,7 +55,7 @@ fn on_a_small_disk() {
         assert_eq!(fault.reason, "io", "{function}");
         assert!(
             fault
-                .message
+                .told(&Masker::none())
                 .starts_with("the system allows no file of this size")
         );
         assert_eq!(tree(&scratch.workspace()), before, "{function}");

@@ -9,6 +9,7 @@ use host::fetch::resolve::Resolve;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Fetched, Tls};
 use host::{Answer, Ask, Fault};
 use model::grant::NetworkGrant;
+use model::host_bound::{HostBounds, HostList, ListedBy};
 use model::host_pattern::HostPattern;
 use model::mask::Masker;
 use serde_json::{Value, json};
@@ -25,10 +26,19 @@ pub(crate) struct World {
     pub(crate) limits: FetchLimits,
     pub(crate) tls: Tls,
     pub(crate) secrets: Vec<String>,
+    pub(crate) bounds: HostBounds,
+    pub(crate) private_hosts: Vec<HostPattern>,
 }
 
 /// A public address that names lead to; the wire takes it to the lab.
 pub(crate) const PUBLIC: &str = "93.184.216.34";
+
+fn patterns(hosts: &str) -> Vec<HostPattern> {
+    let hosts = hosts.split_whitespace();
+    hosts
+        .map(|host| HostPattern::parse(host).unwrap())
+        .collect()
+}
 
 impl World {
     /// `strict`, `open`, or a list of hosts.
@@ -36,11 +46,7 @@ impl World {
         let grant = match grant {
             "strict" => NetworkGrant::Strict,
             "open" => NetworkGrant::Open,
-            hosts => {
-                let hosts = hosts.split_whitespace();
-                let patterns = hosts.map(|host| HostPattern::parse(host).unwrap());
-                NetworkGrant::Allowlist(patterns.collect())
-            }
+            hosts => NetworkGrant::Allowlist(patterns(hosts)),
         };
         World {
             grant,
@@ -49,6 +55,8 @@ impl World {
             limits: FetchLimits::default(),
             tls: nobody(),
             secrets: Vec::new(),
+            bounds: HostBounds::default(),
+            private_hosts: Vec::new(),
         }
     }
 
@@ -80,13 +88,38 @@ impl World {
         self
     }
 
+    /// The operator says that these names may lead inside.
+    pub(crate) fn private(mut self, hosts: &str) -> World {
+        self.private_hosts = patterns(hosts);
+        self
+    }
+
+    /// A caller's list of hosts.
+    pub(crate) fn within(mut self, caller: &str, hosts: &str) -> World {
+        self.bounds.within.push(HostList {
+            by: ListedBy::Caller(caller.to_owned()),
+            hosts: patterns(hosts),
+        });
+        self
+    }
+
+    /// Hosts a rule denies.
+    pub(crate) fn never(mut self, rule: &str, hosts: &str) -> World {
+        self.bounds.never.push(HostList {
+            by: ListedBy::Rules(vec![rule.to_owned()]),
+            hosts: patterns(hosts),
+        });
+        self
+    }
+
     pub(crate) fn fetch(&self) -> Fetch {
         let masker = Masker::new(self.secrets.iter().map(String::as_str)).unwrap();
         let mut settings = FetchSettings::new(self.tls.clone(), Arc::new(masker));
         settings.limits = self.limits.clone();
         settings.resolver = Arc::clone(&self.dns) as Arc<dyn Resolve>;
         settings.connector = Arc::clone(&self.wire) as Arc<dyn Connect>;
-        Fetch::from_grant(&self.grant, settings).unwrap()
+        settings.private_hosts = self.private_hosts.as_slice().into();
+        Fetch::from_grant(&self.grant, &self.bounds, settings).unwrap()
     }
 
     pub(crate) async fn run(&self, arguments: Value, body: &[u8]) -> Fetched {

@@ -4,7 +4,9 @@ use model::risk::{Level, Risk};
 
 use super::*;
 
-const READ: Duration = Duration::from_millis(150);
+const READ: Duration = Duration::from_millis(700);
+/// A little less than that.
+const TOO_FAST: Duration = Duration::from_millis(699);
 
 fn question() -> Question {
     Question {
@@ -21,6 +23,8 @@ fn question() -> Question {
         id: "question-1".to_owned(),
         expires_at_ms: i64::try_from(now_ms()).expect("a date") + 60_000,
         scopes: vec![Scope::Once, Scope::Session],
+        why: "the tool asks before every call".to_owned(),
+        may_answer: "the person at the caller's own client".to_owned(),
     }
 }
 
@@ -28,7 +32,7 @@ fn question() -> Question {
 fn judged(response: Value, took: Duration, expected: Answer) {
     let result = ElicitResult::deserialize(&response).expect("a result");
     assert_eq!(
-        judge(&result, took, &question().scopes),
+        judge(&result, took, READ, &question().scopes),
         expected,
         "{response}"
     );
@@ -41,13 +45,13 @@ fn only_a_whole_yes_is_a_yes() {
     judged(once(), READ, Answer::Approved(Scope::Once));
     let session = yes(json!({"answer": "session"}));
     judged(session, READ, Answer::Approved(Scope::Session));
-    judged(once(), Duration::from_millis(149), Answer::NotRendered);
+    judged(once(), TOO_FAST, Answer::NotRendered);
     judged(json!({"action": "decline"}), READ, Answer::Declined);
     judged(json!({"action": "cancel"}), READ, Answer::Dismissed);
     // Some clients say no by themselves; nobody saw the question.
     for action in ["decline", "cancel"] {
         let result = json!({"action": action});
-        judged(result, Duration::from_millis(149), Answer::NotRendered);
+        judged(result, TOO_FAST, Answer::NotRendered);
     }
     for wrong in [
         json!({"action": "accept"}),
@@ -74,6 +78,10 @@ fn accepted() -> InputResponses {
     BTreeMap::from([(KEY.to_owned(), answer)])
 }
 
+fn is_refused(returned: Returned) -> bool {
+    matches!(returned, Returned::Refused)
+}
+
 #[test]
 fn a_state_is_good_for_one_thing_only() {
     let seal = Seal::fresh().expect("a key");
@@ -91,7 +99,9 @@ fn a_state_is_good_for_one_thing_only() {
     let state = sealed(&seal, &question(), &about);
     let responses = accepted();
     let open = |state: &str, about: &About<'_>| seal.open(state, Some(&responses), about);
-    let answered = open(&state, &about).expect("it is ours");
+    let Returned::Answered(answered) = open(&state, &about) else {
+        panic!("it is ours");
+    };
     assert_eq!(answered.question, "question-1");
     // Nobody reads that fast.
     assert_eq!(answered.answer, Answer::NotRendered);
@@ -113,16 +123,20 @@ fn a_state_is_good_for_one_thing_only() {
             ..about.clone()
         },
     ] {
-        assert!(open(&state, &wrong).is_none(), "{wrong:?}");
+        assert!(is_refused(open(&state, &wrong)), "{wrong:?}");
     }
     let other_seal = Seal::fresh().expect("a key");
-    assert!(other_seal.open(&state, Some(&responses), &about).is_none());
+    assert!(is_refused(other_seal.open(
+        &state,
+        Some(&responses),
+        &about
+    )));
     // Any character that is changed, cut off or added.
     for place in 0..state.len() {
         let mut bytes = state.clone().into_bytes();
         bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(bytes).expect("text");
-        assert!(open(&changed, &about).is_none(), "{place}");
+        assert!(is_refused(open(&changed, &about)), "{place}");
     }
     for wrong in [
         "",
@@ -131,7 +145,7 @@ fn a_state_is_good_for_one_thing_only() {
         &format!("{state}A"),
         &"A".repeat(1 << 16),
     ] {
-        assert!(open(wrong, &about).is_none());
+        assert!(is_refused(open(wrong, &about)));
     }
 }
 
@@ -150,11 +164,12 @@ fn an_old_state_is_good_for_nothing() {
         ..question()
     };
     let state = sealed(&seal, &old, &about);
-    assert!(seal.open(&state, Some(&accepted()), &about).is_none());
+    assert!(is_refused(seal.open(&state, Some(&accepted()), &about)));
 }
 
+/// Without an answer the same is asked again; an answer that fits nothing is one.
 #[test]
-fn a_state_without_its_answer_is_malformed() {
+fn a_state_without_its_answer_is_no_answer() {
     let seal = Seal::fresh().expect("a key");
     let caller = Caller::named("ann");
     let arguments = json!({});
@@ -165,11 +180,59 @@ fn a_state_without_its_answer_is_malformed() {
     };
     let state = sealed(&seal, &question(), &about);
     let other = BTreeMap::from([("other".to_owned(), json!({"action": "accept"}))]);
-    let wrong = BTreeMap::from([(KEY.to_owned(), json!({"action": "sure"}))]);
-    for responses in [None, Some(&other), Some(&wrong)] {
-        let answered = seal.open(&state, responses, &about).expect("it is ours");
-        assert_eq!(answered.answer, Answer::Malformed);
+    for responses in [None, Some(&BTreeMap::new()), Some(&other)] {
+        let returned = seal.open(&state, responses, &about);
+        assert!(matches!(returned, Returned::Unanswered), "{returned:?}");
     }
+    let wrong = BTreeMap::from([(KEY.to_owned(), json!({"action": "sure"}))]);
+    match seal.open(&state, Some(&wrong), &about) {
+        Returned::Answered(answered) => assert_eq!(answered.answer, Answer::Malformed),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A state can be read by whoever holds it; the name of its question cannot.
+#[test]
+fn a_state_does_not_tell_the_name_of_its_question() {
+    let seal = Seal::fresh().expect("a key");
+    let caller = Caller::named("ann");
+    let arguments = json!({});
+    let about = About {
+        caller: &caller,
+        tool: "send",
+        arguments: &arguments,
+    };
+    let question = Question {
+        id: "4f0c2a7be61d4b1f9d1e0a8c77aa3355".to_owned(),
+        ..question()
+    };
+    let states: Vec<_> = (0..2).map(|_| sealed(&seal, &question, &about)).collect();
+    for state in &states {
+        let opened = seal.opened(state, &about).expect("it is ours");
+        assert_eq!(opened.0, question.id);
+        let readable = serde_json::to_string(&opened.1).expect("JSON");
+        assert!(!readable.contains(&question.id), "{readable}");
+        let raw = &opened.1.question;
+        assert!(
+            !raw.windows(4)
+                .any(|part| question.id.as_bytes().windows(4).any(|own| own == part))
+        );
+        let mut spoilt = raw.clone();
+        spoilt[20] ^= 1;
+        assert_eq!(seal.shown(&spoilt), None);
+    }
+    assert_ne!(states[0], states[1]);
+}
+
+/// How long nobody needs to read depends on the question, in both eras.
+#[test]
+fn a_long_question_takes_longer() {
+    let long = Question {
+        prompt: "x".repeat(800),
+        ..question()
+    };
+    assert!(reading(&long) > reading(&question()) + Duration::from_millis(1_500));
+    assert!(reading(&question()) >= Duration::from_millis(600));
 }
 
 /// Titles stand where each revision has them.

@@ -16,7 +16,14 @@ const WAIT: &str = "wait_seconds = 1\n";
 fn assert_whole(form: &Value) {
     assert_eq!(form["mode"], "form");
     let message = form["message"].as_str().unwrap();
-    for part in ["ann wants", "Do asks?", "L0", r#"{"to":"bob"}"#] {
+    for part in [
+        "ann wants",
+        "Do asks?",
+        "L0",
+        r#"{"to":"bob"}"#,
+        "asked because: the tool asks before every call",
+        "may answer: the person at the caller's own client",
+    ] {
         assert!(message.contains(part), "{part}: {message}");
     }
     let schema = &form["requestedSchema"];
@@ -120,6 +127,18 @@ async fn a_state_that_is_not_ours_opens_nothing() {
         }
         assert_eq!(scene.runs(), 0);
         asked.token = json!(state);
+        // Without an answer, or with one to another question, the same is asked again.
+        for responses in [json!(null), json!({}), json!({"other": yes()})] {
+            let mut message = visitor.retry(&asked, &yes());
+            message["params"]["inputResponses"] = responses;
+            if message["params"]["inputResponses"].is_null() {
+                let params = message["params"].as_object_mut().unwrap();
+                params.remove("inputResponses");
+            }
+            let said = visitor.say_modern(&message).await;
+            assert_eq!(outcome(&said), "asked", "{message}");
+        }
+        assert_eq!(scene.questions().len(), 1);
         let said = visitor.answer(&mut asked, &yes()).await;
         assert_eq!(outcome(&said), "ran");
         scene.end().await;

@@ -44,6 +44,12 @@ enum Row {
     Separate,
     /// The same, set while the caller's client is being asked.
     SeparateNow,
+    /// Its owner named no client of this caller.
+    Unnamed,
+    /// The client is named, for less than this risk.
+    TooRisky,
+    /// The same, set while the client is being asked.
+    TooRiskyNow,
     /// The answer comes too late.
     Expired,
 }
@@ -83,7 +89,7 @@ const fn by_era(legacy: Cell, modern: Cell) -> [Cell; 4] {
 }
 
 /// The table, in the order of [`Column::ALL`].
-const TABLE: [(Row, [Cell; 4]); 15] = [
+const TABLE: [(Row, [Cell; 4]); 18] = [
     (Row::Yes, alike(plain(&[("ran", 1, &[Used], 0)]))),
     (
         Row::Unable,
@@ -239,6 +245,27 @@ const TABLE: [(Row, [Cell; 4]); 15] = [
         ),
     ),
     (
+        Row::Unnamed,
+        alike(plain(&[
+            ("approval.pending", 0, &[Pending], 1),
+            ("ran", 1, &[Used], 0),
+        ])),
+    ),
+    (
+        Row::TooRisky,
+        alike(plain(&[
+            ("approval.pending", 0, &[Pending], 1),
+            ("ran", 1, &[Used], 0),
+        ])),
+    ),
+    (
+        Row::TooRiskyNow,
+        by_era(
+            plain(&[("approval.unavailable", 0, &[Approved], 0)]),
+            plain(&[("approval.state", 0, &[Pending], 1)]),
+        ),
+    ),
+    (
         Row::Expired,
         by_era(
             plain(&[
@@ -254,8 +281,9 @@ const TABLE: [(Row, [Cell; 4]); 15] = [
 async fn plays(row: Row) {
     let mut wrong = Vec::new();
     let (_, cells) = TABLE.iter().find(|(listed, _)| *listed == row).unwrap();
-    for (column, cell) in Column::ALL.into_iter().zip(cells) {
-        let seen = played(row, column).await;
+    let all = Column::ALL.map(|column| played(row, column));
+    let all = join_all(all).await.into_iter();
+    for ((column, cell), seen) in Column::ALL.into_iter().zip(cells).zip(all) {
         let fact = |(told, runs, states, shown): &Step| Fact {
             told: (*told).to_owned(),
             runs: *runs,
@@ -275,9 +303,15 @@ async fn played(row: Row, column: Column) -> Vec<Fact> {
         // Longer than the five seconds a call may take to end when its client has left.
         Row::Vanished => "wait_seconds = 8\n",
         Row::Separate => "wait_seconds = 1\nseparate = true\n",
+        Row::Unnamed => "wait_seconds = 1\n[callers.other]\nanswers = \"L5\"\n",
+        Row::TooRisky => {
+            "wait_seconds = 1\n[callers.ann]\nanswers = \"L3\"\n[callers.stdio]\nanswers = \"L3\"\n"
+        }
         Row::Expired => "wait_seconds = 20\nexpire_seconds = 1\n",
         // Whoever comes late must still find the question.
-        Row::TimedOut | Row::Unable | Row::Machine | Row::OtherArguments => "wait_seconds = 1\n",
+        Row::TimedOut | Row::Unable => "wait_seconds = 1\n",
+        // Longer than a person reads.
+        Row::Machine | Row::OtherArguments => "wait_seconds = 4\n",
         Row::Yes
         | Row::Declined
         | Row::Dismissed
@@ -285,6 +319,7 @@ async fn played(row: Row, column: Column) -> Vec<Fact> {
         | Row::Replayed
         | Row::Stranger
         | Row::OtherDocument
+        | Row::TooRiskyNow
         | Row::SeparateNow => "wait_seconds = 20\n",
     };
     if row == Row::Machine {
@@ -310,6 +345,8 @@ async fn played(row: Row, column: Column) -> Vec<Fact> {
         Row::OtherDocument => other_document(stage).await,
         Row::Separate => separate(stage).await,
         Row::SeparateNow => separate_now(stage).await,
+        Row::Unnamed | Row::TooRisky => unasked(stage).await,
+        Row::TooRiskyNow => too_risky_now(stage).await,
         Row::Expired => expired(stage).await,
     }
     scene.end().await
@@ -432,13 +469,13 @@ async fn too_fast(scene: &Scene, visitor: &mut Visitor, inbox: Option<Caller>) -
     let question = scene.questions().pop().unwrap();
     if question.channel.is_some_and(|channel| channel != "inbox") {
         let took_ms = question.answered_at_ms.unwrap() - question.asked_at_ms;
-        assert!(took_ms >= 150, "an answer after {took_ms} ms counted");
+        assert!(took_ms >= 400, "an answer after {took_ms} ms counted");
         return None;
     }
     let closing = scene.world.ended(TOOL).await.closing.unwrap();
     let gate = closing.gates.iter().find(|gate| gate.gate == "approval");
     let note = gate.unwrap().note.clone().unwrap();
-    assert!(note.ends_with(" said not rendered"), "{note}");
+    assert!(note.contains(" said not rendered"), "{note}");
     Some(said)
 }
 
@@ -602,6 +639,35 @@ async fn separate_now(scene: &mut Scene) {
     scene.see_answer(&said);
 }
 
+/// Attack: a program that declares a form, and would say yes to whatever it is shown. It
+/// is shown nothing, and is told neither the question's name nor what would answer it.
+async fn unasked(scene: &mut Scene) {
+    let mut visitor = scene.visitor().await;
+    let said = visitor.call(&to("ann")).await;
+    scene.see_answer(&said);
+    let id = scene.questions().pop().unwrap().id;
+    let told = said.to_string();
+    assert!(
+        !told.contains(&id) && !told.contains("ringfence approvals"),
+        "{told}"
+    );
+    scene.approve(&Caller::named("bob")).unwrap();
+    let said = visitor.call(&to("ann")).await;
+    scene.see_answer(&said);
+}
+
+async fn too_risky_now(scene: &mut Scene) {
+    let (mut visitor, mut asked) = asked(scene).await;
+    let callers = ["ann", "stdio"].map(|name| format!("[callers.{name}]\nanswers = \"L3\"\n"));
+    let callers = callers.concat();
+    scene.world.home.file(
+        "ringfence.toml",
+        &format!("[exposure]\npreset = \"none\"\n{callers}"),
+    );
+    let said = visitor.answer(&mut asked, &yes()).await;
+    scene.see_answer(&said);
+}
+
 async fn expired(scene: &mut Scene) {
     let (mut visitor, mut asked) = asked(scene).await;
     if scene.column.is_modern() {
@@ -683,6 +749,21 @@ async fn a_caller_who_may_not_approve() {
 #[tokio::test]
 async fn a_caller_who_may_no_longer_approve() {
     plays(Row::SeparateNow).await;
+}
+
+#[tokio::test]
+async fn a_client_its_owner_did_not_name() {
+    plays(Row::Unnamed).await;
+}
+
+#[tokio::test]
+async fn a_client_that_may_answer_less() {
+    plays(Row::TooRisky).await;
+}
+
+#[tokio::test]
+async fn a_client_that_may_answer_less_by_now() {
+    plays(Row::TooRiskyNow).await;
 }
 
 #[tokio::test]

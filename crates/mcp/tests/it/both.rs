@@ -200,7 +200,8 @@ async fn errors_are_results_the_model_can_read() {
 /// A home with a tool behind every gate that hides.
 async fn hiding() -> (World, Vec<String>) {
     let settings = "[exposure.exclude]\nnames = [\"excludd\"]\n\
-        [callers.ann]\ndeny = [\"deniedd\"]\n[callers.stdio]\ndeny = [\"deniedd\"]\n";
+        [callers.ann]\ndeny = [\"deniedd\"]\n[callers.stdio]\ndeny = [\"deniedd\"]\n\
+        [expected]\ntools = [\"excludd\", \"deniedd\"]\n";
     let world = World::with(settings).await;
     let long = "l".repeat(200);
     for name in ["deniedd", "excludd", &long, "größer!"] {

@@ -146,7 +146,9 @@ impl Http {
             .push(("mcp-protocol-version".to_owned(), MODERN.to_owned()));
         self.headers.push(("mcp-method".to_owned(), method));
         let named = &message["params"];
-        let name = named["name"].as_str().or_else(|| named["uri"].as_str());
+        let name = ["name", "uri", "taskId"]
+            .iter()
+            .find_map(|key| named[*key].as_str());
         if let Some(name) = name {
             self.headers.push(("mcp-name".to_owned(), name.to_owned()));
         }

@@ -125,7 +125,7 @@ async fn what_invoke_calls_may_ask_a_person() {
     let question = asked["result"]["inputRequests"].to_string();
     assert!(question.contains("guarded"), "{question}");
     // Sleeps: a yes that comes faster than anybody reads does not count.
-    tokio::time::sleep(Duration::from_millis(160)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     message["id"] = json!(2);
     message["params"]["requestState"] = asked["result"]["requestState"].clone();
     let yes = json!({"action": "accept", "content": {"answer": "once"}});
@@ -137,7 +137,8 @@ async fn what_invoke_calls_may_ask_a_person() {
 
 #[tokio::test]
 async fn callers_find_what_is_theirs() {
-    let world = World::with("[callers.ann]\ndeny = [\"echo\"]\n").await;
+    let world =
+        World::with("[callers.ann]\ndeny = [\"echo\"]\n[expected]\ntools = [\"echo\"]\n").await;
     let server = world.serve().await;
     let mut client = server.client().await;
     let name = echo()["name"].as_str().unwrap().to_owned();

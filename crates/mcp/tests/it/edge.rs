@@ -220,6 +220,38 @@ async fn a_server_without_tools_is_not_ready() {
     server.end().await;
 }
 
+/// Where every call is refused, a server is not ready, whatever else is up.
+#[tokio::test]
+async fn a_server_whose_audit_is_full_is_not_ready() {
+    let world = World::with("[audit]\nbytes_max = 1_048_576\n").await;
+    let server = world.serve().await;
+    let mut client = server.client().await;
+    let answer = client.send(Method::GET, "/readyz", Body::empty()).await;
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            answer.text().await.contains("ready")
+        ),
+        (200, true)
+    );
+    let message = call(1, "echo", json!({"text": "x".repeat(30_000)}));
+    let mut calls = 0;
+    loop {
+        let said = client.modern(&message).await.last().await;
+        if said["result"]["structuredContent"]["code"] == "audit.unavailable" {
+            break;
+        }
+        calls += 1;
+        assert!(calls < 1_000, "the audit is never full: {said}");
+    }
+    assert!(calls > 0);
+    let answer = client.send(Method::GET, "/readyz", Body::empty()).await;
+    assert_eq!(answer.status, 503);
+    let said = answer.text().await;
+    assert!(said.contains("the audit cannot be written"), "{said}");
+    server.end().await;
+}
+
 /// Without a principal nothing is answered, whatever let the request through.
 #[tokio::test]
 async fn nobody_unknown_gets_in() {

@@ -77,7 +77,9 @@ async fn everybody_is_told_once() {
 /// What is hidden from a caller makes no noise for that caller.
 #[tokio::test]
 async fn only_those_who_see_it_are_told() {
-    let world = World::with("[callers.bob]\ndeny = [\"private*\"]\n").await;
+    let world =
+        World::with("[callers.bob]\ndeny = [\"private*\"]\n[expected]\ntools = [\"private*\"]\n")
+            .await;
     let server = world.serve().await;
     let mut ann = modern(&server, "ann").await;
     let mut bob = modern(&server, "bob").await;

@@ -10,7 +10,7 @@ use crate::client::call;
 use crate::world::{World, document};
 
 /// Longer than nobody needs to read.
-const READ: Duration = Duration::from_millis(160);
+const READ: Duration = Duration::from_millis(1_200);
 
 const SCRIPT: &str = "const said = await callTool('echo', { text: 'once' });\n\
     return [said, await callTool('guarded', { to: said })];";

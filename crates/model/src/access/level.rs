@@ -223,6 +223,38 @@ impl AccessLevel {
     }
 }
 
+/// Categories that mean something here, for levels, actions or trust, whether or
+/// not a tool has them, in capitals. A document may have another.
+pub const CATEGORIES: [&str; 27] = [
+    "AI",
+    "ANALYTICS",
+    "BROWSER",
+    "CODE",
+    "CODE_EXECUTION",
+    "COMMUNICATION",
+    "CRYPTO",
+    "DATA",
+    "DATABASE",
+    "DATETIME",
+    "DEPLOYMENT",
+    "DESKTOP",
+    "ENCODING",
+    "FILE",
+    "FILE_SYSTEM",
+    "GIT",
+    "MATH",
+    "MEMORY",
+    "MESSAGING",
+    "PRODUCTIVITY",
+    "SECURITY",
+    "TERMINAL",
+    "TEXT",
+    "UTILITY",
+    "VCS",
+    "VERSION_CONTROL",
+    "WEB",
+];
+
 const SANDBOXED: [&str; 14] = [
     "CODE",
     "CODE_EXECUTION",

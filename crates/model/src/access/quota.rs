@@ -11,9 +11,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::Status;
+use crate::caller;
 use crate::limits;
 use crate::outcome::Outcome;
-use crate::pattern::NamePattern;
+use crate::pattern::{NamePattern, first};
 use crate::reason::Reason;
 use crate::text;
 
@@ -129,16 +130,21 @@ impl Limit {
     /// Whether it holds for a call.
     #[must_use]
     pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
-        let named = |patterns: &[NamePattern], name: &str| {
-            let name = name.to_lowercase();
-            patterns
-                .iter()
-                .any(|pattern| pattern.matches_lowered(&name))
-        };
+        self.concerns(visit.caller, visit.groups)
+            && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
+    }
+
+    /// Whether it can hold for calls of a caller who is in some groups.
+    #[must_use]
+    pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
         let everybody = self.callers.is_empty() && self.groups.is_empty();
-        let grouped = || visit.groups.iter().any(|group| self.groups.contains(group));
-        (everybody || named(&self.callers, visit.caller) || grouped())
-            && (self.tools.is_empty() || named(&self.tools, visit.tool))
+        let grouped = || groups.iter().any(|group| self.groups.contains(group));
+        let is_named = || {
+            let name = caller::folded(caller);
+            let mut callers = self.callers.iter();
+            callers.any(|pattern| pattern.matches_caller(&name))
+        };
+        everybody || is_named() || grouped()
     }
 }
 
@@ -443,7 +449,7 @@ mod tests {
 
     impl Meter {
         fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<(), Exceeded> {
-            let caller = visit.caller.to_lowercase();
+            let caller = caller::folded(visit.caller);
             let key = |limit: &Limit| (limit.id.clone(), caller.clone());
             let held = all.iter().filter(|limit| limit.holds_for(visit));
             let mut held: Vec<_> = held

@@ -12,6 +12,7 @@ fn lists(allow: Option<&[&str]>, deny: &[&str]) -> Lists {
     Lists {
         allow: allow.map(parse),
         deny: parse(deny),
+        hosts: None,
     }
 }
 
@@ -98,6 +99,7 @@ mod narrowing {
     use super::*;
     use crate::access::level::{FileScope, GitScope, NetworkScope, TerminalScope};
     use crate::document::NetworkMode;
+    use crate::host_bound::HostBounds;
     use crate::host_pattern::HostPattern;
     use crate::policy::EffectivePolicy;
 
@@ -116,6 +118,7 @@ mod narrowing {
                     deny_classes: Classes::default(),
                     network,
                     hosts: hosts.into_iter().filter(|_| listed).map(parse).collect(),
+                    bounds: HostBounds::default(),
                     file_read: flags.0,
                     file_write: flags.1,
                     fs_base_path: folder.map(str::to_owned),

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::pattern::{self, NamePattern};
 
 /// Tools no script calls and no search shows, unless the operator says otherwise.
-const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];
+pub(super) const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];
 
 /// Scripts that call tools.
 ///

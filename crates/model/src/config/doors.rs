@@ -1,10 +1,13 @@
 //! What the operator set about the doors: where the server listens, how much it
 //! takes, whom it believes, and how people are asked.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::Faults;
 use crate::limits;
+use crate::risk::Level;
 
 /// Where the server listens unless the operator says otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:7464";
@@ -63,8 +66,8 @@ impl ServeConfig {
 /// How people are asked.
 ///
 /// Defaults: an answer is waited for 45 seconds, less than the minute after which common
-/// clients give a request up, a question lives ten minutes, and whoever
-/// asked for a call may also approve it in their own client.
+/// clients give a request up, a question lives ten minutes, and no caller's own client
+/// may answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsConfig {
     /// Seconds a call waits for an answer.
@@ -74,6 +77,9 @@ pub struct ApprovalsConfig {
     /// Whether only somebody else than the caller may approve. Then questions go
     /// to the inbox and never to the caller's own client.
     pub separate: bool,
+    /// The risk up to which a caller's own client may answer for a person, by the
+    /// caller's name as [`crate::caller::folded`] has it. Absent: nothing.
+    pub answers: BTreeMap<String, Level>,
 }
 
 impl ApprovalsConfig {
@@ -82,6 +88,7 @@ impl ApprovalsConfig {
             wait_seconds: limits::APPROVAL_WAIT_SECONDS_DEFAULT,
             expire_seconds: limits::APPROVAL_EXPIRE_SECONDS_DEFAULT,
             separate: false,
+            answers: BTreeMap::new(),
         }
     }
 }

@@ -10,11 +10,13 @@ use toml::de::DeTable;
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
 use crate::access::quota::{Costs, Limit};
-use crate::access::{ConstraintChanges, Group, Lists, Terms};
+use crate::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
 use crate::action::{Action, ActionRisk, Actions, ListUse};
+use crate::caller::folded;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::pattern::NamePattern;
+use crate::risk::Level;
 use crate::rules::{Condition, Effect, RiskRange, Rule};
 use crate::text::elided;
 
@@ -54,6 +56,7 @@ pub(super) struct RuleFile {
     categories: Option<Spanned<Vec<Spanned<String>>>>,
     callers: Option<Spanned<Vec<Spanned<String>>>>,
     risk: Option<Spanned<String>>,
+    hosts: Option<Spanned<Vec<Spanned<String>>>>,
     when: Option<Spanned<String>>,
     effect: Option<Spanned<String>>,
     reason: Option<String>,
@@ -77,9 +80,11 @@ pub(super) struct CallerFile {
     members: Option<Spanned<Vec<Spanned<String>>>>,
     allow: Option<Vec<Spanned<String>>>,
     deny: Vec<Spanned<String>>,
+    hosts: Option<Vec<Spanned<String>>>,
     level: Option<Spanned<String>>,
     categories: Option<Vec<String>>,
     autonomy: Option<Spanned<String>>,
+    answers: Option<Spanned<String>>,
     constraints: ConstraintsFile,
 }
 
@@ -163,26 +168,36 @@ impl Config {
 
     pub(super) fn govern(&mut self, file: GovernFile, faults: &mut Faults<'_>) {
         let actions = faults.actions(&file.actions);
-        if let Some(trust) = file.trust {
-            self.trust = faults.trust(trust.into_inner());
-        }
         let groups: Vec<String> = file.groups.keys().map(|name| name.to_lowercase()).collect();
         let group_names: Vec<_> = groups.iter().map(String::as_str).collect();
+        if let Some(trust) = file.trust {
+            self.trust = faults.trust(trust.into_inner(), &group_names);
+        }
         self.rules.list = faults.rules(file.rules, &actions, &group_names, BTreeSet::new());
         self.limits = faults.limits(file.limits, &group_names);
         self.costs = faults.costs(file.costs);
         let access = &mut self.access;
+        access.trust_scope = TrustScope {
+            callers: self.trust.callers.clone(),
+            groups: self.trust.groups.clone(),
+        };
         faults.no_members(&file.access);
+        faults.no_answers(&file.access);
         (access.everyone, access.everyone_terms) = faults.caller(file.access, &actions);
         for (name, caller) in file.callers {
+            let name = folded(&name);
             faults.no_members(&caller);
-            let (lists, terms) = faults.caller(caller, &actions);
-            access.callers.insert(name.to_lowercase(), lists);
-            if terms != Terms::default() {
-                access.terms.insert(name.to_lowercase(), terms);
+            if let Some(level) = faults.known::<Level>("answers", caller.answers.as_ref()) {
+                self.approvals.answers.insert(name.clone(), level);
             }
+            let (lists, terms) = faults.caller(caller, &actions);
+            if terms != Terms::default() {
+                access.terms.insert(name.clone(), terms);
+            }
+            access.callers.insert(name, lists);
         }
         for (name, mut group) in file.groups {
+            faults.no_answers(&group);
             let members = group.members.take().map(Spanned::into_inner);
             let members = faults.patterns(&members.unwrap_or_default());
             let (lists, terms) = faults.caller(group, &actions);
@@ -274,6 +289,7 @@ impl Faults<'_> {
         let tools = self.names("tools", file.tools);
         let categories = self.names("categories", file.categories);
         let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
+        let hosts = self.names("hosts", file.hosts);
         let rule = Rule {
             id: id?,
             tools: self.patterns(&tools),
@@ -282,6 +298,7 @@ impl Faults<'_> {
             callers,
             groups: in_groups,
             risk: self.risk(file.risk.as_ref()),
+            hosts: self.hosts(&hosts),
             when: self.condition(file.when.as_ref()),
             effect: effect?,
             reason: file.reason.map(|reason| elided(&reason, 400)),
@@ -291,7 +308,7 @@ impl Faults<'_> {
 
     /// The names on a list. One that was written and names nothing is a slip: read
     /// as "all" it would make a rule as wide as it can be.
-    fn names(
+    pub(super) fn names(
         &mut self,
         what: &str,
         list: Option<Spanned<Vec<Spanned<String>>>>,
@@ -334,7 +351,7 @@ impl Faults<'_> {
     }
 
     /// Names and, with an `@`, groups that exist.
-    fn callers(
+    pub(super) fn callers(
         &mut self,
         words: &[Spanned<String>],
         groups: &[&str],
@@ -495,10 +512,21 @@ impl Faults<'_> {
         }
     }
 
+    /// Attack: a group may have `*` for a member. Whose client is believed is said
+    /// for one caller at a time.
+    fn no_answers(&mut self, file: &CallerFile) {
+        if let Some(answers) = &file.answers {
+            let fix = Some("write it in a `[callers.NAME]`".to_owned());
+            let message = "only one caller's client can be let answer, not several".to_owned();
+            self.say(answers, message, fix);
+        }
+    }
+
     fn caller(&mut self, file: CallerFile, actions: &Actions) -> (Lists, Terms) {
         let lists = Lists {
             allow: file.allow.map(|words| self.patterns(&words)),
             deny: self.patterns(&file.deny),
+            hosts: file.hosts.map(|hosts| self.hosts(&hosts)),
         };
         let given = file.constraints;
         let asked = given.requires_approval;

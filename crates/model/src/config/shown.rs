@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, position};
+use super::{Config, NameKind, position};
 use crate::access::{Lists, Terms};
+use crate::caller::folded;
 use crate::document::Word as _;
 use crate::exposure::Selection;
+use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
+use crate::rules::Rule;
+use crate::trust::{Criteria, Step};
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,7 @@ impl Config {
                 "network.ca_file",
                 or_nothing(self.network.ca_file.as_deref()),
             ),
+            ("network.private_hosts", hosts(&self.network.private_hosts)),
         ];
         let exposure = &self.exposure;
         let preset = exposure.preset.as_deref().unwrap_or("none");
@@ -100,10 +105,112 @@ impl Config {
         rows.extend(self.door_rows());
         rows.extend(self.baseline_rows());
         rows.extend(self.governance_rows());
-        for name in self.profiles.keys() {
-            rows.push((format!("profiles.{name}"), "…".to_owned()));
+        rows.extend(self.profile_rows());
+        rows.extend(self.trust_rows());
+        rows.extend(self.expected_rows());
+        rows
+    }
+
+    /// What each profile sets; what it leaves to others is not its own.
+    fn profile_rows(&self) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        for (name, profile) in &self.profiles {
+            let hosts: Vec<_> = profile.hosts.iter().map(ToString::to_string).collect();
+            let words = |set: &std::collections::BTreeSet<String>| {
+                (!set.is_empty()).then(|| toml_list(set.iter().map(String::as_str)))
+            };
+            let set = [
+                ("extends", profile.extends.as_deref().map(toml_text)),
+                ("allow_classes", words(&profile.allow_classes)),
+                ("deny_classes", words(&profile.deny_classes)),
+                (
+                    "network",
+                    profile.network.map(|mode| toml_text(mode.word())),
+                ),
+                (
+                    "hosts",
+                    (!hosts.is_empty()).then(|| toml_list(hosts.iter().map(String::as_str))),
+                ),
+                ("file_read", profile.file_read.map(|it| it.to_string())),
+                ("file_write", profile.file_write.map(|it| it.to_string())),
+                (
+                    "fs_base_path",
+                    profile.fs_base_path.as_deref().map(toml_text),
+                ),
+                (
+                    "statements_max",
+                    profile.statements_max.map(|it| it.to_string()),
+                ),
+                ("timeout_ms", profile.timeout_ms.map(|it| it.to_string())),
+            ];
+            let own = |(key, value): (&str, Option<String>)| {
+                Some((format!("profiles.{name}.{key}"), value?))
+            };
+            rows.extend(set.into_iter().filter_map(own));
         }
         rows
+    }
+
+    fn trust_rows(&self) -> Vec<(String, String)> {
+        let trust = &self.trust;
+        let weights = trust.weights;
+        let decay = &trust.decay;
+        let mut rows = vec![
+            ("strategy", toml_text(trust.strategy.word())),
+            ("callers", whom(&trust.callers, &trust.groups)),
+            ("initial_level", toml_text(trust.initial_level.word())),
+            ("weights.task_difficulty", share(weights.difficulty, 10_000)),
+            ("weights.completion_rate", share(weights.completion, 10_000)),
+            ("weights.error_rate", share(weights.errors, 10_000)),
+            ("weights.human_feedback", share(weights.feedback, 10_000)),
+            ("re_verification.enabled", decay.enabled.to_string()),
+            (
+                "re_verification.interval_days",
+                decay.verify_days.to_string(),
+            ),
+            (
+                "re_verification.decay_on_idle_days",
+                decay.idle_days.to_string(),
+            ),
+            (
+                "re_verification.decay_on_error_rate",
+                share(decay.error_rate_max, 10_000),
+            ),
+            (
+                "re_verification.quality_score_min",
+                share(decay.verify_quality_min, 100),
+            ),
+        ]
+        .into_iter()
+        .map(|(key, value)| (format!("trust.{key}"), value))
+        .collect::<Vec<_>>();
+        for (category, level) in &trust.initial_levels {
+            let key = format!("trust.initial_levels.{category}");
+            rows.push((key, toml_text(level.word())));
+        }
+        for (step, score) in &trust.thresholds {
+            let key = format!("trust.thresholds.{}", step.word());
+            rows.push((key, share(*score, 10_000)));
+        }
+        rows.extend(milestones("trust.milestones", &trust.milestones));
+        for (category, steps) in &trust.category_milestones {
+            rows.extend(milestones(&format!("trust.categories.{category}"), steps));
+        }
+        rows
+    }
+
+    fn expected_rows(&self) -> Vec<(String, String)> {
+        let kinds = NameKind::ALL.into_iter();
+        kinds
+            .filter_map(|kind| {
+                let names = self
+                    .expected
+                    .names
+                    .get(&kind)
+                    .map_or(&[][..], Vec::as_slice);
+                Some((kind.expected()?.to_owned(), patterns(names)))
+            })
+            .collect()
     }
 
     fn governance_rows(&self) -> Vec<(String, String)> {
@@ -113,6 +220,9 @@ impl Config {
         for (name, own) in &access.callers {
             let key = format!("callers.{name}");
             rows.extend(lists(&key, own));
+            if let Some(level) = self.approvals.answers.get(name) {
+                rows.push((format!("{key}.answers"), toml_text(level.badge())));
+            }
             rows.extend(
                 access
                     .terms
@@ -131,8 +241,7 @@ impl Config {
             rows.push((format!("actions.{}", action.word()), toml_text(risk.word())));
         }
         for rule in &self.rules.list {
-            let effect = toml_text(rule.effect.word());
-            rows.push((format!("rule.{}", rule.id), effect));
+            rows.extend(rule_rows(rule));
         }
         for limit in &self.limits {
             let key = |name: &str| format!("limit.{}.{name}", limit.id);
@@ -145,11 +254,15 @@ impl Config {
                 .into_iter()
                 .filter_map(|(name, most)| Some((name, most?)));
             rows.extend(set.map(|(name, most)| (key(name), most.to_string())));
+            if !limit.callers.is_empty() || !limit.groups.is_empty() {
+                rows.push((key("callers"), whom(&limit.callers, &limit.groups)));
+            }
+            if !limit.tools.is_empty() {
+                rows.push((key("tools"), patterns(&limit.tools)));
+            }
         }
         let costs = self.costs.list.iter();
         rows.extend(costs.map(|(tools, units)| (format!("costs.{tools}"), units.to_string())));
-        let strategy = toml_text(self.trust.strategy.word());
-        rows.push(("trust.strategy".to_owned(), strategy));
         let concurrent = self.calls.concurrent.to_string();
         rows.push(("calls.concurrent".to_owned(), concurrent));
         rows
@@ -204,11 +317,10 @@ impl Config {
 
     fn baseline_rows(&self) -> Vec<(String, String)> {
         let baseline = &self.baseline;
-        let hosts: Vec<_> = baseline.hosts.iter().map(ToString::to_string).collect();
         let path = baseline.fs_base_path.as_deref();
         let rows = [
             ("network", toml_text(baseline.network.word())),
-            ("hosts", toml_list(hosts.iter().map(String::as_str))),
+            ("hosts", hosts(&baseline.hosts)),
             ("file_read", baseline.file_read.to_string()),
             ("file_write", baseline.file_write.to_string()),
             ("fs_base_path", path.map(toml_text).unwrap_or_default()),
@@ -228,6 +340,74 @@ impl Config {
     }
 }
 
+/// A rule's effect, and what it is about.
+fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
+    let words = |words: Vec<&str>| toml_list(words.into_iter());
+    let actions = rule.actions.as_ref();
+    let actions = actions.map(|all| words(all.iter().map(|action| action.word()).collect()));
+    let is_named = |is_empty: bool, shown: String| (!is_empty).then_some(shown);
+    let everybody = rule.callers.is_empty() && rule.groups.is_empty();
+    let categories = rule.categories.iter().map(String::as_str).collect();
+    let set = [
+        (
+            "tools",
+            is_named(rule.tools.is_empty(), patterns(&rule.tools)),
+        ),
+        ("actions", actions),
+        (
+            "categories",
+            is_named(rule.categories.is_empty(), words(categories)),
+        ),
+        (
+            "callers",
+            is_named(everybody, whom(&rule.callers, &rule.groups)),
+        ),
+        ("risk", rule.risk.map(|range| toml_text(&range.to_string()))),
+        (
+            "when",
+            rule.when.as_ref().map(|when| toml_text(when.text())),
+        ),
+        ("effect", Some(toml_text(rule.effect.word()))),
+        ("reason", rule.reason.as_deref().map(toml_text)),
+    ];
+    let id = &rule.id;
+    let row = |(name, value): (&str, Option<String>)| Some((format!("rule.{id}.{name}"), value?));
+    let rows = set.into_iter().filter_map(row);
+    std::iter::once((format!("rule.{id}"), toml_text(rule.effect.word())))
+        .chain(rows)
+        .collect()
+}
+
+/// Callers by name and, with an `@`, by group.
+fn whom(callers: &[NamePattern], groups: &[String]) -> String {
+    let names = callers.iter().map(ToString::to_string);
+    let groups = groups.iter().map(|group| format!("@{group}"));
+    let all: Vec<_> = names.chain(groups).collect();
+    toml_list(all.iter().map(String::as_str))
+}
+
+/// A number that is kept in parts of one.
+fn share(parts: u32, of: u32) -> String {
+    let number = f64::from(parts) / f64::from(of);
+    number.to_string()
+}
+
+fn milestones(key: &str, steps: &BTreeMap<Step, Criteria>) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for (step, criteria) in steps {
+        let step = step.word();
+        let set = [
+            ("tasks_completed", criteria.tasks.to_string()),
+            ("quality_score_min", share(criteria.quality_min, 100)),
+            ("time_active_days", criteria.active_days.to_string()),
+            ("clean_history_days", criteria.clean_days.to_string()),
+            ("requires_human_approval", criteria.person.to_string()),
+        ];
+        rows.extend(set.map(|(name, value)| (format!("{key}.{step}.{name}"), value)));
+    }
+    rows
+}
+
 fn selection(key: &str, selection: &Selection) -> Vec<(String, String)> {
     let row = |name: &str, set: &std::collections::BTreeSet<String>| {
         (
@@ -244,10 +424,17 @@ fn selection(key: &str, selection: &Selection) -> Vec<(String, String)> {
 
 fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
     let allow = lists.allow.as_deref().map(patterns).unwrap_or_default();
+    let held = lists.hosts.as_deref().map(hosts).unwrap_or_default();
     vec![
         (format!("{key}.allow"), allow),
         (format!("{key}.deny"), patterns(&lists.deny)),
+        (format!("{key}.hosts"), held),
     ]
+}
+
+fn hosts(hosts: &[HostPattern]) -> String {
+    let words: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    toml_list(words.iter().map(String::as_str))
 }
 
 fn patterns(patterns: &[NamePattern]) -> String {
@@ -326,13 +513,15 @@ fn lines_of(text: &str) -> BTreeMap<String, usize> {
     lines
 }
 
-/// The line of every key of a file. A caller's name is known in lower case.
+/// The line of every key of a file. A caller's name is known in lower case, a
+/// category of trust in capitals.
 fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<String, usize>) {
     for (name, value) in table {
-        let name = if prefix == "callers." || prefix == "groups." {
-            name.get_ref().to_lowercase()
-        } else {
-            name.get_ref().to_string()
+        let name = match prefix {
+            "callers." => folded(name.get_ref()),
+            "groups." => name.get_ref().to_lowercase(),
+            "trust.categories." | "trust.initial_levels." => name.get_ref().to_uppercase(),
+            _ => name.get_ref().to_string(),
         };
         let key = format!("{prefix}{name}");
         lines.insert(key.clone(), position(text, value.span().start).0);

@@ -263,7 +263,7 @@ fn the_tables_of_trust_are_read() {
         decay_on_error_rate = 0.1
         interval_days = 30
     "#;
-    let (trust, said) = section(text, |faults, file| faults.trust(file));
+    let (trust, said) = section(text, |faults, file| faults.trust(file, &[]));
     assert_eq!(said, [""; 0]);
     assert_eq!(trust.strategy, crate::trust::Strategy::Weighted);
     assert_eq!(
@@ -302,7 +302,7 @@ fn trust_that_makes_no_sense_is_refused() {
         [milestones.standard_to_elevated]
         requires_human_approval = false
     "#;
-    let (_, said) = section(text, |faults, file| faults.trust(file));
+    let (_, said) = section(text, |faults, file| faults.trust(file, &[]));
     assert_eq!(
         said,
         [
@@ -459,4 +459,37 @@ fn disclosure_is_switched_on_by_name() {
     );
     let faults = Config::parse("[disclosure]\nenabled = \"yes\"\n").expect_err("refused");
     assert_eq!((faults.len(), faults[0].line, faults[0].column), (1, 2, 11));
+}
+
+/// Whose client may answer is said for one caller at a time, by a name that an issuer
+/// cannot give to another subject.
+#[test]
+fn answers_are_for_one_caller() {
+    let text = "[callers.Cursor]\nanswers = \"L4\"\n[callers.\"oauth:Kim\"]\nanswers = \"L3\"\n";
+    let config = Config::parse(text).expect("a config");
+    let said: Vec<_> = config.approvals.answers.iter().collect();
+    assert_eq!(
+        said,
+        [
+            (&"cursor".to_owned(), &crate::risk::Level::L4),
+            (&"oauth:Kim".to_owned(), &crate::risk::Level::L3),
+        ]
+    );
+    assert_eq!(Config::closed().approvals.answers.len(), 0);
+    let fix = Some("write it in a `[callers.NAME]`");
+    let message = "only one caller's client can be let answer, not several";
+    refused("[access]\nanswers = \"L4\"\n", &[(2, 11, message, fix)]);
+    refused(
+        "[groups.all]\nmembers = [\"*\"]\nanswers = \"L4\"\n",
+        &[(3, 11, message, fix)],
+    );
+    refused(
+        "[callers.ann]\nanswers = \"L6\"\n",
+        &[(
+            2,
+            11,
+            "`answers` is `L6`; it must be L0, L1, L2, L3, L4 or L5",
+            Some("write `L0`"),
+        )],
+    );
 }

@@ -15,6 +15,7 @@ use crate::trust::{Criteria, Step, TrustConfig};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TrustFile {
     pub(super) strategy: Option<Spanned<String>>,
+    callers: Option<Spanned<Vec<Spanned<String>>>>,
     initial_level: Option<Spanned<String>>,
     initial_levels: BTreeMap<String, Spanned<String>>,
     weights: Option<Spanned<WeightsFile>>,
@@ -57,9 +58,11 @@ struct VerifyFile {
 const COUNT_MAX: u64 = 100_000;
 
 impl Faults<'_> {
-    pub(super) fn trust(&mut self, file: TrustFile) -> TrustConfig {
+    pub(super) fn trust(&mut self, file: TrustFile, groups: &[&str]) -> TrustConfig {
         let mut trust = TrustConfig::standard();
         self.word("strategy", file.strategy, &mut trust.strategy);
+        let callers = self.names("callers", file.callers);
+        (trust.callers, trust.groups) = self.callers(&callers, groups);
         self.word(
             "initial_level",
             file.initial_level,

@@ -240,6 +240,14 @@ fn network(overrides: &Overrides) -> Vec<Finding> {
                 let message = format!("`{host}` covers a whole top-level domain");
                 findings.push(warning(at, message).fix("list the hosts the tool needs"));
             }
+            Ok(host) if host.is_international() => {
+                let message = format!(
+                    "`{}` is looked up as `{host}`; its letters may look like others",
+                    elided(raw_host, 60)
+                );
+                let fix = "make sure that it is the host that is meant";
+                findings.push(warning(at, message).fix(fix));
+            }
             Ok(_) => {}
             Err(fault) => {
                 let fix = fault

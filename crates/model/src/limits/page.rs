@@ -440,6 +440,26 @@ pub const ALL: &[Limit] = &[
         "milliseconds of a deadline kept for saying that nobody answered",
     ),
     limit(
+        "APPROVAL_READ_MS_MIN",
+        APPROVAL_READ_MS_MIN,
+        "milliseconds within which no answer counts, whatever the question",
+    ),
+    limit(
+        "APPROVAL_READ_CHARS_PER_SECOND",
+        APPROVAL_READ_CHARS_PER_SECOND,
+        "characters of a question that make an answer wait one second longer",
+    ),
+    limit(
+        "APPROVAL_READ_MS_MAX",
+        APPROVAL_READ_MS_MAX,
+        "milliseconds after which an answer is never too fast",
+    ),
+    limit(
+        "APPROVAL_WHY_CHARS_MAX",
+        APPROVAL_WHY_CHARS_MAX as u64,
+        "characters of why a question is asked",
+    ),
+    limit(
         "APPROVAL_ARGUMENTS_CHARS_MAX",
         APPROVAL_ARGUMENTS_CHARS_MAX as u64,
         "characters of the arguments a question shows",
@@ -559,6 +579,11 @@ pub const ALL: &[Limit] = &[
         "RULE_LIST_MAX",
         RULE_LIST_MAX as u64,
         "names on one list of a rule",
+    ),
+    limit(
+        "EXPECTED_NAMES_MAX",
+        EXPECTED_NAMES_MAX as u64,
+        "names of one kind that settings may expect",
     ),
     limit(
         "ACTIONS_CUSTOM_MAX",

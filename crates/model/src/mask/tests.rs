@@ -65,6 +65,143 @@ fn base64_is_found_alone_and_inside() {
 }
 
 #[test]
+fn escapes_are_decoded_whoever_wrote_them() {
+    let key = "k&y=\"1\"/ä<b>";
+    for text in [
+        // encodeURI, encodeURIComponent, URL.href, and a mixture nobody has a name for.
+        "k&y=%221%22/%C3%A4%3Cb%3E",
+        "k%26y%3D%221%22%2F%C3%A4%3Cb%3E",
+        "k&y=%221%22/%C3%A4<b>",
+        "%6b%26y=\"1%22/ä<b%3e",
+        // JSON for HTML, JSON in JSON, JSON in JSON in JSON.
+        r#"k\u0026y=\"1\"\/\u00e4\u003cb\u003e"#,
+        r#"k&y=\\\"1\\\"/ä<b>"#,
+        r#"k&y=\\\\\\\"1\\\\\\\"/ä<b>"#,
+        // JavaScript, HTML, old `escape`.
+        r#"k\x26y=\"1\"/\u{e4}<b>"#,
+        "k&amp;y=&quot;1&#34;/&#xe4;&lt;b&gt;",
+        "k%26y%3D%221%22/%E4%3Cb%3E",
+        "k%26y%3D%221%22/%u00E4%3Cb%3E",
+        // A URL in JSON in a URL.
+        "%22k%5Cu0026y=%5C%221%5C%22%2F%C3%A4%3Cb%3E%22",
+    ] {
+        let text = format!("before {text} after");
+        let masker = Masker::new([key]).expect("maskable");
+        let masked = masker.text(&text).into_inner();
+        assert!(masked.contains(MASK), "{text} {masked}");
+        assert!(!masked.contains("y="), "{text} {masked}");
+        assert!(masked.starts_with("before ") && masked.ends_with(" after"));
+    }
+}
+
+#[test]
+fn a_backslash_before_a_secret_eats_nothing_of_it() {
+    check(&["new key 1"], r"C:\new%20key%201", r"C:\***");
+    check(&[r"C:\new dir"], r"?q=C:\new%20dir", "?q=***");
+    check(
+        &["100%25 sure"],
+        "a 100%25%20sure b 100%2525%20sure",
+        "a *** b ***",
+    );
+}
+
+#[test]
+fn base64_is_found_in_latin1_folded_and_over_other_encodings() {
+    // btoa("pässwörd12"), which takes one byte for each character.
+    check(&["pässwörd12"], "cORzc3f2cmQxMg==", "***==");
+    check(&["pässwörd12"], "x:cORzc3f2cmQxMg", "x:***");
+    // The same as UTF-8, and folded after every 8 letters of a longer line.
+    check(&["pässwörd12"], "cMOkc3N3w7ZyZDEy", "***");
+    let folded = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhOnNlc2FtZS\r\n1vcGVuLXdpZGU6YmJiYg==";
+    check(&["sesame-open-wide"], folded, "***==");
+    // {"k":"a\"b&c1234"} in base64, and that in base64 again.
+    let once = base64(br#"{"k":"a\"b&c1234"}"#, "+/", true);
+    let twice = base64(once.as_bytes(), "-_", false);
+    for text in [once, twice] {
+        let masker = Masker::new(["a\"b&c1234"]).expect("maskable");
+        assert!(masker.text(&text).get().contains(MASK), "{text}");
+    }
+}
+
+#[test]
+fn hex_and_other_cases_are_found() {
+    check(&["Sesame-Open"], "536573616d652d4f70656e", "***");
+    check(&["Sesame-Open"], "x 536573616D652D4F70656E y", "x *** y");
+    check(
+        &["Sesame-Open"],
+        "unknown host: sesame-open.example.com",
+        "unknown host: ***.example.com",
+    );
+    check(&["Sesame-Open"], "SESAME-OPEN", "***");
+    check(&["Abcd"], "abcd", "abcd");
+}
+
+const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b\nPps1Z9bQ==\n-----END PRIVATE KEY-----\n";
+
+#[test]
+fn the_lines_of_a_secret_are_secrets() {
+    check(
+        &[PEM],
+        "line 2 is BKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b!",
+        "line 2 is ***!",
+    );
+    check(
+        &[PEM],
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+    );
+    // One line, other line breaks, folded elsewhere, and escaped.
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDMYfnvWtC8Id5bPps1Z9bQ==";
+    check(&[PEM], body, "*********");
+    let masker = Masker::new([PEM]).expect("maskable");
+    let crlf = masker.text(&PEM.replace('\n', "\r\n")).into_inner();
+    assert!(!crlf.contains("MIIE") && !crlf.contains("Pps1"), "{crlf}");
+    let refolded = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\nAoIBAQDMYfnvWtC8Id5bPps1Z9bQ==";
+    let masked = masker.text(refolded).into_inner();
+    assert!(
+        !masked.contains("BKcw") && !masked.contains("AoIB"),
+        "{masked}"
+    );
+    // As a file of variables has it.
+    let escaped = PEM.replace('\n', "\\n");
+    check(&[&escaped], "BKcwggSjAgEAAoIBAQDMYfnvWtC8Id5b", "***");
+}
+
+#[test]
+fn what_a_cut_leaves_of_a_secret_is_masked() {
+    let masker = Masker::new(["sesame-open-wide", "a b/c d/e f"]).expect("maskable");
+    let check = |text: &str, expected: &str| {
+        assert_eq!(masker.cut_text(text).get(), expected);
+    };
+    check("the word is sesame-op", "the word is ***");
+    check("the word is ses", "the word is ses");
+    check("sesame-open-wide and sesame", "*** and ***");
+    check("?q=a%20b%2Fc%2", "?q=***");
+    check("?q=a%20b%2Fc", "?q=***");
+    check(r#"{"q":"a b\/c d\"#, r#"{"q":"***"#);
+    check("c2VzYW1lLW9wZ", "***");
+    assert_eq!(
+        masker.text("the word is sesame-op").get(),
+        "the word is sesame-op"
+    );
+}
+
+#[test]
+fn a_text_with_nothing_in_it_stays_as_it_is() {
+    let text = "100% sure: C:\\new & old; eyJhbGciOiJIUzI1NiJ9.e30 \\u0041 &amp; naïve 日本語 🙂\n";
+    check(&["sesame-open"], text, text);
+}
+
+#[test]
+fn what_is_not_masked_yet_cannot_be_read() {
+    let text = Unmasked::new(format!("{}sesame-open", "x".repeat(95)));
+    assert!(!format!("{text:?}").contains("sesame"));
+    let masker = Masker::new(["sesame-open"]).expect("maskable");
+    let shown = text.masked(&masker).elided(100).into_inner();
+    assert_eq!(shown, format!("{}***", "x".repeat(95)));
+}
+
+#[test]
 fn values_are_masked_in_every_corner() {
     let masker = Masker::new(["12345678", "topsecret"]).expect("maskable");
     let value = json!({"topsecret": ["x topsecret", {"n": 12345678, "m": 1234567}], "b": true});
@@ -98,43 +235,146 @@ fn base64(bytes: &[u8], last_two: &str, pad: bool) -> String {
     text
 }
 
-/// Everything but letters and digits escaped, in either case of hexadecimal.
-fn percent(text: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
+/// One of the ways a text is written by programs.
+#[derive(Clone, Copy, Debug)]
+enum Coding {
+    Uri,
+    UriComponent,
+    Form,
+    Json,
+    JsonAscii,
+    JsonHtml,
+    Html,
+    Base64,
+    Base64Url,
+}
+
+const CODINGS: [Coding; 9] = [
+    Coding::Uri,
+    Coding::UriComponent,
+    Coding::Form,
+    Coding::Json,
+    Coding::JsonAscii,
+    Coding::JsonHtml,
+    Coding::Html,
+    Coding::Base64,
+    Coding::Base64Url,
+];
+
+/// As the standards say, sharing nothing with what is tested.
+fn encoded(text: &str, coding: Coding) -> String {
+    let kept = |keep: &str| {
+        let escape = |byte: u8| match char::from(byte) {
+            plain if plain.is_ascii_alphanumeric() || keep.contains(plain) => plain.to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        text.bytes().map(escape).collect::<String>()
     };
-    text.bytes().map(escape).collect()
+    let json = || {
+        let quoted = serde_json::to_string(text).expect("json");
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let units = |wanted: fn(char) -> bool| {
+        let unit = |unit: &mut u16| format!("\\u{unit:04x}");
+        let escape = |it: char| match wanted(it) {
+            true => it.encode_utf16(&mut [0; 2]).iter_mut().map(unit).collect(),
+            false => it.to_string(),
+        };
+        json().chars().map(escape).collect::<String>()
+    };
+    match coding {
+        Coding::Uri => kept("-_.!~*'();/?:@&=+$,#"),
+        Coding::UriComponent => kept("-_.!~*'()"),
+        Coding::Form => kept("-_.*").replace("%20", "+"),
+        Coding::Json => json(),
+        Coding::JsonAscii => units(|it| !it.is_ascii()),
+        Coding::JsonHtml => units(|it| "<>&'".contains(it)),
+        Coding::Html => text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('"', "&quot;")
+            .replace('\'', "&#39;"),
+        Coding::Base64 => base64(text.as_bytes(), "+/", true),
+        Coding::Base64Url => base64(text.as_bytes(), "-_", false),
+    }
+}
+
+/// Whether a piece of a secret can be read in a text, whatever it is written in.
+fn readable(text: &str, secret: &str) -> bool {
+    let mut all = vec![text.as_bytes().to_vec()];
+    all.extend(
+        view::of(text.as_bytes(), text.len())
+            .iter()
+            .map(|view| view.bytes().to_vec()),
+    );
+    all.iter().any(|bytes| {
+        bytes
+            .windows(secret.len())
+            .any(|piece| piece == secret.as_bytes())
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    /// Whatever a program writes a secret in, and whatever writes that again.
     #[test]
     fn nothing_is_left_in_any_spelling_we_claim(
-        secrets in prop::collection::vec("[ -~äß€🙂\n\"\\\\]{4,20}", 1..5),
-        before in "[a-z:]{0,5}",
-        after in "[a-z:]{0,5}",
+        secrets in prop::collection::vec("[ -~äß€🙂\n\"\\\\]{8,20}", 1..4),
+        before in "[a-z: ]{0,5}",
+        after in "[a-z: ]{0,5}",
+        codings in prop::collection::vec(prop::sample::select(&CODINGS[..]), 0..3),
     ) {
         let masker = Masker::new(secrets.iter().map(String::as_str)).expect("maskable");
         for secret in &secrets {
             let inside = format!("{before}{secret}{after}");
-            for text in [
-                inside.clone(),
-                serde_json::to_string(&inside).expect("json"),
-                format!("{before}{}{after}", percent(secret)),
-            ] {
-                let masked = masker.text(&text).into_inner();
-                prop_assert!(!masked.contains(secret.as_str()) || MASK.contains(secret.as_str()), "{text:?} {masked:?}");
-                prop_assert!(masked.contains(MASK));
-            }
-            for (last_two, pad) in [("+/", true), ("+/", false), ("-_", true), ("-_", false)] {
-                let masked = masker.text(&base64(inside.as_bytes(), last_two, pad)).into_inner();
-                prop_assert!(masked.contains(MASK), "{inside:?} {masked}");
-            }
+            let written = codings.iter().fold(inside, |text, coding| encoded(&text, *coding));
+            let masked = masker.text(&written).into_inner();
+            prop_assert!(masked.contains(MASK), "{:?} {} {}", codings, written, masked);
+            prop_assert!(!readable(&masked, secret), "{:?} {} {}", codings, written, masked);
         }
+    }
+
+    /// Cut anywhere after masking, no more of a secret is left than its mask; cut
+    /// anywhere before it, no more than three characters at the end.
+    #[test]
+    fn no_cut_leaves_a_piece_of_a_secret(
+        secret in "[A-Za-z0-9/+&= ]{12,40}",
+        before in "[a-z ]{0,30}",
+        coding in prop::sample::select(&CODINGS[..7]),
+        chars_max in 0..80usize,
+        cut in 0..80usize,
+    ) {
+        prop_assume!(secret.trim() == secret);
+        let masker = Masker::new([secret.as_str()]).expect("maskable");
+        let text = format!("{before}{}", encoded(&secret, coding));
+        let pieces = |shown: &str| {
+            let length = 5;
+            let letters: Vec<char> = secret.chars().collect();
+            letters.windows(length).any(|piece| readable(shown, &piece.iter().collect::<String>()))
+        };
+        prop_assume!(!pieces(&before));
+        let shown = Unmasked::new(text.clone()).masked(&masker).elided(chars_max).into_inner();
+        prop_assert!(!pieces(&shown), "{}", shown);
+        let head: String = text.chars().take(cut).collect();
+        let shown = masker.cut_text(&head).into_inner();
+        prop_assert!(!pieces(&shown), "{} {}", head, shown);
+    }
+
+    /// Any bytes at all: places are in order, apart, and within the text.
+    #[test]
+    fn any_text_is_taken(text in "(.|%[0-9a-f]{2}|\\\\u[0-9a-f]{4}|&#[0-9]{1,3};|[A-Za-z0-9+/]{20}|sesame){0,30}") {
+        let masker = Masker::new(["sesame", "¤¤¤¤", "%41%42%43%44"]).expect("maskable");
+        let mut last = 0;
+        for (start, end) in masker.found(text.as_bytes(), true) {
+            prop_assert!(last <= start && start < end && end <= text.len());
+            last = end;
+        }
+        let masked = masker.text(&text).into_inner();
+        prop_assert!(!masked.contains("sesame"));
+        let plain = Masker::new(["no such word"]).expect("maskable");
+        prop_assert_eq!(plain.text(&text).into_inner(), text);
     }
 
     /// The same answer as looking for every secret at every place.

@@ -98,12 +98,109 @@ fn nested_json_may_come_as_text() {
 }
 
 #[test]
+fn numbers_and_booleans_may_come_as_text() {
+    accepted(
+        json!({"text": "1", "count": "3", "ratio": "-1.5", "deep": "true"}),
+        json!({"text": "1", "count": 3, "ratio": -1.5, "deep": true}),
+    );
+    accepted(
+        json!({"text": "a", "count": "3.0", "deep": " false "}),
+        json!({"text": "a", "count": 3, "deep": false}),
+    );
+    for text in [
+        "three",
+        "3 4",
+        "0x3",
+        "+3",
+        "03",
+        "3,5",
+        "1e999",
+        "NaN",
+        "9007199254740993",
+        "3.5",
+        "true",
+        "[3]",
+        "\"3\"",
+        "null",
+    ] {
+        refused(
+            json!({"text": "a", "count": text}),
+            Reason::ArgumentType,
+            "count",
+            "the argument `count` must be an integer, not a string",
+        );
+    }
+    for text in ["yes", "TRUE", "1", "0", "null"] {
+        refused(
+            json!({"text": "a", "deep": text}),
+            Reason::ArgumentType,
+            "deep",
+            "the argument `deep` must be a boolean, not a string",
+        );
+    }
+    for text in ["Infinity", "1e999", "--1", "1."] {
+        refused(
+            json!({"text": "a", "ratio": text}),
+            Reason::ArgumentType,
+            "ratio",
+            "the argument `ratio` must be a number, not a string",
+        );
+    }
+}
+
+mod property {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let whole = -9_007_199_254_740_991_i64..=9_007_199_254_740_991;
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            whole.prop_map(Value::from),
+            (-1e9_f64..1e9).prop_map(Value::from),
+            "[a-z\"{}\\[\\]0-9]{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 12, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z]{1,3}", inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Written as text, a value is what it is as itself, for every type but
+        /// text, and is refused where it would be.
+        #[test]
+        fn text_of_a_value_is_the_value(value in value()) {
+            for kind in [
+                ParamType::Integer,
+                ParamType::Number,
+                ParamType::Boolean,
+                ParamType::Array,
+                ParamType::Object,
+            ] {
+                if value.is_string() {
+                    continue;
+                }
+                let params = [param("a", kind, true)];
+                let plain = check(&params, &json!({"a": value})).ok();
+                let text = check(&params, &json!({"a": value.to_string()})).ok();
+                prop_assert_eq!(plain, text, "{:?} {}", kind, value);
+            }
+        }
+    }
+}
+
+#[test]
 fn wrong_types_are_named() {
     let text = "the argument `text` must be a string, not a number";
     refused(json!({"text": 1}), Reason::ArgumentType, "text", text);
-    let count = "the argument `count` must be an integer, not a string";
+    let count = "the argument `count` must be an integer, not an array";
     refused(
-        json!({"text": "a", "count": "3"}),
+        json!({"text": "a", "count": [3]}),
         Reason::ArgumentType,
         "count",
         count,

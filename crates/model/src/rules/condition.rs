@@ -123,6 +123,21 @@ impl Condition {
         self.root.only_arguments()
     }
 
+    /// Whether it looks at arguments, by name or all together.
+    #[must_use]
+    pub fn looks_at_arguments(&self) -> bool {
+        self.root
+            .any(&|part| matches!(part, Expr::Root(Root::Args)))
+    }
+
+    /// Whether it counts the arguments where their length may be meant.
+    #[must_use]
+    pub fn counts_arguments(&self) -> bool {
+        self.root.any(&|part| {
+            matches!(part, Expr::Function(Function::Size, of) if matches!(**of, Expr::Root(Root::Args)))
+        })
+    }
+
     /// The arguments it names, such as `amount` in `args.amount`.
     #[must_use]
     pub fn arguments(&self) -> Vec<&str> {
@@ -255,6 +270,7 @@ enum Function {
     Double,
     Text,
     Lower,
+    JsonSize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,8 +308,13 @@ impl Expr {
         }
     }
 
+    /// Whether some part is so.
+    fn any(&self, is_so: &dyn Fn(&Expr) -> bool) -> bool {
+        is_so(self) || self.parts().into_iter().any(|part| part.any(is_so))
+    }
+
     fn mentions_world(&self) -> bool {
-        matches!(self, Expr::Root(_)) || self.parts().into_iter().any(Expr::mentions_world)
+        self.any(&|part| matches!(part, Expr::Root(_)))
     }
 
     fn only_arguments(&self) -> bool {
@@ -304,6 +325,11 @@ impl Expr {
     fn argument_names<'a>(&'a self, names: &mut Vec<&'a str>) {
         if let Expr::Field(of, name) | Expr::Has(of, name) = self
             && matches!(**of, Expr::Root(Root::Args))
+        {
+            names.push(name);
+        }
+        if let Expr::Index(of, index) = self
+            && let (Expr::Root(Root::Args), Expr::Literal(Literal::Text(name))) = (&**of, &**index)
         {
             names.push(name);
         }
@@ -318,9 +344,10 @@ impl Expr {
             Expr::Literal(Literal::Null) => Some("null"),
             Expr::Literal(Literal::Int(_) | Literal::Double(_))
             | Expr::Negate(_)
-            | Expr::Function(Function::Size | Function::Int | Function::Double, _) => {
-                Some("a number")
-            }
+            | Expr::Function(
+                Function::Size | Function::Int | Function::Double | Function::JsonSize,
+                _,
+            ) => Some("a number"),
             Expr::Literal(Literal::Text(_))
             | Expr::Root(Root::Risk)
             | Expr::Function(Function::Text | Function::Lower, _) => Some("text"),

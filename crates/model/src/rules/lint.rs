@@ -2,14 +2,18 @@
 //! always overrules, that contradict each other, or that can only deny because
 //! what they look at is never there.
 //!
-//! Everything said here is certain; what only might be odd is not said.
+//! Everything said here is certain, but for the count of arguments where their length
+//! may be meant; what else only might be odd is not said.
 
+use crate::access::Access;
 use crate::access::quota::{Costs, Limit};
-use crate::document::Document;
+use crate::document::{Document, NetworkMode};
+use crate::host_pattern::HostPattern;
 use crate::nearest::nearest;
 use crate::pattern::{NamePattern, first};
+use crate::policy::EffectivePolicy;
 
-use super::{Effect, Rule, Rules};
+use super::{Condition, Effect, Rule, Rules};
 
 /// One odd thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +24,8 @@ pub struct LintFinding {
     pub kind: LintKind,
     /// In a sentence.
     pub message: String,
+    /// Its file and line, where they are not those of the rule.
+    pub place: Option<String>,
 }
 
 /// What kind of odd.
@@ -34,7 +40,9 @@ pub enum LintKind {
     /// It looks at an argument that none of its tools takes, so it denies or is
     /// about no call.
     Undecidable,
-    /// Something it names is not there, beside other things that are.
+    /// It counts the arguments; how long they are may have been meant.
+    Counts,
+    /// Something that is named is not there.
     Unknown,
     /// A setting names a folder that tools cannot have; the rule is the setting.
     Folder,
@@ -49,50 +57,25 @@ impl LintKind {
             LintKind::Shadowed => "shadowed",
             LintKind::Contradicts => "contradicts",
             LintKind::Undecidable => "undecidable",
+            LintKind::Counts => "counts-arguments",
             LintKind::Unknown => "unknown-name",
             LintKind::Folder => "folder",
         }
     }
 
     /// Whether the rule cannot do what somebody meant by it. A rule that another
-    /// one makes needless, or that names what may yet come, does no harm.
+    /// one makes needless does no harm.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {
             LintKind::NeverMatches
             | LintKind::Contradicts
             | LintKind::Undecidable
-            | LintKind::Folder => true,
-            LintKind::Shadowed | LintKind::Unknown => false,
+            | LintKind::Folder
+            | LintKind::Unknown => true,
+            LintKind::Shadowed | LintKind::Counts => false,
         }
     }
-}
-
-/// Names that rules use and nobody has. `callers` are those the settings and the
-/// keys know; what `lint` finds is not said again.
-#[must_use]
-pub fn unknown(rules: &Rules, tools: &[&Document], callers: &[&str]) -> Vec<LintFinding> {
-    let mut findings = Vec::new();
-    for rule in &rules.list {
-        if never(rule, tools).is_some() {
-            continue;
-        }
-        let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let strange = strangers(&rule.tools, &tool_names);
-        let messages = strange.map(|name| missing("tool", &name, &tool_names));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-        let strange = strangers(&rule.callers, callers);
-        let messages = strange.map(|name| missing("caller", &name, callers));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-        let categories = tools.iter().filter_map(|tool| tool.category.as_deref());
-        let categories: Vec<_> = categories.map(str::to_lowercase).collect();
-        let known: Vec<_> = categories.iter().map(String::as_str).collect();
-        let named = rule.categories.iter();
-        let strange = named.filter(|name| !categories.contains(name));
-        let messages = strange.map(|name| missing("category", name, &known));
-        findings.extend(messages.map(|message| finding(rule, LintKind::Unknown, message)));
-    }
-    findings
 }
 
 /// Costs that nothing has, and costs that no day can pay. They are named as they
@@ -115,9 +98,68 @@ pub fn costs(costs: &Costs, limits: &[Limit], tools: &[&Document]) -> Vec<LintFi
             rule: format!("costs.{pattern}"),
             kind,
             message,
+            place: None,
         })
     };
     costs.list.iter().filter_map(odd).collect()
+}
+
+/// Hosts of rules and callers that no tool can reach. They are named as they are set:
+/// a rule by its id, a list of hosts as `callers.NAME.hosts`.
+#[must_use]
+pub fn hosts(
+    rules: &Rules,
+    access: &Access,
+    policies: &[(&Document, &EffectivePolicy)],
+) -> Vec<LintFinding> {
+    let mut findings = Vec::new();
+    if policies.is_empty() {
+        return findings;
+    }
+    for rule in rules.list.iter().filter(|rule| !rule.hosts.is_empty()) {
+        let named = |(tool, _): &&(&Document, &EffectivePolicy)| is_named(rule, tool);
+        let policies = policies.iter().filter(named).map(|(_, policy)| *policy);
+        let unreached = unreached(&rule.hosts, policies);
+        let kind = match unreached.len() == rule.hosts.len() {
+            true => LintKind::NeverMatches,
+            false => LintKind::Unknown,
+        };
+        let odd = unreached
+            .iter()
+            .map(|host| finding(rule, kind, format!("none of its tools can reach `{host}`")));
+        findings.extend(odd);
+    }
+    let everyone = ("access.hosts".to_owned(), &access.everyone);
+    let groups = access.groups.iter();
+    let groups = groups.map(|(name, group)| (format!("groups.{name}.hosts"), &group.lists));
+    let callers = access.callers.iter();
+    let callers = callers.map(|(name, lists)| (format!("callers.{name}.hosts"), lists));
+    for (key, lists) in std::iter::once(everyone).chain(groups).chain(callers) {
+        let hosts = lists.hosts.as_deref().unwrap_or_default();
+        let all = policies.iter().map(|(_, policy)| *policy);
+        let odd = unreached(hosts, all).into_iter().map(|host| LintFinding {
+            rule: key.clone(),
+            kind: LintKind::Unknown,
+            message: format!("no tool can reach `{host}`"),
+            place: None,
+        });
+        findings.extend(odd);
+    }
+    findings
+}
+
+/// Hosts that none of the policies reaches.
+fn unreached<'a>(
+    hosts: &'a [HostPattern],
+    policies: impl Iterator<Item = &'a EffectivePolicy> + Clone,
+) -> Vec<&'a HostPattern> {
+    let reaches = |host: &HostPattern, policy: &EffectivePolicy| match policy.network {
+        NetworkMode::Blocked => false,
+        NetworkMode::Strict | NetworkMode::Open => true,
+        NetworkMode::Allowlist => policy.hosts.iter().any(|it| it.overlaps(host)),
+    };
+    let missing = |host: &&HostPattern| !policies.clone().any(|policy| reaches(host, policy));
+    hosts.iter().filter(missing).collect()
 }
 
 /// A limit on one of the tools whose day has fewer units than one call costs.
@@ -136,19 +178,6 @@ fn beyond<'a>(
             "a call of `{tool}` costs {units} units, more than the limit `{id}` has in a day"
         ))
     })
-}
-
-/// Patterns that none of the names fit.
-fn strangers<'a>(
-    patterns: &'a [NamePattern],
-    names: &'a [&str],
-) -> impl Iterator<Item = String> + 'a {
-    let fits = |pattern: &&NamePattern| {
-        let pattern = std::slice::from_ref(*pattern);
-        names.iter().any(|name| first(pattern, name).is_some())
-    };
-    let strange = patterns.iter().filter(move |pattern| !fits(pattern));
-    strange.map(ToString::to_string)
 }
 
 fn missing(what: &str, name: &str, known: &[&str]) -> String {
@@ -170,6 +199,10 @@ pub fn lint(rules: &Rules, tools: &[&Document]) -> Vec<LintFinding> {
         if let Some(message) = undecidable(rule, tools) {
             findings.push(finding(rule, LintKind::Undecidable, message));
         }
+        if rule.when.as_ref().is_some_and(Condition::counts_arguments) {
+            let message = "`size(args)` is how many arguments there are; how long they are is `jsonSize(args)`";
+            findings.push(finding(rule, LintKind::Counts, message.to_owned()));
+        }
         let others = rules.list.iter().filter(|other| other.id != rule.id);
         if let Some((kind, message)) = others.filter_map(|other| overruled(rule, other)).next() {
             findings.push(finding(rule, kind, message));
@@ -184,6 +217,7 @@ fn finding(rule: &Rule, kind: LintKind, message: String) -> LintFinding {
         rule: rule.id.clone(),
         kind,
         message,
+        place: None,
     }
 }
 
@@ -296,5 +330,12 @@ fn covers(wide: &Rule, tight: &Rule) -> bool {
         (None, _) => true,
         (Some(wide), tight) => tight.as_ref() == Some(wide) || wide.constant() == Some(true),
     };
-    tools && categories && callers && actions && risk && when
+    // Hosts make a rule that denies weaker, and one that allows tighter; only rules
+    // of one effect can be compared by them.
+    let covered = |host: &HostPattern| wide.hosts.iter().any(|it| it.covers(host));
+    let hosts = wide.hosts.is_empty()
+        || wide.effect == tight.effect
+            && !tight.hosts.is_empty()
+            && tight.hosts.iter().all(covered);
+    tools && categories && callers && actions && risk && when && hosts
 }

@@ -6,7 +6,10 @@ use super::condition::Scope;
 use super::{Condition, Decision, Effect, Retry, Unevaluable};
 use crate::action::{Action, Actions};
 use crate::document::Word as _;
+use crate::host_bound::Share;
+use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
+use crate::policy::EffectivePolicy;
 use crate::reason::Reason;
 use crate::risk::Level;
 
@@ -29,6 +32,11 @@ pub struct Rule {
     pub groups: Vec<String>,
     /// Badges; all if absent.
     pub risk: Option<RiskRange>,
+    /// Hosts; all if empty. A rule that denies refuses connections to them, on
+    /// every hop, and the call itself only if nothing else can be reached. A rule
+    /// that asks is about calls that can reach one. A rule that allows is about
+    /// calls that can reach one, and holds them to these hosts.
+    pub hosts: Vec<HostPattern>,
     /// What must hold besides.
     pub when: Option<Condition>,
     /// What it says.
@@ -69,8 +77,24 @@ impl RiskRange {
         (range.from <= range.to).then_some(range)
     }
 
+    /// As the file writes it.
+    fn written(self) -> String {
+        let (from, to) = (self.from.badge(), self.to.badge());
+        match (self.from == self.to, self.to) {
+            (true, _) => from.to_owned(),
+            (false, Level::L5) => format!("{from}+"),
+            (false, _) => format!("{from}-{to}"),
+        }
+    }
+
     fn contains(self, level: Level) -> bool {
         self.from <= level && level <= self.to
+    }
+}
+
+impl std::fmt::Display for RiskRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written())
     }
 }
 
@@ -82,6 +106,7 @@ pub(super) struct Facts<'a> {
     pub(super) actions: &'a [Action],
     pub(super) known: &'a Actions,
     pub(super) risk: Level,
+    pub(super) policy: &'a EffectivePolicy,
     pub(super) scope: Scope<'a>,
 }
 
@@ -89,6 +114,8 @@ pub(super) struct Facts<'a> {
 pub(super) enum Match {
     No,
     Yes,
+    /// Not the call, but some of the hosts it may reach.
+    ItsHosts,
     Unevaluable(Unevaluable),
 }
 
@@ -103,11 +130,18 @@ impl Rule {
                 || self.categories.iter().any(|name| name == facts.category))
             && self.is_about(facts)
             && self.does(facts);
-        if !fits {
+        let share = match fits && !self.hosts.is_empty() {
+            true => facts.policy.share_of(&self.hosts),
+            false => Share::All,
+        };
+        if !fits || share == Share::None {
             return Match::No;
         }
         match self.when.as_ref().map(|when| when.holds(&facts.scope)) {
-            None | Some(Ok(true)) => Match::Yes,
+            None | Some(Ok(true)) => match (self.effect, share) {
+                (Effect::Deny, Share::Some) => Match::ItsHosts,
+                (Effect::Allow | Effect::Ask | Effect::Deny, _) => Match::Yes,
+            },
             Some(Ok(false)) => Match::No,
             Some(Err(why)) => Match::Unevaluable(why),
         }
@@ -117,7 +151,7 @@ impl Rule {
         let mut callers = self.callers.iter();
         let mut groups = facts.scope.caller_groups.iter();
         self.callers.is_empty() && self.groups.is_empty()
-            || callers.any(|pattern| pattern.matches_lowered(facts.caller))
+            || callers.any(|pattern| pattern.matches_caller(facts.caller))
             || groups.any(|group| self.groups.contains(group))
     }
 
@@ -151,10 +185,7 @@ impl Rule {
         if self.effect != Effect::Deny {
             return decision;
         }
-        let depends = self
-            .when
-            .as_ref()
-            .filter(|when| !when.arguments().is_empty());
+        let depends = self.when.as_ref().filter(|when| when.looks_at_arguments());
         let (remedy, retry) = match depends {
             // What a condition says about other callers is not the caller's affair.
             Some(when) if when.is_about_arguments_only() => {
@@ -162,7 +193,10 @@ impl Rule {
                 (remedy, Retry::Changed)
             }
             Some(when) => {
-                let remedy = format!("other values of `{}`", when.arguments().join("`, `"));
+                let remedy = match when.arguments().as_slice() {
+                    [] => "other arguments".to_owned(),
+                    names => format!("other values of `{}`", names.join("`, `")),
+                };
                 (remedy, Retry::Changed)
             }
             None => (self.operator_remedy(), Retry::Never),
@@ -178,14 +212,13 @@ impl Rule {
     /// What it says when it cannot tell whether it is about a call.
     pub(super) fn undecided(&self, why: &Unevaluable) -> Decision {
         let id = &self.id;
-        let wanted = self
-            .when
-            .as_ref()
-            .map(Condition::arguments)
-            .unwrap_or_default();
+        let when = self.when.as_ref();
+        let wanted = when.map(Condition::arguments).unwrap_or_default();
+        let on_arguments = when.is_some_and(Condition::looks_at_arguments);
         let (remedy, retry) = match (why, wanted.as_slice()) {
+            (_, _) if !on_arguments => (self.operator_remedy(), Retry::Never),
             (Unevaluable::TooCostly, _) => ("shorter arguments".to_owned(), Retry::Changed),
-            (_, []) => (self.operator_remedy(), Retry::Never),
+            (_, []) => ("arguments of other kinds".to_owned(), Retry::Changed),
             (_, names) => {
                 let names = names.join("`, `");
                 let remedy = format!("give what the rule looks at: `{names}`");

@@ -63,10 +63,48 @@ fn a_denial_says_what_would_help() {
         rules("when = \"args.n > 5 && caller.name != 'boss'\""),
         "no (rule `r`); it would take: other values of `n`; do not try again with the same arguments"
     );
+    assert_eq!(
+        rules("when = \"args.exists(k, k == 'n') && caller.name != 'boss'\""),
+        "no (rule `r`); it would take: other arguments; do not try again with the same arguments"
+    );
+}
+
+/// However a condition comes by the arguments, with others the call may pass.
+#[test]
+fn a_condition_on_arguments_may_be_tried_with_others() {
+    let retry = |when: &str| {
+        let file = format!("[[rule]]\nid = 'r'\neffect = 'deny'\nwhen = \"{when}\"\n");
+        let config = crate::config::Config::parse(&file).expect("a config");
+        let rule = &config.rules.list[0];
+        let undecided = rule.undecided(&Unevaluable::Undefined("x".to_owned()));
+        let costly = rule.undecided(&Unevaluable::TooCostly);
+        [rule.decision().retry, undecided.retry, costly.retry]
+    };
+    for when in [
+        "args.n > 5",
+        "args['n'] > 5",
+        "has(args.n)",
+        "args.exists(k, k == 'n')",
+        "args.all(k, args[k] != 'x')",
+        "'n' in args",
+        "size(args) > 3",
+        "jsonSize(args) > 3",
+        "args == args",
+        "caller.name in ['a'] && args.exists(k, k == 'n')",
+    ] {
+        assert_eq!(retry(when), [Retry::Changed; 3], "{when}");
+    }
+    for when in [
+        "caller.name == 'a'",
+        "time.hour > 3",
+        "tool.tags.exists(t, t == 'x')",
+    ] {
+        assert_eq!(retry(when), [Retry::Never; 3], "{when}");
+    }
 }
 
 mod lints {
-    use super::super::lint::{LintKind, lint, unknown};
+    use super::super::lint::{LintKind, lint};
     use super::*;
     use crate::config::Config;
 
@@ -118,21 +156,12 @@ mod lints {
     }
 
     #[test]
-    fn names_that_nobody_has() {
-        let rest = "tools = ['pay.*', 'web.gte']\ncategories = ['money', 'wbe']\n\
-                    callers = ['ann', 'bto-1', '*']";
-        let config = Config::parse(&rule("a", "deny", rest)).expect("a config");
-        let tools = tools();
-        let tools: Vec<_> = tools.iter().collect();
-        let found = unknown(&config.rules, &tools, &["Ann", "bot-1"]);
-        assert!(found.iter().all(|one| one.kind == LintKind::Unknown));
-        let said: Vec<_> = found.iter().map(|one| one.message.as_str()).collect();
-        let expected = [
-            "there is no tool `web.gte`; did you mean `web.get`?",
-            "there is no caller `bto-1`; did you mean `bot-1`?",
-            "there is no category `wbe`; did you mean `web`?",
-        ];
-        assert_eq!(said, expected);
+    fn counting_arguments_may_be_a_slip() {
+        check(
+            &rule("a", "ask", "when = 'size(args) > 2000'"),
+            &[("a", LintKind::Counts)],
+        );
+        check(&rule("a", "ask", "when = 'jsonSize(args) > 2000'"), &[]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A rule in words, for people.
 
 use super::{Effect, Rule};
+use crate::host_pattern::HostPattern;
 
 impl Rule {
     /// What it says and about which calls, in one sentence.
@@ -44,6 +45,14 @@ impl Rule {
                 false => words.push_str(&format!(", rated {from} to {to}")),
             }
         }
+        if !self.hosts.is_empty() {
+            let hosts = list(self.hosts.iter().map(HostPattern::shown).collect());
+            words.push_str(&match self.effect {
+                Effect::Allow => format!(", held to the hosts {hosts}"),
+                Effect::Ask => format!(", that can reach {hosts}"),
+                Effect::Deny => format!(", as far as they reach {hosts}"),
+            });
+        }
         if let Some(when) = &self.when {
             words.push_str(&format!(", when `{}`", when.text()));
         }
@@ -56,10 +65,10 @@ impl Rule {
     /// Whether it can be about calls of a caller who is in some groups.
     #[must_use]
     pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
-        let caller = caller.to_lowercase();
+        let caller = crate::caller::folded(caller);
         let mut callers = self.callers.iter();
         self.callers.is_empty() && self.groups.is_empty()
-            || callers.any(|pattern| pattern.matches_lowered(&caller))
+            || callers.any(|pattern| pattern.matches_caller(&caller))
             || groups.iter().any(|group| self.groups.contains(group))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::access::AccessLevel;
 use crate::document::Word;
+use crate::pattern::NamePattern;
 
 /// How trust is reckoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,10 @@ pub struct Decay {
 pub struct TrustConfig {
     /// The strategy.
     pub strategy: Strategy,
+    /// Whose level trust may lower; everybody's if none is named.
+    pub callers: Vec<NamePattern>,
+    /// Groups of such callers, in lower case.
+    pub groups: Vec<String>,
     /// The level a caller starts with.
     pub initial_level: AccessLevel,
     /// The level a caller starts with for tools of a category, in capitals.
@@ -167,6 +172,8 @@ impl TrustConfig {
         };
         TrustConfig {
             strategy: Strategy::Disabled,
+            callers: Vec::new(),
+            groups: Vec::new(),
             initial_level: AccessLevel::Sandboxed,
             initial_levels: BTreeMap::from(
                 [

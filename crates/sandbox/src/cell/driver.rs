@@ -23,6 +23,7 @@ pub(super) struct Finished {
     pub(super) ended: Ended,
     pub(super) work: u64,
     pub(super) memory_bytes: u64,
+    pub(super) notes: String,
 }
 
 /// What `run` and `deliver` return, as in guest/shim.c.
@@ -58,13 +59,15 @@ pub(super) async fn drive(wall: Arc<Wall>, job: Job, exchange: Arc<Mutex<Exchang
         Ok(ended) => ended,
         Err(error) => ended_by(&error),
     };
-    let work = guest
+    let end = guest
         .as_ref()
-        .and_then(|guest: &Guest| End::read(guest.memory.data(&store), wall.mailbox)?.work())
-        .unwrap_or(0);
+        .and_then(|guest: &Guest| End::read(guest.memory.data(&store), wall.mailbox));
+    let work = end.as_ref().and_then(End::work).unwrap_or(0);
+    let notes = end.as_ref().and_then(End::notes).unwrap_or_default();
     Finished {
         ended,
         work,
+        notes,
         memory_bytes: store.data().memory_bytes as u64,
     }
 }

@@ -2,7 +2,7 @@
 //! calls. The offsets are those of `struct mailbox` in guest/shim.c. What is read here
 //! was written by the guest and is believed no further than its bounds.
 
-use crate::job::{Ended, HostAnswer, Job, Thrown};
+use crate::job::{Ended, HostAnswer, Job, NOTES_BYTES_MAX, Thrown};
 
 /// What stands before the body. The author's lines begin after it, at 1.
 const HEAD: &str = "(async function () {\n";
@@ -18,7 +18,7 @@ pub(super) const ANSWER: usize = 52;
 
 /// Where the guest's own fields begin, and how many bytes they take.
 const END: usize = 64;
-const END_BYTES: usize = 52;
+const END_BYTES: usize = 60;
 
 /// How the body is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,6 +122,11 @@ impl<'a> End<'a> {
         Some(granted.saturating_sub(u64::from(left.max(0).unsigned_abs())))
     }
 
+    /// What it wants to be known beside its result.
+    pub(super) fn notes(&self) -> Option<String> {
+        Some(cut(self.text(52)?, NOTES_BYTES_MAX))
+    }
+
     pub(super) fn value(&self, bytes_max: u32) -> Option<Ended> {
         let bytes = self.text(0)?;
         if bytes.len() > bytes_max as usize {
@@ -135,7 +140,7 @@ impl<'a> End<'a> {
         let helper = (!helper.is_empty()).then(|| String::from_utf8_lossy(helper).into_owned());
         let (line, column) = position(body, self.word(24)?, self.word(28)?);
         Some(Ended::Threw(Thrown {
-            name: cut(self.text(8)?, NAME_BYTES_MAX),
+            name: named(self.text(8)?),
             message: cut(self.text(0)?, MESSAGE_BYTES_MAX),
             line,
             column,
@@ -156,7 +161,18 @@ impl<'a> End<'a> {
     }
 }
 
-/// Text of at most so many bytes, cut at a character.
+/// The name of an error. One that is too long is not cut: half a secret could not be
+/// masked any more.
+fn named(bytes: &[u8]) -> String {
+    let name = String::from_utf8_lossy(bytes);
+    match name.len() <= NAME_BYTES_MAX {
+        true => name.into_owned(),
+        false => "Error".to_owned(),
+    }
+}
+
+/// Text of at most so many bytes, cut at a character. Whoever masks it knows that its
+/// end may be missing.
 fn cut(bytes: &[u8], bytes_max: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut end = text.len().min(bytes_max);
@@ -195,6 +211,12 @@ pub(super) fn fuzz(data: &[u8]) {
         return;
     };
     let _ = (end.input(), end.work());
+    if end
+        .notes()
+        .is_some_and(|notes| notes.len() > NOTES_BYTES_MAX)
+    {
+        panic!("notes out of bounds were taken");
+    }
     if let Some(Ended::Value(text)) = end.value(BYTES_MAX)
         && text.len() > BYTES_MAX as usize
     {

@@ -231,6 +231,7 @@ fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
         memory_bytes: fields.u64()?,
         host_calls: fields.u32()?,
     };
+    let notes = fields.text()?;
     let ended = match fields.u8()? {
         1 => Ended::Value(fields.text()?),
         2 => Ended::Undefined,
@@ -240,7 +241,11 @@ fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
         6 => Ended::Broken(fields.text()?),
         other => return Err(FrameError::UnknownTag(other)),
     };
-    Ok(Report { ended, usage })
+    Ok(Report {
+        ended,
+        usage,
+        notes,
+    })
 }
 
 fn thrown(fields: &mut Fields<'_>) -> Result<Thrown, FrameError> {

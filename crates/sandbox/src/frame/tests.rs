@@ -143,7 +143,8 @@ fn up() -> impl Strategy<Value = Up> {
                 payload,
             }
         });
-    let report = (ended(), any::<[u64; 4]>(), any::<u32>()).prop_map(|(ended, n, host_calls)| {
+    let numbers = (any::<[u64; 4]>(), any::<u32>());
+    let report = (ended(), numbers, text()).prop_map(|(ended, (n, host_calls), notes)| {
         let usage = Usage {
             work: n[0],
             cpu_us: n[1],
@@ -151,7 +152,11 @@ fn up() -> impl Strategy<Value = Up> {
             memory_bytes: n[3],
             host_calls,
         };
-        Box::new(Report { ended, usage })
+        Box::new(Report {
+            ended,
+            usage,
+            notes,
+        })
     });
     prop_oneof![
         (any::<u64>(), line).prop_map(|(id, line)| Up::Console(CallId(id), line)),

@@ -185,6 +185,7 @@ fn request(request: &HostRequest, out: &mut Vec<u8>) -> Result<(), FrameError> {
 
 fn report(report: &Report, out: &mut Vec<u8>) -> Result<(), FrameError> {
     usage(report.usage, out);
+    text(&report.notes, out)?;
     match &report.ended {
         Ended::Value(json) => {
             out.push(1);

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use crate::frame::{self, FrameBuffer};
-use crate::job::{ConsoleLine, Ended, HostRequest, Limits, Report, Thrown, Up};
+use crate::job::{ConsoleLine, Ended, HostRequest, Limits, NOTES_BYTES_MAX, Report, Thrown, Up};
 
 use super::Run;
 use super::error::Violation;
@@ -116,6 +116,9 @@ impl Ledger {
                     detail.chars().take(BROKEN_CHARS_MAX).collect(),
                 ));
             }
+        }
+        if report.notes.len() > NOTES_BYTES_MAX {
+            return Err(Violation::ResultSize);
         }
         // What the parent knows itself it does not take from the worker.
         report.usage.host_calls = self.host_calls;

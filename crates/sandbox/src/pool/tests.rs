@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::frame;
 use crate::job::{
     CallId, ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits,
-    Payload, Report, Thrown, Up, Usage,
+    NOTES_BYTES_MAX, Payload, Report, Thrown, Up, Usage,
 };
 
 use super::error::Violation;
@@ -57,6 +57,7 @@ fn end(ledger: &mut Ledger, ended: Ended) -> Result<Verdict, Violation> {
             host_calls: 77,
             ..Usage::default()
         },
+        notes: String::new(),
     })
 }
 
@@ -111,6 +112,12 @@ fn results_are_checked() {
         Violation::ResultSize,
     );
     refused(Ended::Cancelled, Violation::NotCancelled);
+    let long = Report {
+        ended: Ended::Undefined,
+        usage: Usage::default(),
+        notes: "x".repeat(NOTES_BYTES_MAX + 1),
+    };
+    assert_eq!(ledger().ended(long).err(), Some(Violation::ResultSize));
     let long = Thrown {
         message: "x".repeat(100_000),
         ..Thrown::default()
@@ -152,7 +159,14 @@ fn ended(ended: Ended) -> Up {
         host_calls: 9,
         ..Usage::default()
     };
-    Up::Ended(CallId(1), Box::new(Report { ended, usage }))
+    Up::Ended(
+        CallId(1),
+        Box::new(Report {
+            ended,
+            usage,
+            notes: String::new(),
+        }),
+    )
 }
 
 fn words(said: &[Up]) -> Vec<u8> {

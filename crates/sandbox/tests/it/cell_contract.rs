@@ -154,7 +154,30 @@ fn check_position(body: &str, name: &str, line: u32, column: u32) {
 #[test]
 fn errors_carry_the_authors_own_position() {
     check_position("throw new Error('x')", "Error", 1, 11);
-    check_position("\n\n  null.x", "TypeError", 3, 3);
+    check_position("\n\n  null.x", "TypeError", 3, 8);
+    check_position("console.log('a');\nreturn null.x", "TypeError", 2, 13);
+    check_position(
+        "console.log('a');\nconst { b } = undefined",
+        "TypeError",
+        2,
+        1,
+    );
+    check_position(
+        "console.log('a');\nif (1) {\n  const [x] = 5;\n}",
+        "TypeError",
+        3,
+        3,
+    );
+    check_position("const a = 1;\n  a = [1].map((x) => x)", "TypeError", 2, 3);
+    check_position(
+        "const o = {};\nreturn o\n  .first.second",
+        "TypeError",
+        3,
+        10,
+    );
+    check_position("const o = {};\no.missing(\n  1,\n  o.x)", "TypeError", 2, 3);
+    check_position("const list = undefined;\nreturn list[0]", "TypeError", 2, 8);
+    check_position("let f;\nconst x = [\n  f(1)]", "TypeError", 3, 3);
     check_position("let a = 1;\nfoo();", "ReferenceError", 2, 1);
     check_position("let a = ;\nreturn 1", "SyntaxError", 1, 9);
     check_position("let a = 1;\nlet b = @;", "SyntaxError", 2, 9);
@@ -173,6 +196,12 @@ fn errors_carry_the_authors_own_position() {
         11,
     );
     check_position("await probe.queued('fail')", "Error", 1, 13);
+    check_position(
+        "const o = { b: 1 };\nawait probe.queued('fail', {\n  a: String(1), b: o.b })",
+        "Error",
+        2,
+        13,
+    );
 }
 
 #[test]
@@ -201,7 +230,7 @@ fn anything_can_be_thrown() {
     );
     check(
         "Error.prototype.name = 'P'; throw new Error('m')",
-        "threw P: m",
+        "threw TypeError: 'name' is read-only",
     );
     check(
         "throw Object.freeze(new TypeError('f'))",
@@ -221,13 +250,14 @@ fn results_are_copied_as_data() {
         "return [NaN, Infinity, -Infinity]",
         "value [null,null,null]",
     );
+    // Beyond 2^53 a reader in JavaScript would round a number.
     check(
-        "return [1n, -9223372036854775808n, 18446744073709551615n]",
-        "value [1,-9223372036854775808,18446744073709551615]",
+        "return [1n, -9007199254740991n, 9007199254740991n, Object(5n)]",
+        "value [1,-9007199254740991,9007199254740991,5]",
     );
     check(
-        "return [18446744073709551616n, -9223372036854775809n]",
-        r#"value ["18446744073709551616","-9223372036854775809"]"#,
+        "return [9007199254740992n, -9007199254740992n, 18446744073709551616n, new BigInt64Array([-(2n ** 60n)])]",
+        r#"value ["9007199254740992","-9007199254740992","18446744073709551616",["-1152921504606846976"]]"#,
     );
     check("return new Date(0)", r#"value "1970-01-01T00:00:00.000Z""#);
     check("return [new Date(NaN)]", "value [null]");
@@ -293,6 +323,160 @@ fn text_is_well_formed() {
     check(
         "return 'ab'.repeat(3000).length + ('x' + 'y'.repeat(600)).slice(0, 2)",
         r#"value "6000xy""#,
+    );
+}
+
+#[track_caller]
+fn check_notes(job: Job, expected: &str, notes: &str) {
+    let body = job.body.clone();
+    let report = run(job).report;
+    assert_eq!(show(&report.ended), expected, "{body}");
+    assert_eq!(report.notes, notes, "{body}");
+}
+
+/// The commonest slip: a call that nobody waited for.
+#[test]
+fn a_promise_is_no_result() {
+    check(
+        "return { total: Promise.resolve(1) }",
+        "threw TypeError: `total` is a promise; write `await`",
+    );
+    check(
+        "return [{ 'a b': [1, (async () => 1)()] }]",
+        "threw TypeError: `[0].a?b[1]` is a promise; write `await`",
+    );
+    check(
+        "await probe.queued('echo', { args: { text: probe.queued('echo') } })",
+        "threw TypeError: `args.text` is a promise; write `await`",
+    );
+    check(
+        "return { then: 1, a: { then() {} } }",
+        r#"value {"then":1,"a":{}}"#,
+    );
+    let ran = run(job("console.log(Promise.resolve(1), [Promise.resolve()])"));
+    assert_eq!(ran.console[0].text, "[promise] [[promise]]");
+}
+
+/// A script of code mode, which the guard has not seen.
+fn script(body: &str) -> Job {
+    Job {
+        globals: r#"{"__ag_now":1000,"__ag_context":{"k":[1]},"__ag_turns":100}"#.to_owned(),
+        powers: vec!["guard".to_owned(), "script".to_owned()],
+        ..job(body)
+    }
+}
+
+#[test]
+fn a_script_is_told_what_its_result_lacks() {
+    check_notes(
+        script("return { total: __safe_callTool('x'), list: [1, (async () => 1)()] }"),
+        r#"value {"total":"[promise]","list":[1,"[promise]"]}"#,
+        "`total` is a promise; write `await`\n`list[1]` is a promise; write `await`",
+    );
+    let mut deep = script("let d = 1; for (let i = 0; i < 6; i++) d = { d }; return [d]");
+    deep.limits.result_depth_max = 4;
+    check_notes(
+        deep,
+        r#"value [{"d":{"d":{"d":"[too deep]"}}}]"#,
+        "`[0].d.d.d` is nested too deep and was left out",
+    );
+    let mut long = script("return { rows: Array.from({ length: 9000 }, (_, i) => i), more: 1 }");
+    long.limits.result_bytes_max = 100;
+    check_notes(
+        long,
+        r#"value {"rows":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}"#,
+        "`rows[18]` was cut: longer than a result may be",
+    );
+    let mut text = script("return ['a', 'x'.repeat(90000), 'b']");
+    text.limits.result_bytes_max = 20_000;
+    let report = run(text).report;
+    let Ended::Value(json) = report.ended else {
+        panic!("{:?}", report.ended);
+    };
+    assert!(
+        json.len() <= 20_000 && json.ends_with("x…\"]"),
+        "{}",
+        json.len()
+    );
+    assert_eq!(report.notes, "`[1]` was cut: longer than a result may be");
+}
+
+#[test]
+fn half_a_character_is_told_of() {
+    check_notes(
+        job(r"return { a: ['fine', '\ud800x', '\udc00'] }"),
+        "value {\"a\":[\"fine\",\"\u{FFFD}x\",\"\u{FFFD}\"]}",
+        "`a[1]` has half a character (a lone surrogate); it came out as U+FFFD",
+    );
+    check_notes(job(r"return '\ud83d\ude00'"), "value \"\u{1F600}\"", "");
+}
+
+/// `parallel` works on the items there were when it began.
+#[test]
+fn parallel_keeps_to_its_items() {
+    for (change, how) in [
+        ("items.length = 1", "shrinks"),
+        ("items.push(7, 8)", "grows"),
+        ("items[2] = 9", "changes"),
+    ] {
+        let ran = run(script(&format!(
+            "const items = [1, 2, 3];
+             return await __safe_parallel(items, async (item, index) => {{ await null; {change}; return [item, index] }}, {{ maxConcurrency: 1 }})"
+        )));
+        assert_eq!(
+            show(&ran.report.ended),
+            "value [[1,0],[2,1],[3,2]]",
+            "{how}"
+        );
+    }
+    let ran = run(script(
+        "const items = [() => 1]; items[2] = () => 3;
+         try { await __safe_parallel(items) } catch (error) { return error.message }",
+    ));
+    assert_eq!(show(&ran.report.ended), r#"value "not a function""#);
+}
+
+/// What makes code of text is closed to scripts, however it is reached.
+#[test]
+fn a_script_makes_no_code() {
+    for body in [
+        "return (() => 1).constructor('return 1')()",
+        "return (async () => 1).constructor('return 1')",
+        "return Object.getPrototypeOf(async function* () {}).constructor('yield 1')",
+    ] {
+        let ran = run(script(body));
+        assert_eq!(
+            show(&ran.report.ended),
+            "threw TypeError: eval is not supported",
+            "{body}"
+        );
+    }
+    for name in [
+        "eval",
+        "Function",
+        "globalThis",
+        "crypto",
+        "safety",
+        "URL",
+        "Promise",
+        "Proxy",
+        "performance",
+        "console",
+    ] {
+        let ran = run(script(&format!("return typeof {name}")));
+        assert_eq!(show(&ran.report.ended), r#"value "undefined""#, "{name}");
+    }
+}
+
+/// The clock of a script is the one it is given, by every way to it.
+#[test]
+fn a_script_has_one_clock() {
+    let body = "return [Date.now(), new Date().getTime(), new Date().constructor.now(), Date().slice(0, 24),
+        new (class extends Date {})().getTime(), new Date(5).getTime(), Date.UTC(1970), Date.name]";
+    let ran = run(script(body));
+    assert_eq!(
+        show(&ran.report.ended),
+        r#"value [1000,1000,1000,"Thu Jan 01 1970 00:00:01",1000,5,0,"Date"]"#
     );
 }
 

@@ -107,6 +107,7 @@ fn empty() -> Report {
     Report {
         ended: Ended::Undefined,
         usage: sandbox::job::Usage::default(),
+        notes: String::new(),
     }
 }
 

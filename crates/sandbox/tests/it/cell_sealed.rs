@@ -20,29 +20,60 @@ fn check(body: &str, expected: &str) {
 fn what_only_builtins_refer_to_survives_collections() {
     check(
         "globalThis.kept = { list: [1, { deep: 'down' }] };
-         Array.prototype.kept = { me: null }; Array.prototype.kept.me = Array.prototype.kept;
-         Object.setPrototypeOf(Math, { lent: { value: 7 } });
-         JSON.parse.note = new Map([[Array, { about: 'arrays' }]]);
-         Object.defineProperty(Date, 'made', { get: ((value) => () => value)({ by: 'closure' }), configurable: true });
+         console.kept = { me: null }; console.kept.me = console.kept;
+         globalThis.note = new Map([[Array, { about: 'arrays' }]]);
+         Object.defineProperty(console, 'made', { get: ((value) => () => value)({ by: 'closure' }), configurable: true });
          collect(); collect();
-         return [kept.list[1].deep, [].kept.me === [].kept, Math.lent.value,
-           JSON.parse.note.get(Array).about, Date.made.by]",
-        r#"["down",true,7,"arrays","closure"]"#,
+         return [kept.list[1].deep, console.kept.me === console.kept, note.get(Array).about, console.made.by]",
+        r#"["down",true,"arrays","closure"]"#,
     );
 }
 
 #[test]
-fn dropped_and_replaced_builtins_leave_the_rest_whole() {
+fn replaced_globals_leave_the_rest_whole() {
     check(
-        "const { map } = Array.prototype;
-         delete Array.prototype.map; delete Object.prototype.toString; Promise.prototype.then.extra = [1];
-         globalThis.JSON = null; globalThis.Map = class Map {}; String.prototype.trim = () => 'mine';
-         Array.prototype.push = undefined;
+        "globalThis.JSON = null; globalThis.Map = class Map {}; delete globalThis.Set; console.log = () => 5;
          collect(); collect();
-         Array.prototype.map = map;
-         return [[1, 2].map((n) => n * 2), ' a '.trim(), typeof JSON, new Map() instanceof Map,
-           Promise.prototype.then.extra, typeof {}.toString, await Promise.resolve(3)]",
-        r#"[[2,4],"mine","object",true,[1],"undefined",3]"#,
+         return [[1, 2].map((n) => n * 2), typeof JSON, new Map() instanceof Map, typeof Set, console.log(),
+           await Promise.resolve(3)]",
+        r#"[[2,4],"object",true,"undefined",5,3]"#,
+    );
+}
+
+#[test]
+fn builtins_cannot_be_changed() {
+    check(
+        "const tries = [
+           () => { Array.prototype.map = 1 }, () => { Array.prototype.extra = 1 }, () => { Array.prototype[0] = 1 },
+           () => Array.prototype.push(1), () => { 'use strict'; Array.prototype.length = 3 }, () => { Math.min = 1 },
+           () => { Promise.prototype.then.extra = 1 }, () => { Error.prototype.name = 'x' }, () => { JSON.parse = 1 },
+           () => Object.setPrototypeOf(Math, {}), () => { Math.__proto__ = {} },
+           () => Object.defineProperty(Object.prototype, 'get', { value: 1 }),
+           () => { ({}).__proto__.then = 1 }, () => Object.assign(String.prototype, { trim: 1 }),
+           () => { Reflect.construct = 1 }, () => { (async () => {}).constructor.prototype.x = 1 },
+           () => { Object.getPrototypeOf(function* () {}.prototype).next = 1 }, () => { URL.prototype.href = 1 },
+           () => { crypto.subtle = 1 }, () => { safety.parser = 1 }, () => { Intl.Collator = 1 },
+           () => { new URLSearchParams('a=1').constructor.prototype.get = 1 },
+         ];
+         const held = tries.map((one) => { try { one(); return 'changed' } catch (error) { return error.name } });
+         delete Array.prototype.map; Array.prototype.length = 3;
+         return [[...new Set(held)], Array.prototype.length, Reflect.deleteProperty(Math, 'min'), Reflect.defineProperty(Math, 'x', { value: 1 }),
+           [1, 2].map((n) => n * 2), Object.isFrozen(Array.prototype), Object.isFrozen(Object.prototype.toString)]",
+        r#"[["TypeError"],0,false,false,[2,4],true,true]"#,
+    );
+}
+
+/// What inherits from a frozen object may have properties of its own of the same names.
+#[test]
+fn objects_that_inherit_from_builtins_are_open() {
+    check(
+        "class Mine extends Error { constructor(text) { super(text); this.name = 'Mine'; this.message += '!' } }
+         const o = {}; o.toString = () => 'o'; o.constructor = 1; o.valueOf = 2;
+         const f = () => 1; f.call = 3; const a = []; a.map = 4; a.length = 0; a.push(5);
+         const d = Object.create(Date.prototype); d.getTime = 6;
+         class List extends Array { first() { return this[0] } } const l = List.from([7]); l.concat = 8;
+         return [String(new Mine('m')), `${o}`, o.constructor, f.call, a.map, a[0], d.getTime, l.first(), l.concat]",
+        r#"["Mine: m!","o",1,3,4,5,6,7,8]"#,
     );
 }
 

@@ -17,6 +17,7 @@ mod cell_language;
 mod cell_limits;
 mod cell_run;
 mod cell_sealed;
+mod cell_surface;
 mod wall_cases;
 mod wall_hostile;
 mod wall_walls;

@@ -117,6 +117,45 @@ async fn the_worker_says_what_holds_it_and_the_kernel_agrees() {
     assert!(environment.is_empty(), "{environment:?}");
 }
 
+/// Invariant 12: beside its pipe a worker has the memory the guest's image is in, sealed,
+/// and the map of its own pages. Looked at from outside, while it is in use.
+#[tokio::test]
+async fn a_worker_holds_its_pipe_its_image_and_its_page_map() {
+    let pool = pool(settings(real(), Sharing::Shared)).await;
+    let run = pool.run("tester", job("return 1"), &Echo).await;
+    assert!(run.is_ok(), "{run:?}");
+    assert!(pool.walls().has(Layer::Descriptors));
+    let pid = pool.status().pids.first().copied().expect("a worker");
+    let folder = format!("/proc/{pid}/fd");
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        // Only root may look: it is not dumpable. It has looked itself, above.
+        Err(error) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+            return;
+        }
+    };
+    let mut held: Vec<_> = entries
+        .map(|entry| std::fs::read_link(entry.expect("an entry").path()).expect("its target"))
+        .map(|target| target.to_string_lossy().replace(&pid.to_string(), "PID"))
+        .map(|target| match target.split_once(':') {
+            Some(("socket", _)) => "socket".to_owned(),
+            Some(_) | None => target,
+        })
+        .collect();
+    held.sort();
+    let known = [
+        "/memfd:wasm-memory-image (deleted)",
+        "/proc/PID/pagemap",
+        "socket",
+    ];
+    assert!(
+        held.iter().all(|target| known.contains(&target.as_str())),
+        "{held:?}"
+    );
+    assert_eq!(held.iter().filter(|target| *target == "socket").count(), 1);
+}
+
 #[test]
 fn the_machine_is_asked_without_a_worker() {
     let offered = walls::walls();

@@ -28,6 +28,7 @@ fn question(id: &str, caller: &str, binding: &str) -> Approval {
         caller_is_owner: false,
         level: Level::L3,
         reasons: vec!["files: reads".to_owned()],
+        why: "rule `x`: files are asked about".to_owned(),
         prompt: "run it?".to_owned(),
         arguments: "{}".to_owned(),
         answer: None,
@@ -55,6 +56,7 @@ fn claim(binding: &str, caller: &str) -> Claim {
         tool_binding: format!("tool of {caller}"),
         session: Some("session".to_owned()),
         separate: false,
+        own_client: true,
     }
 }
 

@@ -180,3 +180,49 @@ fn callers_are_bounded_and_the_paused_stay() {
     assert!(callers.say("earned", &said).unwrap());
     assert_eq!(callers.said("EARNED").unwrap(), [said]);
 }
+
+/// An issuer's subjects are told apart to the letter; our own names are not.
+#[test]
+fn subjects_are_told_apart_to_the_letter() {
+    let home = Home::new("callers-subjects");
+    let store = home.store();
+    let callers = store.callers();
+    let pause = |name: &str| callers.change(name, 5, |row| row.paused = Some(paused()));
+    pause("oauth:kim").unwrap();
+    for other in ["oauth:KIM", "oauth:\u{212a}im", "kim"] {
+        assert_eq!(callers.get(other).unwrap(), None, "{other}");
+    }
+    pause("Ann").unwrap();
+    assert!(callers.get("aNN").unwrap().unwrap().paused.is_some());
+}
+
+/// Rows of a home in which subjects were folded: whoever was paused stays so under every
+/// name it had, and what was earned in common is gone.
+#[test]
+fn folded_subjects_stay_paused_and_earn_again() {
+    let home = Home::new("callers-folded");
+    let store = home.store();
+    for name in ["oauth:kim", "ann"] {
+        let kept = store
+            .callers()
+            .keep_trust(name, None, &state(AccessLevel::Standard, 1), 5);
+        assert_eq!(kept.unwrap(), Kept::Yes);
+        let pause = |row: &mut store::callers::CallerRow| row.paused = Some(paused());
+        store.callers().change(name, 5, pause).unwrap();
+    }
+    drop(store);
+    home.sql(
+        "UPDATE callers SET shown = 'oauth:KIM' WHERE name = 'oauth:kim';
+         UPDATE callers SET shown = 'Ann' WHERE name = 'ann';
+         ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 7",
+    );
+    let store = home.store();
+    let get = |name: &str| store.callers().get(name).unwrap();
+    for name in ["oauth:kim", "oauth:KIM"] {
+        let row = get(name).unwrap();
+        assert_eq!((row.paused, row.trust), (Some(paused()), None), "{name}");
+    }
+    let ann = get("ann").unwrap();
+    assert!(ann.paused.is_some() && ann.trust.is_some());
+    assert_eq!(get("oauth:Kim"), None);
+}

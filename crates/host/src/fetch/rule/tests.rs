@@ -7,6 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Names the operator says may lead inside.
+const PRIVATE: [&str; 2] = ["localhost", "*.internal"];
+
 fn rule(grant: &str) -> Rule {
     let grant = match grant {
         "strict" => NetworkGrant::Strict,
@@ -20,7 +23,11 @@ fn rule(grant: &str) -> Rule {
             )
         }
     };
-    Rule::from_grant(&grant).unwrap()
+    let private: Vec<_> = PRIVATE
+        .iter()
+        .map(|host| HostPattern::parse(host).unwrap())
+        .collect();
+    Rule::from_grant(&grant, &HostBounds::default(), &private.into()).unwrap()
 }
 
 /// What the code says: may `name`, resolving to `address`, be reached?
@@ -50,7 +57,16 @@ fn slow(grant: &str, name: &str, address: IpAddr) -> bool {
         return is_public;
     }
     let hosts: Vec<&str> = grant.split(' ').collect();
-    if hosts.contains(&name) {
+    let is_private = name == "localhost" || name.ends_with(".internal");
+    let is_below = literal.is_none()
+        && hosts.iter().any(|host| {
+            let below = host.strip_prefix("*.");
+            below.is_some_and(|below| name == below || name.ends_with(&format!(".{below}")))
+        });
+    if hosts.contains(&name) && !is_private {
+        return literal.is_some() || class(address) == "public";
+    }
+    if is_private && (hosts.contains(&name) || is_below) {
         let inside = [
             "private",
             "shared",
@@ -59,17 +75,10 @@ fn slow(grant: &str, name: &str, address: IpAddr) -> bool {
             "benchmarking",
             "public",
         ];
-        return literal.is_some()
-            || inside.contains(&class(address))
+        return inside.contains(&class(address))
             || (name == "localhost" && class(address) == "loopback");
     }
-    let is_covered = hosts.iter().any(|host| {
-        let below = host.strip_prefix("*.");
-        *host == "*"
-            || (literal.is_none()
-                && below.is_some_and(|below| name == below || name.ends_with(&format!(".{below}"))))
-    });
-    is_covered && is_public
+    (is_below || hosts.contains(&"*")) && is_public
 }
 
 const GRANTS: [&str; 9] = [

@@ -5,6 +5,7 @@ use host::fetch::resolve::{Resolve as _, SystemResolver};
 use host::fetch::{Fetch, FetchSettings};
 use host::{Ask, FaultKind};
 use model::grant::NetworkGrant;
+use model::host_bound::HostBounds;
 use model::mask::Masker;
 use serde_json::json;
 
@@ -25,7 +26,11 @@ async fn the_cases_of_the_guard() {
         else {
             panic!("{line}");
         };
-        let mut world = World::new(grant);
+        let (private, listed): (Vec<_>, Vec<_>) = grant
+            .split_whitespace()
+            .partition(|word| word.starts_with('+'));
+        let mut world = World::new(&listed.join(" "));
+        world = world.private(&private.join(" ").replace('+', ""));
         if let Some((name, answers)) = dns.split_once(' ') {
             for answer in answers.split(';') {
                 world = world.dns(name, answer.trim());
@@ -40,12 +45,12 @@ async fn the_cases_of_the_guard() {
                 reason.to_owned()
             }
         };
-        assert_eq!(found, expected, "{line}\n{}", fault.message);
+        assert_eq!(found, expected, "{line}\n{}", fault.told(&Masker::none()));
         if fault.kind == FaultKind::Security {
             assert!(
-                fault.message.starts_with("[fetch] denied: "),
+                fault.told(&Masker::none()).starts_with("[fetch] denied: "),
                 "{line}: {}",
-                fault.message
+                fault.told(&Masker::none())
             );
         }
         count += 1;
@@ -158,7 +163,7 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
         .await;
     let fault = ran.outcome.unwrap_err();
     assert_eq!(
-        fault.message,
+        fault.told(&Masker::none()),
         "[fetch] denied: host not in allowlist: evil.example.com"
     );
     assert_eq!(fault.helper, "fetch");
@@ -171,11 +176,146 @@ async fn a_refusal_names_host_and_rule_and_is_on_record() {
     assert_eq!((event.address, event.status, event.bytes), (None, None, 0));
 }
 
+/// The lists of callers and the hosts of rules are asked on every hop, before any
+/// name is looked up, and name themselves in the record.
+#[tokio::test]
+async fn bounds_hold_on_every_hop() {
+    let lab = Lab::start(|seen| match seen.path().split_once('?') {
+        Some((_, to)) => redirect(302, to),
+        None => reply("200 OK", "fine"),
+    })
+    .await;
+    let world = || {
+        let world = World::new("strict").lab(&lab);
+        let names = ["a.example.com", "b.example.com", "c.example.com"];
+        names
+            .iter()
+            .fold(world, |world, name| world.dns(name, PUBLIC))
+    };
+    for (world, to, reason, by) in [
+        (
+            world().within("caller `kim`", "a.example.com"),
+            "http://b.example.com/",
+            "host-not-for-caller",
+            "caller `kim`",
+        ),
+        (
+            world()
+                .within("everyone", "*")
+                .within("group `bots`", "*.example.com:80"),
+            "https://b.example.com/",
+            "host-not-for-caller",
+            "group `bots`",
+        ),
+        (
+            world().never("no-b", "b.example.com"),
+            "http://b.example.com/",
+            "host-denied-by-rule",
+            "rule `no-b`",
+        ),
+        (
+            world().never("no-digits", "93.184.216.34"),
+            "http://93.184.216.34/",
+            "host-denied-by-rule",
+            "rule `no-digits`",
+        ),
+    ] {
+        let url = format!("http://a.example.com/?{to}");
+        let ran = world.run(json!({ "url": url }), b"").await;
+        assert_eq!(ran.outcome.unwrap_err().reason, reason, "{to}");
+        assert_eq!(world.called(), [format!("{PUBLIC}:80")], "{to}");
+        assert_eq!(*world.dns.asked.lock().unwrap(), ["a.example.com"], "{to}");
+        let [first, second] = &ran.events[..] else {
+            panic!("{:?}", ran.events);
+        };
+        assert_eq!((first.status, first.refusal), (Some(302), None));
+        assert_eq!(second.refusal, Some(reason));
+        assert_eq!(second.by.as_deref(), Some(by));
+        assert_eq!(second.to_json()["by"], by);
+        // The first request is asked the same.
+        let ran = world.run(json!({ "url": to }), b"").await;
+        assert_eq!(ran.outcome.unwrap_err().reason, reason, "{to}");
+    }
+    let world = world().within("caller `kim`", "a.example.com c.example.com");
+    let answer = world
+        .get("http://a.example.com/?http://c.example.com/")
+        .await;
+    assert_eq!(answer.unwrap().bytes, b"fine");
+}
+
+/// A list never adds: a host on it must still be granted, and is still guarded.
+#[tokio::test]
+async fn bounds_only_take() {
+    let world = World::new("a.example.com").within("caller `kim`", "b.example.com 127.0.0.1");
+    assert_eq!(
+        world.reason("http://b.example.com/").await,
+        "host-not-in-allowlist"
+    );
+    let world = World::new("strict").within("caller `kim`", "127.0.0.1 *.example.com");
+    assert_eq!(
+        world.reason("http://127.0.0.1/").await,
+        "literal-private-ip"
+    );
+    let world = world.dns("b.example.com", "10.0.0.1");
+    assert_eq!(
+        world.reason("http://b.example.com/").await,
+        "resolved-private-ip"
+    );
+    assert_eq!(
+        world.reason("http://b.example.com:25/").await,
+        "port-blocked"
+    );
+    assert!(world.called().is_empty());
+}
+
+/// Attack: the caller chooses the part of a URL before the key, and so where a
+/// message about it would be cut.
+#[tokio::test]
+async fn no_message_or_event_shows_a_piece_of_a_key() {
+    const KEY: &str = "sk-live-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1";
+    let masker = Masker::new([KEY]).unwrap();
+    for length in 0..160 {
+        let filler = "x".repeat(length);
+        for (url, headers) in [
+            (format!("http://exa mple/{filler}?key={KEY}"), json!({})),
+            (format!("{filler}{KEY}"), json!({})),
+            (format!("ftp://a.example.com/{filler}?key={KEY}"), json!({})),
+            (format!("http:///{filler}{KEY}"), json!({})),
+            (format!("{KEY}{filler}://a.example.com/"), json!({})),
+            (format!("http://{KEY}.example.com/{filler}"), json!({})),
+            (
+                "http://a.example.com/".to_owned(),
+                json!({ format!("{filler} {KEY}"): "1" }),
+            ),
+        ] {
+            let world = World::new("strict").secret(KEY);
+            let arguments =
+                json!({ "url": url, "headers": headers, "method": format!("{KEY}{filler}") });
+            let ran = world.run(arguments, b"").await;
+            let fault = ran.outcome.unwrap_err();
+            let mut shown = vec![fault.to_json(&masker).to_string()];
+            for event in &ran.events {
+                let event = masker.value(event.to_json()).elided(60);
+                shown.push(event.into_inner().to_string());
+            }
+            for shown in shown {
+                let lower = shown.to_lowercase();
+                let pieces = KEY.as_bytes().windows(12).map(String::from_utf8_lossy);
+                let whole = url.contains(KEY) || headers.to_string().contains(KEY);
+                let piece = pieces
+                    .filter(|_| whole)
+                    .find(|piece| lower.contains(&**piece));
+                assert_eq!(piece, None, "{url}: {shown}");
+            }
+        }
+    }
+}
+
 #[test]
 fn blocked_means_there_is_no_fetch() {
     let secrets = std::sync::Arc::new(Masker::new([]).unwrap());
     let settings = FetchSettings::new(crate::world::nobody(), secrets);
-    assert!(Fetch::from_grant(&NetworkGrant::Blocked, settings).is_none());
+    assert!(Fetch::from_grant(&NetworkGrant::Blocked, &HostBounds::default(), settings).is_none());
 }
 
 /// A call that is cut off may have reached its host.

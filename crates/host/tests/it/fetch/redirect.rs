@@ -259,3 +259,36 @@ async fn what_sends_nowhere_is_an_answer() {
         assert_eq!(lab.seen().len(), 1);
     }
 }
+
+/// A key is a credential however it is written: escaped as `encodeURI` does, in JSON,
+/// in JSON in JSON, in base64 of either kind.
+#[tokio::test]
+async fn no_spelling_of_a_key_crosses_origins() {
+    let key = "k&y/1 \"ä\"+wide";
+    for spelt in [
+        "k&y/1%20%22%C3%A4%22+wide",
+        "k%26y%2F1%20%22%C3%A4%22%2Bwide",
+        r#"{"key":"k\u0026y\/1 \"\u00e4\"+wide"}"#,
+        r#""{\"key\":\"k&y/1 \\\"\u00e4\\\"+wide\"}""#,
+        "ayZ5LzEgIsOkIit3aWRl",
+        "Bearer ayZ5LzEgIuQiK3dpZGU=",
+        "6b26792f312022c3a4222b77696465",
+    ] {
+        let (world, lab) = world("strict").await;
+        let world = world.secret(key);
+        let url = "http://a.example.com/307?http://b.example.com/";
+        let headers = json!({"url": url, "headers": {"x-key": spelt, "x-plain": "stays"}});
+        world.run(headers, b"").await.outcome.unwrap();
+        let seen = lab.seen();
+        assert!(seen[0].header("x-key").is_some(), "{spelt}");
+        assert_eq!(seen[1].header("x-key"), None, "{spelt}");
+        assert_eq!(seen[1].header("x-plain"), Some("stays"), "{spelt}");
+        let body = json!({"url": url, "method": "POST"});
+        let ran = world.run(body, spelt.as_bytes()).await;
+        assert_eq!(
+            ran.outcome.unwrap_err().reason,
+            "redirect-with-secret",
+            "{spelt}"
+        );
+    }
+}

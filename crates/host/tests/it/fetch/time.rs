@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use host::fetch::FetchLimits;
+use model::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, redirect};
@@ -22,8 +23,12 @@ fn world(change: impl FnOnce(&mut FetchLimits)) -> World {
 async fn timed_out(world: World, phase: &str) {
     let ran = world.run(json!({"url": URL}), b"").await;
     let fault = ran.outcome.unwrap_err();
-    assert_eq!(fault.reason, "timeout", "{}", fault.message);
-    assert!(fault.message.contains(phase), "{}", fault.message);
+    assert_eq!(fault.reason, "timeout", "{}", fault.told(&Masker::none()));
+    assert!(
+        fault.told(&Masker::none()).contains(phase),
+        "{}",
+        fault.told(&Masker::none())
+    );
     assert_eq!(ran.events.last().unwrap().refusal, Some("timeout"));
 }
 

@@ -344,6 +344,11 @@ impl<'a> Run<'a> {
         if let Value::Text(text) = &of {
             self.spend_text(text, limits::CONDITION_TEXT_BYTES_PER_STEP)?;
         }
+        if function == Function::JsonSize {
+            let bytes = of.json_bytes();
+            self.spend(bytes / limits::CONDITION_TEXT_BYTES_PER_STEP)?;
+            return Ok(count(bytes));
+        }
         let bad = |of: &Value<'_>, what: &str| {
             undefined(format!("{} cannot be read as {what}", of.noun()))
         };
@@ -378,6 +383,8 @@ impl<'a> Run<'a> {
             (Function::Text, other) => bad(other, "text"),
             (Function::Lower, Value::Text(text)) => Ok(made(text.to_ascii_lowercase())),
             (Function::Lower, other) => bad(other, "text"),
+            // Answered above, for every value.
+            (Function::JsonSize, other) => bad(other, "JSON"),
         }
     }
 

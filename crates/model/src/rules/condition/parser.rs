@@ -25,6 +25,7 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("double", Function::Double),
     ("string", Function::Text),
     ("lowerAscii", Function::Lower),
+    ("jsonSize", Function::JsonSize),
 ];
 const METHODS: &[(&str, Method)] = &[
     ("startsWith", Method::StartsWith),
@@ -299,7 +300,7 @@ impl Parser<'_> {
         }
         if let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) {
             self.need(")")?;
-            return Ok(Expr::Function(*function, of));
+            return applied(*function, of, at);
         }
         if name == "matches" {
             return self.pattern(of);
@@ -454,8 +455,34 @@ impl Parser<'_> {
         };
         let inner = self.expression()?;
         self.need(")")?;
-        Ok(Expr::Function(*function, Box::new(inner)))
+        applied(*function, Box::new(inner), at)
     }
+}
+
+/// A function of something. What it can make nothing of, whatever the call is, would
+/// deny every call.
+fn applied(function: Function, of: Box<Expr>, at: usize) -> Result<Expr, ConditionFault> {
+    let takes = match (function, of.kind()) {
+        (_, None) | (Function::JsonSize, Some(_)) => true,
+        (Function::Size, Some(kind)) => matches!(kind, "text" | "a list" | "an object"),
+        (Function::Int | Function::Double | Function::Text, Some(kind)) => {
+            matches!(kind, "text" | "a number")
+        }
+        (Function::Lower, Some(kind)) => kind == "text",
+    };
+    if takes {
+        return Ok(Expr::Function(function, of));
+    }
+    let name = FUNCTIONS.iter().find(|(_, known)| *known == function);
+    let name = name.map_or("", |(name, _)| name);
+    let kind = of.kind().unwrap_or("");
+    let is_arguments = matches!(*of, Expr::Root(Root::Args));
+    Err(ConditionFault {
+        at,
+        message: format!("`{name}` can make nothing of {kind}"),
+        fix: is_arguments
+            .then(|| "for how long the arguments are write `jsonSize(args)`".to_owned()),
+    })
 }
 
 fn one_or(mut many: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {

@@ -325,3 +325,53 @@ fn what_needs_nobody_is_known_beforehand() {
     let condition = Condition::parse("args.b > args.a && has(args.b)").expect("a condition");
     assert_eq!(condition.arguments(), ["a", "b"]);
 }
+
+/// The length of arguments has a form of its own, and the two that look like it and
+/// are not are found: one when the rule is read, one by lint.
+#[test]
+fn how_long_arguments_are() {
+    let args = json!({"text": "grüße\n", "list": [1, 2.5, null, true], "o": {"a": "b"}});
+    let bytes = args.to_string().len();
+    yes(&format!("jsonSize(args) == {bytes}"), &args);
+    yes("jsonSize(args.text) == 11 && size(args.text) == 6", &args);
+    yes(
+        "jsonSize(args.list) == 17 && jsonSize(args.list[0]) == 1",
+        &args,
+    );
+    yes("jsonSize(args.o) == 9 && args.o.jsonSize() == 9", &args);
+    yes(
+        "jsonSize([args.text, 'a']) == 17 && jsonSize([]) == 2",
+        &args,
+    );
+    yes("jsonSize(tool.tags) == 9 && jsonSize(null) == 4", &args);
+    yes(
+        "jsonSize(args.list[1]) == 3 && jsonSize(1 == 1) == 4",
+        &args,
+    );
+    let refused = |text: &str| {
+        let fault = Condition::parse(text).expect_err(text);
+        (fault.at, fault.message, fault.fix)
+    };
+    let fix = Some("for how long the arguments are write `jsonSize(args)`".to_owned());
+    assert_eq!(
+        refused("size(string(args)) > 2000"),
+        (5, "`string` can make nothing of an object".to_owned(), fix)
+    );
+    for (text, message) in [
+        ("int(args) > 1", "`int` can make nothing of an object"),
+        ("size(1) > 1", "`size` can make nothing of a number"),
+        (
+            "lowerAscii([1]) == 'a'",
+            "`lowerAscii` can make nothing of a list",
+        ),
+        ("double(null) > 1", "`double` can make nothing of null"),
+    ] {
+        assert_eq!(refused(text).1, message, "{text}");
+    }
+    let long = json!({"text": "x".repeat(4 << 20)});
+    cannot(
+        "jsonSize(args) > 1",
+        &long,
+        "it takes more than 10000 steps",
+    );
+}

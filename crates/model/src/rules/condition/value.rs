@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::io;
 
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 /// A value. Arguments are looked at where they are, not copied.
@@ -100,6 +102,26 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The bytes of its JSON without spaces.
+    pub(super) fn json_bytes(&self) -> usize {
+        let between = |count: usize| count.saturating_sub(1);
+        let text = |text: &str| bytes_of(&text);
+        match self {
+            Value::Null => 4,
+            Value::Bool(is) => bytes_of(is),
+            Value::Int(number) => bytes_of(number),
+            Value::Double(number) => bytes_of(number),
+            Value::Text(written) => text(written),
+            Value::List(items) => bytes_of(items),
+            Value::Words(items) => bytes_of(items),
+            Value::Made(items) => {
+                let inner: usize = items.iter().map(Value::json_bytes).sum();
+                inner + between(items.len()) + 2
+            }
+            Value::Object(members) => bytes_of(members),
+        }
+    }
+
     /// The bytes that copying it takes.
     pub(super) fn weight(&self) -> usize {
         match self {
@@ -148,4 +170,25 @@ fn whole_against(whole: i128, double: f64) -> Ordering {
     } else {
         Ordering::Less
     })
+}
+
+/// The bytes something takes as JSON, without keeping them.
+fn bytes_of(value: &(impl Serialize + ?Sized)) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        // Longer than anything, so that what bounds a length holds.
+        Err(_) => usize::MAX,
+    }
 }

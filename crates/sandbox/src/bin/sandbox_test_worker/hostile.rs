@@ -252,5 +252,9 @@ fn report(ended: Ended) -> Box<Report> {
         host_calls: 9_999,
         ..Usage::default()
     };
-    Box::new(Report { ended, usage })
+    Box::new(Report {
+        ended,
+        usage,
+        notes: String::new(),
+    })
 }

@@ -161,5 +161,6 @@ fn ended(ended: Ended) -> Step {
     Step::Ended(Box::new(Report {
         ended,
         usage: Usage::default(),
+        notes: String::new(),
     }))
 }

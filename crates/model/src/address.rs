@@ -8,8 +8,8 @@
 //! Attack: ssrf. The same bug is found again and again where one of the embedded
 //! forms, or one way of writing a number, was forgotten.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::Host;
 
@@ -87,6 +87,37 @@ impl Reserved {
             Reserved::LocalName => "local-name",
             Reserved::DotlessName => "dotless-name",
             Reserved::SpecialName => "special-name",
+        }
+    }
+}
+
+impl Reserved {
+    /// Whether it leads, or may lead, to this machine or its network. The rest leads
+    /// nowhere.
+    #[must_use]
+    pub fn leads_inside(self) -> bool {
+        match self {
+            Reserved::Loopback
+            | Reserved::Unspecified
+            | Reserved::LinkLocal
+            | Reserved::Metadata
+            | Reserved::Private
+            | Reserved::Shared
+            | Reserved::UniqueLocal
+            | Reserved::SiteLocal
+            | Reserved::Benchmarking
+            | Reserved::Protocol
+            | Reserved::Multicast
+            | Reserved::Broadcast
+            | Reserved::LocalTranslator
+            | Reserved::Transition
+            | Reserved::Unassigned
+            | Reserved::LocalName
+            | Reserved::DotlessName => true,
+            Reserved::Documentation
+            | Reserved::Discard
+            | Reserved::Orchid
+            | Reserved::SpecialName => false,
         }
     }
 }
@@ -277,7 +308,8 @@ const LOCAL_ENDINGS: &[&str] = &[
 /// Endings that never lead to a host, or only through another network.
 const SPECIAL_ENDINGS: &[&str] = &["alt", "arpa", "example", "invalid", "onion", "test"];
 
-fn of_name(raw: &str) -> Reach {
+/// What a name stands for, by its spelling alone.
+pub(crate) fn of_name(raw: &str) -> Reach {
     let lower = raw.to_ascii_lowercase();
     let name = lower.strip_suffix('.').unwrap_or(&lower);
     let under = |ending: &&str| {
