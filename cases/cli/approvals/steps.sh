@@ -5,7 +5,11 @@ ringfence approvals list --json
 ringfence approvals list --json | sed -n 's/.*"id": "\([0-9a-f]*\)".*/\1/p' > id
 ringfence approvals show $(cut -c1-8 id)
 ringfence approvals approve $(cat id) --scope session
-ringfence approvals approve $(cat id) --scope same-arguments --note 'as agreed'
+setsid -w ringfence approvals approve $(cat id)
+ringfence approvals approve $(cat id) --automation
+printf '[approvals]\nwait_seconds = 1\nautomation = "L0"\n' > ring/ringfence.toml
+ringfence approvals approve $(cat id) --automation --scope same-arguments --note 'as agreed'
+ringfence audit list --kind notice | grep -o 'approval.answered .* automation'
 ringfence approvals approve $(cat id)
 ringfence run mail --args '{"to":"b\u202eob"}'
 ringfence run mail --args '{"to":"b\u202eob"}'

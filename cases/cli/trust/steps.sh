@@ -10,6 +10,8 @@ ringfence trust feedback STDIO 11
 ringfence trust feedback stdio 10 --json
 ringfence trust show stdio --json
 ringfence approvals list
-ringfence approvals approve $(ringfence approvals list | cut -c1-8)
+setsid -w ringfence approvals approve $(ringfence approvals list | cut -c1-8)
+printf '[approvals]\nautomation = "L5"\n' >> ring/ringfence.toml
+ringfence approvals approve $(ringfence approvals list | cut -c1-8) --automation
 ringfence trust show stdio
 ringfence callers list

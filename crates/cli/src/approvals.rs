@@ -16,7 +16,10 @@ use model::document::Word as _;
 use model::risk::Level;
 use model::text::{elided, one_line};
 
-use crate::arguments::{Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch};
+use crate::arguments::{
+    Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+    ScopeWord,
+};
 use crate::console::{self, Typed, Wanted};
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
@@ -39,16 +42,68 @@ pub(crate) fn run(arguments: &Approvals, printer: &mut Printer) -> anyhow::Resul
         ApprovalsCommand::List(list) => return run_list(inbox, list, printer),
         ApprovalsCommand::Show(show) => return run_show(inbox, show, printer),
         ApprovalsCommand::Watch(watch) => return run_watch(&engine, watch, printer),
-        ApprovalsCommand::Approve(given) => inbox.approve(
-            &given.id,
-            &owner,
-            given.scope.scope(),
-            given.note.as_deref(),
-        ),
+        ApprovalsCommand::Approve(given) => return run_approve(inbox, given, printer),
         ApprovalsCommand::Deny(given) => inbox.deny(&given.id, &owner, given.note.as_deref()),
         ApprovalsCommand::Revoke(given) => inbox.revoke(&given.id, &owner),
     };
     match answered {
+        Ok(row) => {
+            show_one(&row, printer)?;
+            Ok(Exit::Done)
+        }
+        Err(fault) => refused(fault, printer),
+    }
+}
+
+/// Shows a question at the terminal and takes the yes that is typed there. Whatever
+/// else is typed leaves it as it is.
+///
+/// Attack: an agent with a shell runs this command with the id of its own question. It
+/// has no terminal, or the person in front of it sees the question.
+fn run_approve(
+    inbox: Inbox<'_>,
+    given: &ApprovalsApprove,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let row = inbox.find(&given.id)?;
+    if row.state != State::Pending {
+        return refused(AnswerFault::Answered(row.state), printer);
+    }
+    let wanted = given.scope.map(ScopeWord::scope);
+    if let Some(scope) = wanted.filter(|scope| !row.scopes.contains(scope)) {
+        let (level, scopes) = (row.risk.level, row.scopes);
+        return refused(
+            AnswerFault::TooWide {
+                level,
+                scope,
+                scopes,
+            },
+            printer,
+        );
+    }
+    let (channel, scope) = if given.automation {
+        (Channel::Automation, wanted.unwrap_or(Scope::Once))
+    } else {
+        let scopes = wanted.map_or_else(|| row.scopes.clone(), |scope| vec![scope]);
+        let (sheet, keys) = sheet_of(&row, &scopes, "leave it as it is");
+        let typed = match console::ask(&sheet, &Wanted::default()) {
+            Typed::Key(key) => scope_of(&keys, &key),
+            Typed::Otherwise | Typed::Ended | Typed::Withdrawn => None,
+            Typed::Nowhere => {
+                let word = printer.styled(Style::Bad, "refused");
+                printer.note(&format!(
+                    "{word}: a yes is typed at a terminal, and this command has none; the question still waits"
+                ));
+                return Ok(Exit::No);
+            }
+        };
+        match typed {
+            Some(scope) => (Channel::Terminal, scope),
+            None => return Ok(Exit::No),
+        }
+    };
+    let (owner, note) = (Caller::owner(), given.note.as_deref());
+    match inbox.through(channel).approve(&row.id, &owner, scope, note) {
         Ok(row) => {
             show_one(&row, printer)?;
             Ok(Exit::Done)
@@ -70,6 +125,7 @@ fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
         | AnswerFault::NotByClient
+        | AnswerFault::NotByCommand
         | AnswerFault::Separate => {
             let word = printer.styled(Style::Bad, "refused");
             printer.note(&format!("{word}: {fault}"));

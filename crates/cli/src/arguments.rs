@@ -18,7 +18,8 @@ mod policy;
 mod script;
 
 pub(crate) use approvals::{
-    Approvals, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+    Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
+    ScopeWord,
 };
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 

@@ -146,13 +146,6 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let mut findings = lint::lint(rules, &tools);
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
-    let folders = folder_faults(engine.home(), &settings.config).into_iter();
-    findings.extend(folders.map(|fault| LintFinding {
-        rule: fault.setting,
-        kind: LintKind::Folder,
-        message: fault.why,
-        place: None,
-    }));
     let policies: Vec<_> = now
         .tools()
         .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
@@ -161,6 +154,13 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
     let strangers = engine.registry().strangers(&settings)?;
     let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
     findings.extend(strangers.collect::<Vec<_>>());
+    let folders = folder_faults(engine.home(), &settings.config).into_iter();
+    findings.extend(folders.map(|fault| LintFinding {
+        rule: fault.setting,
+        kind: LintKind::Folder,
+        message: fault.why,
+        place: None,
+    }));
     findings.sort_by(|one, two| {
         let errors = two.kind.is_error().cmp(&one.kind.is_error());
         errors.then_with(|| one.rule.cmp(&two.rule))

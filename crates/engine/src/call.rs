@@ -20,15 +20,13 @@ use model::outcome::{CallError, Outcome};
 use model::params::{self, Arguments};
 use model::policy::{self, EffectivePolicy};
 use model::reason::Reason;
-use model::risk::{self, Risk};
+use model::risk::{self, Level, Risk};
 use model::rules::{Asked, Decision, Effect};
 use model::safety::Source;
-use model::{Environment, approval, consent, digest, exposure, lifecycle, limits, text};
+use model::{Environment, consent, digest, exposure, lifecycle, text};
 use store::{OpenRow, StoreError};
 
-use crate::approve::agree::{Asking, agreed};
-use crate::approve::inbox::{expiry, session_digest};
-use crate::approve::{Question, Scope};
+use crate::approve::agree::agreed;
 use crate::callers::{not_paused, welcome};
 use crate::limit::{self, Admission};
 use crate::native::{self, Native, Work};
@@ -39,15 +37,14 @@ use crate::run::{self, Prepared, Ran, Variables};
 use crate::{Engine, callers, causes, explain, script};
 
 mod absent;
+mod asking;
 mod request;
-mod secure;
 mod trial;
 
 use absent::{absent, even_out, hidden, unknown};
-use secure::{is_grave, secured};
 
 pub use request::{Begins, CallRequest, Progress, Purpose, Refused, Target, Waiting};
-pub(crate) use trial::{unconsented, wanted};
+pub(crate) use trial::{base_path, unconsented, wanted};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -135,7 +132,7 @@ async fn walk(
     let admission = record.gate(Gate::Limits, admission)?;
     record.holds(admission);
     if judged.asks {
-        let asking = asking(engine, &now, request, record, &judged);
+        let asking = asking::asking(engine, &now, request, record, &judged);
         let answer = agreed(engine, asking).await;
         let answer = still_welcome(engine, request, answer).await;
         record.gate(Gate::Approval, unchanged(engine, request, &judged, answer))?;
@@ -199,9 +196,10 @@ pub(crate) fn judge<'a>(
     let asks = decision.effect == Effect::Ask
         && match request.purpose {
             Purpose::Call => true,
-            // Its author is asked once; what the operator wants asked is asked.
+            // Its author is asked once for what it reaches for, not for each try. What
+            // the operator wants asked is asked.
             Purpose::LocalPass => {
-                trial::operator_asks(now, request, found, &arguments, (&policy, &risk), at_ms)
+                operator_asks(now, request, found, &arguments, (&policy, &risk), at_ms)
             }
         };
     let policy = bounded(policy, &decision);
@@ -548,6 +546,27 @@ fn decide(
     })
 }
 
+/// Whether the operator wants a person asked, whatever the document wants.
+fn operator_asks(
+    now: &Snapshot,
+    request: &CallRequest,
+    found: &Found,
+    arguments: &Arguments,
+    (policy, risk): (&EffectivePolicy, &Risk),
+    at_ms: i64,
+) -> bool {
+    now.config.rules.operator_asks(&Asked {
+        caller: &request.caller,
+        standing: &standing(now, request, found),
+        origin: request.origin,
+        document: &found.sound.document,
+        arguments,
+        policy,
+        risk,
+        at_ms,
+    })
+}
+
 /// Whether its limits let the call in.
 async fn admitted(
     engine: &Engine,
@@ -610,77 +629,6 @@ impl Judged<'_> {
     }
 }
 
-/// What a person is to be asked, and what the answer binds to.
-fn asking<'a>(
-    engine: &Engine,
-    now: &Snapshot,
-    request: &'a CallRequest,
-    record: &Record,
-    judged: &Judged<'_>,
-) -> Asking<'a> {
-    let Judged {
-        found,
-        masker,
-        arguments,
-        policy,
-        risk,
-        decision,
-        ..
-    } = judged;
-    let document = &found.sound.document;
-    let files = engine.power_settings(&now.config, &request.caller);
-    let binding = approval::Bound {
-        document: &found.sound.judged.digest.to_string(),
-        safety: &record.safety(),
-        policy,
-        level: risk.level,
-        files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
-        caller: &request.caller,
-        arguments: arguments.values(),
-    };
-    let binding = binding.binding().ok();
-    let session = request.session.as_deref().and_then(session_digest);
-    let settings = now.config.approvals.clone();
-    // All of them: nothing of an argument is unreadable before a yes. The bound on
-    // arguments, and that on what may wait, keep it finite.
-    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
-    let question = Question {
-        call_id: record.call_id().to_owned(),
-        tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
-        caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
-        risk: trial::with_variables(document, risk),
-        prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
-        arguments: shown,
-        // Nobody guesses it, whoever knows the ids of calls.
-        id: uuid::Uuid::new_v4().simple().to_string(),
-        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
-        scopes: approval::scopes_of_call(risk.level, session.is_some()),
-        why: why(decision),
-        may_answer: approval::authority::told(&request.caller, risk.level, &settings),
-        binding: binding
-            .as_ref()
-            .map(|both| both.call.clone())
-            .unwrap_or_default(),
-    };
-    Asking {
-        request,
-        question,
-        tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
-        session,
-        settings,
-        started: record.started(),
-    }
-}
-
-/// The rule that wants a person, and its reason; else what wants one.
-fn why(decision: &Decision) -> String {
-    let why = match &decision.rule {
-        Some(rule) => format!("rule `{rule}`: {}", decision.reason),
-        None => decision.reason.clone(),
-    };
-    approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
-}
-
 /// Somebody may have paused the caller while a person was asked.
 async fn still_welcome(
     engine: &Engine,
@@ -730,6 +678,22 @@ fn is_same(engine: &Engine, request: &CallRequest, judged: &Judged<'_>) -> Resul
             && risk.level == judged.risk.level
             && decision.effect != Effect::Deny,
     )
+}
+
+/// Calls whose opening record must be on the disk before they run.
+fn is_grave(policy: &EffectivePolicy, risk: &Risk) -> bool {
+    risk.level >= Level::L4 || policy.file_write
+}
+
+async fn secured(engine: &Engine, row: &OpenRow) -> Result<((), String), Stop> {
+    match engine.store().audit().secure(row).await {
+        Ok(()) => Ok(((), "on the disk".to_owned())),
+        Err(fault) => {
+            let message = "the attempt could not be written to the disk; it did not run";
+            let error = CallError::passing(Reason::AuditUnavailable, message);
+            Err(Stop::refused(error).note(fault.to_string()))
+        }
+    }
 }
 
 fn prepare(

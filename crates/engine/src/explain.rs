@@ -68,6 +68,10 @@ impl Engine {
         let effect = judged.decision.effect;
         let told = call::limits_told(self, now, request, &found);
         record.gate(Gate::Limits, told)?;
+        let base = call::base_path(self, now, request, &judged);
+        if let Err(stop) = base {
+            return record.gate(Gate::Powers, Err(stop));
+        }
         if effect == Effect::Ask {
             let settings = &now.config.approvals;
             let may_answer = authority::told(&request.caller, judged.risk.level, settings);

@@ -514,9 +514,9 @@ impl Engine {
     pub(crate) fn power_settings(&self, config: &Config, caller: &Caller) -> PowerSettings {
         PowerSettings {
             sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
-            home: Some(self.protected()),
             caller: caller.name.clone(),
             private_hosts: config.network.private_hosts.as_slice().into(),
+            home: Some(self.protected()),
             ..self.powers.clone()
         }
     }

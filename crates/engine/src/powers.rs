@@ -39,15 +39,15 @@ pub struct PowerSettings {
     /// The caller or conversation that has a folder of its own below the workspace
     /// and sees nothing else of it; set for each call.
     pub sub_workspace: Option<String>,
-    /// The home folder, which no tool sees but for its workspaces.
-    pub home: Option<Home>,
-    /// A copy that stands in for the folder a document names; set for a Local Pass.
-    pub stand_in: Option<PathBuf>,
     /// Who pays for what helpers compute; set for each call. Work of one caller does not
     /// wait for another's.
     pub caller: String,
     /// Where helpers compute.
     pub compute: Compute,
+    /// The home folder, which no tool sees but for its workspaces.
+    pub home: Option<Home>,
+    /// A copy that stands in for the folder a document names; set for a Local Pass.
+    pub stand_in: Option<PathBuf>,
     /// Whom `fetch` believes.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
@@ -67,10 +67,10 @@ impl PowerSettings {
         PowerSettings {
             workspace,
             sub_workspace: None,
-            home: None,
-            stand_in: None,
             caller: String::new(),
             compute: Compute::default(),
+            home: None,
+            stand_in: None,
             trust: Trust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),

@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 
 use crate::names::Names;
 use crate::preset::Preset;
+use crate::rules::starts_async;
 
 /// A call of a tool in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub(crate) fn sites<'a>(program: &Program<'a>, names: &Names<'a>, preset: &Prese
         return Vec::new();
     }
     let mut walk = Walk {
+        source: program.source_text,
         names,
         preset,
         // The last expression is what the script gives back.
@@ -69,6 +71,7 @@ pub(crate) fn patterns(names: &Names<'_>) -> Vec<usize> {
 }
 
 struct Walk<'n, 'a> {
+    source: &'a str,
     names: &'n Names<'a>,
     preset: &'n Preset,
     returned: Option<Span>,
@@ -116,7 +119,7 @@ impl<'a> Walk<'_, 'a> {
     fn drop_functions(&mut self, call: &CallExpression<'a>) {
         for argument in &call.arguments {
             if let Argument::ArrowFunctionExpression(arrow) = argument
-                && arrow.r#async
+                && starts_async(self.source, arrow.span)
             {
                 self.dropped.push(arrow.span);
             }

@@ -77,11 +77,8 @@ impl<'r, 'a> Rules<'r, 'a> {
         Fold::new(self.names)
     }
 
-    /// Whether a function starts with the keyword, not with a parameter of that name.
     fn starts_async(&self, span: Span) -> bool {
-        let text = self.source.get(at(span)..).unwrap_or("");
-        text.strip_prefix("async")
-            .is_some_and(|rest| !rest.trim_start().starts_with('='))
+        starts_async(self.source, span)
     }
 
     /// Whether the expression is the global object, by any of its names.
@@ -279,6 +276,13 @@ impl<'r, 'a> Rules<'r, 'a> {
             _ => {}
         }
     }
+}
+
+/// Whether a function starts with the keyword, not with a parameter of that name.
+pub(crate) fn starts_async(source: &str, span: Span) -> bool {
+    let text = source.get(at(span)..).unwrap_or("");
+    text.strip_prefix("async")
+        .is_some_and(|rest| !rest.trim_start().starts_with('='))
 }
 
 fn at(span: Span) -> usize {

@@ -59,7 +59,7 @@ pub struct Fault {
 }
 
 /// Characters of a fault's sentence that anybody reads.
-pub const FAULT_CHARS_MAX: usize = 600;
+pub const FAULT_CHARS_MAX: usize = 300;
 
 impl Fault {
     /// A fault.

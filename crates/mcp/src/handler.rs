@@ -366,6 +366,7 @@ fn untaken(fault: &AnswerFault) -> Reason {
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
         | AnswerFault::NotByClient
+        | AnswerFault::NotByCommand
         | AnswerFault::Separate => Reason::ApprovalState,
     }
 }

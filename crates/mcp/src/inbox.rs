@@ -104,7 +104,9 @@ fn refused(fault: &AnswerFault) -> Response {
         | AnswerFault::NotApproved(_)
         | AnswerFault::Expired
         | AnswerFault::TrustChanged => StatusCode::CONFLICT,
-        AnswerFault::Separate | AnswerFault::NotByClient => StatusCode::FORBIDDEN,
+        AnswerFault::Separate | AnswerFault::NotByClient | AnswerFault::NotByCommand => {
+            StatusCode::FORBIDDEN
+        }
         AnswerFault::Store(_) => {
             // Why is the operator's, and in the alarm of whatever failed.
             return told(

@@ -61,7 +61,7 @@ impl Masked<String> {
 }
 
 impl Masked<Value> {
-    /// The value with every long text in it elided.
+    /// The value with every text in it on one line and elided.
     #[must_use]
     pub fn elided(self, chars_max: usize) -> Masked<Value> {
         Masked(elided(self.0, chars_max))
@@ -71,7 +71,6 @@ impl Masked<Value> {
 fn elided(value: Value, chars_max: usize) -> Value {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
-        Value::String(text) if text.len() <= chars_max => Value::String(text),
         Value::String(text) => Value::String(text::elided(&text, chars_max)),
         Value::Array(items) => {
             let items = items.into_iter();

@@ -19,14 +19,12 @@ const tries = {
 // A piece of the key in any message is what is shown; otherwise how it was refused.
 const left = {};
 for (const name of Object.keys(tries)) {
-  for (const size of [0, 10, 40, 70, 100, 120, 200, 230, 256, 300, 560, 600, 4000]) {
-    for (const filler of ["x", "/"]) {
-      const attempt = () => tries[name](filler.repeat(size) + token);
-      const error = await attempt().catch((caught) => caught);
-      const leaked = longest(String(error?.message));
-      left[name] = leaked > 0 ? `${leaked} characters of the key` : await refusal(attempt);
-      if (leaked > 0) return left;
-    }
+  for (const size of [0, 70, 100, 230, 560, 4000]) {
+    const attempt = () => tries[name]("x".repeat(size) + token);
+    const error = await attempt().catch((caught) => caught);
+    const leaked = longest(String(error?.message));
+    left[name] = leaked > 0 ? `${leaked} characters of the key` : await refusal(attempt);
+    if (leaked > 0) return left;
   }
 }
 return left;

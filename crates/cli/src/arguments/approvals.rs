@@ -19,7 +19,7 @@ pub(crate) enum ApprovalsCommand {
     List(ApprovalsList),
     /// Show one question whole
     Show(ApprovalsShow),
-    /// Say yes
+    /// Show a question and say yes to it, at a terminal
     Approve(ApprovalsApprove),
     /// Say no
     Deny(ApprovalsDeny),
@@ -47,14 +47,19 @@ pub(crate) struct ApprovalsShow {
     pub(crate) home: Home,
 }
 
+/// Shows the question at the terminal and takes a typed answer. Without a terminal
+/// nothing is approved.
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsApprove {
     /// The id of a question, or how it begins
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// What it counts for besides; the risk bounds it
-    #[arg(long, value_name = "SCOPE", default_value = "once")]
-    pub(crate) scope: ScopeWord,
+    /// What it counts for besides; the risk bounds it, a key chooses if left out
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Option<ScopeWord>,
+    /// Ask nobody, where `approvals.automation` allows it; the audit says so
+    #[arg(long)]
+    pub(crate) automation: bool,
     /// A word for the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,

@@ -71,20 +71,6 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
     findings
 }
 
-/// The folders that settings give to tools; settings that cannot be read are told
-/// elsewhere.
-fn folders(home: &Path) -> Vec<Finding> {
-    let Ok((config, _)) = read_config(home) else {
-        return Vec::new();
-    };
-    let faults = folder_faults(home, &config).into_iter();
-    let told = faults.map(|fault| {
-        let what = format!("{}: {}", fault.setting, fault.why);
-        wrong("folders", what, "name another folder in ringfence.toml")
-    });
-    told.collect()
-}
-
 /// Whose clients may answer questions about their own calls.
 fn answers(home: &Path) -> Finding {
     let Ok(config) = settings::config(Some(home)) else {
@@ -118,6 +104,20 @@ fn answers(home: &Path) -> Finding {
             )
         }
     }
+}
+
+/// The folders that settings give to tools; settings that cannot be read are told
+/// elsewhere.
+fn folders(home: &Path) -> Vec<Finding> {
+    let Ok((config, _)) = read_config(home) else {
+        return Vec::new();
+    };
+    let faults = folder_faults(home, &config).into_iter();
+    let told = faults.map(|fault| {
+        let what = format!("{}: {}", fault.setting, fault.why);
+        wrong("folders", what, "name another folder in ringfence.toml")
+    });
+    told.collect()
 }
 
 fn folder(home: &Path) -> Finding {

@@ -33,7 +33,8 @@ fn a_file_is_a_draft_and_its_variables_are_named() {
       L3  variables: the value of FORECAST_API_KEY can leave by the network
       variable FORECAST_API_KEY (not set, not granted)
     ");
-    let set = ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "k");
+    let set =
+        ringfence(&["check", "examples/weather.json"]).variable("FORECAST_API_KEY", "forecast-key");
     insta::assert_snapshot!(set.shown(), @r"
     exit 0
     --- stdout

@@ -302,6 +302,9 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
     let document = json!({"name": "send", "code": "return 'sent'", "codeType": "Javascript",
         "humanInTheLoop": {"mode": "REQUIRED"}});
     fs::write(folder.join("tool.json"), document.to_string()).unwrap();
+    fs::create_dir(folder.join("ring")).unwrap();
+    let settings = "[approvals]\nautomation = \"L0\"\n";
+    fs::write(folder.join("ring/ringfence.toml"), settings).unwrap();
     let line = format!(
         "{} run tool.json --home ring",
         env!("CARGO_BIN_EXE_ringfence")
@@ -321,7 +324,7 @@ fn a_question_at_a_terminal_can_be_answered_elsewhere() {
             break first.get("id").unwrap().as_str().unwrap().to_owned();
         }
     };
-    let given = inbox(&["approve", &id]);
+    let given = inbox(&["approve", &id, "--automation"]);
     assert_eq!(given.get("state").unwrap(), "approved");
     let (_, shown) = terminal.end();
     assert!(shown.contains("wants to run `send`"), "{shown}");

@@ -521,3 +521,133 @@ fn two_processes_at_one_terminal_take_turns() {
     assert!(shown.contains(&format!("{second} ran")), "{shown}");
     assert!(!shown.contains(&format!("{first} ran")), "{shown}");
 }
+
+/// The tool is called, nobody answers, and the question waits under this id.
+fn waiting(folder: &Path, settings: &str) -> String {
+    fs::create_dir_all(folder.join("ring")).unwrap();
+    let settings = format!("[approvals]\nwait_seconds = 1\n{settings}");
+    fs::write(folder.join("ring/ringfence.toml"), settings).unwrap();
+    fs::write(folder.join("send.json"), tool("send", "return 'sent'")).unwrap();
+    calling(folder, "hi").wait_with_output().unwrap();
+    let listed = ringfence(&["approvals", "list", "--json", "--home", "ring"]);
+    let listed = listed.within(folder).output().stdout;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    listed
+        .pointer("/0/id")
+        .unwrap()
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn approval(folder: &Path, id: &str) -> Value {
+    let shown = ringfence(&["approvals", "show", id, "--json", "--home", "ring"]);
+    serde_json::from_slice(&shown.within(folder).output().stdout).unwrap()
+}
+
+/// The command out of a refusal, run by a program, approves nothing.
+#[test]
+fn nothing_is_approved_without_a_terminal() {
+    let folder = scratch("no-terminal");
+    let id = waiting(&folder, "");
+    for more in [vec![], vec!["--scope", "once"], vec!["--automation"]] {
+        let output = Command::new("setsid")
+            .args(["-w", PROGRAM, "approvals", "approve", &id, "--home", "ring"])
+            .args(&more)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with("refused: "), "{said}");
+        assert_eq!(approval(&folder, &id)["state"], "pending");
+    }
+}
+
+/// Whatever standard input is, the question is shown at the terminal, and what is typed
+/// there counts.
+#[test]
+fn a_yes_is_typed_at_the_terminal() {
+    let folder = scratch("typed");
+    let id = waiting(&folder, "");
+    for (answer, state, channel) in [
+        ("n\n", "pending", Value::Null),
+        ("\n", "pending", Value::Null),
+        ("y\n", "approved", json!("terminal")),
+    ] {
+        let line = format!("{PROGRAM} approvals approve {id} --home ring </dev/null");
+        let mut terminal = Terminal::start(&line, &folder);
+        terminal.until("[risk L4 High] `owner` wants to run `send`", 1);
+        terminal.until("| {\"text\":\"hi\"}", 1);
+        terminal.answer(answer, 1);
+        let (status, shown) = terminal.end();
+        assert_eq!(status.success(), state == "approved", "{shown}");
+        let now = approval(&folder, &id);
+        assert_eq!((&now["state"], &now["channel"]), (&json!(state), &channel));
+    }
+}
+
+/// Automation is the operator's word, up to a risk, and recorded as what it is.
+#[test]
+fn automation_counts_up_to_what_the_settings_allow() {
+    for (allowed, counts) in [("L0", false), ("L3", false), ("L4", true), ("L5", true)] {
+        let folder = scratch(&format!("automation-{allowed}"));
+        let id = waiting(&folder, &format!("automation = \"{allowed}\"\n"));
+        let approve = [
+            "approvals",
+            "approve",
+            &id,
+            "--automation",
+            "--home",
+            "ring",
+        ];
+        let output = ringfence(&approve).within(&folder).output();
+        assert_eq!(output.status.success(), counts, "{allowed}: {output:?}");
+        let now = approval(&folder, &id);
+        let expected = match counts {
+            true => (json!("approved"), json!("automation")),
+            false => (json!("pending"), Value::Null),
+        };
+        assert_eq!((now["state"].clone(), now["channel"].clone()), expected);
+    }
+}
+
+/// A step in trust is a question like any other: the yes is typed, and raises the level
+/// at once. The steps before it are those of the case.
+#[test]
+fn a_step_in_trust_is_typed_at_the_terminal() {
+    let folder = scratch("trust-typed");
+    let case = crate::root().join("cases/cli/trust");
+    for entry in fs::read_dir(&case).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+    }
+    let steps = fs::read_to_string(case.join("steps.sh")).unwrap();
+    for step in steps.lines().take_while(|step| !step.contains("approve")) {
+        let step = step.replace("ringfence ", &format!("{PROGRAM} "));
+        Command::new("sh")
+            .args(["-c", &step])
+            .current_dir(&folder)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("RINGFENCE_HOME", folder.join("ring"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+    }
+    let shown = |arguments: &[&str]| {
+        let output = ringfence(arguments).within(&folder).output();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let listed = shown(&["approvals", "list", "--json", "--home", "ring"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    let line = format!("{PROGRAM} approvals approve {id} --home ring");
+    let mut terminal = Terminal::start(&line, &folder);
+    terminal.until("wants to run `trust:promote`", 1);
+    terminal.answer("y\n", 1);
+    let (status, text) = terminal.end();
+    assert!(status.success(), "{text}");
+    let trust = shown(&["trust", "show", "stdio", "--json", "--home", "ring"]);
+    assert_eq!(trust["tracks"][0]["level"], "elevated", "{trust:#}");
+}

@@ -109,7 +109,7 @@ fn answered_by_a_machine(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Ho
         let client = Client::start(kind, mode, way, &plan);
         let stays = home.question_that_stays(&who);
         if let Some(question) = &stays {
-            home.must(&["approvals", "approve", question]);
+            home.must(&["approvals", "approve", question, "--automation"]);
         }
         let approved = client.step(0);
         client.check(
@@ -128,7 +128,7 @@ fn nobody_at_the_client(kind: Kind, mode: (&str, bool), way: Way<'_>, home: &Hom
     let plan = json!({"steps": [call("Eve"), call("Fay")]});
     let client = Client::start(kind, mode, way, &plan);
     let question = home.question("Eve");
-    home.must(&["approvals", "approve", &question]);
+    home.must(&["approvals", "approve", &question, "--automation"]);
     let approved = client.step(0);
     client.check(said(&approved).contains("did it for Eve"), &approved);
     let question = home.question("Fay");

@@ -23,7 +23,9 @@ impl Home {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let home = Home(folder);
-        home.settings(&format!("[approvals]\nwait_seconds = 20\n{NAMED}"));
+        home.settings(&format!(
+            "[approvals]\nwait_seconds = 20\nautomation = \"L5\"\n{NAMED}"
+        ));
         home.import(&[
             tool("greet", "return `Hello, ${who}!`;"),
             // Long enough for a sign of life on the way, but not in its own test.

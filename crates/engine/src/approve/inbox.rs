@@ -158,6 +158,12 @@ pub enum AnswerFault {
         authority::ELSEWHERE
     )]
     NotByClient,
+    /// A command that asked nobody, where it may not, or not up to this risk.
+    #[error(
+        "no command approves this without a person at a terminal; `approvals.automation` \
+         says up to which risk one may"
+    )]
+    NotByCommand,
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -237,6 +243,7 @@ impl Engine {
             Ok(()) => Ok(()),
             Err(Unfit::Separate) => Err(AnswerFault::Separate),
             Err(Unfit::Client(_)) => Err(AnswerFault::NotByClient),
+            Err(Unfit::Automation(_)) => Err(AnswerFault::NotByCommand),
         }
     }
 

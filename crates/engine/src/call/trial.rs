@@ -12,14 +12,12 @@ use model::consent::{self, Granted, Need};
 use model::document::Document;
 use model::environment::Environment;
 use model::outcome::CallError;
-use model::params::Arguments;
 use model::policy::EffectivePolicy;
 use model::reason::Reason;
 use model::risk::{Level, Risk, Signal};
-use model::rules::Asked;
 use model::text;
 
-use super::{CallRequest, Found, Judged, Purpose, standing};
+use super::{CallRequest, Found, Judged, Purpose};
 use crate::powers::{PowerSettings, PowersError};
 use crate::record::{Record, Stop};
 use crate::registry::Snapshot;
@@ -188,6 +186,25 @@ pub(super) fn weighed(request: &CallRequest, unreached: Option<String>, mut ran:
     ran
 }
 
+/// Whether the folder a call is to work in may be used, for a call that is not made.
+pub(crate) fn base_path(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    judged: &Judged<'_>,
+) -> Result<(), Stop> {
+    let policy = &judged.policy;
+    let base = policy.fs_base_path.as_deref();
+    let Some(base) = base.filter(|_| policy.file_read || policy.file_write) else {
+        return Ok(());
+    };
+    let settings = engine.power_settings(&now.config, &request.caller);
+    let opened = Files::base(base, settings.home.as_ref());
+    opened
+        .map(|_| ())
+        .map_err(|fault| no_files(request, &fault))
+}
+
 /// The risk of a call as a person is told it, the variables it gets included.
 pub(super) fn with_variables(document: &Document, risk: &Risk) -> Risk {
     let mut risk = risk.clone();
@@ -202,25 +219,4 @@ pub(super) fn with_variables(document: &Document, risk: &Risk) -> Risk {
         });
     }
     risk
-}
-
-/// Whether the operator wants a person asked, whatever the document wants.
-pub(super) fn operator_asks(
-    now: &Snapshot,
-    request: &CallRequest,
-    found: &Found,
-    arguments: &Arguments,
-    (policy, risk): (&EffectivePolicy, &Risk),
-    at_ms: i64,
-) -> bool {
-    now.config.rules.operator_asks(&Asked {
-        caller: &request.caller,
-        standing: &standing(now, request, found),
-        origin: request.origin,
-        document: &found.sound.document,
-        arguments,
-        policy,
-        risk,
-        at_ms,
-    })
 }

@@ -173,7 +173,7 @@ async fn tools_that_a_script_calls_have_the_hosts_of_its_caller() {
 #[tokio::test]
 async fn a_rule_denies_hosts_where_they_are_reached() {
     let lab = lab(
-        "[[rule]]\nid = \"no-second\"\nhosts = [\"127.0.0.2\"]\ncallers = [\"kim\"]\neffect = \"deny\"\n",
+        "[expected]\ncallers = [\"kim\"]\n[[rule]]\nid = \"no-second\"\nhosts = [\"127.0.0.2\"]\ncallers = [\"kim\"]\neffect = \"deny\"\n",
     )
     .await;
     let (value, _) = lab.get("kim", &lab.first).await;
@@ -192,7 +192,7 @@ async fn a_rule_denies_hosts_where_they_are_reached() {
 #[tokio::test]
 async fn a_rule_that_allows_holds_a_call_to_its_hosts() {
     let lab = lab(
-        "[[rule]]\nid = \"ask-all\"\ntools = [\"one\"]\nhosts = [\"127.0.0.2\"]\neffect = \"ask\"\n\
+        "[expected]\ntools = [\"one\"]\n[[rule]]\nid = \"ask-all\"\ntools = [\"one\"]\nhosts = [\"127.0.0.2\"]\neffect = \"ask\"\n\
          [[rule]]\nid = \"first-only\"\nhosts = [\"127.0.0.1\"]\neffect = \"allow\"\n",
     )
     .await;

@@ -135,6 +135,52 @@ async fn a_refused_key_has_its_code() {
     assert_eq!(error["location"]["line"], 3, "{error}");
 }
 
+/// `throw { code, detail }` has no message of its own, and its sender gets one.
+#[tokio::test]
+async fn what_is_thrown_without_a_message_gets_one() {
+    let world = world().await;
+    let outcome = run(&world, "throw { code: 'LIMIT', detail: 'too many' };").await;
+    let answer = answer(&outcome);
+    assert_eq!(answer["status"], "runtime_error", "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("throw new Error(") || message.contains("LIMIT"),
+        "{answer}"
+    );
+}
+
+/// An error is at its own line, not at the last one that happened to be noted; a failed
+/// call is at the call, not inside its arguments.
+#[tokio::test]
+async fn errors_are_at_their_own_line() {
+    let world = world().await;
+    for (script, line) in [
+        ("console.log('a');\nreturn null.x", 2),
+        ("const a = 1;\n\n  a = 2;", 3),
+        ("console.log('a');\nconst { b } = undefined;", 2),
+        ("console.log('a');\nconst [b] = undefined;", 2),
+        (
+            "const list = undefined;\nconsole.log('a');\nfor (const b of list) {\n}",
+            3,
+        ),
+        (
+            "const x = 1;\nawait callTool('fails', {\n  hard: x === 1,\n});",
+            2,
+        ),
+    ] {
+        let outcome = run(&world, script).await;
+        let location = &answer(&outcome)["error"]["location"];
+        assert_eq!(location["line"], line, "{script}: {outcome:?}");
+    }
+    let outcome = run(
+        &world,
+        "const y = true;\nawait callTool('fails', { hard: y });",
+    )
+    .await;
+    let location = &answer(&outcome)["error"]["location"];
+    assert_eq!(*location, json!({"line": 2, "column": 7}));
+}
+
 /// The owner is helped with names, but not to those a script cannot call.
 #[tokio::test]
 async fn no_name_is_suggested_that_a_script_cannot_call() {

@@ -11,7 +11,7 @@ use crate::client::{Http, LEGACY, call, request};
 use crate::lab::Lab;
 use crate::world::{CALLER, Server, World};
 
-const SETTINGS: &str = "[serve]\ncalls_per_caller_max = 1\n[approvals]\nwait_seconds = 1\n\
+const SETTINGS: &str = "[expected]\ntools = ['echo']\n[serve]\ncalls_per_caller_max = 1\n[approvals]\nwait_seconds = 1\n\
     [[rule]]\nid = 'no'\ntools = ['echo']\nwhen = \"args.text == 'bad'\"\neffect = 'deny'\n\
     reason = 'not that'\n";
 

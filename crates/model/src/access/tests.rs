@@ -253,3 +253,26 @@ mod narrowing {
         assert_eq!(level("DEPLOYMENT"), Some(AccessLevel::Sandboxed));
     }
 }
+
+/// What is given to one subject of an issuer is not given to one whose name only looks
+/// the same when it is folded: lists, levels, groups and the scope of trust.
+#[test]
+fn subjects_have_what_was_given_to_the_letter() {
+    let text = "[callers.\"oauth:kim\"]\nlevel = \"elevated\"\ndeny = [\"x*\"]\n\
+                [groups.crew]\nmembers = [\"oauth:kim\", \"Ann\"]\n";
+    let access = crate::config::Config::parse(text).expect("a config").access;
+    let standing = |name: &str| access.standing(&Caller::named(name), None);
+    assert_eq!(standing("oauth:kim").level, Some(AccessLevel::Elevated));
+    assert_eq!(standing("oauth:kim").groups, ["crew"]);
+    for other in ["oauth:KIM", "oauth:Kim", "oauth:\u{212a}im", "kim"] {
+        let standing = standing(other);
+        assert_eq!(
+            (standing.level, standing.groups.len()),
+            (None, 0),
+            "{other}"
+        );
+        assert_eq!(access.layers(&Caller::named(other)).len(), 1, "{other}");
+    }
+    // Our own names are the same in either case.
+    assert_eq!(standing("aNN").groups, ["crew"]);
+}

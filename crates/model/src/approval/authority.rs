@@ -105,6 +105,8 @@ pub enum Matter {
 pub enum Unfit {
     /// The caller's own client may answer up to this risk only; nothing if none.
     Client(Option<Level>),
+    /// A command without a person may answer up to this risk only; nothing if none.
+    Automation(Option<Level>),
     /// Somebody other than the caller must answer.
     Separate,
 }
@@ -113,6 +115,9 @@ pub enum Unfit {
 /// means that none does.
 #[must_use]
 pub fn up_to(channel: Channel, caller: &Caller, settings: &ApprovalsConfig) -> Option<Level> {
+    if channel == Channel::Automation {
+        return settings.automation;
+    }
     if !channel.is_own_client() {
         return Some(Level::L5);
     }
@@ -143,12 +148,14 @@ pub fn counts(
     match matter {
         // Invariant 7: whatever the settings, trust is raised by somebody else.
         Matter::Trust if channel.is_own_client() || is_self => Err(Unfit::Separate),
+        Matter::Trust if channel == Channel::Automation => Err(Unfit::Automation(None)),
         Matter::Trust => Ok(()),
         Matter::Call(_) if settings.separate && (channel.is_own_client() || is_self) => {
             Err(Unfit::Separate)
         }
         Matter::Call(level) => match up_to(channel, caller, settings) {
             Some(most) if level <= most => Ok(()),
+            most if channel == Channel::Automation => Err(Unfit::Automation(most)),
             most => Err(Unfit::Client(most)),
         },
     }
@@ -175,7 +182,7 @@ pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String
             );
             return format!("{ELSEWHERE}; {note}");
         }
-        Err(Unfit::Client(None) | Unfit::Separate) => {}
+        Err(Unfit::Client(None) | Unfit::Automation(_) | Unfit::Separate) => {}
     }
     let elsewhere = match (settings.separate, is_owner) {
         (true, true) => "an operator in the inbox or the Studio of this Ringfence",

@@ -77,6 +77,9 @@ pub struct ApprovalsConfig {
     /// Whether only somebody else than the caller may approve. Then questions go
     /// to the inbox and never to the caller's own client.
     pub separate: bool,
+    /// The risk up to which a command may approve without a person at a terminal.
+    /// Absent: nothing.
+    pub automation: Option<Level>,
     /// The risk up to which a caller's own client may answer for a person, by the
     /// caller's name as [`crate::caller::folded`] has it. Absent: nothing.
     pub answers: BTreeMap<String, Level>,
@@ -88,6 +91,7 @@ impl ApprovalsConfig {
             wait_seconds: limits::APPROVAL_WAIT_SECONDS_DEFAULT,
             expire_seconds: limits::APPROVAL_EXPIRE_SECONDS_DEFAULT,
             separate: false,
+            automation: None,
             answers: BTreeMap::new(),
         }
     }
@@ -146,6 +150,7 @@ pub(super) struct ApprovalsFile {
     wait_seconds: Option<toml::Spanned<u64>>,
     expire_seconds: Option<toml::Spanned<u64>>,
     separate: Option<bool>,
+    automation: Option<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -222,6 +227,7 @@ impl Faults<'_> {
         let given = self.bounded("expire_seconds", file.expire_seconds, seconds);
         approvals.expire_seconds = given.unwrap_or(approvals.expire_seconds);
         approvals.separate = file.separate.unwrap_or(approvals.separate);
+        approvals.automation = self.known("automation", file.automation.as_ref());
         approvals
     }
 

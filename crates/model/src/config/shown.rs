@@ -11,6 +11,7 @@ use crate::document::Word as _;
 use crate::exposure::Selection;
 use crate::host_pattern::HostPattern;
 use crate::pattern::NamePattern;
+use crate::risk::Level;
 use crate::rules::Rule;
 use crate::trust::{Criteria, Step};
 
@@ -297,6 +298,10 @@ impl Config {
             ("approvals.expire_seconds", count(approvals.expire_seconds)),
             ("approvals.separate", approvals.separate.to_string()),
             (
+                "approvals.automation",
+                or_nothing(approvals.automation.map(Level::badge)),
+            ),
+            (
                 "telemetry.otlp_endpoint",
                 or_nothing(self.telemetry.otlp_endpoint.as_deref()),
             ),
@@ -362,7 +367,9 @@ fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
             "callers",
             is_named(everybody, whom(&rule.callers, &rule.groups)),
         ),
+        ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         ("risk", rule.risk.map(|range| toml_text(&range.to_string()))),
+        ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         (
             "when",
             rule.when.as_ref().map(|when| toml_text(when.text())),

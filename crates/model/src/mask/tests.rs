@@ -272,7 +272,8 @@ fn encoded(text: &str, coding: Coding) -> String {
     };
     let json = || {
         let quoted = serde_json::to_string(text).expect("json");
-        quoted[1..quoted.len() - 1].to_owned()
+        let inner = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        inner.expect("quotes").to_owned()
     };
     let units = |wanted: fn(char) -> bool| {
         let unit = |unit: &mut u16| format!("\\u{unit:04x}");

@@ -18,6 +18,7 @@ fn settings() -> ApprovalsConfig {
         .into_iter()
         .map(|(name, level)| (name.to_owned(), level))
         .collect();
+    settings.automation = Some(Level::L3);
     settings
 }
 
@@ -71,6 +72,9 @@ fn every_channel_every_caller_every_risk() {
             let by = if is_own { name } else { "somebody-else" };
             for level in Level::ALL {
                 let expected = match (is_own, most) {
+                    (false, _) if channel == Automation && level > Level::L3 => {
+                        Err(Unfit::Automation(Some(Level::L3)))
+                    }
                     (false, _) => Ok(()),
                     (true, Some(most)) if level <= most => Ok(()),
                     (true, most) => Err(Unfit::Client(most)),
@@ -81,6 +85,7 @@ fn every_channel_every_caller_every_risk() {
             }
             let expected = match is_own {
                 true => Err(Unfit::Separate),
+                false if channel == Automation => Err(Unfit::Automation(None)),
                 false => Ok(()),
             };
             let got = counts(channel, Matter::Trust, &caller(name), by, &settings);
@@ -101,6 +106,22 @@ fn a_client_that_was_not_named_answers_nothing() {
                 assert_eq!(got, Err(Unfit::Client(None)), "{name} {level:?}");
             }
         }
+    }
+}
+
+/// With nothing in the settings, no command answers without a person.
+#[test]
+fn automation_is_off_unless_the_operator_says_otherwise() {
+    let settings = crate::config::Config::closed().approvals;
+    for level in Level::ALL {
+        let got = counts(
+            Automation,
+            Matter::Call(level),
+            &caller("local"),
+            "owner",
+            &settings,
+        );
+        assert_eq!(got, Err(Unfit::Automation(None)), "{level:?}");
     }
 }
 

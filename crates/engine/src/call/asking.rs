@@ -1,0 +1,85 @@
+//! What step 8 of a call asks a person: the question in words, why it is asked, who may
+//! answer, and what the answer binds to. Whether it is asked, and what an answer counts
+//! for, is decided elsewhere.
+
+use model::rules::Decision;
+use model::{approval, limits, text};
+
+use crate::Engine;
+use crate::approve::agree::Asking;
+use crate::approve::inbox::{expiry, session_digest};
+use crate::approve::{Question, Scope};
+use crate::call::{CallRequest, Judged, NAME_SHOWN_CHARS_MAX, trial};
+use crate::record::Record;
+use crate::registry::Snapshot;
+
+/// What a person is to be asked, and what the answer binds to.
+pub(super) fn asking<'a>(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &'a CallRequest,
+    record: &Record,
+    judged: &Judged<'_>,
+) -> Asking<'a> {
+    let Judged {
+        found,
+        masker,
+        arguments,
+        policy,
+        risk,
+        decision,
+        ..
+    } = judged;
+    let document = &found.sound.document;
+    let files = engine.power_settings(&now.config, &request.caller);
+    let binding = approval::Bound {
+        document: &found.sound.judged.digest.to_string(),
+        safety: &record.safety(),
+        policy,
+        level: risk.level,
+        files: &format!("{:?} {:?}", files.workspace, files.sub_workspace),
+        caller: &request.caller,
+        arguments: arguments.values(),
+    };
+    let binding = binding.binding().ok();
+    let session = request.session.as_deref().and_then(session_digest);
+    let settings = now.config.approvals.clone();
+    // All of them: nothing of an argument is unreadable before a yes. The bound on
+    // arguments, and that on what may wait, keep it finite.
+    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
+    let question = Question {
+        call_id: record.call_id().to_owned(),
+        tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
+        caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
+        risk: trial::with_variables(document, risk),
+        prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
+        arguments: shown,
+        // Nobody guesses it, whoever knows the ids of calls.
+        id: uuid::Uuid::new_v4().simple().to_string(),
+        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
+        scopes: approval::scopes_of_call(risk.level, session.is_some()),
+        why: why(decision),
+        may_answer: approval::authority::told(&request.caller, risk.level, &settings),
+        binding: binding
+            .as_ref()
+            .map(|both| both.call.clone())
+            .unwrap_or_default(),
+    };
+    Asking {
+        request,
+        question,
+        tool_binding: binding.map(|both| both.tool).unwrap_or_default(),
+        session,
+        settings,
+        started: record.started(),
+    }
+}
+
+/// The rule that wants a person, and its reason; else what wants one.
+fn why(decision: &Decision) -> String {
+    let why = match &decision.rule {
+        Some(rule) => format!("rule `{rule}`: {}", decision.reason),
+        None => decision.reason.clone(),
+    };
+    approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
+}
