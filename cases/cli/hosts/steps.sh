@@ -1,5 +1,5 @@
 ringfence check page.json
-ringfence import page.json && ringfence publish readPage
+ringfence import page.json && ringfence publish readPage --yes
 printf '[callers.kim]\nhosts = ["127.1", "а.example.com", "ⓐ.example.com"]\n' > ring/ringfence.toml && ringfence config
 printf '[network]\nprivate_hosts = ["*", "10.0.0.5", "nas.lan"]\n' > ring/ringfence.toml && ringfence config
 cp hosts.toml ring/ringfence.toml && ringfence policy show
