@@ -373,12 +373,13 @@ async fn a_caller_learns_neither_the_question_s_id_nor_a_command() {
 async fn a_question_says_why_and_who_may_answer() {
     let world = world_with(None).await;
     let rule = "\n[[rule]]\nid = \"after-hours\"\ntools = [\"plain\"]\neffect = \"ask\"\nreason = \"payments \\u001b[1mare looked at\"\n";
-    world
-        .home
-        .file("ringfence.toml", &format!("{SETTINGS}{rule}"));
+    // The rule asks for a Local Pass too, so the tool is there first.
     world
         .published(&document("plain", "return 1", json!({})))
         .await;
+    world
+        .home
+        .file("ringfence.toml", &format!("{SETTINGS}{rule}"));
     let client = Says::new(Answer::Approved(Scope::Once));
     let mut call = CallRequest::new(Caller::named("cursor"), Origin::Mcp, "plain", json!({}));
     call.approver = Some(client.clone());
