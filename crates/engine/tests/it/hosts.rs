@@ -192,7 +192,7 @@ async fn a_rule_denies_hosts_where_they_are_reached() {
 #[tokio::test]
 async fn a_rule_that_allows_holds_a_call_to_its_hosts() {
     let lab = lab(
-        "[expected]\ntools = [\"one\"]\n[[rule]]\nid = \"ask-all\"\ntools = [\"one\"]\nhosts = [\"127.0.0.2\"]\neffect = \"ask\"\n\
+        "[expected]\ntools = [\"one\"]\ncallers = [\"kim\"]\n[[rule]]\nid = \"ask-all\"\ncallers = [\"kim\"]\ntools = [\"one\"]\nhosts = [\"127.0.0.2\"]\neffect = \"ask\"\n\
          [[rule]]\nid = \"first-only\"\nhosts = [\"127.0.0.1\"]\neffect = \"allow\"\n",
     )
     .await;
