@@ -430,30 +430,14 @@ impl ConfigFile {
         config.serve = faults.serve(self.serve);
         config.oauth = self.oauth.map(|file| faults.oauth(file));
         config.telemetry = self.telemetry.resolve();
-        let audit = &mut config.audit;
-        faults.word("durability", self.audit.durability, &mut audit.durability);
-        faults.word("arguments", self.audit.arguments, &mut audit.arguments);
-        let days_max = limits::AUDIT_KEEP_DAYS_MAX;
-        audit.keep_days = faults.bounded("keep_days", self.audit.keep_days, 1..=days_max);
-        let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
-        let bytes_max = faults.bounded("bytes_max", self.audit.bytes_max, bytes);
-        audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
-        faults.word("when_full", self.audit.when_full, &mut audit.when_full);
+        faults.audit(self.audit, &mut config.audit);
         let sandbox = &mut config.sandbox;
         faults.word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         config.codecall = faults.codecall(self.codecall);
         config.disclosure = self.disclosure.resolve();
-        let files = &mut config.files;
-        files.workspace = self
-            .files
-            .workspace
-            .unwrap_or_else(|| files.workspace.clone());
-        files.per_caller = self.files.per_caller.unwrap_or(files.per_caller);
-        let bytes = limits::WORKSPACE_BYTES_MIN..=limits::WORKSPACE_BYTES_MAX;
-        let bytes_max = faults.bounded("bytes_max", self.files.bytes_max, bytes);
-        files.bytes_max = bytes_max.unwrap_or(files.bytes_max);
+        faults.files(self.files, &mut config.files);
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         let spanned = self.profile;
@@ -514,6 +498,27 @@ struct Faults<'a> {
 }
 
 impl Faults<'_> {
+    fn audit(&mut self, file: AuditFile, audit: &mut AuditConfig) {
+        self.word("durability", file.durability, &mut audit.durability);
+        self.word("arguments", file.arguments, &mut audit.arguments);
+        let days_max = limits::AUDIT_KEEP_DAYS_MAX;
+        audit.keep_days = self.bounded("keep_days", file.keep_days, 1..=days_max);
+        let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
+        let bytes_max = self.bounded("bytes_max", file.bytes_max, bytes);
+        audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
+        self.word("when_full", file.when_full, &mut audit.when_full);
+    }
+
+    fn files(&mut self, file: FilesFile, files: &mut FilesConfig) {
+        if let Some(workspace) = file.workspace {
+            files.workspace = workspace;
+        }
+        files.per_caller = file.per_caller.unwrap_or(files.per_caller);
+        let bytes = limits::WORKSPACE_BYTES_MIN..=limits::WORKSPACE_BYTES_MAX;
+        let bytes_max = self.bounded("bytes_max", file.bytes_max, bytes);
+        files.bytes_max = bytes_max.unwrap_or(files.bytes_max);
+    }
+
     fn say<T>(&mut self, place: &toml::Spanned<T>, message: String, fix: Option<String>) {
         self.say_at(place.span().start, message, fix);
     }

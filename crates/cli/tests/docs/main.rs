@@ -23,7 +23,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     reason = "a test that cannot go on should stop"
 )]
 

@@ -171,6 +171,7 @@ ask_from = "L3"
 wait_seconds = 9
 expire_seconds = 9
 separate = true
+automation = "L1"
 
 [audit]
 durability = "full"
