@@ -3,8 +3,8 @@
 //! Masking is by value, never by name, and knows nothing about the text around a
 //! value. A text is looked at as it stands and as it reads when it is decoded:
 //! escapes of URLs, of JSON and JavaScript and of HTML, base64, and one inside the
-//! other ([`view`]). What cannot be decoded without knowing where it starts is
-//! looked for as it would be spelt ([`forms`]): base64 inside a longer text, hex.
+//! other (`view`). What cannot be decoded without knowing where it starts is
+//! looked for as it would be spelt (`forms`): base64 inside a longer text, hex.
 //! One automaton walks each reading once, so the time is linear in the text
 //! whatever the number of secrets.
 //!
