@@ -5,5 +5,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    host::address::fuzz(data);
+    model::address::fuzz(data);
 });

@@ -123,7 +123,7 @@ fn explained(layer: Layer) -> (&'static str, &'static str) {
         ),
         Layer::Environment => ("no environment variable", "this is a bug: please report it"),
         Layer::Descriptors => (
-            "no descriptor but the pipe",
+            "no descriptor but its pipe, its image and its page map",
             "this is a bug: please report it",
         ),
         Layer::ParentDeath => (
