@@ -19,6 +19,8 @@ fn a_home_that_others_can_write_is_refused() {
         fs::set_permissions(home.path.join(name), permissions).unwrap();
     };
     let open = || Store::open(&home.path, StoreSettings::standard());
+    // Others can enter the home, so what is in it counts.
+    set("", 0o755);
     for name in ["", "ringfence.toml", "rules", "tools", "audit", "locks"] {
         let was = fs::metadata(home.path.join(name)).unwrap().permissions();
         for more in [0o020, 0o002] {
@@ -33,6 +35,17 @@ fn a_home_that_others_can_write_is_refused() {
         set(name, was.mode() | 0o044);
         assert!(open().is_ok(), "{name}");
         set(name, was.mode());
+    }
+    // Where nobody else can enter, nobody else can write; the group is a class of its own.
+    set("ringfence.toml", 0o666);
+    for (mode, is_taken) in [(0o700, true), (0o710, false), (0o701, false), (0o744, true)] {
+        set("", mode);
+        assert_eq!(open().is_ok(), is_taken, "{mode:o}");
+    }
+    set("ringfence.toml", 0o660);
+    for (mode, is_taken) in [(0o710, false), (0o701, true)] {
+        set("", mode);
+        assert_eq!(open().is_ok(), is_taken, "{mode:o}");
     }
 }
 
