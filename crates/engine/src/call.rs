@@ -531,19 +531,12 @@ fn decide(
     request: &CallRequest,
     found: &Found,
     arguments: &Arguments,
-    (policy, risk): (&EffectivePolicy, &Risk),
+    judged: (&EffectivePolicy, &Risk),
     at_ms: i64,
 ) -> Decision {
-    now.config.rules.decide(&Asked {
-        caller: &request.caller,
-        standing: &standing(now, request, found),
-        origin: request.origin,
-        document: &found.sound.document,
-        arguments,
-        policy,
-        risk,
-        at_ms,
-    })
+    let standing = standing(now, request, found);
+    let asked = asked(request, found, &standing, arguments, judged, at_ms);
+    now.config.rules.decide(&asked)
 }
 
 /// Whether the operator wants a person asked, whatever the document wants.
@@ -552,19 +545,33 @@ fn operator_asks(
     request: &CallRequest,
     found: &Found,
     arguments: &Arguments,
-    (policy, risk): (&EffectivePolicy, &Risk),
+    judged: (&EffectivePolicy, &Risk),
     at_ms: i64,
 ) -> bool {
-    now.config.rules.operator_asks(&Asked {
+    let standing = standing(now, request, found);
+    let asked = asked(request, found, &standing, arguments, judged, at_ms);
+    now.config.rules.operator_asks(&asked)
+}
+
+/// What the rules are asked about.
+fn asked<'a>(
+    request: &'a CallRequest,
+    found: &'a Found,
+    standing: &'a Standing,
+    arguments: &'a Arguments,
+    (policy, risk): (&'a EffectivePolicy, &'a Risk),
+    at_ms: i64,
+) -> Asked<'a> {
+    Asked {
         caller: &request.caller,
-        standing: &standing(now, request, found),
+        standing,
         origin: request.origin,
         document: &found.sound.document,
         arguments,
         policy,
         risk,
         at_ms,
-    })
+    }
 }
 
 /// Whether its limits let the call in.
