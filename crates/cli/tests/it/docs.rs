@@ -172,6 +172,7 @@ fn judge(block: &Block, story: &mut Story) -> Result<(), String> {
         ("json", "arguments") => fresh().arguments(value, text),
         ("json", "call") => fresh().called(value, text),
         ("js", "") => fresh().script(text, None),
+        ("js", "story") => story.script(text, Some("{}")),
         ("js", "context") => fresh().script(text, Some(value)),
         ("python", "stdin") => fresh().program("python3", text, value),
         (language, directive) => Err(format!(
