@@ -52,14 +52,14 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// An engine with everything on offer.
-pub(crate) struct Bench {
+pub(crate) struct CatalogRunner {
     engine: Engine,
     wire: Arc<Wire>,
     _home: Home,
 }
 
-impl Bench {
-    pub(crate) fn start(environment: Environment) -> Bench {
+impl CatalogRunner {
+    pub(crate) fn start(environment: Environment) -> CatalogRunner {
         let home = Home::new();
         home.file(
             "ringfence.toml",
@@ -80,7 +80,7 @@ impl Bench {
             connector: Arc::<Wire>::clone(&wire),
             ..PowerSettings::new(Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf())
         });
-        Bench {
+        CatalogRunner {
             engine: Engine::open(settings).unwrap(),
             wire,
             _home: home,
