@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use mcp::gate::local::random;
+use mcp::auth::local::random;
 use model::approval::authority;
 use model::audit::{Act, Notice};
 use model::key::{self, KeyRecord, Role, Secret};
