@@ -13,6 +13,7 @@ mod check;
 mod consent;
 mod guide;
 mod json;
+mod masked;
 mod memory;
 mod run;
 mod screen;
