@@ -13,10 +13,12 @@ mod printer;
 mod root;
 mod run;
 mod setup;
+mod subject;
 mod test;
 mod tidy;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -68,6 +70,11 @@ enum Task {
     Ci,
     /// Say what is missing on this machine
     Setup,
+    /// Check the first line of a commit message
+    Subject {
+        /// The file with the message, as git hands it to a hook
+        file: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -95,6 +102,7 @@ fn perform(task: Task) -> Result<Answer> {
         Task::Peers => peers::peers(&root),
         Task::Ci => ci(&root),
         Task::Setup => setup::setup(&root),
+        Task::Subject { file } => subject::check(&file),
     }
 }
 

@@ -4,7 +4,9 @@
 //! is tested without a disk. All findings are reported together.
 
 mod ban;
+mod cycle;
 mod dependency;
+mod exception;
 mod finding;
 mod header;
 mod layer;
@@ -15,7 +17,11 @@ mod manifest;
 mod mention;
 mod print;
 mod size;
+mod source;
+mod token;
 mod tree;
+mod type_name;
+mod verb;
 mod word;
 
 use anyhow::Result;
@@ -28,6 +34,7 @@ use crate::tidy::tree::Tree;
 
 const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     ban::findings,
+    cycle::findings,
     dependency::findings,
     header::findings,
     layer::findings,
@@ -35,6 +42,8 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     lint::findings,
     print::findings,
     size::findings,
+    type_name::findings,
+    verb::findings,
     word::findings,
 ];
 

@@ -73,7 +73,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
 }
 
 fn reason(mention: &Mention) -> Option<(&'static str, &'static str)> {
-    if mention.renamed && mention.segments == ["std"] {
+    if mention.alias.is_some() && mention.segments == ["std"] {
         return Some(("std as …", "hides what is used"));
     }
     if mention.segments == ["async"] {

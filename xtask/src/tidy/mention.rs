@@ -4,7 +4,8 @@
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use crate::tidy::lexer::{code_only, is_name};
+use crate::tidy::lexer::code_only;
+use crate::tidy::token::{Lexeme, Token, tokens};
 
 /// Words that never start a path, though `::` may follow, as in `use ::std`.
 const KEYWORDS: &[&str] = &[
@@ -20,8 +21,8 @@ pub(crate) struct Mention {
     pub(crate) segments: Vec<String>,
     /// From one.
     pub(crate) line: usize,
-    /// Whether `as` follows, giving it another name.
-    pub(crate) renamed: bool,
+    /// The name after `as`: another name for it, or the type of a cast.
+    pub(crate) alias: Option<String>,
 }
 
 impl Mention {
@@ -44,19 +45,24 @@ impl Mention {
 
 /// Every path in Rust source, names of one segment included.
 pub(crate) fn mentions(text: &str) -> Vec<Mention> {
-    let mut tokens = tokens(&code_only(text)).into_iter().peekable();
+    mentions_in(tokens(&code_only(text)))
+}
+
+/// The same, from tokens.
+pub(crate) fn mentions_in(tokens: Vec<Token>) -> Vec<Mention> {
+    let mut tokens = tokens.into_iter().peekable();
     let mut found = Vec::new();
     while let Some(token) = tokens.next() {
         match token.word {
-            Word::Name(name) if KEYWORDS.contains(&name.as_str()) => {
+            Lexeme::Name(name) if KEYWORDS.contains(&name.as_str()) => {
                 found.push(Mention {
                     segments: vec![name],
                     line: token.line,
-                    renamed: false,
+                    alias: None,
                 });
             }
-            Word::Name(name) => path(vec![name], token.line, &mut tokens, &mut found),
-            Word::Separator | Word::Mark(_) => {}
+            Lexeme::Name(name) => path(vec![name], token.line, &mut tokens, &mut found),
+            Lexeme::Separator | Lexeme::Mark(_) => {}
         }
     }
     found
@@ -67,19 +73,19 @@ pub(crate) fn attributes(text: &str) -> Vec<(Vec<String>, usize)> {
     let mut tokens = tokens(&code_only(text)).into_iter().peekable();
     let mut found = Vec::new();
     while let Some(token) = tokens.next() {
-        if token.word != Word::Mark('#') {
+        if token.word != Lexeme::Mark('#') {
             continue;
         }
-        tokens.next_if(|next| next.word == Word::Mark('!'));
+        tokens.next_if(|next| next.word == Lexeme::Mark('!'));
         if tokens
-            .next_if(|next| next.word == Word::Mark('['))
+            .next_if(|next| next.word == Lexeme::Mark('['))
             .is_none()
         {
             continue;
         }
         let mut names = Vec::new();
-        while let Some(inner) = tokens.next_if(|next| next.word != Word::Mark(']')) {
-            if let Word::Name(name) = inner.word {
+        while let Some(inner) = tokens.next_if(|next| next.word != Lexeme::Mark(']')) {
+            if let Lexeme::Name(name) = inner.word {
                 names.push(name);
             }
         }
@@ -88,82 +94,37 @@ pub(crate) fn attributes(text: &str) -> Vec<(Vec<String>, usize)> {
     found
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Word {
-    Name(String),
-    /// `::`
-    Separator,
-    Mark(char),
-}
-
-#[derive(Clone, Debug)]
-struct Token {
-    word: Word,
-    line: usize,
-}
-
 type Tokens = Peekable<IntoIter<Token>>;
-
-fn tokens(code: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    for (index, text) in code.lines().enumerate() {
-        let line = index + 1;
-        let mut rest = text.trim_start();
-        while let Some(first) = rest.chars().next() {
-            // `r#fs` is the name `fs`.
-            let start = rest.strip_prefix("r#").unwrap_or(rest);
-            let length = start.find(|mark| !is_name(mark)).unwrap_or(start.len());
-            let (name, after) = start.split_at(length);
-            if length > 0 {
-                found.push(Token {
-                    word: Word::Name(name.to_owned()),
-                    line,
-                });
-                rest = after;
-            } else if let Some(after) = rest.strip_prefix("::") {
-                found.push(Token {
-                    word: Word::Separator,
-                    line,
-                });
-                rest = after;
-            } else {
-                found.push(Token {
-                    word: Word::Mark(first),
-                    line,
-                });
-                (_, rest) = rest.split_at(first.len_utf8());
-            }
-            rest = rest.trim_start();
-        }
-    }
-    found
-}
 
 /// Follows a path from its first segments to its end, or to its many ends.
 fn path(mut segments: Vec<String>, line: usize, tokens: &mut Tokens, found: &mut Vec<Mention>) {
     while tokens
-        .next_if(|token| token.word == Word::Separator)
+        .next_if(|token| token.word == Lexeme::Separator)
         .is_some()
     {
         match tokens.peek().map(|token| token.word.clone()) {
-            Some(Word::Name(name)) => segments.push(name),
-            Some(Word::Mark('*')) => segments.push("*".to_owned()),
-            Some(Word::Mark('{')) => {
+            Some(Lexeme::Name(name)) => segments.push(name),
+            Some(Lexeme::Mark('*')) => segments.push("*".to_owned()),
+            Some(Lexeme::Mark('{')) => {
                 tokens.next();
                 return group(&segments, tokens, found);
             }
             // A turbofish ends what we need to know.
-            Some(Word::Mark(_) | Word::Separator) | None => break,
+            Some(Lexeme::Mark(_) | Lexeme::Separator) | None => break,
         }
         tokens.next();
     }
-    let renamed = tokens
-        .next_if(|token| token.word == Word::Name("as".to_owned()))
-        .is_some();
+    let is_renamed = tokens.next_if(|token| token.word.is("as")).is_some();
+    // Only looked at: after `a as`, `std::fs::File` is a path of its own.
+    let alias = tokens
+        .peek()
+        .filter(|_| is_renamed)
+        .and_then(|token| token.word.name())
+        .map(str::to_owned);
     found.push(Mention {
         segments,
         line,
-        renamed,
+        alias,
     });
 }
 
@@ -171,19 +132,19 @@ fn path(mut segments: Vec<String>, line: usize, tokens: &mut Tokens, found: &mut
 fn group(prefix: &[String], tokens: &mut Tokens, found: &mut Vec<Mention>) {
     while let Some(token) = tokens.next() {
         let name = match token.word {
-            Word::Name(name) => name,
-            Word::Mark('*') => "*".to_owned(),
-            Word::Mark('}') => return,
-            Word::Separator | Word::Mark(_) => continue,
+            Lexeme::Name(name) => name,
+            Lexeme::Mark('*') => "*".to_owned(),
+            Lexeme::Mark('}') => return,
+            Lexeme::Separator | Lexeme::Mark(_) => continue,
         };
         let segments = match name.as_str() {
             "self" => prefix.to_vec(),
             _ => prefix.iter().cloned().chain([name]).collect(),
         };
         path(segments, token.line, tokens, found);
-        if found.last().is_some_and(|mention| mention.renamed) {
+        if found.last().is_some_and(|mention| mention.alias.is_some()) {
             // The new name is not a path.
-            tokens.next_if(|token| matches!(token.word, Word::Name(_)));
+            tokens.next_if(|token| matches!(token.word, Lexeme::Name(_)));
         }
     }
 }

@@ -37,8 +37,21 @@ const HOSTS: &[&str] = &[
 const LOCKFILE: &str = "Cargo.lock";
 
 const SOURCE: &[&str] = &[
-    ".rs", ".toml", ".js", ".ts", ".tsx", ".c", ".h", ".css", ".html", ".py", ".sql", ".sh",
-    "Makefile", ".ci/run",
+    ".rs",
+    ".toml",
+    ".js",
+    ".ts",
+    ".tsx",
+    ".c",
+    ".h",
+    ".css",
+    ".html",
+    ".py",
+    ".sql",
+    ".sh",
+    "Makefile",
+    ".ci/run",
+    ".ci/commit-msg",
 ];
 
 /// Every forbidden word, where it stands.

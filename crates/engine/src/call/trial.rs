@@ -62,7 +62,7 @@ pub(crate) fn unconsented(wanted: &[Need]) -> CallError {
 }
 
 /// Where the powers of a call reach. A Local Pass has files of its own: an empty
-/// workspace, or a copy of the files it starts with, or of the folder it writes to.
+/// workspace, or a copy of the files it starts with, or of the folder it names.
 pub(super) async fn staged(
     engine: &Engine,
     now: &Snapshot,
@@ -88,11 +88,12 @@ pub(super) async fn staged(
     let base = policy.fs_base_path.as_deref();
     let from = match (&request.files, base) {
         (Some(files), _) => Some(checked(files, &settings)?),
-        // What only reads can be given the folder itself.
-        (None, Some(base)) if policy.file_write => Some(
+        // Also for a tool that only reads: a stranger's document never holds a handle
+        // into a real folder.
+        (None, Some(base)) => Some(
             Files::base(base, settings.home.as_ref()).map_err(|fault| no_files(request, &fault))?,
         ),
-        (None, Some(_) | None) => None,
+        (None, None) => None,
     };
     let Some(from) = from else {
         return Ok(settings);

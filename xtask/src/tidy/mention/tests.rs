@@ -64,12 +64,12 @@ fn a_new_name_is_noticed() {
     assert!(
         mentions("use std as s;")
             .iter()
-            .any(|mention| mention.renamed)
+            .any(|mention| mention.alias.is_some())
     );
     assert!(
         !mentions("use std::fs;")
             .iter()
-            .any(|mention| mention.renamed)
+            .any(|mention| mention.alias.is_some())
     );
 }
 
