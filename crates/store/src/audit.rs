@@ -11,10 +11,10 @@ mod verify;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use model::audit::chain::{Head, Record};
-use model::audit::walk::Verified;
-use model::audit::{Act, Closing, Failure, Notice, Opening, Status, spell};
 use model::caller::Origin;
+use model::record::audit::chain::{Head, Record};
+use model::record::audit::walk::Verified;
+use model::record::audit::{Act, Closing, Failure, Notice, Opening, Status, spell};
 use rusqlite::Connection;
 use serde::Serialize;
 use tokio::sync::oneshot;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::audit::{Closing, Failure, Status, spell};
+use model::record::audit::{Closing, Failure, Status, spell};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! Entries: written, read back, filtered, verified.
 
-use model::audit::{Act, Notice, Status};
 use model::caller::Origin;
+use model::record::audit::{Act, Notice, Status};
 use store::{Entry, Filter, Found, Item};
 
 use crate::home::{BODY, Home, closing, fill, line, opening, wait};
