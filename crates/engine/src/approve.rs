@@ -19,7 +19,7 @@ use model::{limits, text};
 pub use inbox::{AnswerFault, Decision, Inbox, Listed, Listing, Said};
 pub use model::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
-pub use store::approvals::Step;
+pub use store::approvals::ApprovalChange;
 
 /// Someone who can be asked.
 pub trait Approver: fmt::Debug + Send + Sync {

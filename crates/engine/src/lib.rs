@@ -64,7 +64,7 @@ use crate::upkeep::Upkeep;
 pub use record::Gate;
 pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
-pub use store::{Entry, Filter};
+pub use store::{AuditEntry, Filter};
 
 /// For the worker programs of other crates' tests.
 #[cfg(feature = "testing")]

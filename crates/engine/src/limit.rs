@@ -11,7 +11,7 @@ use model::outcome::CallError;
 use model::reason::Reason;
 use model::text;
 use store::Store;
-use store::usage::Key;
+use store::usage::UsageKey;
 
 use crate::call::{CallRequest, Purpose};
 use crate::callers::shown;
@@ -25,7 +25,7 @@ const NONE_HOLDS: &str = "none holds";
 #[derive(Debug)]
 pub(crate) struct Admission {
     store: Store,
-    keys: Vec<Key>,
+    keys: Vec<UsageKey>,
     at_ms: u64,
     units: u64,
     has_run: bool,
@@ -145,7 +145,7 @@ fn counted(units: u64) -> String {
 }
 
 /// What a caller used of each limit is kept under these.
-fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<Key> {
+fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<UsageKey> {
     let caller = model::caller::folded(visit.caller);
     let key = |limit: &Limit| (limit.id.clone(), caller.clone());
     held.iter().map(key).collect()

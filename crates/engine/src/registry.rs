@@ -26,7 +26,7 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use model::safety::Source;
 use model::trust::{Strategy, TrustState};
-use store::{StandingTable, Store, ToolFile, ToolFolder, ToolGrants, together};
+use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, ToolGrants, parallel};
 
 use crate::callers::{CallerBook, lock};
 use crate::catalog::{Bundled, Catalog};
@@ -310,7 +310,7 @@ impl Registry {
         let folder = ToolFolder::open(home)?;
         // Asked before reading: what changes while we read is read again.
         let _ = folder.changed();
-        let standing_version = store.standing().version()?;
+        let standing_version = store.publications().version()?;
         let settings = Arc::new(settings::read(home)?);
         names::check_preset(home, &settings, &catalog)?;
         let earned = callers.earned()?;
@@ -391,7 +391,7 @@ impl Registry {
         if !is_other && !news.publications && news.covers_publications && is_settled {
             return Arc::clone(&latest.snapshot);
         }
-        let version = self.store.standing().version();
+        let version = self.store.publications().version();
         let same = matches!(&version, Ok(version) if *version == latest.standing_version);
         if !is_other && same && !latest.is_owing {
             return Arc::clone(&latest.snapshot);
@@ -431,7 +431,7 @@ impl Registry {
     /// The same tools where something was tested, published or taken back. No file
     /// is looked at: of ten thousand, that would take longer than a test.
     fn stood_again(&self, before: &Snapshot) -> Result<Snapshot, EngineError> {
-        let standing = self.store.standing().all()?;
+        let standing = self.store.publications().all()?;
         let mut snapshot = before.clone();
         snapshot.serial = next_serial();
         for (name, tool) in &mut snapshot.own {
@@ -633,7 +633,7 @@ fn take(
         preset,
         owed: None,
     };
-    let standing = store.standing().all()?;
+    let standing = store.publications().all()?;
     snapshot.grants = Arc::new(standing.grants.clone());
     if known.ground.as_ref() != Some(&snapshot.ground) {
         *known = Known {
@@ -645,7 +645,7 @@ fn take(
     let files = folder.scan()?;
     // A folder of a thousand is read when a command starts, and somebody waits.
     let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
-    let reads = together::on_all_processors(&files, read).ok_or(EngineError::Reader)?;
+    let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
     known.files.clear();
     for (file, read) in files.into_iter().zip(reads) {
         let read = match read {
@@ -759,7 +759,11 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
 }
 
 /// The tool of a file, or what stands in its way.
-fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<Tool, SetAside> {
+fn tool(
+    file_name: &str,
+    read: &FileRead,
+    standing: &PublicationSnapshot,
+) -> Result<Tool, SetAside> {
     match &read.sound {
         Some(sound) => Ok(Tool {
             standing: stands(sound, standing),
@@ -781,7 +785,7 @@ fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<To
 /// Only the store says what was published. A document's own `draft: true` takes
 /// it back; its `draft: false` says nothing. A published tool stays published
 /// when a later test of it fails: what was proved of this digest was proved.
-fn stands(sound: &Sound, standing: &StandingTable) -> Standing {
+fn stands(sound: &Sound, standing: &PublicationSnapshot) -> Standing {
     let digest = sound.judged.digest.to_string();
     let published = standing.published.get(&sound.document.name) == Some(&digest);
     if published && sound.document.draft != Some(true) {

@@ -13,7 +13,7 @@ use model::limits;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::text;
-use store::approvals::{Asked, Claim, GivenAnswer, Place};
+use store::approvals::{AskResult, Claim, GivenAnswer, WaitingPlace};
 use store::{Approval, Store, StoreError};
 
 use crate::approve::inbox::expiry;
@@ -195,7 +195,7 @@ impl Asking<'_> {
     }
 
     /// The question as the store keeps it.
-    fn row(&self, place: Place, now_ms: i64) -> Approval {
+    fn row(&self, place: WaitingPlace, now_ms: i64) -> Approval {
         let question = &self.question;
         let signals = question.risk.signals.iter();
         let reasons = signals.map(|signal| text::elided(&signal.words, 200));
@@ -249,9 +249,9 @@ async fn written(
     leaving: &Leaving,
 ) -> Result<Option<Approval>, Stop> {
     let place = if whom.is_some() {
-        Place::Client
+        WaitingPlace::Client
     } else {
-        Place::Inbox
+        WaitingPlace::Inbox
     };
     let now_ms = engine.now_ms();
     let row = asking.row(place, now_ms);
@@ -259,16 +259,18 @@ async fn written(
     let asked = on_disk(engine, move |store| {
         let asked = store.approvals().ask(&row, now_ms)?;
         if has_left.load(Ordering::SeqCst) {
-            store.approvals().wait_at(&row.id, Place::Inbox, now_ms)?;
+            store
+                .approvals()
+                .wait_at(&row.id, WaitingPlace::Inbox, now_ms)?;
         }
         Ok(asked)
     })
     .await?;
     let whose = match asked {
-        Asked::Written => return Ok(None),
-        Asked::Joined(same) => return Ok(Some(*same)),
-        Asked::TooManyOfCaller => "of this caller",
-        Asked::TooMany => "of all callers",
+        AskResult::Written => return Ok(None),
+        AskResult::Joined(same) => return Ok(Some(*same)),
+        AskResult::TooManyOfCaller => "of this caller",
+        AskResult::TooMany => "of all callers",
     };
     let message = format!(
         "a person must approve this call, and too many questions {whose} wait for an answer; it did not run"
@@ -325,7 +327,11 @@ impl Drop for Leaving {
         let (store, id) = (self.store.clone(), std::mem::take(&mut self.id));
         let asked_ms = self.asked_ms;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || store.approvals().wait_at(&id, Place::Inbox, asked_ms));
+            runtime.spawn_blocking(move || {
+                store
+                    .approvals()
+                    .wait_at(&id, WaitingPlace::Inbox, asked_ms)
+            });
         }
     }
 }
@@ -345,8 +351,8 @@ async fn noted(
     };
     let Some((state, scope)) = answer.settles() else {
         let place = match answer {
-            Answer::Deferred => Place::Deferred,
-            _ => Place::Inbox,
+            Answer::Deferred => WaitingPlace::Deferred,
+            _ => WaitingPlace::Inbox,
         };
         let now_ms = engine.now_ms();
         let waits = move |store: &Store| store.approvals().wait_at(&id, place, now_ms);

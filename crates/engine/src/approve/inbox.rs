@@ -14,7 +14,7 @@ use model::document::Word as _;
 use model::risk::Level;
 use model::{digest, limits, text};
 use serde::{Deserialize, Serialize};
-use store::approvals::{FoundApproval, GivenAnswer, Place};
+use store::approvals::{FoundApproval, GivenAnswer, WaitingPlace};
 use store::{Approval, StoreError};
 
 use crate::approve::{Answer, words};
@@ -263,8 +263,8 @@ impl Engine {
         let approvals = self.store().approvals();
         let Some((state, scope)) = answer.settles() else {
             let place = match answer {
-                Answer::Deferred => Place::Deferred,
-                _ => Place::Inbox,
+                Answer::Deferred => WaitingPlace::Deferred,
+                _ => WaitingPlace::Inbox,
             };
             approvals.wait_at(&found.id, place, now)?;
             return Ok(found.clone());
