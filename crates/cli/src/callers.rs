@@ -68,7 +68,7 @@ impl CallersArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &CallersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(arguments.home())?;
-    let callers = engine.callers();
+    let callers = &engine.callers();
     match &arguments.command {
         CallersCommand::List(_) => run_list(callers, printer),
         CallersCommand::Show(name) => {
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &CallersArguments, printer: &mut Printer) -> anyhow
     }
 }
 
-fn run_list(callers: Callers<'_>, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_list(callers: &Callers<'_>, printer: &mut Printer) -> anyhow::Result<Exit> {
     let known = callers.list()?;
     match printer.format() {
         Format::Json => printer.json(&serde_json::to_value(&known)?),
@@ -93,7 +93,7 @@ fn run_list(callers: Callers<'_>, printer: &mut Printer) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-fn run_pause(callers: Callers<'_>, pause: &Pause, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_pause(callers: &Callers<'_>, pause: &Pause, printer: &mut Printer) -> anyhow::Result<Exit> {
     if pause.name.trim().is_empty() {
         bail!("name a caller");
     }
@@ -105,7 +105,7 @@ fn run_pause(callers: Callers<'_>, pause: &Pause, printer: &mut Printer) -> anyh
     Ok(Exit::Done)
 }
 
-fn run_resume(callers: Callers<'_>, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_resume(callers: &Callers<'_>, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let known = find(callers, name)?;
     let was_paused = callers.resume(&known.name, &Caller::owner())?;
     match printer.format() {
@@ -116,7 +116,7 @@ fn run_resume(callers: Callers<'_>, name: &str, printer: &mut Printer) -> anyhow
     Ok(if was_paused { Exit::Done } else { Exit::No })
 }
 
-fn find(callers: Callers<'_>, name: &str) -> anyhow::Result<KnownCaller> {
+fn find(callers: &Callers<'_>, name: &str) -> anyhow::Result<KnownCaller> {
     if let Some(known) = callers.find(name)? {
         return Ok(known);
     }

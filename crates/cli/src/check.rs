@@ -124,7 +124,7 @@ impl Known {
             let tool = tool.filter(|tool| place == file_of(engine, tool));
             granted = match tool {
                 Some(tool) => {
-                    (sound.judged.state, sound.judged.missing) = tool.state(environment);
+                    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
                     tool.granted
                 }
                 None => engine.granted_in(&name, place.as_deref()),
@@ -159,7 +159,7 @@ fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow:
     let engine = wiring::engine(common)?;
     let tool = engine.tool(name)?;
     let mut sound = Sound::clone(&tool.sound);
-    (sound.judged.state, sound.judged.missing) = tool.state(environment);
+    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
     let path = match &tool.file {
         Some(stem) => engine.registry().folder().path(stem).display().to_string(),
         None => "bundled".to_owned(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use engine::Engine;
-use engine::consent::{Consent, Wanted};
+use engine::consent::{Consent, WantedGrants};
 use engine::publish::Trial;
 use model::assessment::Sound;
 use model::consent::Need;
@@ -58,7 +58,7 @@ pub(crate) fn place(path: &Path, sound: &Sound) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-fn agrees(sound: &Sound, place: Option<&Path>, wanted: &Wanted) -> bool {
+fn agrees(sound: &Sound, place: Option<&Path>, wanted: &WantedGrants) -> bool {
     let name = sheet::name(&sound.document.name);
     let level = wanted.risk.level;
     let head = format!(

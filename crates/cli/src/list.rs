@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::registry::{SetAside, Snapshot, Standing, Tool};
+use engine::registry::{SetAside, Snapshot, Tool, ToolState};
 use model::environment::Environment;
 use model::finding::{Finding, any_error};
 use model::lifecycle::State;
@@ -88,13 +88,13 @@ fn is_wanted(arguments: &List, now: &Snapshot, tool: &Tool, environment: &Enviro
             .tag
             .as_ref()
             .is_none_or(|wanted| document.tags.iter().any(|tag| same(wanted, tag)))
-        && state.is_none_or(|state| tool.state(environment).0 == state)
+        && state.is_none_or(|state| tool.lifecycle(environment).0 == state)
         && (!arguments.exposed || is_offered(now, tool, environment))
 }
 
 /// Whether a caller sees it: published, complete and on offer.
 fn is_offered(now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
-    tool.state(environment).0 == State::Active
+    tool.lifecycle(environment).0 == State::Active
         && now.exposed(&tool.sound.document, tool.source).is_yes()
 }
 
@@ -151,7 +151,7 @@ enum Listed<'a> {
 }
 
 fn entry<'a>(now: &'a Snapshot, tool: &'a Tool, environment: &Environment) -> Entry<'a> {
-    let (state, missing) = tool.state(environment);
+    let (state, missing) = tool.lifecycle(environment);
     let document = &tool.sound.document;
     let judged = &tool.sound.judged;
     let exposed = now.exposed(document, tool.source);
@@ -196,7 +196,7 @@ fn show_line(
     printer: &mut Printer,
 ) {
     let document = &tool.sound.document;
-    let (state, missing) = tool.state(environment);
+    let (state, missing) = tool.lifecycle(environment);
     let name = elided(&document.name, NAME_COLUMNS_MAX);
     let gap = " ".repeat(columns.saturating_sub(name.width()));
     let name = printer.styled(Style::Bold, &name);
@@ -215,7 +215,7 @@ fn show_line(
     if !ungranted.is_empty() {
         notes.push(format!("not granted: {}", ungranted.join(", ")));
     }
-    if let Standing::TestFailed(why) = &tool.standing {
+    if let ToolState::TestFailed(why) = &tool.state {
         notes.push(elided(&one_line(why), 80));
     }
     if state == State::Active && !exposed.is_yes() {

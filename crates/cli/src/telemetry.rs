@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, anyhow};
 use engine::Alarm;
-use engine::report::{Report, Reporter};
+use engine::report::{CallReport, Reporter};
 use host::ask::Ask;
 use host::fetch::{Fetch, FetchSettings, Trust};
 use model::audit::Status;
@@ -68,7 +68,7 @@ impl Traces {
 }
 
 impl Reporter for Traces {
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &CallReport) {
         let ended_at_ms = u64::try_from(report.ended_at_ms).unwrap_or(0);
         let ended = UNIX_EPOCH + Duration::from_millis(ended_at_ms);
         let took = Duration::from_micros(report.total_us);
@@ -271,8 +271,8 @@ mod tests {
         (endpoint, taken)
     }
 
-    fn report() -> Report {
-        Report {
+    fn report() -> CallReport {
+        CallReport {
             call_id: "call-1".to_owned(),
             tool: Some("convertUnits".to_owned()),
             caller: "local".to_owned(),

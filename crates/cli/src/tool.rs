@@ -35,7 +35,7 @@ pub(crate) fn new(arguments: &New, printer: &mut Printer) -> anyhow::Result<Exit
 /// Runs `import`.
 pub(crate) fn import(arguments: &Import, printer: &mut Printer) -> anyhow::Result<Exit> {
     let engine = wiring::engine_at(&arguments.home)?;
-    let how = engine::life::Import {
+    let how = engine::life::ImportOptions {
         replace: arguments.replace,
         prefix: arguments.prefix.clone(),
         renames: arguments.rename.iter().cloned().collect(),

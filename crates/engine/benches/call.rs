@@ -298,7 +298,7 @@ fn lists() -> Value {
 fn listed(engine: &Engine, started: Instant) -> f64 {
     let now = engine.registry().current();
     let none = Environment::empty();
-    let states = now.tools().map(|tool| tool.state(&none));
+    let states = now.tools().map(|tool| tool.lifecycle(&none));
     assert!(states.count() >= TOOLS);
     started.elapsed().as_secs_f64() * 1e3
 }

@@ -45,6 +45,8 @@ const TOOLS: usize = 200;
 const RULES: usize = 100;
 /// Attempts that trust looks back on.
 const ATTEMPTS: i64 = 10_000;
+/// A bundled tool that the preset of this home does not expose.
+const HIDDEN: &str = "deleteFile";
 const DAY_MS: i64 = 86_400_000;
 
 fn main() -> ExitCode {
@@ -55,18 +57,20 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .unwrap();
-    let (limits, explained, disclosed) = runtime.block_on(async {
+    let (limits, explained, refused, disclosed) = runtime.block_on(async {
         let home = Home::new();
         let engine = home.engine();
         home.publish(&engine).await;
         let limits = limits(&engine).await;
         let explained = explained(&engine);
-        (limits, explained, disclosed(&engine).await)
+        let refused = hidden_against_absent(&engine);
+        (limits, explained, refused, disclosed(&engine).await)
     });
     let report = json!({
         "cpu_us_per_decision_of_100_rules": decided(),
         "cpu_us_per_call_under_10_limits": limits,
         "cpu_us_per_explain": explained,
+        "cpu_us_per_refused_tool": refused,
         "cpu_us_per_reckoning_of_10000_attempts": reckoned(),
         "cpu_us_with_200_tools": disclosed,
     });
@@ -233,12 +237,27 @@ fn explained(engine: &Engine) -> Value {
     Value::Object(said)
 }
 
+/// The gates of a refused call: a tool that is hidden from the caller against one that
+/// is not there. Nobody must be able to tell them apart, so this is near 1.
+fn hidden_against_absent(engine: &Engine) -> Value {
+    let refuse = |tool: &str| {
+        let caller = Caller::named("free");
+        let request = CallRequest::new(caller, Origin::Mcp, tool, json!({}));
+        assert_eq!(engine.explain(&request).effect, Effect::Deny);
+        timed(CALLS, || {
+            black_box(engine.explain(black_box(&request)));
+        })
+    };
+    let (hidden, absent) = (refuse(HIDDEN), refuse("noSuchTool"));
+    json!({"hidden": hidden, "absent": absent, "ratio": rounded(hidden / absent)})
+}
+
 /// What a client pays to find and load one of two hundred tools.
 async fn disclosed(engine: &Engine) -> Value {
     let ann = Caller::named("free");
     assert_eq!(engine.listed(&ann).len(), 7, "ours, and none of the others");
     let plain = timed(CALLS / 10, || {
-        assert!(black_box(engine.offered(&ann, Origin::Mcp)).len() > TOOLS);
+        assert!(black_box(engine.callable_tools(&ann, Origin::Mcp)).len() > TOOLS);
     });
     let listed = called(engine, "free", "list_tools", json!({})).await;
     let page = listed.value.unwrap();

@@ -8,7 +8,7 @@
 //! until it is, nothing of its caller runs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use model::access::quota::{Conduct, Denials};
 use model::audit::notice::SERVER;
@@ -23,11 +23,13 @@ use serde::Serialize;
 use store::callers::{CallerRow, Paused};
 use store::{Store, StoreError};
 
-use crate::call::{CallRequest, NAME_SHOWN_CHARS_MAX, Purpose};
+use crate::error::causes;
 use crate::notice::{loudly, with_notice};
-use crate::record::Stop;
-use crate::registry::Snapshot;
-use crate::{Engine, causes, trust};
+use crate::refusal::{GatePass, GateResult, Refusal};
+use crate::request::{CallRequest, Purpose, shown};
+use crate::services::{Alarm, Clock, lock};
+use crate::snapshot::Snapshot;
+use crate::trust::{self, Schedule};
 
 /// Who pauses those who are denied too often.
 const BY_DENIALS: &str = "denials";
@@ -38,6 +40,8 @@ const THROUGH: &str = "cli";
 #[derive(Debug)]
 pub(crate) struct CallerBook {
     store: Store,
+    clock: Clock,
+    alarm: Alarm,
     latest: Mutex<Option<Latest>>,
     /// Denials that could not be written down.
     owed: Mutex<BTreeMap<Debtor, u32>>,
@@ -68,9 +72,11 @@ struct Latest {
 }
 
 impl CallerBook {
-    pub(crate) fn new(store: &Store) -> CallerBook {
+    pub(crate) fn new(store: &Store, clock: &Clock, alarm: &Alarm) -> CallerBook {
         CallerBook {
             store: store.clone(),
+            clock: clock.clone(),
+            alarm: alarm.clone(),
             latest: Mutex::default(),
             owed: Mutex::default(),
         }
@@ -128,90 +134,211 @@ impl CallerBook {
     }
 }
 
-/// A lock that a panic left is as good as any other.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The name a caller is remembered by, as the audit has it.
-pub(crate) fn shown(caller: &Caller) -> String {
-    text::elided(&caller.name, NAME_SHOWN_CHARS_MAX)
-}
-
-/// May anything of this caller run? Whoever trust is to be reckoned for is looked
-/// at first, so the answer is what holds after that.
-pub(crate) async fn welcome(
-    engine: &Engine,
-    now: Arc<Snapshot>,
-    request: &CallRequest,
-) -> Result<(Arc<Snapshot>, String), Stop> {
-    settled(&now)?;
-    if request.purpose == Purpose::LocalPass {
-        return Ok((now, "a Local Pass".to_owned()));
+/// The gate of callers, and what a call says about its caller.
+impl CallerBook {
+    /// May anything of this caller run? `trust` says what came of recomputing the
+    /// caller's trust, where that was due.
+    pub(crate) async fn check(
+        &self,
+        now: &Snapshot,
+        request: &CallRequest,
+        trust: Result<Option<String>, String>,
+    ) -> GateResult<()> {
+        check_settings_recorded(now)?;
+        if request.purpose == Purpose::LocalPass {
+            return Ok(GatePass::new((), "a Local Pass"));
+        }
+        let note = self.recheck(request).await?;
+        self.with_trust(note, trust)
     }
-    let caller = &request.caller;
-    let note = not_paused(engine, request).await?;
-    if !trust::is_reckoned(&now.config, caller) {
-        return Ok((now, note));
-    }
-    match trust::look(engine, &now.config.trust, caller).await {
-        Ok(None) => Ok((now, note)),
-        Ok(Some(more)) => Ok((engine.registry().current(), format!("{note}; {more}"))),
-        Err(why) => Err(unavailable(engine, &why)),
-    }
-}
 
-/// What [`welcome`] would say, with nothing counted, kept or asked.
-pub(crate) fn would_welcome(
-    engine: &Engine,
-    now: &Arc<Snapshot>,
-    request: &CallRequest,
-) -> Result<(Arc<Snapshot>, String), Stop> {
-    settled(now)?;
-    let note = looked_up(engine, request)?;
-    match trust::foreseen(engine, now, &request.caller) {
-        Ok(foreseen) => Ok((foreseen, note)),
-        Err(why) => Err(unavailable(engine, &why)),
+    /// What [`CallerBook::check`] would say, with nothing counted, kept or asked.
+    pub(crate) fn preview(
+        &self,
+        now: &Snapshot,
+        request: &CallRequest,
+        trust: Result<Option<String>, String>,
+    ) -> GateResult<()> {
+        check_settings_recorded(now)?;
+        let note = self.check_pause(request)?;
+        self.with_trust(note, trust)
+    }
+
+    fn with_trust(&self, note: String, trust: Result<Option<String>, String>) -> GateResult<()> {
+        match trust {
+            Ok(None) => Ok(GatePass::new((), note)),
+            Ok(Some(more)) => Ok(GatePass::new((), format!("{note}; {more}"))),
+            Err(why) => Err(self.unavailable(&why)),
+        }
+    }
+
+    /// Refuses a caller that is paused. Also asked after a person answered, who may
+    /// have taken long.
+    pub(crate) async fn recheck(&self, request: &CallRequest) -> Result<String, Refusal> {
+        self.pay(&Debtor::of(request)).await?;
+        self.check_pause(request)
+    }
+
+    /// Whether a caller is paused, as far as it is written down.
+    fn check_pause(&self, request: &CallRequest) -> Result<String, Refusal> {
+        let shown = shown(&request.caller);
+        let rows = self.rows();
+        let rows = rows.map_err(|fault| self.unavailable(&causes(&fault)))?;
+        let paused = rows
+            .get(&folded(&shown))
+            .and_then(|row| Some((row, row.paused.as_ref()?)));
+        let Some((row, paused)) = paused else {
+            return Ok("not paused".to_owned());
+        };
+        if request.is_typed() && paused.by == BY_DENIALS {
+            return Ok("paused by denials, which holds at no terminal of the owner".to_owned());
+        }
+        Err(paused_refusal(request, row, paused))
+    }
+
+    fn unavailable(&self, why: &str) -> Refusal {
+        self.alarm
+            .raise(&format!("callers cannot be looked up: {why}"));
+        let message = "it cannot be looked up whether you may call; it did not run";
+        let error = CallError::passing(Reason::CallerUnavailable, message);
+        Refusal::new(error).noted(why)
+    }
+
+    /// Writes down what a call says about its caller, before its answer leaves.
+    pub(crate) async fn count(&self, request: &CallRequest, outcome: &Outcome) {
+        if request.purpose == Purpose::LocalPass {
+            return;
+        }
+        let debtor = Debtor::of(request);
+        match Conduct::of(outcome) {
+            Conduct::Neither => {}
+            Conduct::Allowed => self.end_denials_in_a_row(&debtor).await,
+            Conduct::Denied => {
+                *lock(&self.owed).entry(debtor.clone()).or_default() += 1;
+                let _ = self.pay(&debtor).await;
+            }
+        }
+    }
+
+    /// Ends a row of denials. Most callers have none.
+    async fn end_denials_in_a_row(&self, debtor: &Debtor) {
+        let Debtor { shown, is_typed } = debtor;
+        let has_row = |rows: &BTreeMap<String, CallerRow>| {
+            let row = rows.get(&folded(shown));
+            row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
+        };
+        // Asking again whether anything changed costs more than the rest of this. A row
+        // that began meanwhile stays, which is on the safe side.
+        match self.rows_seen() {
+            Some(rows) if !has_row(&rows) => return,
+            Some(_) | None => {}
+        }
+        let is_typed = *is_typed;
+        let ending = move |row: &mut CallerRow| {
+            row.denials = match is_typed && row.paused.is_none() {
+                true => row.denials.row_ended(),
+                false => row.denials.allowed(),
+            };
+        };
+        if let Err(why) = self.update_row(shown, ending).await {
+            // The row stays as long as it was, which is on the safe side.
+            self.alarm
+                .raise(&format!("a call could not be counted: {why}"));
+        }
+    }
+
+    /// Writes down the denials that are owed.
+    async fn pay(&self, debtor: &Debtor) -> Result<(), Refusal> {
+        let owed = lock(&self.owed).remove(debtor);
+        let Some(count) = owed else {
+            return Ok(());
+        };
+        let Debtor { shown, is_typed } = debtor;
+        let (now_ms, is_typed) = (self.clock.now_ms(), *is_typed);
+        let paid = self.update_row(shown, move |row| {
+            let before = row.denials;
+            for _ in 0..count {
+                row.denials = row.denials.denied();
+            }
+            if is_typed {
+                return row.denials.is_news(before);
+            }
+            let is_too_often = row.denials.is_paused() && row.paused.is_none();
+            if is_too_often {
+                row.paused = Some(Paused {
+                    at_ms: now_ms,
+                    by: BY_DENIALS.to_owned(),
+                    why: Some(why_paused(row.denials)),
+                });
+            }
+            is_too_often
+        });
+        match paid.await {
+            Ok(true) => {
+                self.announce_denied_too_often(shown, is_typed).await;
+                Ok(())
+            }
+            Ok(false) => Ok(()),
+            Err(why) => {
+                *lock(&self.owed).entry(debtor.clone()).or_default() += count;
+                Err(self.unavailable(&why))
+            }
+        }
+    }
+
+    async fn announce_denied_too_often(&self, shown: &str, is_typed: bool) {
+        let name = text::one_line(shown);
+        if is_typed {
+            self.alarm.raise(&format!(
+                "{name} was denied too often; anybody but the owner at a terminal would be paused"
+            ));
+            return;
+        }
+        self.alarm.raise(&format!(
+            "{name} was denied too often and is paused; `ringfence callers resume {name}`"
+        ));
+        let message = format!("{name} was denied too often and is paused");
+        let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
+        let notice = notice.about(shown);
+        let (store, alarm) = (self.store.clone(), self.alarm.clone());
+        let writing = move || loudly(&store, &alarm, notice);
+        let _ = tokio::task::spawn_blocking(writing).await;
+    }
+
+    /// Changes a caller's row, on a thread that may wait for the disk.
+    async fn update_row<T: Send + 'static>(
+        &self,
+        shown: &str,
+        change: impl FnOnce(&mut CallerRow) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let (store, shown) = (self.store.clone(), shown.to_owned());
+        let now_ms = self.clock.now_ms();
+        let work = move || store.callers().change(&shown, now_ms, change);
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(Some(done))) => Ok(done),
+            Ok(Ok(None)) => Err(too_many()),
+            Ok(Err(fault)) => Err(causes(&fault)),
+            Err(_) => Err("the usage task panicked".to_owned()),
+        }
     }
 }
 
 /// Settings that are not in the audit let nobody in.
-fn settled(now: &Snapshot) -> Result<(), Stop> {
+fn check_settings_recorded(now: &Snapshot) -> Result<(), Refusal> {
     let Some(why) = &now.owed else {
         return Ok(());
     };
     let message = "the settings in force could not be written down; nothing runs until they are";
     let error = CallError::passing(Reason::AuditUnavailable, message);
-    Err(Stop::refused(error).note(why.clone()))
+    Err(Refusal::new(error).noted(why.clone()))
 }
 
-/// Stops a caller that is paused.
-pub(crate) async fn not_paused(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
-    pay(engine, &Debtor::of(request)).await?;
-    looked_up(engine, request)
-}
-
-/// Whether a caller is paused, as far as it is written down.
-fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
-    let shown = shown(&request.caller);
-    let free = || Ok("not paused".to_owned());
-    let rows = engine.book().rows();
-    let rows = rows.map_err(|fault| unavailable(engine, &causes(&fault)))?;
-    let Some(row) = rows.get(&folded(&shown)) else {
-        return free();
-    };
-    let Some(paused) = &row.paused else {
-        return free();
-    };
-    if request.is_typed() && paused.by == BY_DENIALS {
-        return Ok("paused by denials, which holds at no terminal of the owner".to_owned());
-    }
+fn paused_refusal(request: &CallRequest, row: &CallerRow, paused: &Paused) -> Refusal {
     let why = match paused.by.as_str() {
-        BY_DENIALS => "you were denied too often and are paused",
-        _ => "you are paused",
+        BY_DENIALS => "paused after repeated denials",
+        _ => "paused",
     };
-    let mut message =
-        format!("{why}; nothing runs until a person resumes you, trying again does not help");
+    let mut message = format!("{why}; retrying will not help until an operator resumes you");
     // Attack: an agent with a shell would take the command for the next thing to do.
     if request.caller.kind == CallerKind::Owner {
         let shown = text::one_line(&row.shown);
@@ -222,112 +349,7 @@ fn looked_up(engine: &Engine, request: &CallRequest) -> Result<String, Stop> {
         text::one_line(&paused.by),
         paused.why.as_deref().unwrap_or("no reason given")
     );
-    Err(Stop::refused(CallError::new(Reason::CallerPaused, message)).note(note))
-}
-
-fn unavailable(engine: &Engine, why: &str) -> Stop {
-    engine.alarm(&format!("callers cannot be looked up: {why}"));
-    let message = "it cannot be looked up whether you may call; it did not run";
-    let error = CallError::passing(Reason::CallerUnavailable, message);
-    Stop::refused(error).note(why.to_owned())
-}
-
-/// Writes down what a call says about its caller, before its answer leaves.
-pub(crate) async fn count(engine: &Engine, request: &CallRequest, outcome: &Outcome) {
-    if request.purpose == Purpose::LocalPass {
-        return;
-    }
-    let debtor = Debtor::of(request);
-    let conduct = Conduct::of(outcome);
-    trust::seen(engine, &request.caller, outcome, conduct);
-    match conduct {
-        Conduct::Neither => {}
-        Conduct::Allowed => allowed(engine, &debtor).await,
-        Conduct::Denied => {
-            *lock(&engine.book().owed).entry(debtor.clone()).or_default() += 1;
-            let _ = pay(engine, &debtor).await;
-        }
-    }
-}
-
-/// A row of denials ends. Most callers have none.
-async fn allowed(engine: &Engine, debtor: &Debtor) {
-    let Debtor { shown, is_typed } = debtor;
-    let has_row = |rows: &BTreeMap<String, CallerRow>| {
-        let row = rows.get(&folded(shown));
-        row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
-    };
-    // Asking again whether anything changed costs more than the rest of this. A row
-    // that began meanwhile stays, which is on the safe side.
-    match engine.book().rows_seen() {
-        Some(rows) if !has_row(&rows) => return,
-        Some(_) | None => {}
-    }
-    let is_typed = *is_typed;
-    let ending = move |row: &mut CallerRow| {
-        row.denials = match is_typed && row.paused.is_none() {
-            true => row.denials.row_ended(),
-            false => row.denials.allowed(),
-        };
-    };
-    let changed = changed(engine, shown, ending).await;
-    if let Err(why) = changed {
-        // The row stays as long as it was, which is on the safe side.
-        engine.alarm(&format!("a call could not be counted: {why}"));
-    }
-}
-
-/// Writes down the denials that are owed.
-async fn pay(engine: &Engine, debtor: &Debtor) -> Result<(), Stop> {
-    let owed = lock(&engine.book().owed).remove(debtor);
-    let Some(count) = owed else {
-        return Ok(());
-    };
-    let Debtor { shown, is_typed } = debtor;
-    let (now_ms, is_typed) = (engine.now_ms(), *is_typed);
-    let paid = changed(engine, shown, move |row| {
-        let before = row.denials;
-        for _ in 0..count {
-            row.denials = row.denials.denied();
-        }
-        if is_typed {
-            return row.denials.is_news(before);
-        }
-        let is_too_often = row.denials.is_paused() && row.paused.is_none();
-        if is_too_often {
-            row.paused = Some(Paused {
-                at_ms: now_ms,
-                by: BY_DENIALS.to_owned(),
-                why: Some(why_paused(row.denials)),
-            });
-        }
-        is_too_often
-    });
-    match paid.await {
-        Ok(is_new) => {
-            let name = text::one_line(shown);
-            if is_new && is_typed {
-                engine.alarm(&format!(
-                    "{name} was denied too often; anybody but the owner at a terminal would be paused"
-                ));
-            } else if is_new {
-                engine.alarm(&format!(
-                    "{name} was denied too often and is paused; `ringfence callers resume {name}`"
-                ));
-                let message = format!("{name} was denied too often and is paused");
-                let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
-                let notice = notice.about(shown);
-                let (store, alarm) = (engine.store().clone(), engine.alarm_of().clone());
-                let writing = move || loudly(&store, &alarm, notice);
-                let _ = tokio::task::spawn_blocking(writing).await;
-            }
-            Ok(())
-        }
-        Err(why) => {
-            *lock(&engine.book().owed).entry(debtor.clone()).or_default() += count;
-            Err(unavailable(engine, &why))
-        }
-    }
+    Refusal::new(CallError::new(Reason::CallerPaused, message)).noted(note)
 }
 
 fn why_paused(denials: Denials) -> String {
@@ -335,23 +357,6 @@ fn why_paused(denials: Denials) -> String {
         return format!("denied {} times in a row", denials.in_a_row);
     }
     format!("denied {} times in all", denials.in_all)
-}
-
-/// Work on the database waits for the disk, and so on a thread that may.
-async fn changed<T: Send + 'static>(
-    engine: &Engine,
-    shown: &str,
-    change: impl FnOnce(&mut CallerRow) -> T + Send + 'static,
-) -> Result<T, String> {
-    let (store, shown) = (engine.store().clone(), shown.to_owned());
-    let now_ms = engine.now_ms();
-    let work = move || store.callers().change(&shown, now_ms, change);
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(Some(done))) => Ok(done),
-        Ok(Ok(None)) => Err(too_many()),
-        Ok(Err(fault)) => Err(causes(&fault)),
-        Err(_) => Err("the thread that counts died".to_owned()),
-    }
 }
 
 fn too_many() -> String {
@@ -383,43 +388,37 @@ pub struct KnownCaller {
 
 /// Pauses and resumes callers. For the owner and operators; which door may have
 /// it is for the door to make sure of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Callers<'a> {
-    engine: &'a Engine,
-}
-
-impl Engine {
-    /// What is remembered about callers, for the owner and for operators.
-    #[must_use]
-    pub fn callers(&self) -> Callers<'_> {
-        Callers { engine: self }
-    }
+    pub(crate) book: &'a CallerBook,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) now: Arc<Snapshot>,
 }
 
 impl Callers<'_> {
     /// All of whom something is remembered, by name.
     pub fn list(&self) -> Result<Vec<KnownCaller>, StoreError> {
-        let rows = self.engine.store().callers().all()?;
+        let rows = self.book.store.callers().all()?;
         rows.into_iter().map(|row| self.as_of_now(row)).collect()
     }
 
     /// One of them.
     pub fn find(&self, name: &str) -> Result<Option<KnownCaller>, StoreError> {
-        let row = self.engine.store().callers().get(name)?;
+        let row = self.book.store.callers().get(name)?;
         row.map(|row| self.as_of_now(row)).transpose()
     }
 
     /// What is lost or earned by now is not kept yet, and holds at the next call.
     fn as_of_now(&self, mut row: CallerRow) -> Result<KnownCaller, StoreError> {
-        let now = self.engine.registry().current();
+        let now = &self.now;
         let caller = Caller::named(&*row.shown);
         let is_on = now.config.trust.strategy != Strategy::Disabled;
-        if is_on && !trust::is_reckoned(&now.config, &caller) {
+        if is_on && !trust::is_covered(&now.config, &caller) {
             // What it earned before counts for nothing where trust does not cover it.
             row.trust = None;
         }
         if row.trust.is_some() {
-            let due = trust::due(self.engine, &now.config.trust, &row.shown)?;
+            let due = self.schedule.preview_state(&now.config.trust, &row.shown)?;
             row.trust = due.or(row.trust);
         }
         Ok(known(row))
@@ -433,7 +432,7 @@ impl Callers<'_> {
         by: &Caller,
         why: Option<&str>,
     ) -> Result<Option<KnownCaller>, StoreError> {
-        let at_ms = self.engine.now_ms();
+        let at_ms = self.book.clock.now_ms();
         let why = why.map(str::trim).filter(|why| !why.is_empty());
         let why = why.map(|why| text::elided(why, limits::APPROVAL_NOTE_CHARS_MAX));
         let paused = Paused {
@@ -441,7 +440,7 @@ impl Callers<'_> {
             by: by.name.clone(),
             why: why.clone(),
         };
-        let callers = self.engine.store().callers();
+        let callers = self.book.store.callers();
         let changed = callers.change(name, at_ms, |row| {
             row.paused.get_or_insert(paused);
             known(row.clone())
@@ -450,10 +449,11 @@ impl Callers<'_> {
             let message = format!("{} was paused", text::one_line(name));
             let notice = Notice::new(Act::CallerPaused, &by.name, THROUGH, &message);
             let notice = notice.about(name);
-            self.engine.noticed(match &why {
+            let notice = match &why {
                 Some(why) => notice.detail("why", why),
                 None => notice,
-            });
+            };
+            loudly(&self.book.store, &self.book.alarm, notice);
         }
         Ok(changed)
     }
@@ -461,7 +461,7 @@ impl Callers<'_> {
     /// A person looked: the caller goes on, and its denials count from nothing.
     /// The answer is whether it was paused.
     pub fn resume(&self, name: &str, by: &Caller) -> Result<bool, StoreError> {
-        let (store, alarm) = (self.engine.store(), self.engine.alarm_of());
+        let (store, alarm) = (&self.book.store, &self.book.alarm);
         let callers = store.callers();
         if callers.get(name)?.is_none_or(|row| row.paused.is_none()) {
             return Ok(false);
@@ -469,7 +469,7 @@ impl Callers<'_> {
         let message = format!("{} may go on", text::one_line(name));
         let notice = Notice::new(Act::CallerResumed, &by.name, THROUGH, &message);
         let resume = || {
-            let changed = callers.change(name, self.engine.now_ms(), |row| {
+            let changed = callers.change(name, self.book.clock.now_ms(), |row| {
                 row.denials = Denials::resumed();
                 row.paused.take().is_some()
             })?;

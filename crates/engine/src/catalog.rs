@@ -18,9 +18,13 @@ use model::safety::Source;
 use serde::Deserialize;
 use store::parallel;
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::native::Native;
-use crate::registry::{Standing, Tool};
+use crate::tool::{Tool, ToolBody, ToolState};
+
+mod natives;
+
+pub(crate) use natives::Natives;
 
 mod embedded {
     //! Written by the build script.
@@ -33,7 +37,7 @@ pub struct Catalog {
     /// By name, which is also the name of the file.
     documents: BTreeMap<&'static str, &'static str>,
     digests: BTreeMap<&'static str, &'static str>,
-    presets: BTreeMap<String, Preset>,
+    presets: BTreeMap<String, ToolPreset>,
 }
 
 /// The bundled tools on one ground.
@@ -47,7 +51,7 @@ pub(crate) struct Bundled {
 /// A named choice of bundled tools.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Preset {
+pub struct ToolPreset {
     /// What it is for.
     pub description: String,
     /// The tools; `*` is all of them.
@@ -106,7 +110,7 @@ impl Catalog {
 
     /// Every preset, by name.
     #[must_use]
-    pub fn presets(&self) -> &BTreeMap<String, Preset> {
+    pub fn presets(&self) -> &BTreeMap<String, ToolPreset> {
         &self.presets
     }
 
@@ -137,10 +141,10 @@ impl Catalog {
         is_shipped.then(|| Tool {
             sound: Arc::new(sound),
             source: Source::Builtin,
-            native: None,
+            body: ToolBody::Code,
             file: None,
             findings: assessed.findings,
-            standing: Standing::Published,
+            state: ToolState::Published,
             granted: Granted::Ours,
         })
     }

@@ -14,11 +14,13 @@ use model::nearest::nearest;
 use model::risk::Risk;
 use model::text;
 
-use crate::call::{self, Purpose};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::gates::{self, Held};
 use crate::publish::{OWNER, Trial};
-use crate::registry::place_word;
-use crate::run::now_ms;
-use crate::{Engine, EngineError};
+use crate::request::Purpose;
+use crate::services::now_ms;
+use crate::snapshot::place_word;
 
 /// How the owner agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl Consent {
 
 /// What a document reaches for that nobody agreed to yet.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedGrants {
     /// Each thing; empty if there is nothing to ask.
     pub needs: Vec<Need>,
     /// Its badge.
@@ -53,27 +55,24 @@ impl Engine {
     /// What a document reaches for that its owner has not agreed to. One that no policy
     /// fits wants nothing: it will not run.
     #[must_use]
-    pub fn wants(&self, sound: &Arc<Sound>, place: Option<&Path>) -> Wanted {
+    pub fn wants(&self, sound: &Arc<Sound>, place: Option<&Path>) -> WantedGrants {
         let now = self.registry().current();
         let trial = Trial {
             place: place.map(Path::to_owned),
             files: None,
         };
         let request = trial.request(sound, Purpose::LocalPass, Origin::Cli);
-        let nothing = || Wanted {
-            needs: Vec::new(),
-            risk: sound.judged.risk.clone(),
-        };
-        let Ok((found, _)) = call::find(&now, &request) else {
-            return nothing();
-        };
-        let Ok((policy, _)) = call::effective(&now, &request, &found) else {
-            return nothing();
-        };
-        let risk = model::risk::of(&found.sound.document, &now.ground, &policy);
-        Wanted {
-            needs: call::wanted(&found, &policy, &risk),
-            risk,
+        let found = gates::find_document(&now, &request, sound);
+        let held = found.and_then(|found| Held::for_test(&now, found.value));
+        match held {
+            Ok(held) => WantedGrants {
+                needs: gates::wanted(&held.found, &held.policy, &held.risk),
+                risk: (*held.risk).clone(),
+            },
+            Err(_) => WantedGrants {
+                needs: Vec::new(),
+                risk: sound.judged.risk.clone(),
+            },
         }
     }
 

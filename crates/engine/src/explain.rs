@@ -1,26 +1,22 @@
-//! Why: what every gate says about a call that is not made, and what rules that are
-//! only tried say about one that is. Both ask the functions a call goes through.
+//! Why: what every gate says about a call that is not made. It walks the chain that a
+//! call walks, and stops where a person would be asked.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use model::approval::authority;
-use model::audit::{self, Closing};
-use model::document::Word as _;
-use model::host_bound::HostBounds;
+use model::audit::Closing;
 use model::outcome::CallError;
-use model::reason::Reason;
-use model::rules::{Decision, Effect, Retry};
-use model::text;
+use model::rules::Effect;
 
-use crate::Engine;
-use crate::call::{self, CallRequest};
-use crate::callers::would_welcome;
-use crate::record::{Gate, Record, Stop};
-use crate::registry::Snapshot;
-
-/// Characters of a reason kept in the audit.
-pub(crate) const REASON_CHARS_MAX: usize = 400;
+use crate::engine::Engine;
+use crate::gates;
+use crate::record::Record;
+use crate::refusal::{Gate, GatePass, Notes as _, Refusal};
+use crate::request::CallRequest;
+use crate::snapshot::Snapshot;
+use crate::stage;
+use crate::tool::ToolBody;
 
 /// What would become of a call.
 #[derive(Clone, Debug)]
@@ -39,93 +35,65 @@ impl Engine {
     /// sandbox.
     #[must_use]
     pub fn explain(&self, request: &CallRequest) -> Explained {
-        let now = self.registry().current();
-        let mut record = Record::new(String::new(), Instant::now(), None);
-        record.keeps_arguments(&now.config);
-        record.shadows(shadow(&now, request, self.now_ms()));
-        let walked = self.walk_dry(&now, request, &mut record);
-        let (effect, stop) = match walked {
-            Ok(effect) => (effect, None),
-            Err(stop) => (Effect::Deny, Some(stop)),
+        let newest = self.registry().current();
+        let (now, trust) = match self.trust_schedule().preview(&newest, &request.caller) {
+            Ok(now) => (now, Ok(None)),
+            Err(why) => (newest, Err(why)),
         };
-        let (closing, told) = record.dry(stop, self.now_ms());
+        let mut record = Record::new(String::new(), Instant::now(), None);
+        record.follow(&now.config);
+        record.note_shadow(gates::shadow(&now, request, self.now_ms()));
+        let walked = preview(self, &now, request, trust, &mut record);
+        let (effect, refusal) = match walked {
+            Ok(effect) => (effect, None),
+            Err(refusal) => (Effect::Deny, Some(refusal)),
+        };
+        let (closing, told) = record.dry(refusal, self.now_ms());
         Explained {
             effect,
             told,
             closing,
         }
     }
+}
 
-    fn walk_dry(
-        &self,
-        now: &Arc<Snapshot>,
-        request: &CallRequest,
-        record: &mut Record,
-    ) -> Result<Effect, Stop> {
-        let now = &record.gate(Gate::Caller, would_welcome(self, now, request))?;
-        let found = record.gate(Gate::Registry, call::find(now, request))?;
-        let judged = call::judge(self, now, request, &found, record)?;
-        let effect = judged.decision.effect;
-        let told = call::limits_told(self, now, request, &found);
-        record.gate(Gate::Limits, told)?;
-        let base = call::base_path(self, now, request, &judged);
-        if let Err(stop) = base {
-            return record.gate(Gate::Powers, Err(stop));
-        }
-        if effect == Effect::Ask {
-            let settings = &now.config.approvals;
-            let may_answer = authority::told(&request.caller, judged.risk.level, settings);
-            let note = format!(
-                "a person would be asked, unless an approval covers the call; may answer: {may_answer}"
-            );
-            record.would(Gate::Approval, "ask", &note);
-        }
-        let told = call::powers_told(self, now, request, &judged);
-        record.gate(Gate::Powers, told)?;
-        Ok(effect)
+fn preview(
+    engine: &Engine,
+    now: &Arc<Snapshot>,
+    request: &CallRequest,
+    trust: Result<Option<String>, String>,
+    record: &mut Record,
+) -> Result<Effect, Refusal> {
+    let caller = engine.callers_book().preview(now, request, trust);
+    record.gate(Gate::Caller, caller)?;
+    let checked = gates::judge(
+        now,
+        request,
+        engine.variable_source(),
+        engine.now_ms(),
+        record,
+    )?;
+    let (held, effect) = (&checked.decided.held, checked.decided.decision.effect);
+    let tool = &held.found.sound.document.name;
+    let quotas = engine.quotas();
+    let limits = quotas.preview(&now.config, request, tool, held.groups());
+    record.gate(Gate::Limits, limits)?;
+    let settings = engine.powers().for_call(&now.config, &request.caller);
+    if let Err(refusal) = stage::check_base_path(&settings, request, &held.policy) {
+        return record.gate(Gate::Powers, Err(refusal));
     }
-}
-
-/// What the candidate beside the live rules says about a call, if there is one and
-/// it says something else. It has no part in what happens.
-pub(crate) fn shadow(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Option<audit::Shadow> {
-    let shadow = now.shadow.as_deref()?;
-    let live = verdict(now, request, at_ms);
-    let tried = verdict(&shadow.snapshot, request, at_ms);
-    (live.effect != tried.effect).then(|| audit::Shadow {
-        candidate: text::elided(&shadow.file, REASON_CHARS_MAX),
-        live: live.effect.word().to_owned(),
-        verdict: tried.effect.word().to_owned(),
-        // Cut when it is masked.
-        reason: tried.reason,
-        rule: tried.rule,
-    })
-}
-
-/// What settings and rules alone say about a call.
-pub(crate) fn verdict(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Decision {
-    let ruled =
-        call::find(now, request).and_then(|(found, _)| call::ruled(now, request, &found, at_ms));
-    ruled.unwrap_or_else(|stop| denied(&stop))
-}
-
-/// A gate's no as a decision.
-pub(crate) fn denied(stop: &Stop) -> Decision {
-    Decision {
-        effect: Effect::Deny,
-        reason: stop.why().to_owned(),
-        rule: None,
-        code: Some(stop.reason()),
-        remedy: None,
-        retry: Retry::Never,
-        bounds: HostBounds::default(),
+    if effect == Effect::Ask {
+        let settings = &now.config.approvals;
+        let may_answer = authority::told(&request.caller, held.risk.level, settings);
+        let note = format!(
+            "a person would be asked, unless an approval covers the call; may answer: {may_answer}"
+        );
+        record.would(Gate::Approval, "ask", &note);
     }
-}
-
-/// Whether a gate's no is for settings and rules to change.
-pub(crate) fn is_ruled(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::AccessDenied | Reason::LevelDenied | Reason::ToolNotExposed
-    )
+    let powers = match held.found.body {
+        ToolBody::Native(_) => Ok(GatePass::new((), "none needed")),
+        ToolBody::Code => stage::check_powers(&settings, request, &held.policy),
+    };
+    record.gate(Gate::Powers, powers)?;
+    Ok(effect)
 }

@@ -17,11 +17,12 @@ use model::json::Lines;
 use model::policy::Baseline;
 use model::safety::Source;
 
+use crate::engine::Engine;
+use crate::error::EngineError;
 use crate::native::Native;
 use crate::publish::OWNER;
-use crate::registry::Tool;
-use crate::run::now_ms;
-use crate::{Engine, EngineError};
+use crate::services::now_ms;
+use crate::tool::Tool;
 
 /// Characters of a file name before the ending.
 const STEM_CHARS_MAX: usize = 80;
@@ -45,7 +46,7 @@ pub struct Imported {
 
 /// How documents are taken in.
 #[derive(Clone, Debug, Default)]
-pub struct Import {
+pub struct ImportOptions {
     /// Put them in the place of tools with the same names.
     pub replace: bool,
     /// What goes before each name.
@@ -54,7 +55,7 @@ pub struct Import {
     pub renames: BTreeMap<String, String>,
 }
 
-impl Import {
+impl ImportOptions {
     /// The name a document is to have.
     fn name_for(&self, name: &str) -> String {
         let prefixed = || format!("{}{name}", self.prefix.as_deref().unwrap_or(""));
@@ -98,15 +99,15 @@ impl Engine {
     /// Takes documents in as drafts. Each is judged anew; what its stored safety
     /// record says is replaced by what holds here.
     pub fn import(&self, text: &str, replace: bool) -> Result<Vec<Imported>, EngineError> {
-        let how = Import {
+        let how = ImportOptions {
             replace,
-            ..Import::default()
+            ..ImportOptions::default()
         };
         self.import_as(text, &how)
     }
 
     /// [`Engine::import`] under other names.
-    pub fn import_as(&self, text: &str, how: &Import) -> Result<Vec<Imported>, EngineError> {
+    pub fn import_as(&self, text: &str, how: &ImportOptions) -> Result<Vec<Imported>, EngineError> {
         let now = self.registry().current();
         let environment = self.environment().unwrap_or_default();
         let mut seen = BTreeSet::new();
@@ -273,7 +274,7 @@ fn not_taken(fault: &EngineError) -> String {
 }
 
 /// A document judged under the name it is to have.
-fn renamed(item: Item, text: &str, how: &Import, ground: &Baseline) -> Assessment {
+fn renamed(item: Item, text: &str, how: &ImportOptions, ground: &Baseline) -> Assessment {
     let none = Environment::empty();
     let judge = |item, text: &str| {
         let lines = Lines::new(text);

@@ -13,8 +13,9 @@ use model::limits;
 use model::mask::Masked;
 use model::outcome::Outcome;
 
-use crate::Engine;
-use crate::call::{self, CallRequest};
+use crate::engine::Engine;
+use crate::gates;
+use crate::request::CallRequest;
 
 /// More calls than may be made together. Nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,13 +64,11 @@ impl Engine {
         if now.config.calls.concurrent {
             return true;
         }
-        let Ok((found, _)) = call::find(&now, request) else {
+        let Ok(held) = gates::settle(&now, request) else {
             return false;
         };
-        let Ok((policy, _)) = call::effective(&now, request, &found) else {
-            return false;
-        };
-        let actions = now.config.rules.actions.of(&found.sound.document, &policy);
+        let document = &held.found.sound.document;
+        let actions = now.config.rules.actions.of(document, &held.policy);
         actions.iter().all(model::action::Action::is_read)
     }
 

@@ -1,45 +1,21 @@
-//! The tools of code mode and of disclosure. They are documents like any other, so that lists,
-//! levels, rules, approvals and the audit hold for them; only what runs is ours
-//! instead of a document's code.
-//!
-//! `script` has the body of execute. Each body gets a `Work` and leaves a
-//! `Ran`, or a `Stop` for what its own check of the arguments refuses.
+//! The tools whose body is ours: those of code mode and of progressive listing. They
+//! are documents like any other, so that lists, levels, rules, approvals and the audit
+//! hold for them; only what runs is ours. Here is what they are; `bodies` and `script`
+//! have what they do.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
-use model::assessment;
-use model::audit::Status;
-use model::caller::Origin;
 use model::config::{CodecallMode, Config};
-use model::consent::Granted;
-use model::document;
-use model::environment::Environment;
-use model::json::Lines;
 use model::limits::{self, SCRIPT_CHARS_MAX};
 use model::outcome::CallError;
 use model::params::ArgumentFault;
-use model::policy::Baseline;
 use model::reason::Reason;
-use model::safety::Source;
 use model::text;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::Engine;
-use crate::call::{CallRequest, Found};
-use crate::powers::Powers;
-use crate::record::Stop;
-use crate::registry::{Snapshot, Standing, Tool};
-use crate::run::Ran;
-use crate::script;
+use crate::refusal::Refusal;
 
-mod describe;
-pub(crate) mod disclose;
-mod invoke;
 mod schema;
-mod search;
-pub(crate) mod shelf;
 
 /// How the names begin where colons are legal.
 const ALIAS: &str = "codecall:";
@@ -115,10 +91,12 @@ impl Native {
     }
 
     /// What it is part of, and the setting that switches that on.
-    pub(crate) fn part(self) -> Part {
+    pub(crate) fn feature(self) -> Feature {
         match self {
-            Native::Search | Native::Describe | Native::Execute | Native::Invoke => Part::CodeMode,
-            Native::List | Native::Load | Native::LoadResource => Part::Disclosure,
+            Native::Search | Native::Describe | Native::Execute | Native::Invoke => {
+                Feature::CodeMode
+            }
+            Native::List | Native::Load | Native::LoadResource => Feature::Disclosure,
         }
     }
 
@@ -227,7 +205,8 @@ impl Native {
         schema::output(self)
     }
 
-    fn document(self) -> &'static str {
+    /// The document of the tool.
+    pub(crate) fn document(self) -> &'static str {
         match self {
             Native::Search => include_str!("native/search.json"),
             Native::Describe => include_str!("native/describe.json"),
@@ -239,51 +218,63 @@ impl Native {
         }
     }
 
-    fn judge(self, ground: &Baseline) -> Option<Tool> {
-        let text = self.document();
-        let item = document::parse(text).items.pop()?;
-        let none = Environment::empty();
-        let assessed = assessment::assess(item, &Lines::new(text), ground, &none, Source::Builtin);
-        Some(Tool {
-            sound: Arc::new(assessed.sound?),
-            source: Source::Builtin,
-            native: Some(self),
-            file: None,
-            findings: assessed.findings,
-            standing: Standing::Published,
-            granted: Granted::Ours,
-        })
+    /// The arguments of a call under the names used here.
+    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, Refusal> {
+        let aliases = self.aliases();
+        let is_given = |name: &str| arguments.get(name).is_some();
+        if !aliases.iter().any(|(alias, _)| is_given(alias)) {
+            return Ok(Cow::Borrowed(arguments));
+        }
+        let twice = aliases
+            .iter()
+            .find(|(alias, name)| is_given(alias) && is_given(name));
+        if let Some((alias, name)) = twice {
+            return Err(refuse_arguments(vec![ArgumentFault {
+                reason: Reason::ArgumentUnknown,
+                name: (*alias).to_owned(),
+                message: format!("`{alias}` is another word for `{name}`; give one of them"),
+            }]));
+        }
+        let mut spelled = arguments.clone();
+        if let Some(members) = spelled.as_object_mut() {
+            for (alias, name) in aliases {
+                if let Some(value) = members.remove(*alias) {
+                    members.insert((*name).to_owned(), value);
+                }
+            }
+        }
+        Ok(Cow::Owned(spelled))
     }
 }
 
 /// What a native is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Feature {
     CodeMode,
     Disclosure,
 }
 
-impl Part {
+impl Feature {
     /// Whether the operator has it on.
     pub(crate) fn is_on(self, config: &Config) -> bool {
         match self {
-            Part::CodeMode => config.codecall.mode != CodecallMode::Off,
-            Part::Disclosure => config.disclosure.enabled,
+            Feature::CodeMode => config.codecall.mode != CodecallMode::Off,
+            Feature::Disclosure => config.disclosure.enabled,
         }
     }
 
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Part::CodeMode => "code mode",
-            Part::Disclosure => "disclosure",
+            Feature::CodeMode => "code mode",
+            Feature::Disclosure => "disclosure",
         }
     }
 
     /// The setting that switches it on.
     pub(crate) fn setting(self) -> &'static str {
         match self {
-            Part::CodeMode => "codecall.mode",
-            Part::Disclosure => "disclosure.enabled",
+            Feature::CodeMode => "codecall.mode",
+            Feature::Disclosure => "disclosure.enabled",
         }
     }
 }
@@ -296,11 +287,11 @@ pub(crate) fn is_self_reference(name: &str) -> bool {
 
 /// Why a script cannot call one of our tools, and what it has instead.
 pub(crate) fn self_reference(name: &str) -> &'static str {
-    match Native::named(&folded(name)).map(Native::part) {
-        Some(Part::Disclosure) => {
+    match Native::named(&folded(name)).map(Native::feature) {
+        Some(Feature::Disclosure) => {
             "it is for clients; in a script `getTool('name')` tells about a tool"
         }
-        Some(Part::CodeMode) | None => {
+        Some(Feature::CodeMode) | None => {
             "code mode does not call itself; call the tool by its own name"
         }
     }
@@ -328,209 +319,17 @@ fn set(schema: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Our tools on one ground, read when first asked for: those of the parts that are
-/// on.
-#[derive(Clone, Debug)]
-pub(crate) struct Natives {
-    ground: Baseline,
-    on: Vec<Native>,
-    tools: OnceLock<Vec<Tool>>,
-}
-
-impl Natives {
-    pub(crate) fn on(ground: &Baseline, config: &Config) -> Natives {
-        let all = Native::ALL.into_iter();
-        Natives {
-            ground: ground.clone(),
-            on: all.filter(|native| native.part().is_on(config)).collect(),
-            tools: OnceLock::new(),
-        }
-    }
-
-    /// Nothing is on.
-    pub(crate) fn none(ground: &Baseline) -> Natives {
-        Natives {
-            ground: ground.clone(),
-            on: Vec::new(),
-            tools: OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn all(&self) -> &[Tool] {
-        let judge = |native: &Native| native.judge(&self.ground);
-        let all = || self.on.iter().filter_map(judge).collect();
-        self.tools.get_or_init(all)
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
-        let native = Native::named(name)?;
-        self.all().iter().find(|tool| tool.native == Some(native))
-    }
-}
-
-/// What a body of ours works with: a call that passed every gate. What comes of it is
-/// masked like everything that leaves.
-#[derive(Debug)]
-pub(crate) struct Work<'a> {
-    pub(crate) engine: &'a Engine,
-    /// The settings and tools the gates looked at.
-    pub(crate) now: &'a Snapshot,
-    pub(crate) request: &'a CallRequest,
-    /// The call, as the audit knows it: the parent of what it calls.
-    pub(crate) call_id: &'a str,
-    /// As the params say; finer checks are the body's own.
-    pub(crate) arguments: Map<String, Value>,
-    /// What only computes, and the events of the call's record.
-    pub(crate) powers: Arc<Powers>,
-    /// When the call began.
-    pub(crate) started: Instant,
-}
-
-/// Runs one.
-pub(crate) async fn run(native: Native, work: Work<'_>) -> Result<Ran, Stop> {
-    match native {
-        Native::Search => search::run(&work),
-        Native::Describe => describe::run(&work),
-        Native::Invoke => invoke::run(&work).await,
-        Native::Execute => script::execute(work).await,
-        Native::List => disclose::list(&work),
-        Native::Load => disclose::load(&work),
-        Native::LoadResource => disclose::load_resource(&work),
-    }
-}
-
-/// Whether code mode lets a tool be reached through a door; if not, why.
-pub(crate) fn reached(now: &Snapshot, origin: Origin, found: &Found) -> Result<(), String> {
-    let codecall = &now.config.codecall;
-    let name = &found.sound.document.name;
-    match (found.native, origin) {
-        (None, Origin::Script) if is_self_reference(name) => {
-            Err("its name looks like one of ours".to_owned())
-        }
-        (None, _) => codecall.reaches(origin, &found.sound.document),
-        (Some(native), Origin::Script) => {
-            let part = native.part().words();
-            Err(format!("scripts do not call the tools of {part}"))
-        }
-        (Some(Native::Invoke), _) if codecall.invoke.is_empty() => {
-            Err("`codecall.invoke` is empty".to_owned())
-        }
-        (Some(_), _) => Ok(()),
-    }
-}
-
-/// The call a script or invoke would make for whoever asked: same caller, same
-/// session, same people to ask, and it ends when this one does.
-pub(crate) fn inner(request: &CallRequest, name: &str) -> CallRequest {
-    let caller = request.caller.clone();
-    let mut inner = CallRequest::new(caller, Origin::Script, name, Value::Null);
-    inner.cancel = request.cancel.child_token();
-    inner.session.clone_from(&request.session);
-    inner.approver.clone_from(&request.approver);
-    inner.progress.clone_from(&request.progress);
-    inner.trace.clone_from(&request.trace);
-    inner.typed = request.typed;
-    inner
-}
-
-/// The arguments of a call under the names used here, so that rules, questions and
-/// the record see one spelling.
-pub(crate) fn spelled<'a>(
-    native: Option<Native>,
-    arguments: &'a Value,
-) -> Result<Cow<'a, Value>, Stop> {
-    let aliases = native.map_or(&[][..], Native::aliases);
-    let is_given = |name: &str| arguments.get(name).is_some();
-    if !aliases.iter().any(|(alias, _)| is_given(alias)) {
-        return Ok(Cow::Borrowed(arguments));
-    }
-    let twice = aliases
-        .iter()
-        .find(|(alias, name)| is_given(alias) && is_given(name));
-    if let Some((alias, name)) = twice {
-        return Err(refused(vec![ArgumentFault {
-            reason: Reason::ArgumentUnknown,
-            name: (*alias).to_owned(),
-            message: format!("`{alias}` is another word for `{name}`; give one of them"),
-        }]));
-    }
-    let mut spelled = arguments.clone();
-    if let Some(members) = spelled.as_object_mut() {
-        for (alias, name) in aliases {
-            if let Some(value) = members.remove(*alias) {
-                members.insert((*name).to_owned(), value);
-            }
-        }
-    }
-    Ok(Cow::Owned(spelled))
-}
-
-/// A body that came to its end.
-fn done(value: Value) -> Ran {
-    Ran {
-        status: Status::Done,
-        value: Some(value),
-        error: None,
-        console: Vec::new(),
-        usage: None,
-    }
-}
-
-/// Arguments a body does not take.
-fn refused(faults: Vec<ArgumentFault>) -> Stop {
+/// The refusal of arguments that a tool does not take.
+pub(crate) fn refuse_arguments(faults: Vec<ArgumentFault>) -> Refusal {
     let reason = faults.first().map(|fault| fault.reason);
     let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
     let reason = reason.unwrap_or(Reason::ArgumentType);
-    Stop::refused(CallError::new(reason, messages.join("; ")))
+    Refusal::new(CallError::new(reason, messages.join("; ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use model::finding::any_error;
-    use model::params;
-    use model::risk::Level;
-
     use super::*;
-
-    fn everything() -> Natives {
-        let mut config = Config::closed();
-        config.disclosure.enabled = true;
-        Natives::on(&Baseline::closed(), &config)
-    }
-
-    #[test]
-    fn each_is_a_document_of_least_posture() {
-        let natives = everything();
-        assert_eq!(natives.all().len(), Native::ALL.len());
-        for tool in natives.all() {
-            let document = &tool.sound.document;
-            assert_eq!(Native::named(&document.name), tool.native);
-            assert!(!any_error(&tool.findings), "{:?}", tool.findings);
-            assert_eq!(tool.sound.judged.risk.level, Level::L0);
-            assert!(params::test_arguments(&document.params).is_ok());
-        }
-        let mut config = Config::closed();
-        let ours = |config: &Config| Natives::on(&Baseline::closed(), config).all().len();
-        assert_eq!(ours(&config), 4);
-        config.codecall.mode = CodecallMode::Off;
-        assert_eq!(ours(&config), 0);
-        config.disclosure.enabled = true;
-        assert_eq!(ours(&config), 3);
-    }
-
-    #[test]
-    fn the_schema_names_what_the_params_name() {
-        for tool in everything().all() {
-            let schema = tool.native.expect("a native").input_schema();
-            let shown = params::input_schema(&tool.sound.document.params);
-            let names = |schema: &Value| -> Vec<String> {
-                let properties = schema["properties"].as_object().expect("properties");
-                properties.keys().cloned().collect()
-            };
-            assert_eq!(names(&schema), names(&shown));
-            assert_eq!(schema["required"], shown["required"]);
-        }
-    }
 
     #[test]
     fn code_mode_knows_itself_in_disguise() {

@@ -7,19 +7,8 @@
 use model::audit::{Act, Notice};
 use store::{Store, StoreError};
 
-use crate::{Alarm, Engine, causes};
-
-impl Engine {
-    /// Writes down what is about to be granted. After an error it must not be.
-    pub fn notice(&self, notice: Notice) -> Result<(), StoreError> {
-        self.store().audit().notice(notice).map(|_| ())
-    }
-
-    /// Writes down what was taken away, or says aloud that it could not.
-    pub fn noticed(&self, notice: Notice) {
-        loudly(self.store(), self.alarm_of(), notice);
-    }
-}
+use crate::error::causes;
+use crate::services::Alarm;
 
 /// Writes a notice, or says aloud that it could not.
 pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
@@ -30,7 +19,7 @@ pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
 }
 
 /// An answer to a question, by whom and through what.
-pub(crate) struct Answered<'a> {
+pub(crate) struct AnswerNotice<'a> {
     pub(crate) id: &'a str,
     pub(crate) tool: &'a str,
     pub(crate) caller: &'a str,
@@ -42,7 +31,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) scope: Option<&'a str>,
 }
 
-impl Answered<'_> {
+impl AnswerNotice<'_> {
     pub(crate) fn notice(&self) -> Notice {
         let message = format!(
             "the question about a call of `{}` was answered: {}",

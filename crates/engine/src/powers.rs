@@ -14,6 +14,8 @@ use host::fetch::connect::{Connect, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
 use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust};
 use host::files::{FileSettings, Files, FilesError, Home};
+use model::caller::Caller;
+use model::config::Config;
 use model::grant::{Grant, NetworkGrant};
 use model::host_pattern::HostPattern;
 use model::limits;
@@ -64,6 +66,17 @@ pub struct PowerSettings {
 }
 
 impl PowerSettings {
+    /// The same for one caller, as the settings have it now.
+    pub(crate) fn for_call(&self, config: &Config, caller: &Caller) -> PowerSettings {
+        PowerSettings {
+            sub_workspace: config.files.per_caller.then(|| caller.name.clone()),
+            workspace_bytes_max: config.files.bytes_max,
+            caller: caller.name.clone(),
+            private_hosts: config.network.private_hosts.as_slice().into(),
+            ..self.clone()
+        }
+    }
+
     /// One workspace for all, the system's authorities, names and sockets.
     #[must_use]
     pub fn new(workspace: PathBuf) -> PowerSettings {

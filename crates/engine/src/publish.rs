@@ -13,10 +13,12 @@ use model::reason::Reason;
 use serde_json::Value;
 use store::Pass;
 
-use crate::call::{CallRequest, Purpose, Target, unconsented};
-use crate::registry::Standing;
-use crate::run::now_ms;
-use crate::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::gates::unconsented;
+use crate::request::{CallRequest, Purpose, Target};
+use crate::services::now_ms;
+use crate::tool::ToolState;
 
 /// Who publishes.
 pub(crate) const OWNER: &str = "owner";
@@ -183,7 +185,7 @@ impl Engine {
         if passed.ok {
             // First what can fail for the file's sake, so that a failure leaves a draft.
             self.mark(&tool, false)?;
-            if tool.standing != Standing::Published {
+            if tool.state != ToolState::Published {
                 let message = format!("`{name}` was published");
                 let notice = Notice::new(Act::ToolPublished, OWNER, origin.word(), &message);
                 self.notice(notice.about(name).detail("digest", &digest))?;

@@ -19,157 +19,18 @@ use model::safety::{self, Source};
 use sandbox::job::Usage;
 use serde_json::Value;
 
-use crate::explain::REASON_CHARS_MAX;
-use crate::limit::Admission;
 use crate::powers::Powers;
-use crate::run::Ran;
-use crate::scratch::Scratch;
-use crate::{Engine, Observer};
+use crate::refusal::{Gate, GateResult, Notes, Refusal};
+use crate::run::RunResult;
+use crate::services::Observer;
 
-/// The gates of a call, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// May this caller call at all?
-    Caller,
-    /// Is there such a tool?
-    Registry,
-    /// May this caller use it?
-    Access,
-    /// Can its variables be read?
-    Secrets,
-    /// Can its secrets be masked?
-    Masking,
-    /// Are its variables set?
-    Requirements,
-    /// Do the arguments fit?
-    Arguments,
-    /// What is it held to?
-    Policy,
-    /// Allow, ask, deny?
-    Rules,
-    /// Is there anything left of its limits?
-    Limits,
-    /// Did a person agree?
-    Approval,
-    /// Is the attempt on the disk?
-    Audit,
-    /// Are its powers there?
-    Powers,
-}
-
-impl Gate {
-    /// Every gate.
-    pub const ALL: [Gate; 13] = [
-        Gate::Caller,
-        Gate::Registry,
-        Gate::Access,
-        Gate::Secrets,
-        Gate::Masking,
-        Gate::Requirements,
-        Gate::Arguments,
-        Gate::Policy,
-        Gate::Rules,
-        Gate::Limits,
-        Gate::Approval,
-        Gate::Audit,
-        Gate::Powers,
-    ];
-
-    /// The word in the audit.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Gate::Caller => "caller",
-            Gate::Registry => "registry",
-            Gate::Access => "access",
-            Gate::Secrets => "secrets",
-            Gate::Masking => "masking",
-            Gate::Requirements => "requirements",
-            Gate::Arguments => "arguments",
-            Gate::Policy => "policy",
-            Gate::Rules => "rules",
-            Gate::Limits => "limits",
-            Gate::Approval => "approval",
-            Gate::Audit => "audit",
-            Gate::Powers => "powers",
-        }
-    }
-}
-
-/// A call stops here. It has two faces: what the caller is told, and what the
-/// operator reads.
-#[derive(Debug)]
-pub(crate) struct Stop {
-    status: Status,
-    error: CallError,
-    /// The reason the operator reads, where it is another.
-    reason: Option<Reason>,
-    note: Option<String>,
-}
-
-impl Stop {
-    /// A gate said no.
-    pub(crate) fn refused(error: CallError) -> Stop {
-        Stop::with_status(Status::Refused, error)
-    }
-
-    /// It stops for another reason than a gate.
-    pub(crate) fn with_status(status: Status, error: CallError) -> Stop {
-        Stop {
-            status,
-            error,
-            reason: None,
-            note: None,
-        }
-    }
-
-    /// What the operator reads besides.
-    pub(crate) fn note(self, note: String) -> Stop {
-        Stop {
-            note: Some(note),
-            ..self
-        }
-    }
-
-    /// The sentence the operator reads.
-    pub(crate) fn why(&self) -> &str {
-        self.note.as_deref().unwrap_or(&self.error.message)
-    }
-
-    /// The reason the operator reads.
-    pub(crate) fn reason(&self) -> Reason {
-        self.reason.unwrap_or(self.error.reason)
-    }
-
-    /// What the operator reads went before.
-    pub(crate) fn after(self, before: &str) -> Stop {
-        let note = self.note.as_deref().unwrap_or(&self.error.message);
-        let note = format!("{note}; {before}");
-        self.note(note)
-    }
-
-    /// More words for the caller.
-    pub(crate) fn says(&mut self, more: &str) {
-        self.error.message.push_str(more);
-    }
-
-    /// The true reason, for the operator.
-    pub(crate) fn because(self, reason: Reason) -> Stop {
-        Stop {
-            reason: Some(reason),
-            ..self
-        }
-    }
-}
+/// Characters of a reason kept in the audit.
+pub(crate) const REASON_CHARS_MAX: usize = 400;
 
 /// What one call leaves behind, while it is under way.
 #[derive(Debug)]
 pub(crate) struct Record {
     observer: Option<Observer>,
-    /// Goes when the call is over and nothing can write to it any more.
-    scratch: Option<Scratch>,
-    /// The call's place among those its limits count.
-    admission: Option<Admission>,
     call_id: String,
     started: Instant,
     gates: Vec<GateRecord>,
@@ -188,8 +49,6 @@ impl Record {
     pub(crate) fn new(call_id: String, started: Instant, observer: Option<Observer>) -> Record {
         Record {
             observer,
-            scratch: None,
-            admission: None,
             call_id,
             started,
             gates: Vec::with_capacity(Gate::ALL.len()),
@@ -214,29 +73,8 @@ impl Record {
         self.started
     }
 
-    /// Notes what a gate said, and hands on what it let through.
-    pub(crate) fn gate<T>(
-        &mut self,
-        gate: Gate,
-        answer: Result<(T, String), Stop>,
-    ) -> Result<T, Stop> {
-        match answer {
-            Ok((passed, note)) => {
-                self.note(gate, "pass", None, Some(note));
-                Ok(passed)
-            }
-            Err(stop) => {
-                let reason = stop.reason.unwrap_or(stop.error.reason);
-                let note = stop.note.clone();
-                let note = note.unwrap_or_else(|| stop.error.message.clone());
-                self.note(gate, "stop", Some(reason), Some(note));
-                Err(stop)
-            }
-        }
-    }
-
     /// Notes what the rules said.
-    pub(crate) fn decision(&mut self, decision: Decision) -> Result<Decision, Stop> {
+    pub(crate) fn decision(&mut self, decision: Decision) -> Result<Decision, Refusal> {
         let note = match &decision.rule {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
@@ -260,7 +98,7 @@ impl Record {
             None => Ok(decision),
             Some(code) => {
                 let error = CallError::new(code, decision.told()).advised(decision.advice());
-                Err(Stop::refused(error).note(note))
+                Err(Refusal::new(error).noted(note))
             }
         }
     }
@@ -272,8 +110,8 @@ impl Record {
         reason: Option<Reason>,
         note: Option<String>,
     ) {
-        if let Some(Observer(see)) = &self.observer {
-            see(gate.word());
+        if let Some(observer) = &self.observer {
+            observer.see(gate.word());
         }
         self.gates.push(GateRecord {
             gate: gate.word().into(),
@@ -284,33 +122,29 @@ impl Record {
         });
     }
 
-    /// What a candidate says that the live rules do not.
-    pub(crate) fn shadows(&mut self, shadow: Option<Shadow>) {
+    /// Notes what a candidate says that the live rules do not.
+    pub(crate) fn note_shadow(&mut self, shadow: Option<Shadow>) {
         self.shadow = shadow;
     }
 
-    /// From here on, what leaves goes through this.
-    pub(crate) fn masks_with(&mut self, masker: &Arc<Masker>) {
+    /// From here on, what leaves goes through this masker.
+    pub(crate) fn mask_with(&mut self, masker: &Arc<Masker>) {
         self.masker = Some(Arc::clone(masker));
     }
 
-    /// Whether the operator wants arguments kept, or only their digest.
-    pub(crate) fn keeps_arguments(&mut self, config: &Config) {
+    /// Follows the settings: whether arguments are kept, or only their digest.
+    pub(crate) fn follow(&mut self, config: &Config) {
         self.keeps_arguments = config.audit.arguments == AuditArguments::Masked;
     }
 
-    pub(crate) fn keeps(&mut self, arguments: &Arguments) {
+    /// Keeps the arguments, if the operator wants them kept.
+    pub(crate) fn keep_arguments(&mut self, arguments: &Arguments) {
         let kept = || Value::Object(arguments.values().clone());
         self.arguments = self.keeps_arguments.then(kept);
     }
 
-    /// What the document declares; what is enforced is noted when it is known.
-    pub(crate) fn found(&mut self, sound: &Sound) {
-        self.facts = Some(sound.facts());
-    }
-
     /// What is in force for this call.
-    pub(crate) fn enforces(
+    pub(crate) fn note_enforced(
         &mut self,
         sound: &Sound,
         policy: &EffectivePolicy,
@@ -332,39 +166,21 @@ impl Record {
             .unwrap_or_default()
     }
 
-    pub(crate) fn keeps_until_closed(&mut self, scratch: Scratch) {
-        self.scratch = Some(scratch);
-    }
-
-    /// It holds its place from here until it ends.
-    pub(crate) fn holds(&mut self, admission: Option<Admission>) {
-        self.admission = admission;
-    }
-
-    /// The place is free again.
-    pub(crate) async fn leaves(&mut self, engine: &Engine) {
-        if let Some(admission) = self.admission.take() {
-            admission.leave(engine).await;
-        }
-    }
-
-    pub(crate) fn runs_with(&mut self, powers: &Arc<Powers>) {
-        if let Some(admission) = &mut self.admission {
-            admission.runs();
-        }
+    /// The body begins, with these powers.
+    pub(crate) fn run_with(&mut self, powers: &Arc<Powers>) {
         self.powers = Some(Arc::clone(powers));
         self.run_started = Some(Instant::now());
     }
 
     /// The answer. Masked, whatever it is.
-    pub(crate) fn outcome(&mut self, walked: Result<Ran, Stop>) -> Masked<Outcome> {
+    pub(crate) fn outcome(&mut self, walked: Result<RunResult, Refusal>) -> Masked<Outcome> {
         self.run_us = self.run_started.map(micros).unwrap_or(0);
         let (status, value, error, console) = match walked {
             Ok(ran) => {
                 self.usage = ran.usage;
                 (ran.status, ran.value, ran.error, ran.console)
             }
-            Err(stop) => (stop.status, None, Some(stop.error), Vec::new()),
+            Err(refusal) => (refusal.status, None, Some(refusal.error), Vec::new()),
         };
         let outcome = Outcome {
             call_id: self.call_id.clone(),
@@ -386,10 +202,14 @@ impl Record {
     }
 
     /// What the gates said, when nothing was to be run. Masked.
-    pub(crate) fn dry(mut self, stop: Option<Stop>, at_ms: i64) -> (Closing, Option<CallError>) {
-        let walked = match stop {
-            Some(stop) => Err(stop),
-            None => Ok(Ran::nothing()),
+    pub(crate) fn dry(
+        mut self,
+        refusal: Option<Refusal>,
+        at_ms: i64,
+    ) -> (Closing, Option<CallError>) {
+        let walked = match refusal {
+            Some(refusal) => Err(refusal),
+            None => Ok(RunResult::nothing()),
         };
         let outcome = self.outcome(walked);
         let closing = self.closing(&outcome, at_ms);
@@ -469,6 +289,27 @@ impl Record {
             console: Vec::new(),
             elapsed_us: micros(self.started),
         })
+    }
+}
+
+impl Notes for Record {
+    fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, Refusal> {
+        match said {
+            Ok(passed) => {
+                self.note(gate, "pass", None, Some(passed.note));
+                Ok(passed.value)
+            }
+            Err(refusal) => {
+                let (reason, note) = (refusal.reason(), refusal.why().to_owned());
+                self.note(gate, "stop", Some(reason), Some(note));
+                Err(refusal)
+            }
+        }
+    }
+
+    /// What the document declares; what is enforced is noted when it is known.
+    fn note_tool(&mut self, sound: &Sound) {
+        self.facts = Some(sound.facts());
     }
 }
 

@@ -16,11 +16,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditEntry, Filter, StoreError};
 
-use crate::Engine;
-use crate::call::{self, AS_IT_STANDS, CallRequest, Found, Target};
-use crate::explain::{denied, is_ruled};
-use crate::record::Gate;
-use crate::registry::Snapshot;
+use crate::engine::Engine;
+use crate::gates::{self, AS_IT_STANDS, Found, denied, is_ruled};
+use crate::refusal::{Gate, Unrecorded};
+use crate::request::{CallRequest, Target};
+use crate::snapshot::Snapshot;
 
 /// Entries read at a time.
 const PAGE: usize = 1_000;
@@ -179,24 +179,26 @@ fn judged(under: &Snapshot, entry: &AuditEntry, closing: &Closing) -> Result<Dec
         false => Found::registered(tool),
         true => {
             request.target = Target::Document(Arc::clone(&tool.sound));
-            let found = call::find(under, &request);
-            found.map_err(|_| Missing::Undecided)?.0
+            let found = gates::find_document(under, &request, &tool.sound);
+            found.map_err(|_| Missing::Undecided)?.value
         }
     };
-    match arguments(entry, closing) {
-        Ok(arguments) => {
-            request.arguments = arguments;
-            let ruled = call::ruled(under, &request, &found, opening.at_ms);
-            Ok(ruled.unwrap_or_else(|stop| denied(&stop)))
-        }
+    let arguments = match arguments(entry, closing) {
+        Ok(arguments) => arguments,
         // Whether the caller may use the tool does not depend on them.
-        Err(missing) if is_access(closing) => match call::access(under, &request, &found) {
-            Ok(_) => Ok(past_access()),
-            Err(stop) if is_ruled(stop.reason()) => Ok(denied(&stop)),
-            Err(_) => Err(missing),
-        },
-        Err(missing) => Err(missing),
-    }
+        Err(missing) if is_access(closing) => {
+            return match found.admit(under, &request, &mut Unrecorded) {
+                Ok(_) => Ok(past_access()),
+                Err(refusal) if is_ruled(refusal.reason()) => Ok(denied(&refusal)),
+                Err(_) => Err(missing),
+            };
+        }
+        Err(missing) => return Err(missing),
+    };
+    request.arguments = arguments;
+    let visible = found.admit(under, &request, &mut Unrecorded);
+    let ruled = visible.and_then(|visible| visible.rule(under, &request, opening.at_ms));
+    Ok(ruled.unwrap_or_else(|refusal| denied(&refusal)))
 }
 
 /// What was decided then: by the rules, or before them whether the caller may use

@@ -6,17 +6,17 @@ use std::fmt;
 use model::audit::{Closing, Status};
 use model::caller::Origin;
 
-use crate::call::CallRequest;
+use crate::request::CallRequest;
 
 /// Someone who is told of every call that was written down.
 pub trait Reporter: fmt::Debug + Send + Sync {
     /// Must not wait: the answer leaves after it.
-    fn report(&self, report: &Report);
+    fn report(&self, report: &CallReport);
 }
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct CallReport {
     /// The call, as the audit knows it.
     pub call_id: String,
     /// The tool that was found. A name nobody gave a tool is not repeated here:
@@ -46,15 +46,15 @@ pub struct Report {
     pub trace: Option<String>,
 }
 
-impl Report {
-    pub(crate) fn new(call_id: &str, request: &CallRequest, closing: &Closing) -> Report {
+impl CallReport {
+    pub(crate) fn new(call_id: &str, request: &CallRequest, closing: &Closing) -> CallReport {
         let tool = closing.tool.as_ref();
         // The gate that stopped the call knows the true reason.
         let reasons = closing.gates.iter().filter_map(|gate| gate.reason.as_ref());
         let stopped = reasons.map(ToString::to_string).next();
         let told = closing.error.as_ref().map(|error| error.code.clone());
         let timing = closing.timing;
-        Report {
+        CallReport {
             call_id: call_id.to_owned(),
             tool: tool.map(|tool| tool.name.clone()),
             caller: request.caller.name.clone(),

@@ -1,7 +1,7 @@
 //! One run in the sandbox: from a granted call to what came of it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use model::assessment::Sound;
 use model::audit::Status;
@@ -16,12 +16,12 @@ use sandbox::job::{Ended, Job, Limits, Thrown, Usage};
 use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value};
 
-use crate::Moment;
 use crate::powers::{PowerSettings, Powers, PowersError};
+use crate::services::Moment;
 
 /// What came of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) status: Status,
     pub(crate) value: Option<Value>,
     pub(crate) error: Option<CallError>,
@@ -55,7 +55,7 @@ impl Variables {
 
 /// The job of a call and the powers it runs with.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRun {
     pub(crate) job: Job,
     pub(crate) powers: Arc<Powers>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn prepare(
     settings: &PowerSettings,
     masker: Arc<Masker>,
     moment: Moment,
-) -> Result<Prepared, PowersError> {
+) -> Result<PreparedRun, PowersError> {
     let document = &sound.document;
     let names = document.params.iter().map(|param| &param.name);
     let variable_names = document.static_variables.iter().map(|known| &known.name);
@@ -88,7 +88,7 @@ pub(crate) fn prepare(
         now_ms: moment.now_ms,
     };
     let powers = Arc::new(powers);
-    Ok(Prepared { job, powers })
+    Ok(PreparedRun { job, powers })
 }
 
 /// Params and static variables as the script sees them; a static variable wins.
@@ -100,16 +100,10 @@ fn globals(arguments: Arguments, variables: Variables) -> Map<String, Value> {
     globals
 }
 
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
-}
-
-impl Ran {
+impl RunResult {
     /// Nothing was run and nothing is wrong.
-    pub(crate) fn nothing() -> Ran {
-        Ran {
+    pub(crate) fn nothing() -> RunResult {
+        RunResult {
             status: Status::Done,
             value: None,
             error: None,
@@ -118,8 +112,16 @@ impl Ran {
         }
     }
 
+    /// A body of ours came to its end.
+    pub(crate) fn done(value: Value) -> RunResult {
+        RunResult {
+            value: Some(value),
+            ..RunResult::nothing()
+        }
+    }
+
     /// What a run came to.
-    pub(crate) fn from_run(run: Result<Run, RunError>) -> Ran {
+    pub(crate) fn from_run(run: Result<Run, RunError>) -> RunResult {
         match run {
             Ok(run) => {
                 let line = |line: sandbox::job::ConsoleLine| ConsoleLine {
@@ -134,7 +136,7 @@ impl Ran {
                     text: note.to_owned(),
                 }));
                 let (status, value, error) = ended(run.report.ended);
-                Ran {
+                RunResult {
                     status,
                     value,
                     error,
@@ -142,7 +144,7 @@ impl Ran {
                     usage: Some(run.report.usage),
                 }
             }
-            Err(error) => Ran {
+            Err(error) => RunResult {
                 status: Status::Failed,
                 value: None,
                 error: Some(CallError {

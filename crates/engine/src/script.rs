@@ -7,6 +7,7 @@
 //! what comes back.
 
 mod clock;
+mod fault;
 mod held;
 mod host;
 mod journal;
@@ -28,24 +29,24 @@ use model::pattern::NamePattern;
 use model::reason::Reason;
 use model::{limits, text};
 use sandbox::job::Job;
-use sandbox::pool::{Pool, Run, RunError};
+use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value, json};
 use store::{JournalSave, ScriptJournal};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::call::CallRequest;
-use crate::native::Work;
-use crate::record::Stop;
-use crate::run::Ran;
-use crate::{Engine, causes};
+use crate::engine::Engine;
+use crate::refusal::Refusal;
+use crate::request::CallRequest;
+use crate::run::RunResult;
+use crate::work::Work;
 
-pub(crate) use self::held::begun;
+pub(crate) use self::held::note_begun;
 
-use self::clock::{Clock, Spent};
-use self::held::{Held, on_disk};
+use self::clock::{ScriptClock, Spent};
+use self::held::{JournalOnDisk, on_disk};
 use self::host::{Halt, ScriptHost};
-use self::journal::{Journal, Step};
+use self::journal::{Journal, JournalStep};
 use self::limit::ScriptLimits;
 
 /// What execute was asked for.
@@ -71,7 +72,7 @@ impl Engine {
         let limits = ScriptLimits::of(preset.unwrap_or(now.config.codecall.preset));
         let mut preset = Preset::agent_script(limits.level);
         let request = CallRequest::new(Caller::owner(), Origin::Cli, "", Value::Null);
-        let spaces = space::of(self, &now, &request, script, &preset);
+        let spaces = space::of(&now, &request, self.variable_source(), script, &preset);
         preset.extra_globals = spaces.into_keys().collect();
         let report = guard::check(script, &preset);
         let issues: Vec<_> = report.issues.iter().map(report::issue_json).collect();
@@ -80,7 +81,7 @@ impl Engine {
 }
 
 /// Runs a script.
-pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
+pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, Refusal> {
     let asked = asked(&work.arguments)?;
     let preset = preset(&work);
     let mut limits = ScriptLimits::of(preset);
@@ -92,13 +93,16 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
         Err(refused) => return Ok(*refused),
     };
     let _turn = turn(work.engine).await?;
-    let pool = pool(work.engine).await?;
+    let pool = work.engine.pool_for_call().await?;
     // Taken last: whoever is turned away before has lost nothing.
     let key = journal::key(&work.request.caller, &work.arguments, preset);
     let (journal, held) = started(&work, key.clone()).await?;
     let people_ms_max = people_ms_max(&work, &limits);
     let job = job(&prepared, asked.context, &limits, people_ms_max, &journal);
-    let clock = Arc::new(Clock::start(limits.script_ms_max, limits.tools_ms_max));
+    let clock = Arc::new(ScriptClock::start(
+        limits.script_ms_max,
+        limits.tools_ms_max,
+    ));
     let bounds = (limits.tool_calls_max, job.limits.payload_bytes_max);
     let journal = (journal, held.as_ref());
     let host = ScriptHost::new(&work, asked.allowed.as_deref(), bounds, &clock, journal);
@@ -119,7 +123,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
             Ok(report::with_warnings(ran, unheard))
         }
         // What it did is kept, if it had stopped before: it may come again.
-        Over::Ended(Err(error)) => return Ok(Ran::from_run(Err(error))),
+        Over::Ended(Err(error)) => return Ok(RunResult::from_run(Err(error))),
         Over::Spent(spent) => {
             let ran = report::spent(spent, &limits);
             Ok(report::with_logs(ran, &host.said()))
@@ -142,10 +146,10 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<Ran, Stop> {
 }
 
 /// What the params cannot say.
-fn asked(arguments: &Map<String, Value>) -> Result<Asked, Stop> {
+fn asked(arguments: &Map<String, Value>) -> Result<Asked, Refusal> {
     let wrong = |message: String| {
         let error = CallError::new(Reason::ArgumentType, message);
-        Err(Stop::refused(error))
+        Err(Refusal::new(error))
     };
     let script = arguments.get("script").and_then(Value::as_str);
     let script = script.unwrap_or_default();
@@ -191,23 +195,37 @@ fn preset(work: &Work<'_>) -> ScriptPreset {
 }
 
 /// The script as it runs, or what the guard says against it.
-fn prepared(work: &Work<'_>, script: &str, limits: &ScriptLimits) -> Result<Prepared, Box<Ran>> {
+fn prepared(
+    work: &Work<'_>,
+    script: &str,
+    limits: &ScriptLimits,
+) -> Result<Prepared, Box<RunResult>> {
     let mut preset = Preset::agent_script(limits.level);
-    let spaces = space::of(work.engine, work.now, work.request, script, &preset);
+    let spaces = space::of(
+        work.now,
+        work.request,
+        work.engine.variable_source(),
+        script,
+        &preset,
+    );
     preset.extra_globals = spaces.keys().cloned().collect();
     let prepared = guard::prepare(script, &preset)
         .map_err(|report| Box::new(report::refused(&report, script)))?;
     // Ours, and of one line; were it not, nothing would run.
     prepared
         .with_prelude(&space::prelude(&spaces))
-        .map_err(|fault| Box::new(Ran::from_run(Err(RunError::Broken(fault.to_string())))))
+        .map_err(|fault| {
+            Box::new(RunResult::from_run(Err(RunError::Broken(
+                fault.to_string(),
+            ))))
+        })
 }
 
 /// Where the script starts: from the beginning, or where it stopped for a person.
 async fn started<'a>(
     work: &Work<'a>,
     key: Option<String>,
-) -> Result<(Journal, Option<Held<'a>>), Stop> {
+) -> Result<(Journal, Option<JournalOnDisk<'a>>), Refusal> {
     let engine = work.engine;
     let now_ms = engine.now_ms();
     let taken = match key {
@@ -218,13 +236,13 @@ async fn started<'a>(
             .map_err(|why| {
                 let message = "what scripts have done cannot be read; it did not run";
                 let error = CallError::passing(Reason::ScriptJournal, message);
-                Stop::refused(error).note(why)
+                Refusal::new(error).noted(why)
             })?,
     };
     let Some(taken) = taken else {
         return Ok((Journal::begin(engine.moment()), None));
     };
-    let held = Held::new(engine, taken.id, work.now.config.approvals.clone());
+    let held = JournalOnDisk::new(engine, taken.id, work.now.config.approvals.clone());
     let mut journal = Journal::read(&taken.journal);
     let begun = journal
         .as_mut()
@@ -235,7 +253,7 @@ async fn started<'a>(
     };
     for call in begun {
         let done = host::interrupted(call, journal.clock_ms());
-        let added = held.add(&Step::Done(done.clone())).await;
+        let added = held.add(&JournalStep::Finished(done.clone())).await;
         added.map_err(|why| unkept(&done.tool, true, why))?;
         journal.done.push(done);
     }
@@ -243,25 +261,18 @@ async fn started<'a>(
 }
 
 /// Scripts hold a place in the sandbox while their tools need others; some are left.
-async fn turn(engine: &Engine) -> Result<SemaphorePermit<'_>, Stop> {
+async fn turn(engine: &Engine) -> Result<SemaphorePermit<'_>, Refusal> {
     let wait = Duration::from_millis(limits::SCRIPT_WAIT_MS_MAX);
     match timeout(wait, engine.scripts().acquire()).await {
         Ok(Ok(turn)) => Ok(turn),
         Ok(Err(_)) | Err(_) => {
             let message = "too many scripts run at one time; try again later";
-            Err(Stop::refused(CallError::passing(
+            Err(Refusal::new(CallError::passing(
                 Reason::SandboxBusy,
                 message,
             )))
         }
     }
-}
-
-async fn pool(engine: &Engine) -> Result<&Pool, Stop> {
-    engine.pool().await.map_err(|fault| {
-        let error = CallError::passing(fault.reason(), "the sandbox did not start");
-        Stop::refused(error).note(causes(&fault))
-    })
 }
 
 /// How long people may take, all questions of the script together.
@@ -299,10 +310,10 @@ fn job(
 async fn waits(
     work: &Work<'_>,
     key: Option<String>,
-    (journal, held): (Journal, Option<Held<'_>>),
+    (journal, held): (Journal, Option<JournalOnDisk<'_>>),
     tool: &str,
     message: &str,
-) -> Stop {
+) -> Refusal {
     let count = text::count(journal.done.len(), "finished call");
     let tool = text::elided(tool, 200);
     let why = match kept(work, key, &journal, held.as_ref()).await {
@@ -318,7 +329,7 @@ async fn waits(
                 "the script stopped at `{tool}`: {message}; {count} {are} kept and not repeated"
             );
             let error = CallError::passing(Reason::ApprovalPending, words);
-            return Stop::refused(error);
+            return Refusal::new(error);
         }
         Ok(JournalSave::TooLong) => "it is too much",
         Ok(JournalSave::TooMany) => "too many scripts wait already",
@@ -329,7 +340,7 @@ async fn waits(
         "a person must approve the call of `{tool}`, and what the script had done could not be kept: {why}; \
          it was stopped after {count}"
     );
-    Stop::refused(CallError::new(Reason::ScriptJournal, words))
+    Refusal::new(CallError::new(Reason::ScriptJournal, words))
 }
 
 /// Keeps what is done, as long as the question waits and its answer counts.
@@ -337,7 +348,7 @@ async fn kept(
     work: &Work<'_>,
     key: Option<String>,
     journal: &Journal,
-    held: Option<&Held<'_>>,
+    held: Option<&JournalOnDisk<'_>>,
 ) -> Result<JournalSave, String> {
     let (Some(key), Some(journal)) = (key, journal.write()) else {
         return Ok(JournalSave::TooLong);
@@ -357,17 +368,17 @@ async fn kept(
     .await
 }
 
-fn diverged(tool: &str) -> Stop {
+fn diverged(tool: &str) -> Refusal {
     let tool = text::elided(tool, 200);
     let words = format!(
         "the script went another way than before it stopped, at its call of `{tool}`; nothing more ran, \
          make the call again to start over"
     );
-    Stop::refused(CallError::new(Reason::ScriptDiverged, words))
+    Refusal::new(CallError::new(Reason::ScriptDiverged, words))
 }
 
 /// What is on the disk stays there: whoever makes the call again goes on from it.
-fn unkept(tool: &str, ran: bool, why: &str) -> Stop {
+fn unkept(tool: &str, ran: bool, why: &str) -> Refusal {
     let tool = text::elided(tool, 200);
     let what = match ran {
         true => format!("after `{tool}`: what came of it could not be written down"),
@@ -377,11 +388,11 @@ fn unkept(tool: &str, ran: bool, why: &str) -> Stop {
         "the script was stopped {what}: {why}; make the same call again, finished calls are kept and not \
          repeated"
     );
-    Stop::refused(CallError::passing(Reason::ScriptJournal, words))
+    Refusal::new(CallError::passing(Reason::ScriptJournal, words))
 }
 
-fn unreadable() -> Stop {
+fn unreadable() -> Refusal {
     let words = "what the script had done before it stopped cannot be read; nothing ran, make the call \
                  again to start over";
-    Stop::refused(CallError::new(Reason::ScriptJournal, words))
+    Refusal::new(CallError::new(Reason::ScriptJournal, words))
 }

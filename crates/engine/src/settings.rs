@@ -9,12 +9,18 @@ use std::sync::Arc;
 
 use model::audit::notice::SERVER;
 use model::audit::{Act, Notice};
-use model::config::{Config, ConfigFault};
+use model::config::{AuditDurability, Config, ConfigFault};
 use model::digest;
 use store::settings::{CONFIG_FILE, RuleFile};
-use store::{Filter, Rows, Store, StoreError};
+use store::{Durability, Filter, Rows, Store, StoreError, StoreSettings};
 
-use crate::{EngineError, causes, protected};
+use crate::error::{EngineError, causes};
+
+/// Where the folders are that settings and documents name without a leading `/`.
+pub const WORKSPACES_FOLDER: &str = "workspaces";
+
+/// Folders of the home that are never the files of a tool.
+const KEPT_FOLDERS: &[&str] = &["audit", "locks", "rules", "scratch", "tools", "trash"];
 
 /// Through what settings change.
 const THROUGH: &str = "file";
@@ -340,4 +346,27 @@ fn last(store: &Store, act: Act) -> Result<Option<Noted>, StoreError> {
             names_known: details.get(NAMES).is_some_and(|word| word == KNOWN),
         })
     }))
+}
+
+/// A home folder as no tool may see it, and what of it tools may have.
+#[must_use]
+pub fn protected(home: &Path, workspace: &Path) -> host::files::Home {
+    let named = home.join(WORKSPACES_FOLDER);
+    host::files::Home {
+        path: home.to_owned(),
+        workspaces: vec![workspace.to_owned(), named.clone()],
+        kept: KEPT_FOLDERS.iter().map(|name| home.join(name)).collect(),
+        relative_to: named,
+    }
+}
+
+pub(crate) fn store_settings(config: &Config) -> StoreSettings {
+    StoreSettings {
+        durability: match config.audit.durability {
+            AuditDurability::Standard => Durability::Standard,
+            AuditDurability::Full => Durability::Full,
+        },
+        audit_bytes_max: config.audit.bytes_max,
+        ..StoreSettings::standard()
+    }
 }

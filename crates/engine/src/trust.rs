@@ -1,7 +1,7 @@
-//! Trust in force: when it is reckoned, from what, and how a person takes the last
+//! Trust in force: when it is computed, from what, and how a person takes the last
 //! step.
 //!
-//! The reckoning itself is `model::trust`. Its records come from the audit, what
+//! The computation itself is `model::trust`. Its records come from the audit, what
 //! it says is kept in the store, and the level it leaves is part of the snapshot
 //! every call is judged by. It is done before a call when the last time is an hour
 //! or twenty calls ago, and before anybody is shown it. Lists that only look see what
@@ -14,7 +14,7 @@
 mod history;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use model::access::AccessLevel;
 use model::access::quota::Conduct;
@@ -36,9 +36,10 @@ use store::approvals::{AskResult, Claim, WaitingPlace};
 use store::callers::{FeedbackRow, Raise, TrustSave};
 use store::{Approval, Store, StoreError};
 
-use crate::callers::shown;
-use crate::registry::Snapshot;
-use crate::{Engine, causes};
+use crate::error::causes;
+use crate::request::shown;
+use crate::services::{Clock, DAY_MS, lock};
+use crate::snapshot::Snapshot;
 use history::Histories;
 
 /// What questions about trust name as their tool.
@@ -50,151 +51,157 @@ pub(crate) fn is_question(row: &Approval) -> bool {
     row.tool == TOOL && row.binding == row.tool_binding
 }
 
-/// Times a reckoning is done anew because another process was faster.
+/// Times a computation is repeated because another process was faster.
 const ATTEMPTS_MAX: usize = 4;
-const DAY_MS: i64 = 86_400_000;
 /// Through what levels change.
 const THROUGH: &str = "trust";
 
-/// Whose trust was reckoned when, in this process.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
-    callers: Mutex<HashMap<String, Round>>,
-    /// One reckoning at a time: calls that are due together wait for one.
+/// When each caller's trust was last recomputed in this process, and what that takes.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    store: Store,
+    clock: Clock,
+    callers: Mutex<HashMap<String, LastTime>>,
+    /// One recomputation at a time: calls that are due together wait for one.
     busy: tokio::sync::Mutex<()>,
     histories: Arc<Histories>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Round {
+struct LastTime {
     at_ms: i64,
     calls: u64,
 }
 
-impl Rounds {
+impl Schedule {
+    pub(crate) fn new(store: &Store, clock: &Clock) -> Schedule {
+        Schedule {
+            store: store.clone(),
+            clock: clock.clone(),
+            callers: Mutex::default(),
+            busy: tokio::sync::Mutex::default(),
+            histories: Arc::default(),
+        }
+    }
+
     fn is_due(&self, name: &str, now_ms: i64) -> bool {
-        let rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(round) = rounds.get(name) else {
+        let callers = lock(&self.callers);
+        let Some(last) = callers.get(name) else {
             return true;
         };
         let every_ms = i64::try_from(limits::TRUST_SECONDS * 1_000).unwrap_or(i64::MAX);
         // A clock that was set back is a reason to look as well.
-        let is_old = !(0..every_ms).contains(&(now_ms - round.at_ms));
-        is_old || round.calls >= limits::TRUST_CALLS
+        let is_old = !(0..every_ms).contains(&(now_ms - last.at_ms));
+        is_old || last.calls >= limits::TRUST_CALLS
     }
 
-    fn done(&self, name: String, at_ms: i64) {
-        let mut rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+    fn mark_done(&self, name: String, at_ms: i64) {
+        let mut callers = lock(&self.callers);
         let most = usize::try_from(limits::CALLERS_MAX).unwrap_or(usize::MAX);
-        if rounds.len() >= most {
+        if callers.len() >= most {
             // Whoever is forgotten is looked at again, no more.
-            rounds.clear();
+            callers.clear();
         }
-        rounds.insert(name, Round { at_ms, calls: 0 });
+        callers.insert(name, LastTime { at_ms, calls: 0 });
     }
 
-    fn count(&self, name: &str, calls: u64) {
-        let mut rounds = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(round) = rounds.get_mut(name) {
-            round.calls = round.calls.saturating_add(calls);
+    /// Counts a call towards the next recomputation; an error counts more.
+    pub(crate) fn count_call(&self, caller: &Caller, outcome: &Outcome) {
+        let is_wrong = Conduct::of(outcome) == Conduct::Denied || outcome.status == Status::Failed;
+        let calls = if is_wrong {
+            limits::TRUST_CALLS_OF_AN_ERROR
+        } else {
+            1
+        };
+        if let Some(last) = lock(&self.callers).get_mut(&shown(caller)) {
+            last.calls = last.calls.saturating_add(calls);
         }
     }
+
+    /// Recomputes a caller's trust if that is due. The answer is what the audit will
+    /// say about it, or why it could not be done.
+    pub(crate) async fn recompute_if_due(
+        &self,
+        config: &Config,
+        caller: &Caller,
+    ) -> Result<Option<String>, String> {
+        let name = shown(caller);
+        if !is_covered(config, caller) || !self.is_due(&name, self.clock.now_ms()) {
+            return Ok(None);
+        }
+        let _one = self.busy.lock().await;
+        let now_ms = self.clock.now_ms();
+        if !self.is_due(&name, now_ms) {
+            return Ok(Some("trust was recomputed".to_owned()));
+        }
+        let (store, config, whom) = (self.store.clone(), config.trust.clone(), name.clone());
+        let histories = Arc::clone(&self.histories);
+        let work = move || recompute(&store, &histories, &config, &whom, now_ms);
+        let recomputed = match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(recomputed)) => recomputed,
+            Ok(Err(fault)) => return Err(causes(&fault)),
+            Err(_) => return Err("the trust task panicked".to_owned()),
+        };
+        self.mark_done(name, now_ms);
+        let level = recomputed.state.all.level.word();
+        Ok(Some(format!("trust was recomputed: {level}")))
+    }
+
+    /// The snapshot a call of a caller would be judged by if it came now: with trust
+    /// recomputed where that is due. Nothing is kept and nobody is asked, for looking at
+    /// a list is no use of it.
+    pub(crate) fn preview(
+        &self,
+        now: &Arc<Snapshot>,
+        caller: &Caller,
+    ) -> Result<Arc<Snapshot>, String> {
+        let config = &now.config;
+        if !is_covered(config, caller) {
+            return Ok(Arc::clone(now));
+        }
+        let name = shown(caller);
+        let state = self.preview_state(&config.trust, &name);
+        let state = state.map_err(|fault| causes(&fault))?;
+        let earned = state.and_then(|state| state.earned(&config.trust));
+        let Some(earned) = earned else {
+            return Ok(Arc::clone(now));
+        };
+        let name = model::caller::folded(&name);
+        let access = &config.access;
+        if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
+            return Ok(Arc::clone(now));
+        }
+        Ok(Arc::new(now.with_earned(name, earned)))
+    }
+
+    /// What recomputing would leave of a caller's trust, where the next call would do
+    /// it. Blocks.
+    pub(crate) fn preview_state(
+        &self,
+        config: &TrustConfig,
+        shown: &str,
+    ) -> Result<Option<TrustState>, StoreError> {
+        let now_ms = self.clock.now_ms();
+        if config.strategy == Strategy::Disabled || !self.is_due(shown, now_ms) {
+            return Ok(None);
+        }
+        let followed = followed(&self.store, &self.histories, config, shown, now_ms)?;
+        Ok(Some(followed.after))
+    }
 }
 
-/// A call of a caller is over.
-pub(crate) fn seen(engine: &Engine, caller: &Caller, outcome: &Outcome, conduct: Conduct) {
-    let is_wrong = conduct == Conduct::Denied || outcome.status == Status::Failed;
-    let calls = if is_wrong {
-        limits::TRUST_CALLS_OF_AN_ERROR
-    } else {
-        1
-    };
-    engine.rounds().count(&shown(caller), calls);
-}
-
-/// Reckons a caller's trust if it is due. The answer is what the audit will say
-/// about it, or why it could not be done.
-pub(crate) async fn look(
-    engine: &Engine,
-    config: &TrustConfig,
-    caller: &Caller,
-) -> Result<Option<String>, String> {
-    let name = shown(caller);
-    let rounds = engine.rounds();
-    if !rounds.is_due(&name, engine.now_ms()) {
-        return Ok(None);
-    }
-    let _one = rounds.busy.lock().await;
-    let now_ms = engine.now_ms();
-    if !rounds.is_due(&name, now_ms) {
-        return Ok(Some("trust was reckoned".to_owned()));
-    }
-    let (store, config, whom) = (engine.store().clone(), config.clone(), name.clone());
-    let histories = Arc::clone(&rounds.histories);
-    let work = move || reckon(&store, &histories, &config, &whom, now_ms);
-    let reckoned = match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(reckoned)) => reckoned,
-        Ok(Err(fault)) => return Err(causes(&fault)),
-        Err(_) => return Err("the thread that reckons died".to_owned()),
-    };
-    rounds.done(name, now_ms);
-    let level = reckoned.state.all.level.word();
-    Ok(Some(format!("trust was reckoned: {level}")))
-}
-
-/// The snapshot a call of a caller would be judged by if it came now: with trust
-/// reckoned where that is due. Nothing is kept and nobody is asked, for looking at a
-/// list is no use of it.
-pub(crate) fn foreseen(
-    engine: &Engine,
-    now: &Arc<Snapshot>,
-    caller: &Caller,
-) -> Result<Arc<Snapshot>, String> {
-    let config = &now.config;
-    if !is_reckoned(config, caller) {
-        return Ok(Arc::clone(now));
-    }
-    let name = shown(caller);
-    let state = due(engine, &config.trust, &name).map_err(|fault| causes(&fault))?;
-    let earned = state.and_then(|state| state.earned(&config.trust));
-    let Some(earned) = earned else {
-        return Ok(Arc::clone(now));
-    };
-    let name = model::caller::folded(&name);
-    let access = &config.access;
-    if access.earned.get(&name).or(access.unproven.as_ref()) == Some(&earned) {
-        return Ok(Arc::clone(now));
-    }
-    Ok(Arc::new(now.with_earned(name, earned)))
-}
-
-/// What a reckoning would leave of a caller's trust, where the next call would do
-/// one. Blocks.
-pub(crate) fn due(
-    engine: &Engine,
-    config: &TrustConfig,
-    shown: &str,
-) -> Result<Option<TrustState>, StoreError> {
-    let (rounds, now_ms) = (engine.rounds(), engine.now_ms());
-    if config.strategy == Strategy::Disabled || !rounds.is_due(shown, now_ms) {
-        return Ok(None);
-    }
-    let followed = followed(engine.store(), &rounds.histories, config, shown, now_ms)?;
-    Ok(Some(followed.after))
-}
-
-/// What a reckoning came to.
+/// What a computation came to.
 #[derive(Debug)]
-struct Reckoned {
+struct Recomputed {
     state: TrustState,
     assessments: Vec<Assessment>,
     /// By the category they are about.
-    questions: Vec<(Option<String>, Standing)>,
+    questions: Vec<(Option<String>, PromotionStatus)>,
 }
 
 /// How a step that a person must take stands.
 #[derive(Clone, Debug)]
-enum Standing {
+enum PromotionStatus {
     /// It waits for an answer, under this id.
     Asked(String),
     /// A person agreed just now.
@@ -205,14 +212,14 @@ enum Standing {
     Full,
 }
 
-/// Reckons a caller's trust and keeps what comes of it. Blocks.
-fn reckon(
+/// Recomputes a caller's trust and keeps what comes of it. Blocks.
+fn recompute(
     store: &Store,
     histories: &Histories,
     config: &TrustConfig,
     shown: &str,
     now_ms: i64,
-) -> Result<Reckoned, StoreError> {
+) -> Result<Recomputed, StoreError> {
     let mut attempts = 0;
     let (state, assessments) = loop {
         attempts += 1;
@@ -245,12 +252,12 @@ fn reckon(
             TrustSave::Changed | TrustSave::Full => break (begun, Vec::new()),
         }
     };
-    let mut reckoned = Reckoned {
+    let mut recomputed = Recomputed {
         state,
         assessments,
         questions: Vec::new(),
     };
-    for assessment in &reckoned.assessments {
+    for assessment in &recomputed.assessments {
         let Some(TrustChange::Proposed(to)) = assessment.change else {
             continue;
         };
@@ -264,14 +271,14 @@ fn reckon(
         };
         let standing = propose(store, &step, now_ms)?;
         let about = (assessment.category.clone(), standing);
-        reckoned.questions.push(about);
+        recomputed.questions.push(about);
     }
     if let Some(row) = store.callers().get(shown)?
         && let Some(state) = row.trust
     {
-        reckoned.state = state;
+        recomputed.state = state;
     }
-    Ok(reckoned)
+    Ok(recomputed)
 }
 
 /// A caller's trust from what was kept to now.
@@ -429,15 +436,15 @@ fn patience_ms() -> i64 {
 }
 
 /// Takes the step if a person agreed to it, else sees to it that one is asked.
-fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, StoreError> {
+fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatus, StoreError> {
     let Some(binding) = step.binding() else {
-        return Ok(Standing::Full);
+        return Ok(PromotionStatus::Full);
     };
     if let Some(last) = store.approvals().last_about(&binding)? {
         let answered_ms = last.answer.as_ref().map(|answer| answer.at_ms);
         let is_recent = answered_ms.is_some_and(|at_ms| now_ms - at_ms < patience_ms());
         match last.state.at(last.expires_at_ms, now_ms) {
-            State::Pending => return Ok(Standing::Asked(last.id)),
+            State::Pending => return Ok(PromotionStatus::Asked(last.id)),
             State::Approved => {
                 if let Some(by) = taken(store, &binding, now_ms)? {
                     let raise = Raise {
@@ -450,7 +457,7 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, Stor
                     let notice = moved(step.shown, step.category, &raise.by, levels);
                     store.audit().notice(notice.clone())?;
                     if store.callers().raise(step.shown, &raise)? {
-                        return Ok(Standing::Raised);
+                        return Ok(PromotionStatus::Raised);
                     }
                     store
                         .audit()
@@ -458,7 +465,7 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, Stor
                 }
             }
             State::Declined | State::Dismissed | State::Malformed if is_recent => {
-                return Ok(Standing::Declined);
+                return Ok(PromotionStatus::Declined);
             }
             State::Declined | State::Dismissed | State::Malformed | State::Expired => {}
             // A yes at a time when the step could not be taken.
@@ -469,9 +476,9 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<Standing, Stor
     }
     let question = step.question(binding, now_ms);
     Ok(match store.approvals().ask(&question, now_ms)? {
-        AskResult::Written => Standing::Asked(question.id),
-        AskResult::Joined(same) => Standing::Asked(same.id),
-        AskResult::TooManyOfCaller | AskResult::TooMany => Standing::Full,
+        AskResult::Written => PromotionStatus::Asked(question.id),
+        AskResult::Joined(same) => PromotionStatus::Asked(same.id),
+        AskResult::TooManyOfCaller | AskResult::TooMany => PromotionStatus::Full,
     })
 }
 
@@ -499,7 +506,7 @@ fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, St
 pub struct TrustReport {
     /// The caller.
     pub caller: String,
-    /// How it is reckoned.
+    /// How it is recomputed.
     pub strategy: &'static str,
     /// Whether it is: not where trust is off or names others.
     pub covered: bool,
@@ -524,50 +531,45 @@ pub struct TrackReport {
 }
 
 /// Shows trust and keeps what people say. For the owner and operators.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Trust<'a> {
-    engine: &'a Engine,
-}
-
-impl Engine {
-    /// Trust, for the owner and for operators.
-    #[must_use]
-    pub fn trust(&self) -> Trust<'_> {
-        Trust { engine: self }
-    }
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) now: Arc<Snapshot>,
 }
 
 impl Trust<'_> {
-    /// Reckons a caller's trust and explains it. Nothing if the caller was never
+    /// Recomputes a caller's trust and explains it. Nothing if the caller was never
     /// seen. Blocks.
     pub fn show(&self, name: &str) -> Result<Option<TrustReport>, StoreError> {
-        let engine = self.engine;
-        let now = engine.registry().current();
-        let config = now.config.trust.clone();
-        let row = engine.store().callers().get(name)?;
-        let is_reckoned = is_reckoned(&now.config, &Caller::named(name));
+        let config = &self.now.config;
+        let row = self.schedule.store.callers().get(name)?;
+        let covered = is_covered(config, &Caller::named(name));
         let mut report = TrustReport {
             caller: text::one_line(name),
-            strategy: config.strategy.word(),
-            covered: is_reckoned,
+            strategy: config.trust.strategy.word(),
+            covered,
             tracks: Vec::new(),
         };
-        if !is_reckoned {
+        if !covered {
             return Ok(Some(report));
         }
         let Some(row) = row else {
             return Ok(None);
         };
         report.caller = text::one_line(&row.shown);
-        let reckoned = self.reckon(&config, &row.shown)?;
-        report.tracks = reckoned.tracks();
+        report.tracks = self.recompute(&row.shown)?.tracks();
         Ok(Some(report))
     }
 
-    fn reckon(&self, config: &TrustConfig, shown: &str) -> Result<Reckoned, StoreError> {
-        let engine = self.engine;
-        let histories = &engine.rounds().histories;
-        reckon(engine.store(), histories, config, shown, engine.now_ms())
+    fn recompute(&self, shown: &str) -> Result<Recomputed, StoreError> {
+        let Schedule {
+            store,
+            histories,
+            clock,
+            ..
+        } = self.schedule;
+        let config = &self.now.config.trust;
+        recompute(store, histories, config, shown, clock.now_ms())
     }
 
     /// Keeps what a person says about a caller's work. The answer is whether there
@@ -583,31 +585,29 @@ impl Trust<'_> {
         let note = note.map(str::trim).filter(|note| !note.is_empty());
         let said = FeedbackRow {
             feedback: Feedback {
-                at_ms: self.engine.now_ms(),
+                at_ms: self.schedule.clock.now_ms(),
                 score: score.min(10),
                 category: category.map(str::to_uppercase),
             },
             note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
             by: by.name.clone(),
         };
-        self.engine.store().callers().add_feedback(name, &said)
+        self.schedule.store.callers().add_feedback(name, &said)
     }
 
     /// A person answered a question about trust: what they agreed to is done now,
     /// if it still can be. The answer is whether it was.
-    pub(crate) fn answered(&self, question: &Approval) -> Result<bool, StoreError> {
-        let engine = self.engine;
-        let config = engine.registry().current().config.trust.clone();
-        let shown = &question.caller;
-        let reckoned = self.reckon(&config, shown)?;
-        let is_raised = |(_, standing): &(_, Standing)| matches!(standing, Standing::Raised);
-        let after = engine.store().approvals().get(&question.id)?;
+    pub(crate) fn apply_answer(&self, question: &Approval) -> Result<bool, StoreError> {
+        let recomputed = self.recompute(&question.caller)?;
+        let is_raised =
+            |(_, status): &(_, PromotionStatus)| matches!(status, PromotionStatus::Raised);
+        let after = self.schedule.store.approvals().get(&question.id)?;
         let is_used = after.is_some_and(|after| after.state == State::Used);
-        Ok(is_used && reckoned.questions.iter().any(is_raised))
+        Ok(is_used && recomputed.questions.iter().any(is_raised))
     }
 }
 
-impl Reckoned {
+impl Recomputed {
     fn tracks(&self) -> Vec<TrackReport> {
         let report = |assessment: &Assessment| {
             let category = &assessment.category;
@@ -622,15 +622,15 @@ impl Reckoned {
             let mut question = None;
             match asked {
                 None => {}
-                Some(Standing::Asked(id)) => {
+                Some(PromotionStatus::Asked(id)) => {
                     lines.push(format!(
                         "a person is asked: `ringfence approvals show {id}`"
                     ));
                     question = Some(id.clone());
                 }
-                Some(Standing::Raised) => lines.push("a person agreed".to_owned()),
-                Some(Standing::Declined) => lines.push("a person said no".to_owned()),
-                Some(Standing::Full) => {
+                Some(PromotionStatus::Raised) => lines.push("a person agreed".to_owned()),
+                Some(PromotionStatus::Declined) => lines.push("a person said no".to_owned()),
+                Some(PromotionStatus::Full) => {
                     lines.push("nobody can be asked: too many questions wait".to_owned());
                 }
             }
@@ -646,7 +646,7 @@ impl Reckoned {
     }
 }
 
-/// Whether a caller's trust is reckoned at all.
-pub(crate) fn is_reckoned(config: &Config, caller: &Caller) -> bool {
+/// Whether a caller's trust is computed at all.
+pub(crate) fn is_covered(config: &Config, caller: &Caller) -> bool {
     config.trust.strategy != Strategy::Disabled && config.access.is_in_trust_scope(caller)
 }

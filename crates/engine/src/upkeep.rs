@@ -1,16 +1,14 @@
-//! What a server does between calls: it says whether a call could run, and sees to it
-//! that the audit has room.
+//! Upkeep between calls: the audit is kept within its bounds, and the owner is told in
+//! time that it fills up.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use model::config::{AuditConfig, WhenFull};
 use model::limits;
-use store::{Retention, Room};
-use tokio::time::timeout;
+use store::{Retention, Room, Store};
 
-use crate::callers::lock;
-use crate::{DAY_MS, Engine, causes};
+use crate::error::causes;
+use crate::services::{Alarm, Clock, DAY_MS, lock};
 
 /// How full the audit is, in percent, when the owner is first told.
 pub const TOLD_FROM_PERCENT: u64 = 80;
@@ -22,49 +20,41 @@ const TOLD_AT_PERCENT: [u64; 3] = [TOLD_FROM_PERCENT, 90, 95];
 const REMOVE_FROM_PERCENT: u64 = 90;
 const REMOVE_TO_PERCENT: u64 = 75;
 
-/// What was done about the audit's room.
-#[derive(Debug, Default)]
+/// Keeps the audit within its bounds.
+#[derive(Debug)]
 pub(crate) struct Upkeep {
-    state: Mutex<State>,
+    store: Store,
+    clock: Clock,
+    alarm: Alarm,
+    progress: Mutex<Progress>,
 }
 
+/// What was done about the audit's room.
 #[derive(Debug, Default)]
-struct State {
+struct Progress {
     /// When entries were last removed by age.
     removed_ms: Option<i64>,
     /// The threshold the owner was last told of.
     told_percent: u64,
 }
 
-impl Engine {
-    /// Whether a call could run now. Otherwise the first thing in its way, in words
-    /// that anybody may read: the alarm has the details.
-    pub async fn ready(&self, pool_wait: Duration) -> Result<(), &'static str> {
-        if self.store().ready().is_err() || self.store().audit().head().is_err() {
-            return Err("the audit cannot be written");
-        }
-        let now = self.registry().current();
-        if now.owed.is_some() {
-            return Err("no settings are in force");
-        }
-        if now.tools().next().is_none() {
-            return Err("the tools cannot be read");
-        }
-        match timeout(pool_wait, self.pool()).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err("the sandbox does not start"),
-            Err(_) => Err("the sandbox is starting"),
+impl Upkeep {
+    pub(crate) fn new(store: &Store, clock: &Clock, alarm: &Alarm) -> Upkeep {
+        Upkeep {
+            store: store.clone(),
+            clock: clock.clone(),
+            alarm: alarm.clone(),
+            progress: Mutex::default(),
         }
     }
 
     /// Removes audit entries that are too old or, where the settings say so, too many,
     /// and tells the owner in time that the audit fills up. Blocks while it removes.
-    pub fn tend_audit(&self) {
-        let config = &self.registry().current().config.audit;
+    pub(crate) fn tend(&self, config: &AuditConfig) {
         self.remove_by_age(config);
-        let room = match self.store().room() {
+        let room = match self.store.room() {
             Ok(room) => room,
-            Err(fault) => return self.alarm(&causes(&fault)),
+            Err(fault) => return self.alarm.raise(&causes(&fault)),
         };
         let room = match config.when_full {
             WhenFull::RemoveOldest if room.percent() >= REMOVE_FROM_PERCENT => {
@@ -73,12 +63,12 @@ impl Engine {
                     older_than_ms: None,
                     bytes_max: Some(bytes),
                 });
-                self.store().room().unwrap_or(room)
+                self.store.room().unwrap_or(room)
             }
             WhenFull::RemoveOldest | WhenFull::Refuse => room,
         };
-        if let Some(sentence) = self.upkeep().warning(room, config.when_full) {
-            self.alarm(&sentence);
+        if let Some(sentence) = lock(&self.progress).warning(room, config.when_full) {
+            self.alarm.raise(&sentence);
         }
     }
 
@@ -86,8 +76,8 @@ impl Engine {
         let Some(days) = config.keep_days else {
             return;
         };
-        let now_ms = self.now_ms();
-        if !self.upkeep().is_due(now_ms) {
+        let now_ms = self.clock.now_ms();
+        if !lock(&self.progress).begin_if_due(now_ms) {
             return;
         }
         let kept_ms = i64::try_from(days)
@@ -100,33 +90,32 @@ impl Engine {
     }
 
     fn remove(&self, rule: &Retention) {
-        if let Err(fault) = self.store().audit().retain(rule) {
+        if let Err(fault) = self.store.audit().retain(rule) {
             let why = causes(&fault);
-            self.alarm(&format!("old audit entries could not be removed: {why}"));
+            let alarm = &self.alarm;
+            alarm.raise(&format!("old audit entries could not be removed: {why}"));
         }
     }
 }
 
-impl Upkeep {
+impl Progress {
     /// Whether entries were last removed by age so long ago that more are too old.
-    fn is_due(&self, now_ms: i64) -> bool {
-        let mut state = lock(&self.state);
-        let is_due = state.removed_ms.is_none_or(|removed_ms| {
+    fn begin_if_due(&mut self, now_ms: i64) -> bool {
+        let is_due = self.removed_ms.is_none_or(|removed_ms| {
             let passed_ms = now_ms.saturating_sub(removed_ms);
             u64::try_from(passed_ms).is_ok_and(|it| it >= limits::AUDIT_REMOVE_EVERY_MS)
         });
         if is_due {
-            state.removed_ms = Some(now_ms);
+            self.removed_ms = Some(now_ms);
         }
         is_due
     }
 
     /// What the owner is told about the room, once for each threshold.
-    fn warning(&self, room: Room, when_full: WhenFull) -> Option<String> {
+    fn warning(&mut self, room: Room, when_full: WhenFull) -> Option<String> {
         let percent = room.percent();
         let reached = TOLD_AT_PERCENT.into_iter().rfind(|at| percent >= *at);
-        let mut state = lock(&self.state);
-        let told = std::mem::replace(&mut state.told_percent, reached.unwrap_or(0));
+        let told = std::mem::replace(&mut self.told_percent, reached.unwrap_or(0));
         let is_news = reached.is_some_and(|reached| reached > told);
         is_news.then(|| full_soon(room, when_full))
     }
@@ -164,8 +153,8 @@ mod tests {
 
     #[test]
     fn each_threshold_is_told_once_until_there_is_room_again() {
-        let upkeep = Upkeep::default();
-        let told = |percent| upkeep.warning(room(percent), WhenFull::Refuse).is_some();
+        let mut progress = Progress::default();
+        let mut told = |percent| progress.warning(room(percent), WhenFull::Refuse).is_some();
         let steps = [
             (10, false),
             (79, false),
@@ -185,10 +174,10 @@ mod tests {
 
     #[test]
     fn entries_are_removed_by_age_once_in_a_while() {
-        let upkeep = Upkeep::default();
+        let mut progress = Progress::default();
         let every_ms = i64::try_from(limits::AUDIT_REMOVE_EVERY_MS).expect("a length");
-        assert!(upkeep.is_due(0));
-        assert!(!upkeep.is_due(every_ms - 1));
-        assert!(upkeep.is_due(every_ms));
+        assert!(progress.begin_if_due(0));
+        assert!(!progress.begin_if_due(every_ms - 1));
+        assert!(progress.begin_if_due(every_ms));
     }
 }

@@ -248,7 +248,11 @@ impl Handler {
     /// What a model should know before its first call, as far as this caller's list has it.
     fn instructions(&self, caller: &Caller) -> String {
         let offered = self.inner().engine.listed(caller);
-        let has = |native: Native| offered.iter().any(|offered| offered.native == Some(native));
+        let has = |native: Native| {
+            offered
+                .iter()
+                .any(|offered| offered.body == engine::registry::ToolBody::Native(native))
+        };
         instruction::of(&has)
     }
 
@@ -540,7 +544,7 @@ impl ServerHandler for Handler {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let now = self.inner().engine.registry().current();
         let found = now.tool(name)?;
-        let schema = tool::schema(&found.sound.document.params, found.native);
+        let schema = tool::schema(&found.sound.document.params, found.body.native());
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::report::{Report, Reporter};
+use engine::report::{CallReport, Reporter};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -128,7 +128,7 @@ impl Default for Metrics {
 }
 
 impl Reporter for Metrics {
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &CallReport) {
         let inner = &self.0;
         let tool = self.series(report.tool.as_deref()).to_owned();
         let call = Call {
@@ -162,8 +162,8 @@ mod tests {
 
     use super::*;
 
-    fn report(tool: Option<&str>, status: Status, code: Option<&str>) -> Report {
-        Report {
+    fn report(tool: Option<&str>, status: Status, code: Option<&str>) -> CallReport {
+        CallReport {
             call_id: "id".to_owned(),
             tool: tool.map(str::to_owned),
             caller: "someone".to_owned(),

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use engine::callable::CallableTool;
 use engine::native::Native;
-use engine::offer::Offered;
 use model::document::{Document, Param};
 use model::json::{Kind, Node};
 use model::risk::Risk;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use crate::limit;
 
 /// The tool as it stands in the list.
-pub(crate) fn shown(offered: &Offered) -> Tool {
+pub(crate) fn shown(offered: &CallableTool) -> Tool {
     let document = &offered.sound.document;
     let description = description(document);
-    let schema = schema(&document.params, offered.native);
+    let schema = schema(&document.params, offered.body.native());
     let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
         .with_annotations(annotations(offered))
         .with_meta(meta(offered));
-    if let Some(Value::Object(schema)) = offered.native.and_then(Native::output_schema) {
+    if let Some(Value::Object(schema)) = offered.body.native().and_then(Native::output_schema) {
         tool.output_schema = Some(Arc::new(schema));
     }
     tool.title = title(document);
@@ -50,7 +50,7 @@ pub(crate) fn schema(params: &[Param], native: Option<Native>) -> Arc<JsonObject
     }
 }
 
-fn annotations(offered: &Offered) -> ToolAnnotations {
+fn annotations(offered: &CallableTool) -> ToolAnnotations {
     let hints = offered.hints();
     ToolAnnotations::from_raw(
         title(&offered.sound.document),
@@ -61,7 +61,7 @@ fn annotations(offered: &Offered) -> ToolAnnotations {
     )
 }
 
-fn meta(offered: &Offered) -> MetaObject {
+fn meta(offered: &CallableTool) -> MetaObject {
     let judged = &offered.sound.judged;
     let mut meta = MetaObject::new();
     let mut set = |key: &str, value: Value| meta.0.insert(format!("ringfence/{key}"), value);

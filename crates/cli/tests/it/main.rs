@@ -10,10 +10,12 @@ use std::process::{Command, Stdio};
 
 mod cases;
 mod check;
+mod connect;
 mod consent;
-mod guide;
+mod docs;
 mod json;
 mod memory;
+mod publish;
 mod run;
 mod screen;
 mod serve;

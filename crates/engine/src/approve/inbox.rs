@@ -9,25 +9,27 @@
 use model::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
 use model::audit::{Act, Notice};
 use model::caller::{Caller, CallerKind};
-use model::config::ApprovalsConfig;
-use model::document::Word as _;
 use model::risk::Level;
-use model::{digest, limits, text};
+use model::text;
 use serde::{Deserialize, Serialize};
-use store::approvals::{FoundApproval, GivenAnswer, WaitingPlace};
-use store::{Approval, StoreError};
+use store::approvals::FoundApproval;
+use store::{Approval, Store, StoreError};
 
-use crate::approve::{Answer, words};
-use crate::notice::{Answered, with_notice};
-use crate::{Engine, causes, trust};
+use super::Questions;
+use super::answer::{AnswerFault, Given, session_digest};
+use crate::error::causes;
+use crate::notice::loudly;
+use crate::question::Answer;
+use crate::trust::{self, Schedule, Trust};
 
 pub use store::approvals::Listing;
 
 /// The inbox of a home.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbox<'a> {
-    engine: &'a Engine,
-    channel: Channel,
+    pub(crate) questions: &'a Questions,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) channel: Channel,
 }
 
 /// A question as people see it, and what was answered.
@@ -112,109 +114,20 @@ pub enum Said {
     Deny,
 }
 
-/// Why an answer does not count.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum AnswerFault {
-    /// No such question.
-    #[error("there is no such question")]
-    Unknown,
-    /// A question of somebody else, in the words of one that does not exist.
-    #[error("there is no such question")]
-    NotYours,
-    /// A beginning that fits several.
-    #[error("several questions begin so: {}", .0.join(", "))]
-    Several(Vec<String>),
-    /// Answered before.
-    #[error("the question does not wait for an answer: it is {}", word(*.0))]
-    Answered(State),
-    /// Too late.
-    #[error("the question expired; the call must be made again")]
-    Expired,
-    /// Wider than the risk allows.
-    #[error(
-        "an approval of {} cannot count for `{}`; this one can count for: {}",
-        .level.badge(), word(*.scope), words(.scopes)
-    )]
-    TooWide {
-        /// The badge.
-        level: Level,
-        /// What was given.
-        scope: Scope,
-        /// What may be.
-        scopes: Vec<Scope>,
-    },
-    /// Nothing that could be taken back.
-    #[error("there is nothing to take back: it is {}", word(*.0))]
-    NotApproved(State),
-    /// A yes to a step in trust that is not there to be taken any more.
-    #[error("the caller's standing changed since the question was asked; nothing was raised")]
-    TrustChanged,
-    /// The caller's own answer where somebody else must approve.
-    #[error("whoever asks for a call may not approve it here; somebody else must")]
-    Separate,
-    /// The caller's own client where it may not answer, or not up to this risk.
-    #[error(
-        "the caller's own client may not answer this question; {}",
-        authority::ELSEWHERE
-    )]
-    NotByClient,
-    /// A command that asked nobody, where it may not, or not up to this risk.
-    #[error(
-        "no command approves this without a person at a terminal; `approvals.automation` \
-         says up to which risk one may"
-    )]
-    NotByCommand,
-    /// The store could not.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 fn word(of: impl model::document::Word) -> &'static str {
     of.word()
 }
 
-impl Engine {
-    /// The inbox, for the owner and for operators.
-    #[must_use]
-    pub fn approvals(&self) -> Inbox<'_> {
-        Inbox {
-            engine: self,
-            channel: Channel::Inbox,
-        }
-    }
-
-    /// An answer that a caller's own client brought after the call had ended. The
-    /// same call, made again, runs by it or is told of it. One that was not shown
-    /// to a person leaves the question to the inbox: that call is then to be made
-    /// without a way to ask, or the client would be asked the same again.
-    pub fn answer(
+impl Questions {
+    /// Takes an answer that a caller's own client brought after the call had ended.
+    pub(crate) fn answer_own(
         &self,
         id: &str,
         by: &Caller,
         channel: Channel,
         answer: Answer,
     ) -> Result<(), AnswerFault> {
-        let answered = self.answer_of(id, by, channel, answer);
-        self.alarmed(answered)
-    }
-
-    /// A store that fails is the operator's to know of, whoever is told besides.
-    fn alarmed<T>(&self, done: Result<T, AnswerFault>) -> Result<T, AnswerFault> {
-        if let Err(AnswerFault::Store(fault)) = &done {
-            let why = causes(fault);
-            self.alarm(&format!("the approvals cannot be used: {why}"));
-        }
-        done
-    }
-
-    fn answer_of(
-        &self,
-        id: &str,
-        by: &Caller,
-        channel: Channel,
-        answer: Answer,
-    ) -> Result<(), AnswerFault> {
-        let found = self.store().approvals().get(id)?;
+        let found = self.writer.store.approvals().get(id)?;
         let found = found.ok_or(AnswerFault::Unknown)?;
         let is_owner = by.kind == CallerKind::Owner;
         // Invariant 7: an agent's own client never raises trust.
@@ -222,22 +135,37 @@ impl Engine {
         if is_trust || found.caller != by.name || found.caller_is_owner != is_owner {
             return Err(AnswerFault::NotYours);
         }
-        self.counts(channel, &found, by)?;
+        self.check_authority(channel, &found, by)?;
         let given = Given {
             by: &by.name,
             channel,
             note: None,
         };
-        self.give(&found, answer, &given).map(|_| ())
+        self.writer.record(&found, answer, &given).map(|_| ())
+    }
+
+    /// A store that fails is the operator's to know of, whoever is told besides.
+    pub(crate) fn alarmed<T>(&self, done: Result<T, AnswerFault>) -> Result<T, AnswerFault> {
+        if let Err(AnswerFault::Store(fault)) = &done {
+            let why = causes(fault);
+            let alarm = &self.writer.alarm;
+            alarm.raise(&format!("the approvals cannot be used: {why}"));
+        }
+        done
     }
 
     /// Whether a yes that comes so, from this one, counts for a question.
-    fn counts(&self, channel: Channel, found: &Approval, by: &Caller) -> Result<(), AnswerFault> {
+    fn check_authority(
+        &self,
+        channel: Channel,
+        found: &Approval,
+        by: &Caller,
+    ) -> Result<(), AnswerFault> {
         let matter = match trust::is_question(found) {
             true => Matter::Trust,
             false => Matter::Call(found.level),
         };
-        let settings = &self.registry().current().config.approvals;
+        let settings = &self.writer.registry.current().config.approvals;
         let caller = asker(found);
         match authority::counts(channel, matter, &caller, &by.name, settings) {
             Ok(()) => Ok(()),
@@ -246,85 +174,6 @@ impl Engine {
             Err(Unfit::Automation(_)) => Err(AnswerFault::NotByCommand),
         }
     }
-
-    /// Writes an answer down, if the question waits for it and it fits.
-    fn give(
-        &self,
-        found: &Approval,
-        answer: Answer,
-        given: &Given<'_>,
-    ) -> Result<Approval, AnswerFault> {
-        let now = self.now_ms();
-        match found.state.at(found.expires_at_ms, now) {
-            State::Pending => {}
-            State::Expired if found.answer.is_none() => return Err(AnswerFault::Expired),
-            state => return Err(AnswerFault::Answered(state)),
-        }
-        let approvals = self.store().approvals();
-        let Some((state, scope)) = answer.settles() else {
-            let place = match answer {
-                Answer::Deferred => WaitingPlace::Deferred,
-                _ => WaitingPlace::Inbox,
-            };
-            approvals.wait_at(&found.id, place, now)?;
-            return Ok(found.clone());
-        };
-        let scopes = approval::scopes_of_call(found.level, found.session.is_some());
-        if let Some(scope) = scope
-            && !scopes.contains(&scope)
-        {
-            return Err(AnswerFault::TooWide {
-                level: found.level,
-                scope,
-                scopes,
-            });
-        }
-        let settings = &self.registry().current().config.approvals;
-        let note = given.note.map(str::trim).filter(|note| !note.is_empty());
-        let kept = GivenAnswer {
-            scope,
-            at_ms: now,
-            by: given.by.to_owned(),
-            channel: given.channel.word().to_owned(),
-            own_client: given.channel.is_own_client(),
-            note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
-        };
-        let expires = scope.map(|scope| expiry(scope, settings, now));
-        let answered = Answered {
-            id: &found.id,
-            tool: &found.tool,
-            caller: &found.caller,
-            call_id: &found.call_id,
-            by: given.by,
-            channel: given.channel.word(),
-            decision: word(state),
-            scope: scope.map(word),
-        };
-        let was_first = with_notice(
-            self.store(),
-            self.alarm_of(),
-            state == State::Approved,
-            answered.notice(),
-            || approvals.answer(&found.id, state, &kept, expires),
-            |was_first| *was_first,
-        )?;
-        self.answers().notify_waiters();
-        let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
-        if was_first {
-            return Ok(after);
-        }
-        match after.state.at(after.expires_at_ms, self.now_ms()) {
-            State::Expired | State::Pending => Err(AnswerFault::Expired),
-            state => Err(AnswerFault::Answered(state)),
-        }
-    }
-}
-
-/// How an answer came.
-struct Given<'a> {
-    by: &'a str,
-    channel: Channel,
-    note: Option<&'a str>,
 }
 
 impl<'a> Inbox<'a> {
@@ -337,8 +186,8 @@ impl<'a> Inbox<'a> {
 
     /// Questions, the oldest first.
     pub fn list(&self, listing: Listing) -> Result<Vec<Listed>, StoreError> {
-        let now = self.engine.now_ms();
-        let found = self.engine.store().approvals().list(listing, now)?;
+        let now = self.now_ms();
+        let found = self.store().approvals().list(listing, now)?;
         Ok(found.into_iter().map(|row| self.listed(row)).collect())
     }
 
@@ -359,7 +208,7 @@ impl<'a> Inbox<'a> {
         if self.channel.is_own_client() {
             return Err(AnswerFault::NotByClient);
         }
-        self.engine.counts(self.channel, &found, by)?;
+        self.questions.check_authority(self.channel, &found, by)?;
         if trust::is_question(&found) {
             return self.raise(&found, by, note);
         }
@@ -374,10 +223,14 @@ impl<'a> Inbox<'a> {
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
         self.give(found, Answer::Approved(Scope::Once), by, note)?;
-        let is_raised = self.engine.trust().answered(found)?;
-        let approvals = self.engine.store().approvals();
+        let trust = Trust {
+            schedule: self.schedule,
+            now: self.questions.writer.registry.current(),
+        };
+        let is_raised = trust.apply_answer(found)?;
+        let approvals = self.store().approvals();
         if !is_raised {
-            approvals.revoke(&found.id, self.engine.now_ms())?;
+            approvals.revoke(&found.id, self.now_ms())?;
             return Err(AnswerFault::TrustChanged);
         }
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
@@ -412,15 +265,16 @@ impl<'a> Inbox<'a> {
     /// Takes an approval back that was not used up.
     pub fn revoke(&self, beginning: &str, by: &Caller) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
-        let approvals = self.engine.store().approvals();
-        let is_revoked = approvals.revoke(&found.id, self.engine.now_ms())?;
+        let approvals = self.store().approvals();
+        let is_revoked = approvals.revoke(&found.id, self.now_ms())?;
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
         let after = self.listed(after);
         if is_revoked {
             let message = format!("an approval of `{}` was taken back", found.tool);
             let notice = Notice::new(Act::ApprovalRevoked, &by.name, word(self.channel), &message);
             let notice = notice.about(&found.id).detail("tool", &found.tool);
-            self.engine.noticed(notice.detail("caller", &found.caller));
+            let notice = notice.detail("caller", &found.caller);
+            loudly(self.store(), &self.questions.writer.alarm, notice);
             Ok(after)
         } else {
             Err(AnswerFault::NotApproved(after.state))
@@ -430,13 +284,21 @@ impl<'a> Inbox<'a> {
     /// A session is over: approvals for it count no more. The answer is how many.
     pub fn end_session(&self, session: &str) -> Result<usize, StoreError> {
         match session_digest(session) {
-            Some(session) => self.engine.store().approvals().end_session(&session),
+            Some(session) => self.store().approvals().end_session(&session),
             None => Ok(0),
         }
     }
 
+    fn store(&self) -> &'a Store {
+        &self.questions.writer.store
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.questions.writer.clock.now_ms()
+    }
+
     fn found(&self, beginning: &str) -> Result<Approval, AnswerFault> {
-        match self.engine.store().approvals().find(beginning)? {
+        match self.store().approvals().find(beginning)? {
             FoundApproval::None => Err(AnswerFault::Unknown),
             FoundApproval::One(one) => Ok(*one),
             FoundApproval::Several(ids) => Err(AnswerFault::Several(ids)),
@@ -455,18 +317,18 @@ impl<'a> Inbox<'a> {
             channel: self.channel,
             note,
         };
-        let after = self.engine.give(found, answer, &given);
-        let after = self.engine.alarmed(after)?;
+        let after = self.questions.writer.record(found, answer, &given);
+        let after = self.questions.alarmed(after)?;
         Ok(self.listed(after))
     }
 
     fn listed(&self, row: Approval) -> Listed {
-        let settings = &self.engine.registry().current().config.approvals;
+        let settings = &self.questions.writer.registry.current().config.approvals;
         let may_answer = match trust::is_question(&row) {
             true => authority::ELSEWHERE.to_owned(),
             false => authority::told(&asker(&row), row.level, settings),
         };
-        listed(row, may_answer, self.engine.now_ms())
+        listed(row, may_answer, self.now_ms())
     }
 }
 
@@ -476,18 +338,6 @@ fn asker(row: &Approval) -> Caller {
         true => Caller::owner(),
         false => Caller::named(&row.caller),
     }
-}
-
-/// When an approval given now counts no more.
-pub(crate) fn expiry(scope: Scope, settings: &ApprovalsConfig, now_ms: i64) -> i64 {
-    let seconds = scope.lasts_seconds(settings.expire_seconds);
-    let lasts_ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
-    now_ms.saturating_add(lasts_ms)
-}
-
-/// What is kept of a session: whoever knows its name can speak in it.
-pub(crate) fn session_digest(session: &str) -> Option<String> {
-    digest::of_value(&serde_json::Value::from(session)).ok()
 }
 
 fn listed(row: Approval, may_answer: String, now_ms: i64) -> Listed {

@@ -15,9 +15,9 @@ use store::{Keys, Store, StoreError};
 
 use super::{Latest, Registry, Snapshot};
 use crate::catalog::Catalog;
+use crate::error::{EngineError, causes};
 use crate::native::Native;
 use crate::settings::{self, Candidate, Settings, shown};
-use crate::{EngineError, causes};
 
 /// A name in a file of settings that nothing has.
 #[derive(Clone, Debug, PartialEq, Eq)]

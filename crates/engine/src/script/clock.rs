@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The clock of one script.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct ScriptClock {
     script_max: Duration,
     tools_max: Duration,
     state: Mutex<State>,
@@ -50,9 +50,9 @@ impl State {
     }
 }
 
-impl Clock {
-    pub(crate) fn start(script_ms_max: u32, tools_ms_max: u32) -> Clock {
-        Clock {
+impl ScriptClock {
+    pub(crate) fn start(script_ms_max: u32, tools_ms_max: u32) -> ScriptClock {
+        ScriptClock {
             script_max: Duration::from_millis(u64::from(script_ms_max)),
             tools_max: Duration::from_millis(u64::from(tools_ms_max)),
             state: Mutex::new(State {
@@ -123,7 +123,7 @@ impl Clock {
 /// A tool that works.
 #[derive(Debug)]
 pub(crate) struct Working<'a> {
-    clock: &'a Clock,
+    clock: &'a ScriptClock,
 }
 
 impl Drop for Working<'_> {
@@ -137,20 +137,20 @@ impl Drop for Working<'_> {
 mod tests {
     use super::*;
 
-    fn passed(clock: &Clock, ms: u64) {
+    fn passed(clock: &ScriptClock, ms: u64) {
         let mut state = clock.state();
         let now = state.since + Duration::from_millis(ms);
         state.book(now);
     }
 
-    fn booked(clock: &Clock) -> (u128, u128) {
+    fn booked(clock: &ScriptClock) -> (u128, u128) {
         let state = clock.state();
         (state.script.as_millis(), state.tools.as_millis())
     }
 
     #[test]
     fn time_is_the_script_s_the_tools_or_nobody_s() {
-        let clock = Clock::start(1_000, 1_000);
+        let clock = ScriptClock::start(1_000, 1_000);
         passed(&clock, 10);
         assert_eq!(booked(&clock), (10, 0));
         let one = clock.work();
@@ -179,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_spent_budget_says_whose() {
-        let clock = Clock::start(10, 20);
+        let clock = ScriptClock::start(10, 20);
         passed(&clock, 10);
         assert_eq!(clock.left(), Err(Spent::Script));
-        let clock = Clock::start(10, 20);
+        let clock = ScriptClock::start(10, 20);
         let _working = clock.work();
         passed(&clock, 20);
         assert_eq!(clock.left(), Err(Spent::Tools));

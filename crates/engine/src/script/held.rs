@@ -9,25 +9,26 @@ use store::{JournalSave, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use super::journal::{Began, Step};
+use super::journal::{BegunCall, JournalStep};
 use crate::approve::Scope;
-use crate::approve::inbox::expiry;
-use crate::call::Begins;
-use crate::record::Stop;
-use crate::{Engine, causes};
+use crate::approve::expiry;
+use crate::engine::Engine;
+use crate::error::causes;
+use crate::refusal::Refusal;
+use crate::request::Begins;
 
 /// A journal this script goes on with. Dropped before its end, anybody may take it.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct JournalOnDisk<'a> {
     engine: &'a Engine,
     pub(crate) id: i64,
     settings: ApprovalsConfig,
     is_over: bool,
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn new(engine: &'a Engine, id: i64, settings: ApprovalsConfig) -> Held<'a> {
-        Held {
+impl<'a> JournalOnDisk<'a> {
+    pub(crate) fn new(engine: &'a Engine, id: i64, settings: ApprovalsConfig) -> JournalOnDisk<'a> {
+        JournalOnDisk {
             engine,
             id,
             settings,
@@ -36,16 +37,16 @@ impl<'a> Held<'a> {
     }
 
     /// Goes with a call, and is written when every gate has said yes to it.
-    pub(crate) fn begins(&self, call: Began) -> Begins {
+    pub(crate) fn begins(&self, call: BegunCall) -> Begins {
         Begins {
             script: self.id,
-            step: Step::Began(call).write(),
+            step: JournalStep::Begun(call).write(),
             expires_at_ms: self.expires_at_ms(),
         }
     }
 
     /// Adds a step; if it is not on the disk, why.
-    pub(crate) async fn add(&self, step: &Step) -> Result<(), &'static str> {
+    pub(crate) async fn add(&self, step: &JournalStep) -> Result<(), &'static str> {
         let step = step.write();
         add(self.engine, self.id, step, self.expires_at_ms()).await?;
         self.engine.observe("journaled");
@@ -54,7 +55,7 @@ impl<'a> Held<'a> {
 
     /// The script is over. Its answer leaves when nobody can go on with it any more:
     /// a new call of the same must not be answered with what this one did.
-    pub(crate) async fn end(mut self) -> Result<(), Stop> {
+    pub(crate) async fn end(mut self) -> Result<(), Refusal> {
         let id = self.id;
         let ended = on_disk(self.engine, move |store| store.scripts().end(id)).await;
         if ended.is_ok() {
@@ -64,7 +65,7 @@ impl<'a> Held<'a> {
         let message = "the script ended, and the disk did not take that; make the same call again for \
                        its answer, finished calls are kept and not repeated";
         let error = CallError::passing(Reason::ScriptJournal, message);
-        Err(Stop::refused(error))
+        Err(Refusal::new(error))
     }
 
     /// It was kept again, and is nobody's.
@@ -77,7 +78,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for JournalOnDisk<'_> {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -101,13 +102,10 @@ pub(crate) fn expires_at_ms(settings: &ApprovalsConfig, now_ms: i64) -> i64 {
 }
 
 /// Writes down that a call of a script is about to run. If it cannot be, it does not.
-pub(crate) async fn begun(engine: &Engine, begins: &Begins) -> Result<(), Stop> {
+pub(crate) async fn note_begun(engine: &Engine, begins: &Begins) -> Result<(), Refusal> {
     let step = begins.step.clone();
     if let Err(why) = add(engine, begins.script, step, begins.expires_at_ms).await {
-        return Err(Stop::refused(CallError::passing(
-            Reason::ScriptJournal,
-            why,
-        )));
+        return Err(Refusal::new(CallError::passing(Reason::ScriptJournal, why)));
     }
     engine.observe("begun");
     Ok(())

@@ -5,25 +5,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::audit::Status;
-use model::caller::Origin;
-use model::outcome::{CallError, Outcome};
+use model::outcome::Outcome;
 use model::pattern::{NamePattern, first};
 use model::reason::Reason;
-use model::{codecall, digest, limits, params, sanitise, text};
+use model::{codecall, digest, limits, params, text};
 use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 
-use super::clock::Clock;
-use super::held::Held;
-use super::journal::{Again, Answer, Began, Done, Journal, Replay, Step};
-use crate::call::{CallRequest, Target, Waiting};
-use crate::native::{self, Work};
-use crate::offer;
+use super::clock::ScriptClock;
+use super::fault::{ToolFault, fault_json, no_data};
+use super::held::JournalOnDisk;
+use super::journal::{
+    BegunCall, FinishedCall, Journal, JournalStep, Replay, ReplayMatch, StepAnswer,
+};
+use crate::native;
 use crate::powers::Powers;
-use crate::run::now_ms;
+use crate::request::{CallRequest, Waiting};
+use crate::services::now_ms;
+use crate::work::Work;
 
 /// Bytes an answer has besides the tool's result.
 const ENVELOPE_BYTES_MAX: usize = 64;
@@ -39,10 +41,10 @@ pub(crate) struct ScriptHost<'a> {
     allowed: Option<&'a [NamePattern]>,
     tool_calls_max: u32,
     payload_bytes_max: usize,
-    clock: Arc<Clock>,
+    clock: Arc<ScriptClock>,
     replay: Replay,
     /// Where its journal is on the disk, once it stopped for a person.
-    held: Option<&'a Held<'a>>,
+    held: Option<&'a JournalOnDisk<'a>>,
     /// Steps are written one at a time: the disk has them in the order the script
     /// hears of them.
     writing: tokio::sync::Mutex<()>,
@@ -92,15 +94,6 @@ impl Made {
     }
 }
 
-/// What a script is told about a tool that failed.
-#[derive(Clone, Debug)]
-pub(crate) struct ToolFault {
-    pub(crate) code: &'static str,
-    pub(crate) message: String,
-    /// The reason and the call, where it came that far.
-    pub(crate) details: Option<Value>,
-}
-
 /// Why a script does not go on.
 #[derive(Clone, Debug)]
 pub(crate) enum Halt {
@@ -120,7 +113,7 @@ pub(crate) enum Halt {
 
 /// What a tool came to.
 enum Came {
-    Answer(Answer, Option<ToolFault>),
+    StepAnswer(StepAnswer, Option<ToolFault>),
     Pending(String),
     /// It did not run, because that could not be written down.
     Unkept(String),
@@ -144,8 +137,8 @@ impl<'a> ScriptHost<'a> {
         work: &'a Work<'a>,
         allowed: Option<&'a [NamePattern]>,
         (tool_calls_max, payload_bytes_max): (u32, u32),
-        clock: &Arc<Clock>,
-        (journal, held): (Journal, Option<&'a Held<'a>>),
+        clock: &Arc<ScriptClock>,
+        (journal, held): (Journal, Option<&'a JournalOnDisk<'a>>),
     ) -> ScriptHost<'a> {
         ScriptHost {
             work,
@@ -230,12 +223,12 @@ impl<'a> ScriptHost<'a> {
         let arguments = digest::of_value(args.as_ref().unwrap_or(&Value::Null));
         let arguments = arguments.unwrap_or_default();
         match self.replay.find(place, &name, &arguments) {
-            Again::Done(index) => match self.replay.answer(index).await {
+            ReplayMatch::Done(index) => match self.replay.answer(index).await {
                 Some(done) => return self.again(place, done),
                 None => return self.halt(Halt::Diverged { tool: name }).await,
             },
-            Again::Diverged => return self.halt(Halt::Diverged { tool: name }).await,
-            Again::New => {}
+            ReplayMatch::Diverged => return self.halt(Halt::Diverged { tool: name }).await,
+            ReplayMatch::New => {}
         }
         self.replay.finished().await;
         let Ok(_turn) = self.at_once.acquire().await else {
@@ -291,9 +284,9 @@ impl<'a> ScriptHost<'a> {
                 let ran = false;
                 Err(Halt::Unkept { tool, ran, why })
             }
-            Came::Answer(answer, fault) => {
+            Came::StepAnswer(answer, fault) => {
                 let at_ms = now_ms().max(self.state().journal.clock_ms());
-                let done = Done {
+                let done = FinishedCall {
                     place,
                     tool,
                     arguments,
@@ -334,11 +327,11 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// A call that is over, on the disk if the script stopped before.
-    async fn written(&self, done: Done) -> Result<Done, Halt> {
+    async fn written(&self, done: FinishedCall) -> Result<FinishedCall, Halt> {
         let Some(held) = self.held else {
             return Ok(done);
         };
-        match held.add(&Step::Done(done.clone())).await {
+        match held.add(&JournalStep::Finished(done.clone())).await {
             Ok(()) => Ok(done),
             Err(why) => Err(Halt::Unkept {
                 tool: done.tool,
@@ -349,10 +342,10 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// The answer of a call that is over, once more.
-    fn again(&self, place: u32, done: &Done) -> HostAnswer {
+    fn again(&self, place: u32, done: &FinishedCall) -> HostAnswer {
         let fault = match &done.answer {
-            Answer::Error(text) => Some(ToolFault::from_json(text)),
-            Answer::Value(_) => None,
+            StepAnswer::Error(text) => Some(ToolFault::from_json(text)),
+            StepAnswer::Value(_) => None,
         };
         note(&mut self.state(), place, fault);
         told(done)
@@ -372,12 +365,12 @@ impl<'a> ScriptHost<'a> {
                 let fault = refused.unwrap_or_else(|| no_data(name));
                 self.record(name, &fault);
                 let error = fault_json(Some(place), fault.code, &fault.message, name);
-                return Came::Answer(Answer::Error(error), Some(fault));
+                return Came::StepAnswer(StepAnswer::Error(error), Some(fault));
             }
         };
         let mut request = self.request(name, args);
         request.begins = self.held.map(|held| {
-            held.begins(Began {
+            held.begins(BegunCall {
                 place,
                 tool: name.to_owned(),
                 arguments: arguments.to_owned(),
@@ -403,8 +396,8 @@ impl<'a> ScriptHost<'a> {
             return Came::Unkept(error.message.clone());
         }
         let fault = ToolFault::of(&outcome.call_id, error);
-        let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
-        Came::Answer(answer, Some(fault))
+        let answer = StepAnswer::Error(fault_json(Some(place), fault.code, &fault.message, name));
+        Came::StepAnswer(answer, Some(fault))
     }
 
     fn value(&self, place: u32, name: &str, outcome: &Outcome) -> Came {
@@ -412,15 +405,15 @@ impl<'a> ScriptHost<'a> {
         if outcome.status == Status::Done
             && value.len() + ENVELOPE_BYTES_MAX <= self.payload_bytes_max
         {
-            return Came::Answer(Answer::Value(value), None);
+            return Came::StepAnswer(StepAnswer::Value(value), None);
         }
         let fault = ToolFault {
             code: "EXECUTION",
             message: "the result is longer than a script can take".to_owned(),
             details: None,
         };
-        let answer = Answer::Error(fault_json(Some(place), fault.code, &fault.message, name));
-        Came::Answer(answer, Some(fault))
+        let answer = StepAnswer::Error(fault_json(Some(place), fault.code, &fault.message, name));
+        Came::StepAnswer(answer, Some(fault))
     }
 
     /// What a script may not call, whoever runs it. Itself comes first: no list can
@@ -457,27 +450,12 @@ impl<'a> ScriptHost<'a> {
         } = self.work;
         let clock = Arc::clone(&self.clock);
         let deadline = request.deadline;
-        // Named one by one: the arguments of the script's own call are its text.
         CallRequest {
-            caller: request.caller.clone(),
-            origin: Origin::Script,
-            target: Target::Name(name.to_owned()),
-            arguments,
             purpose: request.purpose,
             parent_id: Some((*call_id).to_owned()),
             deadline: deadline.map(|deadline| self.left_of(deadline)),
-            cancel: request.cancel.child_token(),
-            session: request.session.clone(),
-            approver: request.approver.clone(),
-            progress: request.progress.clone(),
-            trace: request.trace.clone(),
             waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
-            preset: None,
-            typed: request.typed,
-            begins: None,
-            place: None,
-            files: None,
-            refused: None,
+            ..request.child(name, arguments)
         }
     }
 
@@ -492,7 +470,7 @@ impl<'a> ScriptHost<'a> {
             return None;
         }
         let request = self.request(&name, Value::Null);
-        let offered = offer::reachable(self.work.engine, self.work.now, &request).ok()?;
+        let offered = self.work.reach(&request).ok()?;
         let document = &offered.sound.document;
         Some(json!({
             "name": document.name,
@@ -537,19 +515,6 @@ fn note(state: &mut State, place: u32, fault: Option<ToolFault>) {
     }
 }
 
-/// Arguments that are no data.
-fn no_data(name: &str) -> ToolFault {
-    let name = text::elided(name, NAME_CHARS_MAX);
-    ToolFault {
-        code: "VALIDATION",
-        message: format!(
-            "the arguments of `{name}` are not data but a function or symbol; give an object, such as \
-             `{{ name: value }}`"
-        ),
-        details: None,
-    }
-}
-
 /// What of the powers that only compute the language of scripts leads to: the formats of
 /// dates and numbers and the order of texts (`toLocaleString`, `localeCompare`).
 fn is_offered(operation: &str) -> bool {
@@ -569,116 +534,28 @@ fn is_blocked(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-fn told(done: &Done) -> HostAnswer {
+fn told(done: &FinishedCall) -> HostAnswer {
     match &done.answer {
-        Answer::Value(value) => HostAnswer::Value(Payload {
+        StepAnswer::Value(value) => HostAnswer::Value(Payload {
             json: format!("{{\"at\":{},\"value\":{value}}}", done.at_ms),
             bytes: Vec::new(),
         }),
-        Answer::Error(error) => HostAnswer::Error(error.clone()),
+        StepAnswer::Error(error) => HostAnswer::Error(error.clone()),
     }
 }
 
 /// What a script is told of a call of which nobody knows whether it ended. It is not
 /// made again: it may have done its work.
-pub(crate) fn interrupted(call: Began, at_ms: i64) -> Done {
+pub(crate) fn interrupted(call: BegunCall, at_ms: i64) -> FinishedCall {
     let message = "Ringfence stopped while this tool ran; whether it did its work is not known, and it \
                    was not called again";
     let error = fault_json(Some(call.place), "EXECUTION", message, &call.tool);
-    Done {
+    FinishedCall {
         place: call.place,
         tool: call.tool,
         arguments: call.arguments,
         at_ms,
-        answer: Answer::Error(error),
-    }
-}
-
-/// The error as the script meets it. `call` is for us, when it comes back uncaught.
-fn fault_json(place: Option<u32>, code: &str, message: &str, tool: &str) -> String {
-    json!({"code": code, "message": message, "toolName": tool, "call": place}).to_string()
-}
-
-impl ToolFault {
-    fn of(call_id: &str, error: &CallError) -> ToolFault {
-        let code = code_of(error.reason);
-        let chars_max = match code {
-            "VALIDATION" => limits::SCRIPT_VALIDATION_CHARS_MAX,
-            _ => limits::SCRIPT_MESSAGE_CHARS_MAX,
-        };
-        let message = text::elided(&sanitise::text(&error.message), chars_max);
-        // Hidden and absent tools are the same, to the byte.
-        let has_details = error.reason != Reason::ToolUnknown;
-        let details = json!({
-            "reason": error.reason.code(), "callId": call_id, "retryable": error.retryable,
-        });
-        ToolFault {
-            code,
-            message,
-            details: has_details.then_some(details),
-        }
-    }
-
-    /// One that was kept in a journal.
-    fn from_json(text: &str) -> ToolFault {
-        let kept: Value = serde_json::from_str(text).unwrap_or_default();
-        let word = kept.get("code").and_then(Value::as_str).unwrap_or("");
-        let mut codes = CODES.iter().copied();
-        let message = kept.get("message").and_then(Value::as_str);
-        ToolFault {
-            code: codes.find(|code| *code == word).unwrap_or("EXECUTION"),
-            message: message.unwrap_or("").to_owned(),
-            details: None,
-        }
-    }
-}
-
-/// Every code a script can meet.
-const CODES: [&str; 8] = [
-    "NOT_FOUND",
-    "VALIDATION",
-    "EXECUTION",
-    "TIMEOUT",
-    "ACCESS_DENIED",
-    "SELF_REFERENCE",
-    "APPROVAL_DENIED",
-    "APPROVAL_PENDING",
-];
-
-/// What a reason is to a script. Named one by one where it is more than a failure.
-fn code_of(reason: Reason) -> &'static str {
-    match reason {
-        Reason::ToolUnknown
-        | Reason::ToolDraft
-        | Reason::ToolNotExposed
-        | Reason::RequirementMissing => "NOT_FOUND",
-        Reason::ArgumentMissing
-        | Reason::ArgumentType
-        | Reason::ArgumentUnknown
-        | Reason::ArgumentsNotAnObject
-        | Reason::ArgumentsTooDeep
-        | Reason::ArgumentsTooLarge => "VALIDATION",
-        Reason::AccessDenied
-        | Reason::CallerPaused
-        | Reason::LevelDenied
-        | Reason::LimitExceeded
-        | Reason::RuleDenied
-        | Reason::RuleUnevaluable => "ACCESS_DENIED",
-        Reason::ApprovalDeclined | Reason::ApprovalDismissed | Reason::ApprovalMalformed => {
-            "APPROVAL_DENIED"
-        }
-        Reason::ApprovalPending
-        | Reason::ApprovalStale
-        | Reason::ApprovalState
-        | Reason::ApprovalTimedOut
-        | Reason::ApprovalTooMany
-        | Reason::ApprovalUnavailable
-        | Reason::ApprovalUsed => "APPROVAL_PENDING",
-        // Which bound an endless tool meets first depends on the machine.
-        Reason::CallDeadline | Reason::SandboxCpu | Reason::SandboxWall | Reason::SandboxWork => {
-            "TIMEOUT"
-        }
-        _ => "EXECUTION",
+        answer: StepAnswer::Error(error),
     }
 }
 
@@ -736,13 +613,6 @@ fn value_of(value: Value) -> HostAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_reason_has_one_of_the_codes() {
-        for reason in Reason::ALL {
-            assert!(CODES.contains(&code_of(*reason)), "{reason:?}");
-        }
-    }
 
     /// The face of scripts has no name for the rest.
     #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use crate::Moment;
+use crate::services::Moment;
 
 /// The form of a journal. One of another form counts for nothing.
 const FORM: u32 = 1;
@@ -26,12 +26,12 @@ pub(crate) struct Journal {
     seed: u64,
     now_ms: i64,
     /// In the order they were answered.
-    pub(crate) done: Vec<Done>,
+    pub(crate) done: Vec<FinishedCall>,
 }
 
 /// A call that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Done {
+pub(crate) struct FinishedCall {
     /// Which of the script's calls, counted from 0.
     pub(crate) place: u32,
     pub(crate) tool: String,
@@ -39,27 +39,30 @@ pub(crate) struct Done {
     pub(crate) arguments: String,
     /// What the script's clock said then.
     pub(crate) at_ms: i64,
-    pub(crate) answer: Answer,
+    pub(crate) answer: StepAnswer,
 }
 
 /// What a script does after it stopped once, in the order it does it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum JournalStep {
     /// Every gate said yes to a call, and its tool is about to run.
-    Began(Began),
-    Done(Done),
+    #[serde(rename = "Began")]
+    Begun(BegunCall),
+    /// The call is over.
+    #[serde(rename = "Done")]
+    Finished(FinishedCall),
 }
 
 /// A call that is not over, or of which nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Began {
+pub(crate) struct BegunCall {
     pub(crate) place: u32,
     pub(crate) tool: String,
     /// A digest.
     pub(crate) arguments: String,
 }
 
-impl Step {
+impl JournalStep {
     pub(crate) fn write(&self) -> Option<String> {
         serde_json::to_string(self).ok()
     }
@@ -67,7 +70,7 @@ impl Step {
 
 /// What a script was told, as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum StepAnswer {
     Value(String),
     Error(String),
 }
@@ -96,12 +99,12 @@ impl Journal {
     /// Adds what was done since the journal was kept. The answer is the calls that had
     /// begun and of which nobody knows whether they ended; nothing if a step cannot be
     /// understood.
-    pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<Began>> {
-        let mut begun: Vec<Began> = Vec::new();
+    pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<BegunCall>> {
+        let mut begun: Vec<BegunCall> = Vec::new();
         for step in steps {
             match serde_json::from_str(step).ok()? {
-                Step::Began(call) => begun.push(call),
-                Step::Done(done) => {
+                JournalStep::Begun(call) => begun.push(call),
+                JournalStep::Finished(done) => {
                     begun.retain(|call| call.place != done.place);
                     self.done.push(done);
                 }
@@ -144,14 +147,14 @@ pub(crate) fn key(
 /// A journal that is gone through again.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    done: Vec<Done>,
+    done: Vec<FinishedCall>,
     /// How many of them were answered again.
     answered: watch::Sender<usize>,
 }
 
 /// What a call is to a replay.
 #[derive(Debug)]
-pub(crate) enum Again {
+pub(crate) enum ReplayMatch {
     /// It is over; its answer, when its turn comes.
     Done(usize),
     /// It was not over.
@@ -172,19 +175,21 @@ impl Replay {
         self.done.len()
     }
 
-    pub(crate) fn find(&self, place: u32, tool: &str, arguments: &str) -> Again {
+    pub(crate) fn find(&self, place: u32, tool: &str, arguments: &str) -> ReplayMatch {
         let mut done = self.done.iter();
         let Some(index) = done.position(|done| done.place == place) else {
-            return Again::New;
+            return ReplayMatch::New;
         };
         match self.done.get(index) {
-            Some(done) if done.tool == tool && done.arguments == arguments => Again::Done(index),
-            Some(_) | None => Again::Diverged,
+            Some(done) if done.tool == tool && done.arguments == arguments => {
+                ReplayMatch::Done(index)
+            }
+            Some(_) | None => ReplayMatch::Diverged,
         }
     }
 
     /// The answer of a call that is over, when all before it were given.
-    pub(crate) async fn answer(&self, index: usize) -> Option<&Done> {
+    pub(crate) async fn answer(&self, index: usize) -> Option<&FinishedCall> {
         self.reached(index).await;
         self.answered.send_modify(|answered| *answered += 1);
         self.done.get(index)
@@ -212,13 +217,13 @@ impl Replay {
 mod tests {
     use super::*;
 
-    fn done(place: u32, tool: &str) -> Done {
-        Done {
+    fn done(place: u32, tool: &str) -> FinishedCall {
+        FinishedCall {
             place,
             tool: tool.to_owned(),
             arguments: "x".to_owned(),
             at_ms: 5,
-            answer: Answer::Value("1".to_owned()),
+            answer: StepAnswer::Value("1".to_owned()),
         }
     }
 
@@ -244,18 +249,18 @@ mod tests {
 
     #[test]
     fn what_began_and_did_not_end_is_told_apart() {
-        let began = |place: u32| Began {
+        let began = |place: u32| BegunCall {
             place,
             tool: "a".to_owned(),
             arguments: "x".to_owned(),
         };
         let steps = [
-            Step::Began(began(2)),
-            Step::Began(began(3)),
-            Step::Done(done(3, "a")),
-            Step::Done(done(4, "a")),
+            JournalStep::Begun(began(2)),
+            JournalStep::Begun(began(3)),
+            JournalStep::Finished(done(3, "a")),
+            JournalStep::Finished(done(4, "a")),
         ];
-        let steps: Vec<_> = steps.iter().filter_map(Step::write).collect();
+        let steps: Vec<_> = steps.iter().filter_map(JournalStep::write).collect();
         let mut journal = journal();
         assert_eq!(journal.extend(&steps), Some(vec![began(2)]));
         let places: Vec<_> = journal.done.iter().map(|done| done.place).collect();
@@ -287,10 +292,10 @@ mod tests {
     #[tokio::test]
     async fn answers_come_in_the_order_they_came_then() {
         let replay = Replay::of(&journal());
-        assert!(matches!(replay.find(0, "a", "x"), Again::Done(1)));
-        assert!(matches!(replay.find(0, "a", "y"), Again::Diverged));
-        assert!(matches!(replay.find(1, "a", "x"), Again::Diverged));
-        assert!(matches!(replay.find(2, "a", "x"), Again::New));
+        assert!(matches!(replay.find(0, "a", "x"), ReplayMatch::Done(1)));
+        assert!(matches!(replay.find(0, "a", "y"), ReplayMatch::Diverged));
+        assert!(matches!(replay.find(1, "a", "x"), ReplayMatch::Diverged));
+        assert!(matches!(replay.find(2, "a", "x"), ReplayMatch::New));
         let order = std::sync::Mutex::new(Vec::new());
         let one = async {
             replay.answer(1).await;

@@ -14,7 +14,7 @@ use super::clock::Spent;
 use super::host::{Made, ScriptHost};
 use super::limit::ScriptLimits;
 use super::words;
-use crate::run::Ran;
+use crate::run::RunResult;
 
 /// Characters of a message.
 const MESSAGE_CHARS_MAX: usize = 2_000;
@@ -57,7 +57,7 @@ impl End {
 }
 
 /// The guard refused it.
-pub(crate) fn refused(report: &GuardReport, script: &str) -> Ran {
+pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
     let is_error = |issue: &&guard::Issue| issue.severity == Severity::Error;
     let mut errors = report.issues.iter().filter(is_error);
     let parse = report
@@ -111,7 +111,7 @@ pub(crate) fn issue_json(issue: &guard::Issue) -> Value {
 }
 
 /// A budget of time is spent.
-pub(crate) fn spent(spent: Spent, limits: &ScriptLimits) -> Ran {
+pub(crate) fn spent(spent: Spent, limits: &ScriptLimits) -> RunResult {
     let words = match spent {
         Spent::Script => format!("the script used up its {} ms", limits.script_ms_max),
         Spent::Tools => format!(
@@ -123,7 +123,7 @@ pub(crate) fn spent(spent: Spent, limits: &ScriptLimits) -> Ran {
 }
 
 /// It called too many tools.
-pub(crate) fn too_many_calls(limits: &ScriptLimits) -> Ran {
+pub(crate) fn too_many_calls(limits: &ScriptLimits) -> RunResult {
     let most = limits.tool_calls_max;
     let words = format!("the script called more than {most} tools");
     let error = json!({"source": "script", "message": words, "code": "TOOL_CALL_LIMIT"});
@@ -137,7 +137,7 @@ pub(crate) fn ran(
     host: &ScriptHost<'_>,
     prepared: &Prepared,
     limits: &ScriptLimits,
-) -> Ran {
+) -> RunResult {
     let mut ran = match report.ended {
         Ended::Value(text) => match serde_json::from_str(&text) {
             Ok(value) => value_of(value, limits),
@@ -167,7 +167,7 @@ fn noted(notes: &str) -> Vec<String> {
 }
 
 /// The same with what its sender should know of a script that ended well.
-pub(crate) fn with_warnings(mut ran: Ran, more: Vec<String>) -> Ran {
+pub(crate) fn with_warnings(mut ran: RunResult, more: Vec<String>) -> RunResult {
     let answer = ran.value.as_mut().and_then(Value::as_object_mut);
     if let (false, Status::Done, Some(answer)) = (more.is_empty(), ran.status, answer) {
         let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
@@ -179,7 +179,7 @@ pub(crate) fn with_warnings(mut ran: Ran, more: Vec<String>) -> Ran {
 }
 
 /// The same with what the script had said until then.
-pub(crate) fn with_logs(mut ran: Ran, console: &[ConsoleLine]) -> Ran {
+pub(crate) fn with_logs(mut ran: RunResult, console: &[ConsoleLine]) -> RunResult {
     let logs: Vec<_> = console.iter().map(log).collect();
     if let (false, Some(answer)) = (logs.is_empty(), &mut ran.value) {
         put(answer, "logs", Value::from(logs));
@@ -187,13 +187,13 @@ pub(crate) fn with_logs(mut ran: Ran, console: &[ConsoleLine]) -> Ran {
     ran
 }
 
-fn value_of(value: Value, limits: &ScriptLimits) -> Ran {
+fn value_of(value: Value, limits: &ScriptLimits) -> RunResult {
     let sanitised = sanitise::value(value, &limits.sanitise());
     let mut answer = json!({"status": End::Ok.word(), "result": sanitised.value});
     if !sanitised.warnings.is_empty() {
         put(&mut answer, "warnings", Value::from(sanitised.warnings));
     }
-    Ran {
+    RunResult {
         status: Status::Done,
         value: Some(answer),
         error: None,
@@ -203,7 +203,7 @@ fn value_of(value: Value, limits: &ScriptLimits) -> Ran {
 }
 
 /// A script's line and column are the author's own.
-fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits) -> Ran {
+fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits) -> RunResult {
     let place = author(&thrown, map);
     let helper = thrown.helper.as_deref().filter(|text| !text.is_empty());
     let helper: Option<Value> = helper.and_then(|text| serde_json::from_str(text).ok());
@@ -273,7 +273,7 @@ fn breached(breach: Breach, limits: &ScriptLimits, patterns: &[(usize, usize)]) 
     }
 }
 
-fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) -> Ran {
+fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) -> RunResult {
     let input = sanitise::value(made.input.clone(), &limits.sanitise());
     let mut error = json!({
         "source": "tool",
@@ -290,7 +290,7 @@ fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) ->
     ended(End::Tool, error, place)
 }
 
-fn broken(words: &str) -> Ran {
+fn broken(words: &str) -> RunResult {
     ended(
         End::Runtime,
         json!({"source": "script", "message": words}),
@@ -299,7 +299,7 @@ fn broken(words: &str) -> Ran {
 }
 
 /// The answer and what the audit says, from one error.
-fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> Ran {
+fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> RunResult {
     if let Some((line, column)) = place {
         put(
             &mut error,
@@ -313,7 +313,7 @@ fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> Ran {
         place,
         ..CallError::new(reason, words)
     });
-    Ran {
+    RunResult {
         status,
         value: Some(json!({"status": end.word(), "error": error})),
         error: told,

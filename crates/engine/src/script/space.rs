@@ -10,10 +10,10 @@ use guard::preset::Globals;
 use model::caller::Origin;
 use model::{document, limits};
 
-use crate::Engine;
-use crate::call::{CallRequest, Target};
-use crate::offer;
-use crate::registry::Snapshot;
+use crate::gates;
+use crate::request::{CallRequest, Target};
+use crate::services::VariableSource;
+use crate::snapshot::Snapshot;
 
 /// Names whose meaning nobody should have to guess, beside the words of JavaScript.
 const WORDS: &[&str] = &[
@@ -43,9 +43,9 @@ pub(crate) type Spaces = BTreeMap<String, Vec<String>>;
 
 /// The spaces a script mentions and its caller has.
 pub(crate) fn of(
-    engine: &Engine,
     now: &Snapshot,
     request: &CallRequest,
+    variables: &VariableSource,
     script: &str,
     preset: &Preset,
 ) -> Spaces {
@@ -58,7 +58,7 @@ pub(crate) fn of(
             && is_identifier(method)
             && script.contains(space)
             && !is_taken(space, preset);
-        if !is_usable || !is_reachable(engine, now, request, name) {
+        if !is_usable || !is_reachable(now, request, variables, name) {
             continue;
         }
         let is_room = spaces.len() < limits::SCRIPT_SPACES_MAX || spaces.contains_key(space);
@@ -85,13 +85,18 @@ pub(crate) fn prelude(spaces: &Spaces) -> String {
     line
 }
 
-fn is_reachable(engine: &Engine, now: &Snapshot, request: &CallRequest, name: &str) -> bool {
+fn is_reachable(
+    now: &Snapshot,
+    request: &CallRequest,
+    variables: &VariableSource,
+    name: &str,
+) -> bool {
     let request = CallRequest {
         target: Target::Name(name.to_owned()),
         origin: Origin::Script,
         ..request.clone()
     };
-    offer::reachable(engine, now, &request).is_ok()
+    gates::reach(now, &request, variables).is_ok()
 }
 
 fn is_identifier(word: &str) -> bool {

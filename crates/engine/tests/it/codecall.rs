@@ -296,7 +296,7 @@ async fn every_example_of_the_bundled_tools_runs() {
         settings.single = false;
     });
     let caller = Caller::named("ann");
-    let offered = world.engine.offered(&caller, Origin::Script);
+    let offered = world.engine.callable_tools(&caller, Origin::Script);
     let offline = offered.iter().filter(|tool| {
         let policy = &tool.policy;
         policy.network == NetworkMode::Blocked && !policy.file_read && !policy.file_write

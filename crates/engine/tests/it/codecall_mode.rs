@@ -46,8 +46,8 @@ async fn reached(world: &World, origin: Origin) -> Vec<&'static str> {
             assert_eq!(error(&outcome), ("tool.unknown", told.as_str()));
         }
     }
-    let offered = world.engine.offered(&ann, origin);
-    let listed = offered.iter().filter(|tool| tool.native.is_none());
+    let offered = world.engine.callable_tools(&ann, origin);
+    let listed = offered.iter().filter(|tool| tool.body.native().is_none());
     let mut listed: Vec<_> = listed
         .map(|tool| tool.sound.document.name.clone())
         .collect();
@@ -87,9 +87,14 @@ async fn a_mode_holds_at_the_call_and_in_the_lists() {
         assert_eq!(searched(&world).await, scripts, "{mode}");
         // People at the machine call what they like.
         assert_eq!(reached(&world, Origin::Cli).await.len(), TOOLS.len());
-        let natives = world.engine.offered(&Caller::named("ann"), Origin::Mcp);
+        let natives = world
+            .engine
+            .callable_tools(&Caller::named("ann"), Origin::Mcp);
         assert_eq!(
-            natives.iter().filter(|tool| tool.native.is_some()).count(),
+            natives
+                .iter()
+                .filter(|tool| tool.body.native().is_some())
+                .count(),
             4
         );
         for (name, _) in TOOLS {

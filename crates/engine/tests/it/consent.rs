@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use engine::approve::{Answer, Scope};
 use engine::call::{CallRequest, Target};
 use engine::consent::Consent;
-use engine::life::Import;
+use engine::life::ImportOptions;
 use engine::powers::PowerSettings;
 use engine::publish::{Passed, Trial};
 use host::fetch::resolve::{Lookup, Resolve};
@@ -62,7 +62,7 @@ fn code(passed: &Passed) -> &str {
 
 fn state(world: &World, name: &str) -> State {
     let environment = world.engine.environment().unwrap();
-    world.engine.tool(name).unwrap().state(&environment).0
+    world.engine.tool(name).unwrap().lifecycle(&environment).0
 }
 
 /// Attack: a document that works in the folder with the keys, the rules and the
@@ -380,7 +380,9 @@ async fn a_variable_that_was_taken_back_is_a_missing_requirement() {
         error(&outcome),
         ("tool.unknown", "there is no tool `keyed`")
     );
-    let offered = world.engine.offered(&Caller::named("ann"), Origin::Mcp);
+    let offered = world
+        .engine
+        .callable_tools(&Caller::named("ann"), Origin::Mcp);
     assert!(
         offered
             .iter()
@@ -644,10 +646,10 @@ async fn documents_are_taken_in_under_other_names() {
     assert!(!imported[0].ok && imported[1].ok, "{imported:?}");
     let why = imported[0].why.clone().unwrap();
     assert!(why.contains("--rename writeTextFile=NEW"), "{why}");
-    let how = Import {
+    let how = ImportOptions {
         prefix: Some("ref_".to_owned()),
         renames: [("other".to_owned(), "second".to_owned())].into(),
-        ..Import::default()
+        ..ImportOptions::default()
     };
     let imported = world.engine.import_as(&both, &how).unwrap();
     let names: Vec<_> = imported
@@ -663,9 +665,9 @@ async fn documents_are_taken_in_under_other_names() {
     assert_eq!(tool.sound.judged.tool_id, "kept");
     assert!(tried(&world, "ref_writeTextFile").await.ok);
     // A name that is none is refused.
-    let how = Import {
+    let how = ImportOptions {
         renames: [("other".to_owned(), "../../x".to_owned())].into(),
-        ..Import::default()
+        ..ImportOptions::default()
     };
     world.engine.import_as(&other.to_string(), &how).unwrap();
     assert!(!world.home.path.parent().unwrap().join("x.json").exists());

@@ -17,7 +17,7 @@ fn sender() -> Value {
 }
 
 fn names(world: &World, caller: &Caller) -> Vec<String> {
-    let offered = world.engine.offered(caller, Origin::Mcp).into_iter();
+    let offered = world.engine.callable_tools(caller, Origin::Mcp).into_iter();
     let own = offered.filter(|tool| tool.source == model::safety::Source::User);
     own.map(|tool| tool.sound.document.name.clone()).collect()
 }

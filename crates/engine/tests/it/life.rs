@@ -13,7 +13,7 @@ use crate::world::{Home, World, document, error};
 
 fn state(world: &World, name: &str) -> State {
     let environment = world.engine.environment().unwrap();
-    world.engine.tool(name).unwrap().state(&environment).0
+    world.engine.tool(name).unwrap().lifecycle(&environment).0
 }
 
 fn text(world: &World, file: &str) -> Value {
@@ -170,7 +170,7 @@ async fn missing_requirements_are_no_failure() {
     assert_eq!(state(&world, "keyed"), State::Active);
     world.home.file("secrets.env", "");
     let environment = world.engine.environment().unwrap();
-    let (state, missing) = world.engine.tool("keyed").unwrap().state(&environment);
+    let (state, missing) = world.engine.tool("keyed").unwrap().lifecycle(&environment);
     assert_eq!(
         (state, missing),
         (State::MissingRequirements, vec!["KEY".to_owned()])

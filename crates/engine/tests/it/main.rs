@@ -28,7 +28,6 @@ mod crash;
 mod disclosure;
 mod gates;
 mod govern;
-mod guide;
 mod hosts;
 mod levels;
 mod life;

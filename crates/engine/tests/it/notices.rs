@@ -268,7 +268,7 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
             (told.reason.code(), told.message.as_str()),
             ("audit.unavailable", refused)
         );
-        assert!(world.engine.offered(caller, Origin::Mcp).is_empty());
+        assert!(world.engine.callable_tools(caller, Origin::Mcp).is_empty());
         let outcome = world.made(request).await;
         assert_eq!(outcome.status, Status::Refused, "{outcome:?}");
         assert_eq!(error(&outcome), ("audit.unavailable", refused));

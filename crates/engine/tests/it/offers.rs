@@ -128,7 +128,7 @@ async fn lists_and_calls_agree_in_random_worlds() {
         for name in CALLERS {
             for origin in [Origin::Mcp, Origin::Script] {
                 let caller = Caller::named(name);
-                let offered = world.engine.offered(&caller, origin);
+                let offered = world.engine.callable_tools(&caller, origin);
                 let offered: Vec<_> = offered
                     .iter()
                     .map(|one| one.sound.document.name.as_str())

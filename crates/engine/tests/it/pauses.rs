@@ -51,7 +51,7 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
     let (code, told) = error(&paused);
     assert_eq!(code, "caller.paused");
     // Attack: with a shell, the command would be the next thing to try.
-    assert!(told.contains("until a person resumes you"), "{told}");
+    assert!(told.contains("until an operator resumes you"), "{told}");
     assert!(!told.contains("ringfence callers"), "{told}");
     assert!(!paused.error.as_ref().unwrap().retryable);
     assert_eq!(world.gates(&paused), ["caller stop"]);
@@ -72,7 +72,7 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
     let offered = |name: &str| {
         world
             .engine
-            .offered(&Caller::named(name), Origin::Mcp)
+            .callable_tools(&Caller::named(name), Origin::Mcp)
             .len()
     };
     assert_eq!(offered("ann"), offered("bob"));

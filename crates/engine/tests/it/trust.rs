@@ -93,7 +93,9 @@ async fn attempt(world: &World, number: usize, at_ms: i64, status: Status) {
 async fn what_is_earned_is_in_force_and_what_is_lost_is_gone() {
     let (world, clock) = world(MILESTONE).await;
     let names = |world: &World| -> Vec<String> {
-        let offered = world.engine.offered(&Caller::named("ann"), Origin::Mcp);
+        let offered = world
+            .engine
+            .callable_tools(&Caller::named("ann"), Origin::Mcp);
         let names = offered.iter().map(|one| one.sound.document.name.clone());
         names.collect()
     };
@@ -129,11 +131,11 @@ async fn what_is_shown_is_what_a_call_would_find_now() {
     let (world, clock) = world(MILESTONE).await;
     let ann = Caller::named("ann");
     let shown = |engine: &engine::Engine| {
-        let names = |offered: Vec<engine::offer::Offered>| -> Vec<String> {
+        let names = |offered: Vec<engine::callable::CallableTool>| -> Vec<String> {
             let names = offered.iter().map(|one| one.sound.document.name.clone());
             names.filter(|name| name == "web").collect()
         };
-        let offered = names(engine.offered(&ann, Origin::Mcp));
+        let offered = names(engine.callable_tools(&ann, Origin::Mcp));
         assert_eq!(names(engine.listed(&ann)), offered);
         let request = CallRequest::new(ann.clone(), Origin::Mcp, "web", json!({}));
         let told = engine.explain(&request).told;
@@ -188,11 +190,11 @@ async fn what_cannot_be_reckoned_is_not_shown() {
     let (world, clock) = world(MILESTONE).await;
     works(&world, &clock, 1).await;
     let ann = Caller::named("ann");
-    assert!(!world.engine.offered(&ann, Origin::Mcp).is_empty());
+    assert!(!world.engine.callable_tools(&ann, Origin::Mcp).is_empty());
     let counter = world.home.path.join("callers.version");
     std::fs::remove_file(&counter).unwrap();
     std::fs::create_dir(&counter).unwrap();
-    assert!(world.engine.offered(&ann, Origin::Mcp).is_empty());
+    assert!(world.engine.callable_tools(&ann, Origin::Mcp).is_empty());
     let request = CallRequest::new(ann, Origin::Mcp, "plain", json!({}));
     let told = world.engine.explain(&request).told.unwrap();
     assert_eq!(told.reason.code(), "caller.unavailable");

@@ -51,7 +51,7 @@ struct Suite {
 }
 
 impl Suite {
-    fn run(&self) -> Report {
+    fn run(&self) -> CallReport {
         let packages = peers().join("node/node_modules");
         let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.name);
         if results.exists() {
@@ -66,7 +66,7 @@ impl Suite {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        Report {
+        CallReport {
             succeeded: output.status.success(),
             printed: String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr),
@@ -76,13 +76,13 @@ impl Suite {
 }
 
 /// What the suite wrote about each scenario, and what it printed.
-struct Report {
+struct CallReport {
     succeeded: bool,
     printed: String,
     scenarios: Vec<(String, Vec<Value>)>,
 }
 
-impl Report {
+impl CallReport {
     /// No failure, no warning, and no fewer checks than there are: a suite that looked at
     /// nothing is not content.
     #[track_caller]

@@ -1,6 +1,6 @@
 //! What both eras say over both transports: lists, calls, results, errors.
 
-use engine::offer::Offered;
+use engine::callable::CallableTool;
 use model::caller::{Caller, Origin};
 use serde_json::{Value, json};
 
@@ -268,8 +268,8 @@ async fn list_and_call_agree() {
     let (world, hidden) = hiding().await;
     for caller in ["ann", "bob"] {
         let caller = Caller::named(caller);
-        let offered = world.engine().offered(&caller, Origin::Mcp);
-        let name = |offered: &Offered| offered.sound.document.name.clone();
+        let offered = world.engine().callable_tools(&caller, Origin::Mcp);
+        let name = |offered: &CallableTool| offered.sound.document.name.clone();
         let offered: Vec<_> = offered.iter().map(name).collect();
         let every = hidden.iter().map(String::as_str).chain(["echo", "absent"]);
         for tool in every {

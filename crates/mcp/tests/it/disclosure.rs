@@ -127,7 +127,7 @@ async fn two_hundred() -> World {
     };
     world.home.file("ringfence.toml", &settings(""));
     let ann = Caller::named("ann");
-    let offered = world.engine().offered(&ann, Origin::Mcp);
+    let offered = world.engine().callable_tools(&ann, Origin::Mcp);
     let quiet = offered.iter().filter(|tool| {
         let policy = &tool.policy;
         policy.network == NetworkMode::Blocked && !policy.file_read && !policy.file_write

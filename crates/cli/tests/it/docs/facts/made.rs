@@ -1,42 +1,96 @@
-//! Tables that say what the code says.
+//! Tables that are made from the code, whole.
 
 use model::access::AccessLevel;
+use model::approval::{Scope, scopes};
+use model::config::ScriptPreset;
 use model::document::Word as _;
+use model::risk::Level;
 use model::trust::{Criteria, Step, TrustConfig};
 
-const OPEN: &str = "<!-- table: ";
+use super::{bytes, count, length};
+use crate::docs::source;
 
-/// The text with every table it marks written from the code, and how many there are.
-pub(crate) fn held(text: &str) -> Result<(String, usize), String> {
-    let mut held = String::new();
-    let mut count = 0;
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        held.push_str(line);
-        held.push('\n');
-        let name = line.trim().strip_prefix(OPEN);
-        let Some(name) = name.and_then(|name| name.strip_suffix("-->")) else {
-            continue;
-        };
-        while lines
-            .next_if(|line| line.is_empty() || line.starts_with('|'))
-            .is_some()
-        {}
-        count += 1;
-        held.push('\n');
-        held.push_str(&made(name.trim())?);
-        held.push('\n');
+/// The table of a name, if it is made.
+pub(crate) fn made(name: &str) -> Option<String> {
+    match name {
+        "levels" => Some(levels()),
+        "milestones" => Some(milestones()),
+        "categories" => Some(categories()),
+        "scopes" => Some(approval_scopes()),
+        "script-limits" => Some(script_limits()),
+        _ => None,
     }
-    Ok((held, count))
 }
 
-fn made(name: &str) -> Result<String, String> {
-    match name {
-        "levels" => Ok(levels()),
-        "milestones" => Ok(milestones()),
-        "categories" => Ok(categories()),
-        other => Err(format!("there is no table `{other}`")),
+fn approval_scopes() -> String {
+    let mut table =
+        String::from("| Scope | Valid for | At most | Risk level |\n| --- | --- | --- | --- |\n");
+    for scope in Scope::ALL {
+        let valid = match scope {
+            Scope::Once => "this call, or the next one with the same arguments",
+            Scope::SameArguments => "the same tool and arguments",
+            Scope::Session => "the same tool in the same session, until the session ends",
+            Scope::UntilChanged => "the same tool",
+        };
+        let highest = Level::ALL
+            .into_iter()
+            .rfind(|level| scopes(*level).contains(scope));
+        let risk = match highest.expect("a risk") {
+            Level::L5 => "any".to_owned(),
+            level => format!("up to {}", level.badge()),
+        };
+        let (word, lasts) = (scope.word(), length(*scope));
+        table.push_str(&format!("| `{word}` | {valid} | {lasts} | {risk} |\n"));
     }
+    table
+}
+
+/// The limits of a script under each preset, as the table in the engine has them.
+fn script_limits() -> String {
+    let text = source::of("engine");
+    let presets: Vec<_> = ScriptPreset::ALL
+        .iter()
+        .map(|preset| {
+            let open = format!("ScriptPreset::{preset:?} => ScriptLimits {{");
+            source::between(&text, &open, "},").to_owned()
+        })
+        .collect();
+    let number = |preset: &str, name: &str| -> u64 {
+        let written = source::between(preset, &format!(" {name}: "), ",");
+        source::value(written)
+    };
+    let seconds = |ms: u64| format!("{} s", ms as f64 / 1000.0);
+    let mut table = String::from("| |");
+    for preset in ScriptPreset::ALL {
+        table.push_str(&format!(" `{}` |", preset.word()));
+    }
+    table.push_str("\n| --- |");
+    table.push_str(&" --- |".repeat(presets.len()));
+    table.push('\n');
+    let mut row = |head: &str, cell: &dyn Fn(&str) -> String| {
+        let cells: Vec<_> = presets.iter().map(|preset| cell(preset)).collect();
+        table.push_str(&format!("| {head} | {} |\n", cells.join(" | ")));
+    };
+    row("time of the script", &|it| {
+        seconds(number(it, "script_ms_max"))
+    });
+    row("time of its tools", &|it| {
+        seconds(number(it, "tools_ms_max"))
+    });
+    row("loop iterations, all loops", &|it| {
+        count(number(it, "iterations_max"))
+    });
+    row("tool calls", &|it| count(number(it, "tool_calls_max")));
+    row("log: bytes, lines", &|it| {
+        let lines = count(number(it, "console_lines_max"));
+        format!("{}, {lines}", bytes(number(it, "console_bytes_max")))
+    });
+    row("result: depth, properties", &|it| {
+        let properties = count(number(it, "properties_max"));
+        format!("{}, {properties}", number(it, "depth_max"))
+    });
+    row("memory", &|it| bytes(number(it, "memory_bytes_max")));
+    table
 }
 
 fn levels() -> String {
@@ -115,7 +169,7 @@ fn milestones() -> String {
 /// Which bundled tools have which category: the names that lists of categories take.
 fn categories() -> String {
     let mut table = String::from("| Category | Bundled tools |\n| --- | --- |\n");
-    let folder = super::root().join("catalog");
+    let folder = crate::root().join("catalog");
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -13,11 +13,13 @@ use model::json::Kind;
 use model::lifecycle;
 use model::safety::Source;
 use model::search::{Entry, Index, View};
+use serde_json::Value;
 
-use crate::Engine;
-use crate::call::{CallRequest, Target};
-use crate::offer;
-use crate::registry::{Snapshot, Tool};
+use crate::gates;
+use crate::request::{CallRequest, Target};
+use crate::services::VariableSource;
+use crate::snapshot::Snapshot;
+use crate::tool::{Tool, ToolBody};
 
 /// Callers whose views are kept at one time.
 const VIEWS_MAX: usize = 64;
@@ -25,12 +27,12 @@ const VIEWS_MAX: usize = 64;
 /// The index of a process. Searches go side by side; only bringing it up to date
 /// keeps them waiting.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
-    latest: RwLock<Shelved>,
+pub(crate) struct SearchIndex {
+    latest: RwLock<Indexed>,
 }
 
 #[derive(Debug, Default)]
-struct Shelved {
+struct Indexed {
     /// The snapshot it was made from; none at first.
     serial: u64,
     index: Index,
@@ -56,24 +58,24 @@ pub(crate) struct Searchable<'a> {
     pub(crate) view: Arc<View>,
 }
 
-impl Shelf {
+impl SearchIndex {
     /// Searches what the caller of a request may find.
-    pub(crate) fn searched<T>(
+    pub(crate) fn search<T>(
         &self,
-        engine: &Engine,
         now: &Snapshot,
         request: &CallRequest,
+        variables: &VariableSource,
         search: impl FnOnce(&Searchable<'_>) -> T,
     ) -> T {
-        let shelved = self.up_to_date(now);
-        let view = shelved.view(now, request);
+        let indexed = self.up_to_date(now);
+        let view = indexed.view(now, request);
         search(&Searchable {
-            view: shelved.with_variables(engine, now, view),
-            index: &shelved.index,
+            view: indexed.with_variables(variables, now, view),
+            index: &indexed.index,
         })
     }
 
-    fn up_to_date(&self, now: &Snapshot) -> RwLockReadGuard<'_, Shelved> {
+    fn up_to_date(&self, now: &Snapshot) -> RwLockReadGuard<'_, Indexed> {
         let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
         if latest.serial == now.serial {
             return latest;
@@ -86,7 +88,7 @@ impl Shelf {
     }
 }
 
-impl Shelved {
+impl Indexed {
     /// Puts in what is new, takes out what is gone, leaves the rest alone.
     fn follow(&mut self, now: &Snapshot) {
         if self.serial == now.serial {
@@ -96,7 +98,7 @@ impl Shelved {
         self.serial = 0;
         let views = self.views.get_mut();
         views.unwrap_or_else(PoisonError::into_inner).clear();
-        let tools = now.tools().filter(|tool| tool.native.is_none());
+        let tools = now.tools().filter(|tool| tool.body == ToolBody::Code);
         let current: BTreeMap<_, _> = tools.map(|tool| (name(tool), tool)).collect();
         let (index, known) = (&mut self.index, &mut self.known);
         known.retain(|name, _| current.contains_key(name.as_str()) || !index.remove(name));
@@ -120,10 +122,10 @@ impl Shelved {
         if let Some((_, view)) = views().iter().find(|(known, _)| known == caller) {
             return Arc::clone(view);
         }
-        let mut asked = super::inner(request, "");
+        let mut asked = request.child("", Value::Null);
         let view = self.index.view(|name| {
             asked.target = Target::Name(name.to_owned());
-            offer::settled(now, &asked)
+            gates::settle(now, &asked).is_ok()
         });
         let view = Arc::new(view);
         let mut views = views();
@@ -136,11 +138,16 @@ impl Shelved {
 
     /// Without the tools whose variables are not set now. If nobody can say, without
     /// all that need any.
-    fn with_variables(&self, engine: &Engine, now: &Snapshot, view: Arc<View>) -> Arc<View> {
+    fn with_variables(
+        &self,
+        variables: &VariableSource,
+        now: &Snapshot,
+        view: Arc<View>,
+    ) -> Arc<View> {
         if self.needing.is_empty() {
             return view;
         }
-        let environment = engine.environment().ok();
+        let environment = variables.read().ok();
         let is_set = |name: &str| {
             let (tool, environment) = (now.tool(name)?, environment.as_ref()?);
             let missing = lifecycle::missing(&tool.sound.document, environment);
@@ -193,7 +200,7 @@ fn title(document: &Document) -> Option<String> {
 }
 
 /// The application a tool is part of.
-pub(super) fn app(document: &Document, source: Source) -> String {
+pub(crate) fn app(document: &Document, source: Source) -> String {
     let metadata = Metadata::of(document);
     codecall::app_id(document, &metadata, source == Source::Builtin)
 }

@@ -6,22 +6,24 @@ use model::search::ask::{Answer, Ask};
 use model::text;
 use serde_json::{Value, json};
 
-use super::shelf::Searchable;
-use super::{Work, done, refused};
-use crate::record::Stop;
-use crate::run::Ran;
+use crate::native::refuse_arguments;
+use crate::refusal::Refusal;
+use crate::run::RunResult;
+use crate::search_index::Searchable;
+use crate::work::Work;
 
 /// Characters of a description in a list of hits; describe has all of it.
 const DESCRIPTION_CHARS_MAX: usize = 300;
 
-pub(super) fn run(work: &Work<'_>) -> Result<Ran, Stop> {
+pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
     let top_default = work.now.config.codecall.top_k;
-    let ask = Ask::read(&work.arguments, top_default).map_err(refused)?;
-    let shelf = work.engine.shelf();
-    let value = shelf.searched(work.engine, work.now, work.request, |searchable| {
+    let ask = Ask::read(&work.arguments, top_default).map_err(refuse_arguments)?;
+    let index = work.engine.search_index();
+    let variables = work.engine.variable_source();
+    let value = index.search(work.now, work.request, variables, |searchable| {
         shown(&answer(&ask, searchable), work, searchable)
     });
-    Ok(done(value))
+    Ok(RunResult::done(value))
 }
 
 fn answer(ask: &Ask, searchable: &Searchable<'_>) -> Answer {

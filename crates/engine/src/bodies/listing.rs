@@ -4,10 +4,8 @@
 //! What a caller loaded is kept by who they are, never by connection: a client that
 //! comes back, or speaks without sessions, is still the same reader.
 
-use std::sync::{Mutex, PoisonError};
-
 use model::caller::CallerKind;
-use model::disclosure::{self, Card, Entry, Item, Page, Readers, resource};
+use model::disclosure::{self, Card, Entry, Item, Page, resource};
 use model::limits::{LOADED_TOKENS_MAX, NAME_CHARS_MAX};
 use model::outcome::CallError;
 use model::params::ArgumentFault;
@@ -16,34 +14,31 @@ use model::text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Work, done, refused};
-use crate::call::{CallRequest, Target};
-use crate::offer::{self, Offered};
-use crate::record::Stop;
-use crate::run::Ran;
+use crate::callable::CallableTool;
+use crate::native::refuse_arguments;
+use crate::refusal::Refusal;
+use crate::request::{CallRequest, Target};
+use crate::run::RunResult;
+use crate::services::lock;
+use crate::tool::ToolBody;
+use crate::work::Work;
 
 /// Characters of a name that is given back because nothing has it.
 const NAME_SHOWN_CHARS_MAX: usize = 200;
 
-/// What the callers of this process have loaded.
-#[derive(Debug, Default)]
-pub(crate) struct Desk {
-    readers: Mutex<Readers>,
-}
-
 /// `list_tools`.
-pub(super) fn list(work: &Work<'_>) -> Result<Ran, Stop> {
+pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, Refusal> {
     let category = given(work, "category");
     let cursor = given(work, "cursor").unwrap_or_default();
     if cursor.chars().count() > NAME_CHARS_MAX {
-        return Err(refused(vec![ArgumentFault {
+        return Err(refuse_arguments(vec![ArgumentFault {
             reason: Reason::ArgumentType,
             name: "cursor".to_owned(),
             message: "the cursor is not one of ours".to_owned(),
         }]));
     }
     let mut asked = asked(work, "");
-    let plain = work.now.tools().filter(|tool| tool.native.is_none());
+    let plain = work.now.tools().filter(|tool| tool.body == ToolBody::Code);
     let offered: Vec<_> = plain
         .filter(|tool| {
             let own = tool.sound.document.category.as_deref();
@@ -51,7 +46,7 @@ pub(super) fn list(work: &Work<'_>) -> Result<Ran, Stop> {
         })
         .filter_map(|tool| {
             asked.target = Target::Name(tool.sound.document.name.clone());
-            offer::reachable(work.engine, work.now, &asked).ok()
+            work.reach(&asked).ok()
         })
         .collect();
     let rest = offered
@@ -67,14 +62,14 @@ pub(super) fn list(work: &Work<'_>) -> Result<Ran, Stop> {
 }
 
 /// `load_tool`.
-pub(super) fn load(work: &Work<'_>) -> Result<Ran, Stop> {
+pub(crate) fn load(work: &Work<'_>) -> Result<RunResult, Refusal> {
     let name = given(work, "name").unwrap_or_default();
     let offered = callable(work, name)?;
     loaded(work, name, None, "tool", &card(&offered))
 }
 
 /// `load_tool_resource`.
-pub(super) fn load_resource(work: &Work<'_>) -> Result<Ran, Stop> {
+pub(crate) fn load_resource(work: &Work<'_>) -> Result<RunResult, Refusal> {
     let name = given(work, "name").unwrap_or_default();
     let wanted = given(work, "resource").unwrap_or_default();
     let offered = callable(work, name)?;
@@ -82,7 +77,7 @@ pub(super) fn load_resource(work: &Work<'_>) -> Result<Ran, Stop> {
     let Some(resource) = shipped.find(|resource| resource.name == wanted) else {
         let wanted = text::elided(wanted, NAME_SHOWN_CHARS_MAX);
         let message = format!("`{name}` ships no resource `{wanted}`");
-        return Err(Stop::refused(CallError::new(
+        return Err(Refusal::new(CallError::new(
             Reason::DisclosureResource,
             message,
         )));
@@ -103,25 +98,25 @@ fn asked(work: &Work<'_>, name: &str) -> CallRequest {
 
 /// A tool the reader may call. To all but the owner every other one is not there, in
 /// the same words; ours are on the list of clients, in full.
-fn callable(work: &Work<'_>, name: &str) -> Result<Offered, Stop> {
+fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, Refusal> {
     let nothing = || {
         let shown = text::elided(name, NAME_SHOWN_CHARS_MAX);
         let message = format!("there is no tool `{shown}`");
         // `ToolUnknown` would say that this tool itself is not there.
         CallError::new(Reason::ToolNotExposed, message)
     };
-    match offer::reachable(work.engine, work.now, &asked(work, name)) {
-        Ok(offered) if offered.native.is_none() => Ok(offered),
-        Err(stop) if work.request.caller.kind == CallerKind::Owner => {
-            let message = stop.why().to_owned();
+    match work.reach(&asked(work, name)) {
+        Ok(offered) if offered.body == ToolBody::Code => Ok(offered),
+        Err(refusal) if work.request.caller.kind == CallerKind::Owner => {
+            let message = refusal.why().to_owned();
             let error = CallError::new(Reason::ToolNotExposed, message);
-            Err(Stop::refused(error))
+            Err(Refusal::new(error))
         }
-        Ok(_) | Err(_) => Err(Stop::refused(nothing())),
+        Ok(_) | Err(_) => Err(Refusal::new(nothing())),
     }
 }
 
-fn card(offered: &Offered) -> Card {
+fn card(offered: &CallableTool) -> Card {
     let hints = offered.hints();
     let annotations = json!({
         "readOnlyHint": hints.read_only,
@@ -140,20 +135,17 @@ fn loaded(
     resource: Option<&str>,
     key: &str,
     content: &impl Serialize,
-) -> Result<Ran, Stop> {
+) -> Result<RunResult, Refusal> {
     let item = Item {
         tool: name.to_owned(),
         resource: resource.map(str::to_owned),
         tokens: disclosure::tokens_of(content).unwrap_or(usize::MAX),
     };
     let tokens = item.tokens;
-    let desk = work.engine.desk();
-    let mut readers = desk.readers.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = readers.load(&work.request.caller, item);
-    drop(readers);
+    let told = lock(work.engine.loaded_cards()).load(&work.request.caller, item);
     let (unloaded, loaded_tokens) = told.map_err(|large| {
         let message = format!("`{}` was not loaded: {large}", resource.unwrap_or(name));
-        Stop::refused(CallError::new(Reason::DisclosureTooLarge, message))
+        Refusal::new(CallError::new(Reason::DisclosureTooLarge, message))
     })?;
     let mut answer = json!({
         key: content,
@@ -169,15 +161,12 @@ fn loaded(
     shown(&answer)
 }
 
-fn shown(answer: &impl Serialize) -> Result<Ran, Stop> {
+fn shown(answer: &impl Serialize) -> Result<RunResult, Refusal> {
     match serde_json::to_value(answer) {
-        Ok(value) => Ok(done(value)),
+        Ok(value) => Ok(RunResult::done(value)),
         Err(error) => {
             let message = format!("the answer cannot be written down: {error}");
-            Err(Stop::refused(CallError::new(
-                Reason::SandboxBroken,
-                message,
-            )))
+            Err(Refusal::new(CallError::new(Reason::SandboxBroken, message)))
         }
     }
 }

@@ -7,20 +7,20 @@ use model::reason::Reason;
 use model::text;
 use serde_json::{Value, json};
 
-use super::{Work, inner, is_self_reference};
-use crate::offer;
-use crate::record::Stop;
-use crate::run::Ran;
+use crate::native::is_self_reference;
+use crate::refusal::Refusal;
+use crate::run::RunResult;
+use crate::work::Work;
 
-pub(super) async fn run(work: &Work<'_>) -> Result<Ran, Stop> {
+pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
     let name = work.arguments.get("tool").and_then(Value::as_str);
     let name = name.unwrap_or_default();
-    if let Some(stop) = refusal(work, name) {
-        return Err(stop);
+    if let Some(refusal) = refusal(work, name) {
+        return Err(refusal);
     }
-    let mut request = inner(work.request, name);
     let input = work.arguments.get("input").cloned();
-    request.arguments = input.unwrap_or_else(|| json!({}));
+    let input = input.unwrap_or_else(|| json!({}));
+    let mut request = work.request.child(name, input);
     request.parent_id = Some(work.call_id.to_owned());
     // A call within a call: the compiler cannot size it otherwise.
     let outcome = Box::pin(work.engine.call(request)).await.into_inner();
@@ -29,7 +29,7 @@ pub(super) async fn run(work: &Work<'_>) -> Result<Ran, Stop> {
         Reason::ToolUnknown => CallError::new(Reason::ToolNotExposed, error.message),
         _ => error,
     });
-    Ok(Ran {
+    Ok(RunResult {
         status: outcome.status,
         value: outcome.value,
         error,
@@ -40,10 +40,10 @@ pub(super) async fn run(work: &Work<'_>) -> Result<Ran, Stop> {
 
 /// What invoke itself does not do. Only of a tool the caller may call is it said that
 /// it is not on the list; of others the call says what it says of all.
-fn refusal(work: &Work<'_>, name: &str) -> Option<Stop> {
+fn refusal(work: &Work<'_>, name: &str) -> Option<Refusal> {
     let refused = |message: String| {
         let error = CallError::new(Reason::ToolNotExposed, message);
-        Some(Stop::refused(error))
+        Some(Refusal::new(error))
     };
     if is_self_reference(name) {
         return refused("the tools of code mode are called by themselves, not here".to_owned());
@@ -52,7 +52,7 @@ fn refusal(work: &Work<'_>, name: &str) -> Option<Stop> {
     if pattern::first(allowed, name).is_some() {
         return None;
     }
-    offer::reachable(work.engine, work.now, &inner(work.request, name)).ok()?;
+    work.reach(&work.request.child(name, Value::Null)).ok()?;
     refused(format!(
         "`{}` is not among the tools codecall_invoke may call; use a script",
         text::elided(name, 200)

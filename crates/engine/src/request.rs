@@ -8,11 +8,20 @@ use model::assessment::Sound;
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
 use model::outcome::CallError;
+use model::text;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::Approver;
-use crate::record::{Gate, Stop};
+use crate::question::Approver;
+use crate::refusal::{Gate, Refusal};
+
+/// Characters of a name kept in the record when it is not the name of a tool.
+pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
+
+/// The name a caller is remembered by, as the audit has it.
+pub(crate) fn shown(caller: &Caller) -> String {
+    text::elided(&caller.name, NAME_SHOWN_CHARS_MAX)
+}
 
 /// What a door asks for.
 #[derive(Clone, Debug)]
@@ -71,8 +80,8 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn stop(&self) -> Stop {
-        Stop::refused(self.error.clone())
+    pub(crate) fn refusal(&self) -> Refusal {
+        Refusal::new(self.error.clone())
     }
 }
 
@@ -162,6 +171,21 @@ impl CallRequest {
             place: None,
             files: None,
             refused: None,
+        }
+    }
+
+    /// The call a script or invoke makes for whoever asked: same caller, same session,
+    /// same people to ask, and it ends when this one does.
+    pub(crate) fn child(&self, tool: &str, arguments: Value) -> CallRequest {
+        let caller = self.caller.clone();
+        CallRequest {
+            cancel: self.cancel.child_token(),
+            session: self.session.clone(),
+            approver: self.approver.clone(),
+            progress: self.progress.clone(),
+            trace: self.trace.clone(),
+            typed: self.typed,
+            ..CallRequest::new(caller, Origin::Script, tool, arguments)
         }
     }
 

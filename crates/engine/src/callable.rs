@@ -6,25 +6,28 @@ use std::sync::Arc;
 use model::assessment::Sound;
 use model::caller::{Caller, Origin};
 use model::policy::EffectivePolicy;
-use model::risk::{self, Risk};
+use model::risk::Risk;
 use model::safety::Source;
 use serde_json::Value;
 
-use crate::call::{self, CallRequest, Target};
+use crate::engine::Engine;
+use crate::gates::{self, Held};
 use crate::native::Native;
-use crate::record::Stop;
-use crate::registry::Snapshot;
-use crate::{Engine, trust};
+use crate::refusal::Refusal;
+use crate::request::{CallRequest, Target};
+use crate::services::VariableSource;
+use crate::snapshot::Snapshot;
+use crate::tool::ToolBody;
 
 /// A tool a caller may call.
 #[derive(Clone, Debug)]
-pub struct Offered {
+pub struct CallableTool {
     /// The document and what holds for it.
     pub sound: Arc<Sound>,
     /// Where it comes from.
     pub source: Source,
-    /// The body of ours that runs instead of the document's code.
-    pub native: Option<Native>,
+    /// What runs.
+    pub body: ToolBody,
     /// What a call would be held to.
     pub policy: EffectivePolicy,
     /// Its badge.
@@ -47,13 +50,16 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-impl Offered {
+impl CallableTool {
     /// What a call of it may do. A tool that reaches the network may change what is
     /// there, so it is neither read-only nor sure to do no harm. What calls other
     /// tools may do whatever they do.
     #[must_use]
     pub fn hints(&self) -> Hints {
-        let calls_others = self.native.is_some_and(|native| !native.only_reads());
+        let calls_others = self
+            .body
+            .native()
+            .is_some_and(|native| !native.only_reads());
         let network = self.policy.reaches_out() || calls_others;
         let changes = network || self.policy.file_write || self.policy.destructive;
         Hints {
@@ -70,9 +76,9 @@ impl Engine {
     /// The tools a caller may call through a door, by name. Rules look at
     /// arguments, so what they say is known only when a call is made.
     #[must_use]
-    pub fn offered(&self, caller: &Caller, origin: Origin) -> Vec<Offered> {
+    pub fn callable_tools(&self, caller: &Caller, origin: Origin) -> Vec<CallableTool> {
         match self.current_for(caller) {
-            Some(now) => self.offered_by(&now, caller, origin),
+            Some(now) => self.callable_in(&now, caller, origin),
             None => Vec::new(),
         }
     }
@@ -81,9 +87,11 @@ impl Engine {
     /// to the operator, where that cannot be told; a call would not get in either.
     #[must_use]
     pub fn current_for(&self, caller: &Caller) -> Option<Arc<Snapshot>> {
-        let foreseen = trust::foreseen(self, &self.registry().current(), caller);
-        let alarmed = foreseen.map_err(|why| {
-            self.alarm(&format!("trust cannot be reckoned: {why}"));
+        let preview = self
+            .trust_schedule()
+            .preview(&self.registry().current(), caller);
+        let alarmed = preview.map_err(|why| {
+            self.alarm(&format!("trust cannot be computed: {why}"));
         });
         alarmed.ok()
     }
@@ -93,56 +101,52 @@ impl Engine {
     /// `list_tools` and calls them by name. Who may not use that sees everything, or
     /// they would find nothing.
     #[must_use]
-    pub fn listed(&self, caller: &Caller) -> Vec<Offered> {
+    pub fn listed(&self, caller: &Caller) -> Vec<CallableTool> {
         let Some(now) = self.current_for(caller) else {
             return Vec::new();
         };
-        let mut offered = self.offered_by(&now, caller, Origin::Mcp);
-        let has = |native| offered.iter().any(|tool| tool.native == Some(native));
+        let mut offered = self.callable_in(&now, caller, Origin::Mcp);
+        let has = |native| {
+            offered
+                .iter()
+                .any(|tool| tool.body == ToolBody::Native(native))
+        };
         if has(Native::List) && has(Native::Load) {
             let disclosure = now.config.disclosure;
-            offered.retain(|tool| tool.native.is_some() || disclosure.lists(&tool.sound.document));
+            offered.retain(|tool| {
+                tool.body != ToolBody::Code || disclosure.lists(&tool.sound.document)
+            });
         }
         offered
     }
 
-    fn offered_by(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<Offered> {
+    fn callable_in(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<CallableTool> {
         let mut request = CallRequest::new(caller.clone(), origin, "", Value::Null);
         let offered = now.tools().filter_map(|tool| {
             request.target = Target::Name(tool.sound.document.name.clone());
-            reachable(self, now, &request).ok()
+            reach(now, &request, self.variable_source()).ok()
         });
         offered.collect()
     }
 }
 
-/// Whether the settings let a caller get as far as a tool. Its variables are another
-/// question, and change without the settings.
-pub(crate) fn settled(now: &Snapshot, request: &CallRequest) -> bool {
-    let Ok((found, _)) = call::find(now, request) else {
-        return false;
-    };
-    call::access(now, request, &found).is_ok() && call::effective(now, request, &found).is_ok()
-}
-
-/// The gates a call passes before anybody looks at its arguments.
-pub(crate) fn reachable(
-    engine: &Engine,
+/// A tool that a call would reach, with what the call would be held to.
+pub(crate) fn reach(
     now: &Snapshot,
     request: &CallRequest,
-) -> Result<Offered, Stop> {
-    let (found, _) = call::find(now, request)?;
-    call::access(now, request, &found)?;
-    let (environment, _) = call::environment(engine, request, &found)?;
-    call::required(request, &found, &environment)?;
-    let (policy, _) = call::effective(now, request, &found)?;
-    let policy = policy.into_owned();
-    let risk = risk::of(&found.sound.document, &now.ground, &policy);
-    Ok(Offered {
-        sound: found.sound,
-        source: found.source,
-        native: found.native,
+    variables: &VariableSource,
+) -> Result<CallableTool, Refusal> {
+    let Held {
+        found,
         policy,
         risk,
+        ..
+    } = gates::reach(now, request, variables)?;
+    Ok(CallableTool {
+        sound: found.sound,
+        source: found.source,
+        body: found.body,
+        policy: policy.into_owned(),
+        risk: (*risk).clone(),
     })
 }

@@ -13,15 +13,15 @@ use model::limits;
 use model::outcome::CallError;
 use model::reason::Reason;
 use model::text;
-use store::approvals::{AskResult, Claim, GivenAnswer, WaitingPlace};
+use store::approvals::{AskResult, Claim, WaitingPlace};
 use store::{Approval, Store, StoreError};
 
-use crate::approve::inbox::expiry;
-use crate::approve::{Answer, Approver, Question};
-use crate::call::{CallRequest, Waiting};
-use crate::notice::{Answered, with_notice};
-use crate::record::Stop;
-use crate::{Engine, causes};
+use super::Questions;
+use super::answer::{AnswerFault, Given};
+use crate::error::causes;
+use crate::question::{Answer, Approver, Question};
+use crate::refusal::{GatePass, GateResult, Refusal};
+use crate::request::{CallRequest, Waiting};
 
 /// What a call wants agreed to.
 #[derive(Debug)]
@@ -38,37 +38,37 @@ pub(crate) struct Asking<'a> {
 }
 
 /// Without a yes nothing runs, whatever stood in the way.
-pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((), String), Stop> {
+pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> GateResult<()> {
     let began = Instant::now();
     if asking.question.binding.is_empty() {
         return Err(unavailable(
             "the call has no digest an answer could bind to",
         ));
     }
-    if let Some(given) = claimed(engine, &asking, None).await? {
-        engine.observe("agreed");
+    if let Some(given) = claim(questions, &asking, None).await? {
+        questions.observe("agreed");
         return verdict(&given, &Trail::new(&asking, began));
     }
     // A person's time is not the call's.
     let _waits = asking.request.waiting.as_ref().map(Waiting::begin);
-    let whom = Whom::of(engine, &asking);
-    let mut leaving = Leaving::new(engine, &asking, whom.as_ref());
-    if let Some(same) = written(engine, &asking, whom.as_ref(), &leaving).await? {
+    let whom = Whom::of(questions, &asking);
+    let mut leaving = Leaving::new(questions, &asking, whom.as_ref());
+    if let Some(same) = record_question(questions, &asking, whom.as_ref(), &leaving).await? {
         leaving.id.clone_from(&same.id);
         asking.question.id = same.id;
         asking.question.expires_at_ms = same.expires_at_ms;
     }
-    engine.observe("asked");
+    questions.observe("asked");
     let mut trail = Trail::new(&asking, began);
     let until = asking.until(began);
     tell(&asking, whom.as_ref());
     if let Some(whom) = &whom {
-        let answer = asked(engine, &asking, whom, until).await;
+        let answer = ask(questions, &asking, whom, until).await;
         trail.said(whom, answer);
         let next = match answer {
             // Somebody answered elsewhere.
             None => Next::Settled,
-            Some(answer) => noted(engine, &asking, whom, answer).await?,
+            Some(answer) => record_answer(questions, &asking, whom, answer).await?,
         };
         // Until it was noted, whatever ends the call leaves the question to the inbox.
         leaving.is_over = true;
@@ -82,18 +82,21 @@ pub(crate) async fn agreed(engine: &Engine, mut asking: Asking<'_>) -> Result<((
             Next::Left(answer) => return Err(left(&asking, answer, &trail)),
         }
     }
-    let waited = tokio::time::timeout_at(until.into(), answered(engine, &asking.question.id));
+    let waited = tokio::time::timeout_at(
+        until.into(),
+        wait_for_answer(questions, &asking.question.id),
+    );
     if waited.await.is_err() {
         return Err(pending(&asking, &trail));
     }
-    engine.observe("answered");
+    questions.observe("answered");
     let own = asking.question.id.clone();
-    match claimed(engine, &asking, Some(own)).await? {
+    match claim(questions, &asking, Some(own)).await? {
         Some(given) => {
-            engine.observe("agreed");
+            questions.observe("agreed");
             verdict(&given, &trail)
         }
-        None => Err(gone(engine, &asking, &trail).await),
+        None => Err(gone(questions, &asking, &trail).await),
     }
 }
 
@@ -107,7 +110,7 @@ struct Whom<'a> {
 impl<'a> Whom<'a> {
     /// The caller's own client, where its answer would count; else the owner at this
     /// process's terminal.
-    fn of(engine: &'a Engine, asking: &Asking<'a>) -> Option<Whom<'a>> {
+    fn of(questions: &'a Questions, asking: &Asking<'a>) -> Option<Whom<'a>> {
         let caller = &asking.request.caller;
         if let Some(approver) = asking.request.approver.as_deref()
             && asking.may_answer(approver.channel(), &caller.name)
@@ -119,7 +122,7 @@ impl<'a> Whom<'a> {
             });
         }
         let by = Caller::owner().name;
-        let approver = engine.approver()?;
+        let approver = questions.approver.as_deref()?;
         asking.may_answer(Channel::Terminal, &by).then_some(Whom {
             approver,
             channel: Channel::Terminal,
@@ -147,8 +150,8 @@ impl Asking<'_> {
 
     /// Who may approve is looked up again: a person may take long, and the operator
     /// may have decided otherwise meanwhile.
-    fn claim(&self, engine: &Engine) -> Claim {
-        let now = &engine.registry().current().config.approvals;
+    fn claim(&self, questions: &Questions) -> Claim {
+        let now = &questions.writer.registry.current().config.approvals;
         let separate_now = now.separate;
         let caller = &self.request.caller;
         let most = authority::up_to(Channel::Elicitation, caller, now);
@@ -226,14 +229,14 @@ impl Asking<'_> {
 }
 
 /// Takes an answer from the store: of one question, or any that covers the call.
-async fn claimed(
-    engine: &Engine,
+async fn claim(
+    questions: &Questions,
     asking: &Asking<'_>,
     id: Option<String>,
-) -> Result<Option<Approval>, Stop> {
-    let claim = asking.claim(engine);
-    let now_ms = engine.now_ms();
-    on_disk(engine, move |store| match &id {
+) -> Result<Option<Approval>, Refusal> {
+    let claim = asking.claim(questions);
+    let now_ms = questions.now_ms();
+    on_disk(questions, move |store| match &id {
         Some(id) => store.approvals().claim_one(id, &claim, now_ms),
         None => store.approvals().claim(&claim, now_ms),
     })
@@ -242,21 +245,21 @@ async fn claimed(
 
 /// Writes the question down; the answer is the one that waits already, if the same
 /// was asked before.
-async fn written(
-    engine: &Engine,
+async fn record_question(
+    questions: &Questions,
     asking: &Asking<'_>,
     whom: Option<&Whom<'_>>,
     leaving: &Leaving,
-) -> Result<Option<Approval>, Stop> {
+) -> Result<Option<Approval>, Refusal> {
     let place = if whom.is_some() {
         WaitingPlace::Client
     } else {
         WaitingPlace::Inbox
     };
-    let now_ms = engine.now_ms();
+    let now_ms = questions.now_ms();
     let row = asking.row(place, now_ms);
     let has_left = Arc::clone(&leaving.has_left);
-    let asked = on_disk(engine, move |store| {
+    let asked = on_disk(questions, move |store| {
         let asked = store.approvals().ask(&row, now_ms)?;
         if has_left.load(Ordering::SeqCst) {
             store
@@ -276,12 +279,12 @@ async fn written(
         "a person must approve this call, and too many questions {whose} wait for an answer; it did not run"
     );
     let error = CallError::passing(Reason::ApprovalTooMany, message);
-    Err(Stop::refused(error))
+    Err(Refusal::new(error))
 }
 
 /// Asks, until there is an answer from there or from anywhere else.
-async fn asked(
-    engine: &Engine,
+async fn ask(
+    questions: &Questions,
     asking: &Asking<'_>,
     whom: &Whom<'_>,
     until: Instant,
@@ -289,7 +292,7 @@ async fn asked(
     tokio::select! {
         biased;
         answer = whom.approver.ask(&asking.question) => Some(answer),
-        () = answered(engine, &asking.question.id) => None,
+        () = wait_for_answer(questions, &asking.question.id) => None,
         () = tokio::time::sleep_until(until.into()) => Some(Answer::TimedOut),
     }
 }
@@ -306,11 +309,11 @@ struct Leaving {
 }
 
 impl Leaving {
-    fn new(engine: &Engine, asking: &Asking<'_>, whom: Option<&Whom<'_>>) -> Leaving {
+    fn new(questions: &Questions, asking: &Asking<'_>, whom: Option<&Whom<'_>>) -> Leaving {
         Leaving {
-            store: engine.store().clone(),
+            store: questions.store().clone(),
             id: asking.question.id.clone(),
-            asked_ms: engine.now_ms(),
+            asked_ms: questions.now_ms(),
             has_left: Arc::default(),
             // Without a client it is in the inbox from the start.
             is_over: whom.is_none(),
@@ -337,72 +340,56 @@ impl Drop for Leaving {
 }
 
 /// Writes down what was answered, before it counts.
-async fn noted(
-    engine: &Engine,
+async fn record_answer(
+    questions: &Questions,
     asking: &Asking<'_>,
     whom: &Whom<'_>,
     answer: Answer,
-) -> Result<Next, Stop> {
-    let id = asking.question.id.clone();
-    let answer = match answer {
-        // A door that offers more than the risk allows did not ask this question.
-        Answer::Approved(scope) if !asking.question.scopes.contains(&scope) => Answer::Malformed,
-        other => other,
-    };
-    let Some((state, scope)) = answer.settles() else {
-        let place = match answer {
-            Answer::Deferred => WaitingPlace::Deferred,
-            _ => WaitingPlace::Inbox,
+) -> Result<Next, Refusal> {
+    let (writer, id) = (questions.writer.clone(), asking.question.id.clone());
+    let (by, channel) = (whom.by.clone(), whom.channel);
+    let recorded = on_disk(questions, move |store| {
+        let Some(row) = store.approvals().get(&id)? else {
+            return Ok(Err(AnswerFault::Unknown));
         };
-        let now_ms = engine.now_ms();
-        let waits = move |store: &Store| store.approvals().wait_at(&id, place, now_ms);
-        let id = on_disk(engine, waits).await?;
-        return Ok(match answer {
-            Answer::Unavailable | Answer::NotRendered => Next::Inbox(id),
-            _ => Next::Left(answer),
-        });
-    };
-    let given = GivenAnswer {
-        scope,
-        at_ms: engine.now_ms(),
-        by: whom.by.clone(),
-        channel: whom.channel.word().to_owned(),
-        own_client: whom.channel.is_own_client(),
-        note: None,
-    };
-    let expires = scope.map(|scope| expiry(scope, &asking.settings, given.at_ms));
-    // Whether it was the first to answer or not: what counts is in the store.
-    let alarm = engine.alarm_of().clone();
-    let question = &asking.question;
-    let notice = Answered {
-        id: &id,
-        tool: &question.tool,
-        caller: &asking.request.caller.name,
-        call_id: &question.call_id,
-        by: &given.by,
-        channel: &given.channel,
-        decision: state.word(),
-        scope: scope.map(Scope::word),
-    };
-    let notice = notice.notice();
-    on_disk(engine, move |store| {
-        let grants = state == State::Approved;
-        let act = || store.approvals().answer(&id, state, &given, expires);
-        with_notice(store, &alarm, grants, notice, act, |was_first| *was_first)
+        let given = Given {
+            by: &by,
+            channel,
+            note: None,
+        };
+        let recorded = match writer.record(&row, answer, &given) {
+            // Nobody can choose again within the call.
+            Err(AnswerFault::TooWide { .. }) => writer.record(&row, Answer::Malformed, &given),
+            recorded => recorded,
+        };
+        match recorded {
+            Err(AnswerFault::Store(fault)) => Err(fault),
+            recorded => Ok(recorded),
+        }
     })
     .await?;
-    Ok(Next::Settled)
+    // Somebody else's answer may have come first; what counts is in the store.
+    let Ok(row) = recorded else {
+        return Ok(Next::Settled);
+    };
+    Ok(match answer {
+        Answer::Unavailable | Answer::NotRendered => Next::Inbox(row.id),
+        Answer::TimedOut | Answer::Deferred => Next::Left(answer),
+        Answer::Approved(_) | Answer::Declined | Answer::Dismissed | Answer::Malformed => {
+            Next::Settled
+        }
+    })
 }
 
 /// Returns when the question waits no more: answered, expired or gone.
-pub(crate) async fn answered(engine: &Engine, id: &str) {
+pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
     loop {
-        let mut news = std::pin::pin!(engine.answers().notified());
+        let mut news = std::pin::pin!(questions.writer.answers.notified());
         news.as_mut().enable();
         let wanted = id.to_owned();
-        let found = on_disk(engine, move |store| store.approvals().get(&wanted)).await;
+        let found = on_disk(questions, move |store| store.approvals().get(&wanted)).await;
         let waits = match &found {
-            Ok(Some(row)) => row.state.at(row.expires_at_ms, engine.now_ms()) == State::Pending,
+            Ok(Some(row)) => row.state.at(row.expires_at_ms, questions.now_ms()) == State::Pending,
             Ok(None) | Err(_) => false,
         };
         if !waits {
@@ -414,10 +401,10 @@ pub(crate) async fn answered(engine: &Engine, id: &str) {
 }
 
 /// What an answer in the store means for the call that took it.
-fn verdict(given: &Approval, trail: &Trail) -> Result<((), String), Stop> {
+fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
     let note = trail.note(given);
     let error = match given.state {
-        State::Approved | State::Used => return Ok(((), note)),
+        State::Approved | State::Used => return Ok(GatePass::new((), note)),
         State::Declined => {
             let mut message =
                 "a person declined this call and it did not run; do not repeat it".to_owned();
@@ -441,19 +428,19 @@ fn verdict(given: &Approval, trail: &Trail) -> Result<((), String), Stop> {
         ),
         State::Pending | State::Revoked | State::Expired => return Err(unavailable(&note)),
     };
-    Err(Stop::refused(error).note(note))
+    Err(Refusal::new(error).noted(note))
 }
 
 /// The question was answered, but there is nothing for this call to take.
-async fn gone(engine: &Engine, asking: &Asking<'_>, trail: &Trail) -> Stop {
+async fn gone(questions: &Questions, asking: &Asking<'_>, trail: &Trail) -> Refusal {
     let id = asking.question.id.clone();
-    let found = match on_disk(engine, move |store| store.approvals().get(&id)).await {
+    let found = match on_disk(questions, move |store| store.approvals().get(&id)).await {
         Ok(Some(found)) => found,
         Ok(None) => return unavailable("the question is gone"),
         Err(stop) => return stop,
     };
     let note = trail.note(&found);
-    let error = match found.state.at(found.expires_at_ms, engine.now_ms()) {
+    let error = match found.state.at(found.expires_at_ms, questions.now_ms()) {
         State::Used | State::Declined | State::Dismissed | State::Malformed => CallError::passing(
             Reason::ApprovalUsed,
             "the answer went to another call with the same arguments; this one did not run, repeat it to ask again",
@@ -471,21 +458,21 @@ async fn gone(engine: &Engine, asking: &Asking<'_>, trail: &Trail) -> Stop {
             "somebody else than the caller must approve this call; it did not run",
         ),
     };
-    Stop::refused(error).note(note)
+    Refusal::new(error).noted(note)
 }
 
 /// Nobody answered yet, and the call waits no longer. The question stays.
-fn pending(asking: &Asking<'_>, trail: &Trail) -> Stop {
+fn pending(asking: &Asking<'_>, trail: &Trail) -> Refusal {
     let message = format!(
         "a person must approve this call and has not answered yet; it did not run: {}",
         asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalPending, message);
-    Stop::refused(error).note(trail.waits("pending"))
+    Refusal::new(error).noted(trail.waits("pending"))
 }
 
 /// The one asked first did not settle it, and the call ends with that.
-fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Stop {
+fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Refusal {
     if answer != Answer::TimedOut {
         return pending(asking, trail);
     }
@@ -494,14 +481,14 @@ fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Stop {
         asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalTimedOut, message);
-    Stop::refused(error).note(trail.waits("timed out"))
+    Refusal::new(error).noted(trail.waits("timed out"))
 }
 
 /// The store could not do its part. Fails closed.
-fn unavailable(note: &str) -> Stop {
+fn unavailable(note: &str) -> Refusal {
     let message = "a person must approve this call and could not be asked; it did not run";
     let error = CallError::passing(Reason::ApprovalUnavailable, message);
-    Stop::refused(error).note(note.to_owned())
+    Refusal::new(error).noted(note)
 }
 
 fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
@@ -527,15 +514,18 @@ fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
 
 /// Work on the database waits for the disk, and so on a thread that may.
 async fn on_disk<T: Send + 'static>(
-    engine: &Engine,
+    questions: &Questions,
     work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Stop> {
-    let store = engine.store().clone();
+) -> Result<T, Refusal> {
+    let store = questions.store().clone();
     match tokio::task::spawn_blocking(move || work(&store)).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(fault)) => {
             let why = causes(&fault);
-            engine.alarm(&format!("the approvals cannot be used: {why}"));
+            questions
+                .writer
+                .alarm
+                .raise(&format!("the approvals cannot be used: {why}"));
             Err(unavailable(&why))
         }
         Err(_) => Err(unavailable("the thread that reads the approvals died")),

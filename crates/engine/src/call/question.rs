@@ -2,16 +2,19 @@
 //! answer, and what the answer binds to. Whether it is asked, and what an answer counts
 //! for, is decided elsewhere.
 
+use model::consent::Granted;
+use model::document::Document;
+use model::environment::Environment;
+use model::risk::{Level, Risk, Signal};
 use model::rules::Decision;
 use model::{approval, limits, text};
 
-use crate::Engine;
-use crate::approve::agree::Asking;
-use crate::approve::inbox::{expiry, session_digest};
-use crate::approve::{Question, Scope};
-use crate::call::{CallRequest, Judged, NAME_SHOWN_CHARS_MAX, trial};
+use crate::approve::{Asking, Question, Scope, expiry, session_digest};
+use crate::engine::Engine;
+use crate::gates::{CheckedCall, Decided, Held};
 use crate::record::Record;
-use crate::registry::Snapshot;
+use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
+use crate::snapshot::Snapshot;
 
 /// What a person is to be asked, and what the answer binds to.
 pub(super) fn asking<'a>(
@@ -19,19 +22,25 @@ pub(super) fn asking<'a>(
     now: &Snapshot,
     request: &'a CallRequest,
     record: &Record,
-    judged: &Judged<'_>,
+    checked: &CheckedCall,
 ) -> Asking<'a> {
-    let Judged {
-        found,
-        masker,
+    let CheckedCall {
+        decided, masker, ..
+    } = checked;
+    let Decided {
+        held,
         arguments,
-        policy,
-        risk,
         decision,
         ..
-    } = judged;
+    } = decided;
+    let Held {
+        found,
+        policy,
+        risk,
+        ..
+    } = held;
     let document = &found.sound.document;
-    let files = engine.power_settings(&now.config, &request.caller);
+    let files = engine.powers().for_call(&now.config, &request.caller);
     let binding = approval::Bound {
         document: &found.sound.judged.digest.to_string(),
         safety: &record.safety(),
@@ -51,7 +60,7 @@ pub(super) fn asking<'a>(
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
         caller: text::elided(&approval::shown(&request.caller.name), NAME_SHOWN_CHARS_MAX),
-        risk: trial::with_variables(document, risk),
+        risk: with_variables(document, risk),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
         arguments: shown,
         // Nobody guesses it, whoever knows the ids of calls.
@@ -82,4 +91,20 @@ fn why(decision: &Decision) -> String {
         None => decision.reason.clone(),
     };
     approval::shown(&text::elided(&why, limits::APPROVAL_WHY_CHARS_MAX))
+}
+
+/// The risk of a call as a person is told it, the variables it gets included.
+fn with_variables(document: &Document, risk: &Risk) -> Risk {
+    let mut risk = risk.clone();
+    let granted = Granted::Ours.variables(document, &Environment::empty());
+    let names: Vec<_> = granted.into_iter().map(|one| one.name).collect();
+    let is_told = |signal: &Signal| signal.words.starts_with("variables: ");
+    if !names.is_empty() && !risk.signals.iter().any(is_told) {
+        let names = text::elided(&names.join(", "), 200);
+        risk.signals.push(Signal {
+            level: Level::L0,
+            words: format!("variables: it gets the value of {names}"),
+        });
+    }
+    risk
 }

@@ -11,22 +11,24 @@ use model::search::ask;
 use model::text;
 use serde_json::{Map, Value, json};
 
-use super::{Work, done, inner, refused, shelf};
-use crate::offer::{self, Offered};
-use crate::record::Stop;
-use crate::run::Ran;
+use crate::callable::CallableTool;
+use crate::native::refuse_arguments;
+use crate::refusal::Refusal;
+use crate::run::RunResult;
+use crate::search_index;
+use crate::work::Work;
 
 /// Characters of a name that is given back because no tool has it.
 const NAME_SHOWN_CHARS_MAX: usize = 200;
 
-pub(super) fn run(work: &Work<'_>) -> Result<Ran, Stop> {
-    let names = names(&work.arguments).map_err(refused)?;
+pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
+    let names = names(&work.arguments).map_err(refuse_arguments)?;
     let mut tools = Vec::new();
     let mut not_found = Vec::new();
     for name in &names {
-        let asked = inner(work.request, name);
+        let asked = work.request.child(name, Value::Null);
         // What this caller's scripts cannot call is not there, whatever the reason.
-        match offer::reachable(work.engine, work.now, &asked) {
+        match work.reach(&asked) {
             Ok(offered) => tools.push(described(&offered)),
             Err(_) => not_found.push(text::elided(name, NAME_SHOWN_CHARS_MAX)),
         }
@@ -35,7 +37,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<Ran, Stop> {
     if let (Some(members), false) = (value.as_object_mut(), not_found.is_empty()) {
         members.insert("notFound".to_owned(), not_found.into());
     }
-    Ok(done(value))
+    Ok(RunResult::done(value))
 }
 
 fn names(arguments: &Map<String, Value>) -> Result<Vec<String>, Vec<ArgumentFault>> {
@@ -60,14 +62,14 @@ fn names(arguments: &Map<String, Value>) -> Result<Vec<String>, Vec<ArgumentFaul
 }
 
 /// A tool in full.
-fn described(offered: &Offered) -> Value {
+fn described(offered: &CallableTool) -> Value {
     let document = &offered.sound.document;
     let hints = offered.hints();
     let lines = document.description.trim().lines().map(text::one_line);
     let reasons = offered.risk.signals.iter().map(|signal| &signal.words);
     json!({
         "name": document.name,
-        "appId": shelf::app(document, offered.source),
+        "appId": search_index::app(document, offered.source),
         "description": lines.collect::<Vec<_>>().join("\n"),
         "inputSchema": params::shown_schema(&document.params),
         // Null if its author does not say.

@@ -1,0 +1,113 @@
+//! Step 9: what runs. A kind of body is one arm of [`run`] and one file of its own.
+
+use std::sync::Arc;
+
+use crate::bodies::{describe, invoke, listing, search};
+use crate::engine::Engine;
+use crate::gates::{CheckedCall, Decided, Held};
+use crate::hold::CallHold;
+use crate::native::Native;
+use crate::powers::Powers;
+use crate::record::Record;
+use crate::refusal::{Gate, GatePass, Notes as _, Refusal};
+use crate::request::CallRequest;
+use crate::run::{self, RunResult};
+use crate::script;
+use crate::snapshot::Snapshot;
+use crate::stage;
+use crate::tool::ToolBody;
+use crate::work::Work;
+
+/// Runs the body of a call that passed every gate.
+pub(crate) async fn run(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    checked: CheckedCall,
+    record: &mut Record,
+    hold: &mut CallHold,
+) -> Result<RunResult, Refusal> {
+    match checked.decided.held.found.body {
+        ToolBody::Code => run_code(engine, now, request, checked, record, hold).await,
+        ToolBody::Native(native) => {
+            let powers = Arc::new(Powers::none());
+            hold.begin_run();
+            record.run_with(&powers);
+            let work = Work {
+                engine,
+                now,
+                request,
+                call_id: record.call_id(),
+                arguments: checked.decided.arguments.into_values(),
+                powers,
+                started: record.started(),
+            };
+            run_native(native, work).await
+        }
+    }
+}
+
+/// Runs the code of a document in a fresh sandbox.
+async fn run_code(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    checked: CheckedCall,
+    record: &mut Record,
+    hold: &mut CallHold,
+) -> Result<RunResult, Refusal> {
+    let CheckedCall {
+        decided,
+        variables,
+        masker,
+    } = checked;
+    let Decided {
+        held, arguments, ..
+    } = decided;
+    let Held { found, policy, .. } = held;
+    let settings = engine.powers().for_call(&now.config, &request.caller);
+    let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
+    let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
+    let prepared = run::prepare(
+        &found.sound,
+        &policy,
+        arguments,
+        variables,
+        &settings,
+        masker,
+        engine.moment(),
+    );
+    let prepared = match prepared {
+        Ok(prepared) => {
+            let faces = prepared.job.powers.join(", ");
+            Ok(GatePass::new(prepared, faces))
+        }
+        Err(fault) => Err(stage::no_powers(request, &fault)),
+    };
+    let prepared = record.gate(Gate::Powers, prepared)?;
+    hold.begin_run();
+    record.run_with(&prepared.powers);
+    if let Some(begins) = &request.begins {
+        script::note_begun(engine, begins).await?;
+    }
+    let pool = engine.pool_for_call().await?;
+    let powers = prepared.powers;
+    let ran = pool
+        .run(&request.caller.name, prepared.job, powers.as_ref())
+        .await;
+    let result = RunResult::from_run(ran);
+    Ok(stage::excuse_unreached(request, powers.unreached(), result))
+}
+
+/// Runs one of ours.
+async fn run_native(native: Native, work: Work<'_>) -> Result<RunResult, Refusal> {
+    match native {
+        Native::Search => search::run(&work),
+        Native::Describe => describe::run(&work),
+        Native::Invoke => invoke::run(&work).await,
+        Native::Execute => script::execute(work).await,
+        Native::List => listing::list(&work),
+        Native::Load => listing::load(&work),
+        Native::LoadResource => listing::load_resource(&work),
+    }
+}

@@ -1,0 +1,126 @@
+//! Our own tools on one baseline, read when first asked for: those of the parts that
+//! are on.
+
+use std::sync::{Arc, OnceLock};
+
+use model::assessment;
+use model::config::Config;
+use model::consent::Granted;
+use model::document;
+use model::environment::Environment;
+use model::json::Lines;
+use model::policy::Baseline;
+use model::safety::Source;
+
+use crate::native::Native;
+use crate::tool::{Tool, ToolBody, ToolState};
+
+/// Our own tools on one baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Natives {
+    ground: Baseline,
+    on: Vec<Native>,
+    tools: OnceLock<Vec<Tool>>,
+}
+
+impl Natives {
+    pub(crate) fn on(ground: &Baseline, config: &Config) -> Natives {
+        let all = Native::ALL.into_iter();
+        Natives {
+            ground: ground.clone(),
+            on: all
+                .filter(|native| native.feature().is_on(config))
+                .collect(),
+            tools: OnceLock::new(),
+        }
+    }
+
+    /// Nothing is on.
+    pub(crate) fn none(ground: &Baseline) -> Natives {
+        Natives {
+            ground: ground.clone(),
+            on: Vec::new(),
+            tools: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Tool] {
+        let judge = |native: &Native| assess(*native, &self.ground);
+        let all = || self.on.iter().filter_map(judge).collect();
+        self.tools.get_or_init(all)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+        let native = Native::named(name)?;
+        self.all()
+            .iter()
+            .find(|tool| tool.body == ToolBody::Native(native))
+    }
+}
+
+fn assess(native: Native, ground: &Baseline) -> Option<Tool> {
+    let text = native.document();
+    let item = document::parse(text).items.pop()?;
+    let none = Environment::empty();
+    let assessed = assessment::assess(item, &Lines::new(text), ground, &none, Source::Builtin);
+    Some(Tool {
+        sound: Arc::new(assessed.sound?),
+        source: Source::Builtin,
+        body: ToolBody::Native(native),
+        file: None,
+        findings: assessed.findings,
+        state: ToolState::Published,
+        granted: Granted::Ours,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::CodecallMode;
+    use model::finding::any_error;
+    use model::params;
+    use model::risk::Level;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn everything() -> Natives {
+        let mut config = Config::closed();
+        config.disclosure.enabled = true;
+        Natives::on(&Baseline::closed(), &config)
+    }
+
+    #[test]
+    fn each_is_a_document_of_least_posture() {
+        let natives = everything();
+        assert_eq!(natives.all().len(), Native::ALL.len());
+        for tool in natives.all() {
+            let document = &tool.sound.document;
+            assert_eq!(Native::named(&document.name), tool.body.native());
+            assert!(!any_error(&tool.findings), "{:?}", tool.findings);
+            assert_eq!(tool.sound.judged.risk.level, Level::L0);
+            assert!(params::test_arguments(&document.params).is_ok());
+        }
+        let mut config = Config::closed();
+        let ours = |config: &Config| Natives::on(&Baseline::closed(), config).all().len();
+        assert_eq!(ours(&config), 4);
+        config.codecall.mode = CodecallMode::Off;
+        assert_eq!(ours(&config), 0);
+        config.disclosure.enabled = true;
+        assert_eq!(ours(&config), 3);
+    }
+
+    #[test]
+    fn the_schema_names_what_the_params_name() {
+        for tool in everything().all() {
+            let schema = tool.body.input_schema(&tool.sound.document);
+            let shown = params::input_schema(&tool.sound.document.params);
+            let names = |schema: &Value| -> Vec<String> {
+                let properties = schema["properties"].as_object().expect("properties");
+                properties.keys().cloned().collect()
+            };
+            assert_eq!(names(&schema), names(&shown));
+            assert_eq!(schema["required"], shown["required"]);
+        }
+    }
+}

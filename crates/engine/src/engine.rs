@@ -1,0 +1,449 @@
+//! The engine: the parts a call walks through, opened on one home folder.
+//!
+//! Each part holds what it uses: the store, the clock, the alarm. What is done with
+//! several parts together is above: `call` for calls, `explain`, `publish`, `life` and
+//! `consent` for what the owner does.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use host::fetch::Trust as TrustedRoots;
+use host::secrets::{Secrets, SecretsFault};
+use model::approval::Channel;
+use model::audit::Notice;
+use model::caller::Caller;
+use model::config::{Config, WorkerSharing};
+use model::disclosure::Readers;
+use model::environment::Environment;
+use model::limits;
+use model::outcome::{CallError, Outcome};
+use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
+use store::{Store, StoreError};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::timeout;
+
+use crate::approve::{Answer, AnswerFault, Approver, Inbox, Questions};
+use crate::callers::{CallerBook, Callers};
+use crate::catalog::Catalog;
+use crate::entropy::Entropy;
+use crate::error::{EngineError, causes};
+use crate::notice::loudly;
+use crate::powers::PowerSettings;
+use crate::quota::Quotas;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::report::{CallReport, Reporter};
+use crate::request::{CallRequest, Purpose};
+use crate::scratch::Scratch;
+use crate::search_index::SearchIndex;
+use crate::services::{Alarm, Clock, Moment, Observer, VariableSource, now_ms};
+use crate::settings::{protected, read_config, store_settings};
+use crate::trust::{Schedule, Trust};
+use crate::upkeep::Upkeep;
+
+/// The file of secrets in the home folder.
+pub const SECRETS_FILE: &str = "secrets.env";
+
+/// What an engine is opened with, besides what the home folder says.
+#[derive(Debug)]
+pub struct EngineSettings {
+    /// The home folder; absolute.
+    pub home: PathBuf,
+    /// The variables the process was started with.
+    pub environment: Environment,
+    /// What a sandbox worker is.
+    pub program: WorkerProgram,
+    /// One worker for one call, instead of what the operator set. For commands
+    /// that make one call and end.
+    pub single: bool,
+    /// Whom to ask, if anybody.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Whom to tell.
+    pub alarm: Alarm,
+    /// Whom the powers believe and where they reach; for tests.
+    pub powers: Option<PowerSettings>,
+    /// What the clock and the randomness of every script start from, instead of
+    /// the system's; for tests.
+    pub moment: Option<Moment>,
+    /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
+    /// system's clock; for tests.
+    pub clock: Option<Clock>,
+    /// Milliseconds the tools of a script have together, where that is less than its
+    /// preset says; for tests.
+    pub tools_ms_max: Option<u32>,
+    /// Who is told of each step of each call as it happens.
+    pub observer: Option<Observer>,
+    /// Who is told of each call after it was written down.
+    pub reporters: Vec<Arc<dyn Reporter>>,
+}
+
+impl EngineSettings {
+    /// The settings of a process that serves.
+    #[must_use]
+    pub fn new(home: PathBuf, environment: Environment, alarm: Alarm) -> EngineSettings {
+        EngineSettings {
+            home,
+            environment,
+            program: WorkerProgram::ThisProgram,
+            single: false,
+            approver: None,
+            alarm,
+            powers: None,
+            moment: None,
+            clock: None,
+            tools_ms_max: None,
+            observer: None,
+            reporters: Vec::new(),
+        }
+    }
+}
+
+/// Everything a call walks through.
+#[derive(Debug)]
+pub struct Engine {
+    settings: EngineSettings,
+    clock: Clock,
+    store: Store,
+    catalog: Arc<Catalog>,
+    registry: Arc<Registry>,
+    variables: VariableSource,
+    powers: PowerSettings,
+    pool: OnceCell<Pool>,
+    questions: Questions,
+    entropy: Entropy,
+    callers: Arc<CallerBook>,
+    quotas: Quotas,
+    schedule: Schedule,
+    search_index: SearchIndex,
+    /// What callers have loaded of progressive lists.
+    loaded_cards: Mutex<Readers>,
+    /// Turns of scripts.
+    scripts: Semaphore,
+    upkeep: Upkeep,
+}
+
+impl Engine {
+    /// Opens the home folder, making it if it is not there.
+    pub fn open(settings: EngineSettings) -> Result<Engine, EngineError> {
+        let catalog = Arc::new(Catalog::bundled()?);
+        let home = settings.home.as_path();
+        let config = read_config(home)?.0;
+        let store = Store::open(home, store_settings(&config))?;
+        let clock = settings.clock.clone().unwrap_or_else(Clock::system);
+        let alarm = &settings.alarm;
+        let callers = Arc::new(CallerBook::new(&store, &clock, alarm));
+        let registry = Arc::new(Registry::open(
+            home,
+            &store,
+            Arc::clone(&catalog),
+            Arc::clone(&callers),
+            alarm.clone(),
+        )?);
+        Scratch::sweep(home);
+        let questions = Questions::new(
+            (&store, &clock, alarm),
+            Arc::clone(&registry),
+            settings.approver.clone(),
+            settings.observer.clone(),
+        );
+        let secrets = Secrets::open(home.join(SECRETS_FILE));
+        let engine = Engine {
+            variables: VariableSource::new(settings.environment.clone(), secrets),
+            powers: power_settings(&settings, &config),
+            scripts: Semaphore::new(scripts_max(&settings, &config)),
+            quotas: Quotas::new(&store, &clock, alarm),
+            schedule: Schedule::new(&store, &clock),
+            upkeep: Upkeep::new(&store, &clock, alarm),
+            settings,
+            clock,
+            store,
+            catalog,
+            registry,
+            pool: OnceCell::new(),
+            questions,
+            entropy: Entropy::default(),
+            callers,
+            search_index: SearchIndex::default(),
+            loaded_cards: Mutex::default(),
+        };
+        engine.tend_audit();
+        Ok(engine)
+    }
+
+    /// What is remembered.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Which tools there are.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The bundled tools.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The home folder.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.settings.home
+    }
+
+    /// The home folder as no tool may see it.
+    #[must_use]
+    pub fn protected(&self) -> host::files::Home {
+        protected(self.home(), &self.powers.workspace)
+    }
+
+    /// The variables as they are now: the process's own, then the file of secrets.
+    pub fn environment(&self) -> Result<Environment, SecretsFault> {
+        self.variables.read()
+    }
+
+    /// What is remembered about callers, for the owner and for operators.
+    #[must_use]
+    pub fn callers(&self) -> Callers<'_> {
+        Callers {
+            book: &self.callers,
+            schedule: &self.schedule,
+            now: self.registry.current(),
+        }
+    }
+
+    /// Trust, for the owner and for operators.
+    #[must_use]
+    pub fn trust(&self) -> Trust<'_> {
+        Trust {
+            schedule: &self.schedule,
+            now: self.registry.current(),
+        }
+    }
+
+    /// The inbox, for the owner and for operators.
+    #[must_use]
+    pub fn approvals(&self) -> Inbox<'_> {
+        Inbox {
+            questions: &self.questions,
+            schedule: &self.schedule,
+            channel: Channel::Inbox,
+        }
+    }
+
+    /// An answer that a caller's own client brought after the call had ended. The
+    /// same call, made again, runs by it or is told of it. One that was not shown
+    /// to a person leaves the question to the inbox: that call is then to be made
+    /// without a way to ask, or the client would be asked the same again.
+    pub fn answer(
+        &self,
+        id: &str,
+        by: &Caller,
+        channel: Channel,
+        answer: Answer,
+    ) -> Result<(), AnswerFault> {
+        let answered = self.questions.answer_own(id, by, channel, answer);
+        self.questions.alarmed(answered)
+    }
+
+    /// Whether a call could run now. Otherwise the first thing in its way, in words
+    /// that anybody may read: the alarm has the details.
+    pub async fn ready(&self, pool_wait: Duration) -> Result<(), &'static str> {
+        if self.store.ready().is_err() || self.store.audit().head().is_err() {
+            return Err("the audit cannot be written");
+        }
+        let now = self.registry.current();
+        if now.owed.is_some() {
+            return Err("no settings are in force");
+        }
+        if now.tools().next().is_none() {
+            return Err("the tools cannot be read");
+        }
+        match timeout(pool_wait, self.pool()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err("the sandbox does not start"),
+            Err(_) => Err("the sandbox is starting"),
+        }
+    }
+
+    /// Keeps the audit within its bounds, and tells the owner in time that it fills up.
+    /// Blocks while it removes entries.
+    pub fn tend_audit(&self) {
+        self.upkeep.tend(&self.registry.current().config.audit);
+    }
+
+    /// The worker processes, started when first needed.
+    pub async fn pool(&self) -> Result<&Pool, PoolError> {
+        let start = || async {
+            let config = &self.registry.current().config;
+            Pool::start(self.pool_settings(config)).await
+        };
+        self.pool.get_or_try_init(start).await
+    }
+
+    /// The worker processes, or the refusal of a call that cannot have them.
+    pub(crate) async fn pool_for_call(&self) -> Result<&Pool, Refusal> {
+        self.pool().await.map_err(|fault| {
+            let error = CallError::passing(fault.reason(), "the sandbox did not start");
+            Refusal::new(error).noted(causes(&fault))
+        })
+    }
+
+    fn pool_settings(&self, config: &Config) -> PoolSettings {
+        let program = self.settings.program.clone();
+        if self.settings.single {
+            let mut settings = PoolSettings::new(program, Sharing::PerCall);
+            settings.workers = 1;
+            return settings;
+        }
+        let sharing = match config.sandbox.sharing {
+            WorkerSharing::Shared => Sharing::Shared,
+            WorkerSharing::PerCaller => Sharing::PerCaller,
+            WorkerSharing::PerCall => Sharing::PerCall,
+        };
+        let mut settings = PoolSettings::new(program, sharing);
+        settings.workers = u32::try_from(config.sandbox.workers).unwrap_or(1);
+        settings
+    }
+
+    /// Says something the operator must hear.
+    pub fn alarm(&self, sentence: &str) {
+        self.settings.alarm.raise(sentence);
+    }
+
+    /// Writes down what is about to be granted. After an error it must not be.
+    pub fn notice(&self, notice: Notice) -> Result<(), StoreError> {
+        self.store().audit().notice(notice).map(|_| ())
+    }
+
+    /// Writes down what was taken away, or says aloud that it could not.
+    pub fn noticed(&self, notice: Notice) {
+        loudly(self.store(), self.alarm_of(), notice);
+    }
+
+    pub(crate) fn alarm_of(&self) -> &Alarm {
+        &self.settings.alarm
+    }
+
+    /// What time it is.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// The moment a script starts at.
+    pub(crate) fn moment(&self) -> Moment {
+        self.settings.moment.unwrap_or_else(|| Moment {
+            now_ms: now_ms(),
+            seed: self.entropy.seed(),
+        })
+    }
+
+    /// What tools of a script have, if less than its preset says.
+    pub(crate) fn tools_ms_max(&self) -> Option<u32> {
+        self.settings.tools_ms_max
+    }
+
+    pub(crate) fn variable_source(&self) -> &VariableSource {
+        &self.variables
+    }
+
+    pub(crate) fn powers(&self) -> &PowerSettings {
+        &self.powers
+    }
+
+    pub(crate) fn callers_book(&self) -> &CallerBook {
+        &self.callers
+    }
+
+    pub(crate) fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    pub(crate) fn trust_schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Counts a call towards the next look at its caller's trust.
+    pub(crate) fn count_for_trust(&self, request: &CallRequest, outcome: &Outcome) {
+        if request.purpose == Purpose::Call {
+            self.schedule.count_call(&request.caller, outcome);
+        }
+    }
+
+    pub(crate) fn search_index(&self) -> &SearchIndex {
+        &self.search_index
+    }
+
+    pub(crate) fn loaded_cards(&self) -> &Mutex<Readers> {
+        &self.loaded_cards
+    }
+
+    pub(crate) fn entropy(&self) -> &Entropy {
+        &self.entropy
+    }
+
+    pub(crate) fn scripts(&self) -> &Semaphore {
+        &self.scripts
+    }
+
+    pub(crate) fn observe(&self, step: &str) {
+        if let Some(observer) = &self.settings.observer {
+            observer.see(step);
+        }
+    }
+
+    pub(crate) fn observer(&self) -> Option<Observer> {
+        self.settings.observer.clone()
+    }
+
+    pub(crate) fn has_reporters(&self) -> bool {
+        !self.settings.reporters.is_empty()
+    }
+
+    /// Tells the reporters of a call that was written down.
+    pub(crate) fn report(&self, report: Option<CallReport>) {
+        if let Some(report) = report {
+            for reporter in &self.settings.reporters {
+                reporter.report(&report);
+            }
+        }
+    }
+}
+
+/// How many scripts run at one time: where a worker runs one call, half of them are
+/// left for the tools.
+fn scripts_max(settings: &EngineSettings, config: &Config) -> usize {
+    if settings.single {
+        return 1;
+    }
+    match config.sandbox.sharing {
+        WorkerSharing::PerCall => usize::try_from(config.sandbox.workers).unwrap_or(1),
+        WorkerSharing::Shared | WorkerSharing::PerCaller => limits::SCRIPTS_AT_ONCE_MAX,
+    }
+}
+
+/// Where the powers reach, for all callers. Read once: certificates take
+/// milliseconds to read.
+fn power_settings(settings: &EngineSettings, config: &Config) -> PowerSettings {
+    let home = settings.home.as_path();
+    let mut powers = match &settings.powers {
+        Some(powers) => powers.clone(),
+        None => {
+            let ca_file = config.network.ca_file.as_ref();
+            PowerSettings {
+                trust: TrustedRoots::system(ca_file.map(|path| home.join(path))),
+                ..PowerSettings::new(home.join(&config.files.workspace))
+            }
+        }
+    };
+    powers.home = Some(protected(home, &powers.workspace));
+    powers
+}

@@ -1,0 +1,677 @@
+//! The gates a call passes before anybody is asked and anything runs.
+//!
+//! They are typed stages. Each stage is made only by its gate, so whoever holds one
+//! knows what was checked:
+//!
+//! ```text
+//! find ──▶ Found ──admit──▶ Visible ──hold──▶ Held ──decide──▶ Decided
+//! ```
+//!
+//! A call walks the whole chain ([`judge`]), and so does `explain`. Lists and search
+//! stop at [`Held`]; shadow rules, `policy test` and replays leave out the variables,
+//! which settings do not decide. A call is checked by one [`Snapshot`]; after a person
+//! answered, the chain is walked again with the newest ([`is_unchanged`]).
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use model::access::Standing;
+use model::assessment::Sound;
+use model::caller::{CallerKind, Origin};
+use model::consent::{self, Granted};
+use model::mask::{Masker, is_maskable};
+use model::outcome::CallError;
+use model::params::{self, Arguments};
+use model::policy::{self, EffectivePolicy};
+use model::reason::Reason;
+use model::risk::{self, Risk};
+use model::rules::{Asked, Decision, Effect};
+use model::safety::Source;
+use model::{Environment, exposure, lifecycle, text};
+
+use crate::native::{self, Native};
+use crate::record::Record;
+use crate::refusal::{Gate, GatePass, GateResult, Notes, Refusal, Unrecorded};
+use crate::request::{CallRequest, Purpose, Target};
+use crate::run::Variables;
+use crate::services::VariableSource;
+use crate::snapshot::Snapshot;
+use crate::tool::{Tool, ToolBody};
+
+mod absent;
+mod shadow;
+mod trial;
+
+use absent::{absent, hidden, unknown};
+
+pub(crate) use shadow::{denied, is_ruled, shadow};
+pub(crate) use trial::{check_consent, is_trial, unconsented, wanted};
+
+/// What the first gate notes about a document that the owner brought.
+pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
+
+/// A tool that was found. Made by [`find`].
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) sound: Arc<Sound>,
+    /// Where it came from; a document brought by the owner has no registry entry.
+    pub(crate) source: Source,
+    /// What runs.
+    pub(crate) body: ToolBody,
+    registered: bool,
+    /// What its owner granted to it.
+    granted: Granted,
+}
+
+/// A tool this caller may use through this door. Made by [`Found::admit`].
+#[derive(Debug)]
+pub(crate) struct Visible {
+    found: Found,
+    /// What holds for this caller and tools of this kind.
+    rights: Standing,
+}
+
+/// A tool with what a call of it is held to. Made by [`Visible::hold`].
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) found: Found,
+    rights: Standing,
+    pub(crate) policy: HeldPolicy,
+    pub(crate) risk: HeldRisk,
+}
+
+/// A call that the rules did not deny. Made by [`Held::decide`].
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) held: Held,
+    pub(crate) arguments: Arguments,
+    pub(crate) decision: Decision,
+    /// Whether a person is to be asked.
+    pub(crate) asks: bool,
+}
+
+/// A decided call with the values of its variables, ready for everything that comes
+/// after the gates. Made by [`judge`].
+#[derive(Debug)]
+pub(crate) struct CheckedCall {
+    pub(crate) decided: Decided,
+    pub(crate) variables: Variables,
+    pub(crate) masker: Arc<Masker>,
+}
+
+/// The policy a call is held to. Most calls are held to the one that was resolved when
+/// the tool was read, which is shared, not copied.
+#[derive(Clone, Debug)]
+pub(crate) enum HeldPolicy {
+    AsRegistered(Arc<Sound>),
+    Own(Box<EffectivePolicy>),
+}
+
+/// The risk of what a call is held to.
+#[derive(Clone, Debug)]
+pub(crate) enum HeldRisk {
+    AsRegistered(Arc<Sound>),
+    Own(Box<Risk>),
+}
+
+impl Deref for HeldPolicy {
+    type Target = EffectivePolicy;
+
+    fn deref(&self) -> &EffectivePolicy {
+        match self {
+            HeldPolicy::AsRegistered(sound) => &sound.judged.policy,
+            HeldPolicy::Own(policy) => policy,
+        }
+    }
+}
+
+impl HeldPolicy {
+    pub(crate) fn into_owned(self) -> EffectivePolicy {
+        match self {
+            HeldPolicy::AsRegistered(sound) => sound.judged.policy.clone(),
+            HeldPolicy::Own(policy) => *policy,
+        }
+    }
+}
+
+impl Deref for HeldRisk {
+    type Target = Risk;
+
+    fn deref(&self) -> &Risk {
+        match self {
+            HeldRisk::AsRegistered(sound) => &sound.judged.risk,
+            HeldRisk::Own(risk) => risk,
+        }
+    }
+}
+
+/// The whole chain, for a call and for `explain` alike.
+pub(crate) fn judge(
+    now: &Snapshot,
+    request: &CallRequest,
+    variables: &VariableSource,
+    at_ms: i64,
+    record: &mut Record,
+) -> Result<CheckedCall, Refusal> {
+    let visible = see(now, request, record)?;
+    let environment = visible.read_variables(request, variables, record)?;
+    let (variables, masker) = visible.fill_variables(&environment, record)?;
+    visible.require_variables(request, &environment, record)?;
+    let arguments = visible.check_arguments(request, record)?;
+    record.keep_arguments(&arguments);
+    let held = visible.hold(now, record)?;
+    record.note_enforced(
+        &held.found.sound,
+        &held.policy,
+        &held.risk,
+        held.found.source,
+    );
+    let decided = held.decide(now, request, arguments, at_ms, record)?;
+    Ok(CheckedCall {
+        decided,
+        variables,
+        masker,
+    })
+}
+
+/// What settings and rules alone decide about a call, at some moment.
+pub(crate) fn rule(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Result<Decision, Refusal> {
+    see(now, request, &mut Unrecorded)?.rule(now, request, at_ms)
+}
+
+/// The gates a call passes before anybody looks at its arguments: what lists show.
+pub(crate) fn reach(
+    now: &Snapshot,
+    request: &CallRequest,
+    variables: &VariableSource,
+) -> Result<Held, Refusal> {
+    let visible = see(now, request, &mut Unrecorded)?;
+    let environment = visible.read_variables(request, variables, &mut Unrecorded)?;
+    visible.require_variables(request, &environment, &mut Unrecorded)?;
+    visible.hold(now, &mut Unrecorded)
+}
+
+/// The gates that the settings decide. Variables are another question, and change
+/// without the settings.
+pub(crate) fn settle(now: &Snapshot, request: &CallRequest) -> Result<Held, Refusal> {
+    see(now, request, &mut Unrecorded)?.hold(now, &mut Unrecorded)
+}
+
+/// Whether every gate still says what it said. A person may take long to answer, and
+/// what they agreed to may be gone by then.
+pub(crate) fn is_unchanged(
+    now: &Snapshot,
+    request: &CallRequest,
+    before: &Decided,
+    at_ms: i64,
+) -> Result<bool, Refusal> {
+    let held = settle(now, request)?;
+    let decision = held.ask_rules(now, request, &before.arguments, at_ms);
+    let held = held.bounded_by(&decision);
+    let was = &before.held;
+    Ok(
+        held.found.sound.judged.digest == was.found.sound.judged.digest
+            && *held.policy == *was.policy
+            && held.risk.level == was.risk.level
+            && decision.effect != Effect::Deny,
+    )
+}
+
+/// Finds the tool and checks that this caller may use it.
+pub(crate) fn see(
+    now: &Snapshot,
+    request: &CallRequest,
+    notes: &mut impl Notes,
+) -> Result<Visible, Refusal> {
+    let found = match find(now, request) {
+        Ok(found) => notes.gate(Gate::Registry, Ok(found))?,
+        Err(refusal) => {
+            do_the_work_of_a_hidden_tool(now, request);
+            return notes.gate(Gate::Registry, Err(refusal));
+        }
+    };
+    notes.note_tool(&found.sound);
+    found.admit(now, request, notes)
+}
+
+/// Invariant 10, by the clock: refusing a hidden tool takes the look at its access
+/// that an absent one is spared. Whoever may not tell them apart waits for the same
+/// work.
+fn do_the_work_of_a_hidden_tool(now: &Snapshot, request: &CallRequest) {
+    if request.caller.kind == CallerKind::Owner {
+        return;
+    }
+    if let Some(tool) = now.any_tool() {
+        let admitted = Found::registered(tool).admit(now, request, &mut Unrecorded);
+        std::hint::black_box(&admitted);
+    }
+}
+
+/// Step 2. A tool that is not published does not exist, except for its owner.
+fn find(now: &Snapshot, request: &CallRequest) -> GateResult<Found> {
+    let name = match &request.target {
+        Target::Document(sound) => return find_document(now, request, sound),
+        Target::Name(name) => name,
+    };
+    let Some(tool) = now.tool(name) else {
+        return Err(absent(now, request, name));
+    };
+    if let Some(why) = tool.not_published() {
+        let error = CallError::new(Reason::ToolDraft, format!("`{name}` {why}; publish it"));
+        return Err(hidden(request, name, error));
+    }
+    let digest = tool.sound.judged.digest.to_string();
+    Ok(GatePass::new(Found::registered(tool), digest))
+}
+
+/// A document as it stands, which only the owner brings.
+pub(crate) fn find_document(
+    now: &Snapshot,
+    request: &CallRequest,
+    sound: &Arc<Sound>,
+) -> GateResult<Found> {
+    if request.caller.kind != CallerKind::Owner {
+        return Err(unknown(
+            &sound.document.name,
+            "only the owner brings documents",
+        ));
+    }
+    // A file may be anybody's, whatever it holds.
+    let ours = match request.place {
+        Some(_) => None,
+        None => now.ours(&sound.document),
+    };
+    let place = request.place.as_deref();
+    let found = Found {
+        sound: Arc::clone(sound),
+        source: ours.map_or(Source::User, |tool| tool.source),
+        registered: false,
+        granted: match ours {
+            Some(tool) => tool.granted.clone(),
+            None => now.granted(&sound.document.name, place),
+        },
+        body: ours.map_or(ToolBody::Code, |tool| tool.body),
+    };
+    Ok(GatePass::new(found, AS_IT_STANDS))
+}
+
+impl Found {
+    /// A tool of the registry, published or not.
+    pub(crate) fn registered(tool: &Tool) -> Found {
+        Found {
+            sound: Arc::clone(&tool.sound),
+            source: tool.source,
+            registered: true,
+            granted: tool.granted.clone(),
+            body: tool.body,
+        }
+    }
+
+    /// Step 3. Whether the tool is exposed, and to this caller.
+    pub(crate) fn admit(
+        self,
+        now: &Snapshot,
+        request: &CallRequest,
+        notes: &mut impl Notes,
+    ) -> Result<Visible, Refusal> {
+        let rights = rights(now, request, &self);
+        let access = self.check_access(now, request, &rights);
+        notes.gate(Gate::Access, access)?;
+        Ok(Visible {
+            found: self,
+            rights,
+        })
+    }
+
+    fn check_access(
+        &self,
+        now: &Snapshot,
+        request: &CallRequest,
+        rights: &Standing,
+    ) -> GateResult<()> {
+        let document = &self.sound.document;
+        let name = &document.name;
+        let refuse = |reason, message| {
+            let error = CallError::new(reason, message);
+            hidden(request, name, error)
+        };
+        let access = &now.config.access;
+        let checked = match request.purpose {
+            // A proof of the document, not a use of it: what callers' levels leave is
+            // not what is proved. Lists hold all the same.
+            Purpose::LocalPass => access.check_lists(&request.caller, document),
+            Purpose::Call => access.check(&request.caller, document),
+        };
+        let allowed = checked.map_err(|denied| {
+            refuse(Reason::AccessDenied, format!("`{name}` is {}", denied.note))
+        })?;
+        if let Some(why) = rights.emptied(document, &self.sound.judged.policy) {
+            let message = format!("`{name}` can do nothing here: {why}");
+            return Err(refuse(Reason::LevelDenied, message));
+        }
+        if !self.registered {
+            return Ok(GatePass::new((), allowed));
+        }
+        if request.origin == Origin::Mcp && !exposure::is_client_name(name) {
+            // Another name would have to be made up, and two tools could end up with it.
+            let message = format!("`{name}` is not a name MCP clients take");
+            return Err(refuse(Reason::ToolNotExposed, message));
+        }
+        let exposed = now.exposed(document, self.source);
+        let reached = match exposed.is_yes() {
+            true => self.check_code_mode(now, request.origin),
+            false => Err(exposed.why().to_owned()),
+        };
+        match reached {
+            Ok(()) => Ok(GatePass::new((), format!("{allowed}; {}", exposed.why()))),
+            Err(why) => {
+                let message = format!("`{name}` is not exposed: {why}");
+                Err(refuse(Reason::ToolNotExposed, message))
+            }
+        }
+    }
+
+    /// Whether code mode lets the tool be reached through a door; if not, why.
+    fn check_code_mode(&self, now: &Snapshot, origin: Origin) -> Result<(), String> {
+        let codecall = &now.config.codecall;
+        match (self.body.native(), origin) {
+            (None, Origin::Script) if native::is_self_reference(&self.sound.document.name) => {
+                Err("its name looks like one of ours".to_owned())
+            }
+            (None, _) => codecall.reaches(origin, &self.sound.document),
+            (Some(native), Origin::Script) => {
+                let feature = native.feature().words();
+                Err(format!("scripts do not call the tools of {feature}"))
+            }
+            (Some(Native::Invoke), _) if codecall.invoke.is_empty() => {
+                Err("`codecall.invoke` is empty".to_owned())
+            }
+            (Some(_), _) => Ok(()),
+        }
+    }
+
+    /// Step 5. What the operator and the document grant, less what the caller's level
+    /// takes away. A registered tool was resolved on the baseline of this very
+    /// snapshot.
+    fn resolve_policy(&self, now: &Snapshot, rights: &Standing) -> GateResult<HeldPolicy> {
+        let policy = match self.registered {
+            true => HeldPolicy::AsRegistered(Arc::clone(&self.sound)),
+            false => {
+                let overrides = &self.sound.document.sandbox_overrides;
+                let resolved = policy::resolve(&now.ground, overrides).map_err(|conflict| {
+                    let error = CallError::new(conflict.reason(), conflict.to_string());
+                    Refusal::new(error)
+                })?;
+                HeldPolicy::Own(Box::new(resolved))
+            }
+        };
+        let policy = match rights.narrows(&policy) {
+            false => policy,
+            true => HeldPolicy::Own(Box::new(rights.narrow(policy.into_owned()))),
+        };
+        let note = match policy.bounds.words() {
+            None => "resolved".to_owned(),
+            Some(bounds) => format!("resolved; {bounds}"),
+        };
+        Ok(GatePass::new(policy, note))
+    }
+
+    /// Step 6. A level that takes something away may lower the risk.
+    fn rate(&self, now: &Snapshot, policy: &HeldPolicy) -> HeldRisk {
+        match policy {
+            HeldPolicy::AsRegistered(sound) => HeldRisk::AsRegistered(Arc::clone(sound)),
+            HeldPolicy::Own(policy) => {
+                let risk = risk::of(&self.sound.document, &now.ground, policy);
+                HeldRisk::Own(Box::new(risk))
+            }
+        }
+    }
+}
+
+/// What holds for this caller and tools of this kind.
+fn rights(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
+    if request.purpose == Purpose::LocalPass {
+        return Standing::open();
+    }
+    let category = found.sound.document.category.as_deref();
+    now.config.access.standing(&request.caller, category)
+}
+
+impl Visible {
+    /// What the call's variables are filled from, read anew for every call.
+    fn read_variables(
+        &self,
+        request: &CallRequest,
+        variables: &VariableSource,
+        notes: &mut impl Notes,
+    ) -> Result<Environment, Refusal> {
+        if self.found.sound.document.static_variables.is_empty() {
+            let none = GatePass::new(Environment::empty(), "none needed");
+            return notes.gate(Gate::Secrets, Ok(none));
+        }
+        let read = variables.read().map_err(|fault| {
+            let message = "the file of secrets cannot be used";
+            let error = CallError::new(Reason::SecretsUnavailable, message);
+            let mut refusal = Refusal::new(error).noted(fault.to_string());
+            if request.caller.kind == CallerKind::Owner {
+                refusal.tell_more(&format!(": {fault}"));
+            }
+            refusal
+        });
+        notes.gate(
+            Gate::Secrets,
+            read.map(|environment| GatePass::new(environment, "read")),
+        )
+    }
+
+    /// The values of the variables, and what masks the secrets among them. From here
+    /// on everything the record holds is masked.
+    fn fill_variables(
+        &self,
+        environment: &Environment,
+        record: &mut Record,
+    ) -> Result<(Variables, Arc<Masker>), Refusal> {
+        let Found { sound, granted, .. } = &self.found;
+        let visible = granted.visible(&sound.document, environment);
+        let variables = Variables::resolve(sound, &visible);
+        let masker = record.gate(Gate::Masking, make_masker(&variables))?;
+        record.mask_with(&masker);
+        Ok((variables, masker))
+    }
+
+    /// The variables a tool needs are set and granted to it, or it does not exist but
+    /// for its owner. What a document that is tried lacks of grants is asked for with
+    /// the rest.
+    fn require_variables(
+        &self,
+        request: &CallRequest,
+        environment: &Environment,
+        notes: &mut impl Notes,
+    ) -> Result<(), Refusal> {
+        notes.gate(
+            Gate::Requirements,
+            self.check_requirements(request, environment),
+        )
+    }
+
+    fn check_requirements(
+        &self,
+        request: &CallRequest,
+        environment: &Environment,
+    ) -> GateResult<()> {
+        let document = &self.found.sound.document;
+        let missing = lifecycle::missing(document, environment);
+        if !missing.is_empty() {
+            let message = format!("not set: {}", missing.join(", "));
+            let error = CallError::new(Reason::RequirementMissing, message);
+            return Err(hidden(request, &document.name, error));
+        }
+        let ungranted = self.found.granted.ungranted(document);
+        if ungranted.is_empty() {
+            return Ok(GatePass::new((), "all set"));
+        }
+        let names = ungranted.join(", ");
+        if is_trial(request, &self.found) {
+            return Ok(GatePass::new((), format!("not granted yet: {names}")));
+        }
+        let message = format!(
+            "not granted: {names}; `ringfence secrets grant {} {}` does",
+            document.name,
+            ungranted.join(" ")
+        );
+        let error = CallError::new(Reason::RequirementNotGranted, message);
+        Err(hidden(request, &document.name, error))
+    }
+
+    /// Step 4.
+    fn check_arguments(
+        &self,
+        request: &CallRequest,
+        notes: &mut impl Notes,
+    ) -> Result<Arguments, Refusal> {
+        let checked = self.found.body.spell(&request.arguments).and_then(|given| {
+            let document = &self.found.sound.document;
+            params::check(&document.params, &given).map_err(native::refuse_arguments)
+        });
+        let checked = checked.map(|arguments| {
+            let note = text::count(arguments.values().len(), "argument");
+            GatePass::new(arguments, note)
+        });
+        notes.gate(Gate::Arguments, checked)
+    }
+
+    /// Steps 5 and 6: what a call is held to, and its risk.
+    fn hold(self, now: &Snapshot, notes: &mut impl Notes) -> Result<Held, Refusal> {
+        let resolved = self.found.resolve_policy(now, &self.rights);
+        let policy = notes.gate(Gate::Policy, resolved)?;
+        let risk = self.found.rate(now, &policy);
+        Ok(Held {
+            found: self.found,
+            rights: self.rights,
+            policy,
+            risk,
+        })
+    }
+
+    /// What settings and rules alone decide about a call of this tool.
+    pub(crate) fn rule(
+        self,
+        now: &Snapshot,
+        request: &CallRequest,
+        at_ms: i64,
+    ) -> Result<Decision, Refusal> {
+        let arguments = self.check_arguments(request, &mut Unrecorded)?;
+        let held = self.hold(now, &mut Unrecorded)?;
+        Ok(held.ask_rules(now, request, &arguments, at_ms))
+    }
+}
+
+impl Held {
+    /// What a test of a document is held to, whether or not anybody may call it: its
+    /// owner is asked about that.
+    pub(crate) fn for_test(now: &Snapshot, found: Found) -> Result<Held, Refusal> {
+        let rights = Standing::open();
+        let policy = found.resolve_policy(now, &rights)?.value;
+        let risk = found.rate(now, &policy);
+        Ok(Held {
+            found,
+            rights,
+            policy,
+            risk,
+        })
+    }
+
+    /// The groups the caller is in.
+    pub(crate) fn groups(&self) -> &[String] {
+        &self.rights.groups
+    }
+
+    /// Whether a call does more than compute and read its workspace.
+    pub(crate) fn reaches_out(&self) -> bool {
+        let document = &self.found.sound.document;
+        !consent::needs(document, &self.policy, &self.risk).is_empty()
+    }
+
+    /// Step 7.
+    fn decide(
+        self,
+        now: &Snapshot,
+        request: &CallRequest,
+        arguments: Arguments,
+        at_ms: i64,
+        record: &mut Record,
+    ) -> Result<Decided, Refusal> {
+        let decision = record.decision(self.ask_rules(now, request, &arguments, at_ms))?;
+        let asks = decision.effect == Effect::Ask
+            && match request.purpose {
+                Purpose::Call => true,
+                // Its author is asked once for what it reaches for, not for each try.
+                // What the operator wants asked is asked.
+                Purpose::LocalPass => {
+                    let asked = self.asked(request, &arguments, at_ms);
+                    now.config.rules.operator_asks(&asked)
+                }
+            };
+        Ok(Decided {
+            held: self.bounded_by(&decision),
+            arguments,
+            decision,
+            asks,
+        })
+    }
+
+    fn ask_rules(
+        &self,
+        now: &Snapshot,
+        request: &CallRequest,
+        arguments: &Arguments,
+        at_ms: i64,
+    ) -> Decision {
+        let asked = self.asked(request, arguments, at_ms);
+        now.config.rules.decide(&asked)
+    }
+
+    /// What the rules are asked about.
+    fn asked<'a>(
+        &'a self,
+        request: &'a CallRequest,
+        arguments: &'a Arguments,
+        at_ms: i64,
+    ) -> Asked<'a> {
+        Asked {
+            caller: &request.caller,
+            standing: &self.rights,
+            origin: request.origin,
+            document: &self.found.sound.document,
+            arguments,
+            policy: &self.policy,
+            risk: &self.risk,
+            at_ms,
+        }
+    }
+
+    /// With what the rules leave of the hosts.
+    fn bounded_by(mut self, decision: &Decision) -> Held {
+        if !decision.bounds.is_empty() {
+            let mut policy = self.policy.into_owned();
+            policy.bounds = policy.bounds.and(&decision.bounds);
+            self.policy = HeldPolicy::Own(Box::new(policy));
+        }
+        self
+    }
+}
+
+fn make_masker(variables: &Variables) -> GateResult<Arc<Masker>> {
+    let secrets = variables.secrets.iter().map(String::as_str);
+    let masker = Masker::new(secrets).map_err(|fault| {
+        let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
+        Refusal::new(error)
+    })?;
+    let secrets = variables.secrets.iter();
+    let short = secrets.filter(|secret| !is_maskable(secret)).count();
+    let mut note = text::count(variables.secrets.len(), "secret");
+    if short > 0 {
+        note.push_str(&format!(", {short} too short to be masked"));
+    }
+    Ok(GatePass::new(Arc::new(masker), note))
+}

@@ -1,0 +1,50 @@
+//! A tool that is not there, and one that may not be known: the same words to all but
+//! its owner.
+
+use model::caller::{CallerKind, Origin};
+use model::outcome::CallError;
+use model::reason::Reason;
+use model::text;
+
+use crate::native;
+use crate::refusal::Refusal;
+use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
+use crate::snapshot::Snapshot;
+
+/// To its owner a tool that cannot be used is explained; to everybody else it
+/// does not exist.
+pub(super) fn hidden(request: &CallRequest, name: &str, error: CallError) -> Refusal {
+    if request.caller.kind == CallerKind::Owner {
+        return Refusal::new(error);
+    }
+    let note = error.message.clone();
+    Refusal::new(no_such_tool(name))
+        .because(error.reason)
+        .noted(note)
+}
+
+/// There is no such tool; its owner is told what is known about it.
+pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Refusal {
+    let why = now.why_not(name);
+    let mut refusal = unknown(name, why.clone());
+    if request.caller.kind == CallerKind::Owner {
+        // A script is not sent to what it cannot call.
+        let is_callable =
+            |near: &&str| request.origin != Origin::Script || !native::is_self_reference(near);
+        let nearest = now
+            .nearest(name)
+            .filter(is_callable)
+            .map(|near| format!("; did you mean `{near}`?"));
+        refusal.tell_more(&format!(": {why}{}", nearest.unwrap_or_default()));
+    }
+    refusal
+}
+
+pub(super) fn unknown(name: &str, note: impl Into<String>) -> Refusal {
+    Refusal::new(no_such_tool(name)).noted(note.into())
+}
+
+fn no_such_tool(name: &str) -> CallError {
+    let name = text::elided(name, NAME_SHOWN_CHARS_MAX);
+    CallError::new(Reason::ToolUnknown, format!("there is no tool `{name}`"))
+}

@@ -1,0 +1,47 @@
+//! A document that is tried may come from anybody. What it reaches for is what its
+//! owner granted.
+
+use model::consent::{self, Need};
+use model::outcome::CallError;
+use model::policy::EffectivePolicy;
+use model::reason::Reason;
+use model::risk::Risk;
+use model::text;
+
+use crate::gates::{Found, Held};
+use crate::refusal::{GatePass, GateResult, Refusal};
+use crate::request::{CallRequest, Purpose};
+
+/// Characters of what is not granted yet in a refusal.
+const WANTED_CHARS_MAX: usize = 600;
+
+/// Whether its owner must have agreed to what a call reaches for: a document that was
+/// not published, or one that is to earn its publication.
+pub(crate) fn is_trial(request: &CallRequest, found: &Found) -> bool {
+    request.purpose == Purpose::LocalPass || !found.registered
+}
+
+/// What a document reaches for that its owner has not granted.
+pub(crate) fn wanted(found: &Found, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
+    let needs = consent::needs(&found.sound.document, policy, risk);
+    found.granted.lacks(needs)
+}
+
+/// Whether the owner agreed to everything a document reaches for.
+pub(crate) fn check_consent(held: &Held) -> GateResult<()> {
+    let wanted = wanted(&held.found, &held.policy, &held.risk);
+    if wanted.is_empty() {
+        return Ok(GatePass::new((), "the owner agreed to what it reaches for"));
+    }
+    Err(Refusal::new(unconsented(&wanted)))
+}
+
+/// The refusal of a document whose owner has not agreed.
+pub(crate) fn unconsented(wanted: &[Need]) -> CallError {
+    let words: Vec<_> = wanted.iter().map(Need::words).collect();
+    let words = text::elided(&words.join(", "), WANTED_CHARS_MAX);
+    let message = format!(
+        "it would {words}, and you have not agreed to that yet; say yes at a terminal, or with `--yes`"
+    );
+    CallError::new(Reason::ConsentRequired, message)
+}

@@ -1,0 +1,132 @@
+//! What a person is asked about a call, who asks them, and what comes back.
+
+use std::fmt::{self, Write as _};
+use std::pin::Pin;
+
+use model::approval::{Channel, Scope, State};
+use model::risk::Risk;
+use model::{limits, text};
+
+/// Someone who can be asked.
+pub trait Approver: fmt::Debug + Send + Sync {
+    /// Asks, and waits for the answer. Dropping the future takes the question
+    /// back: somebody else answered, or nobody waits any more.
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+    /// How its answers come, where it is the caller's own client. The person at this
+    /// process's own terminal is [`Channel::Terminal`], whatever this says.
+    fn channel(&self) -> Channel {
+        Channel::Elicitation
+    }
+}
+
+/// What a person is asked. Secrets are masked and hidden characters shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The call it is about.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Who calls.
+    pub caller: String,
+    /// The badge and why.
+    pub risk: Risk,
+    /// The question in words, the document's or ours.
+    pub prompt: String,
+    /// The arguments, as one line of JSON, whole.
+    pub arguments: String,
+    /// What the answer counts for: a digest of document, policy, arguments and
+    /// caller.
+    pub binding: String,
+    /// The name of the question in the inbox.
+    pub id: String,
+    /// When it can no longer be answered, in milliseconds since 1970.
+    pub expires_at_ms: i64,
+    /// What an approval may count for; the risk decides.
+    pub scopes: Vec<Scope>,
+    /// Why a person is asked: the rule and its reason, or what else wants it.
+    pub why: String,
+    /// Who may answer.
+    pub may_answer: String,
+}
+
+impl Question {
+    /// All of it in a few lines, of long arguments both ends. The document's words come
+    /// after ours and cannot stand in for them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let level = self.risk.level;
+        let mut text = format!(
+            "[risk {} {}] {} wants to run {}\n{}\narguments: {}",
+            level.badge(),
+            level.label(),
+            self.caller,
+            self.tool,
+            self.prompt,
+            text::elided(&self.arguments, limits::APPROVAL_ARGUMENTS_CHARS_MAX)
+        );
+        let reasons = self.risk.signals.iter().map(|signal| signal.words.as_str());
+        let reasons: Vec<_> = reasons.take(limits::APPROVAL_REASONS_MAX).collect();
+        if !reasons.is_empty() {
+            let _ = write!(text, "\nrisk: {}", reasons.join("; "));
+        }
+        let _ = write!(
+            text,
+            "\nasked because: {}\nmay answer: {}",
+            self.why, self.may_answer
+        );
+        text
+    }
+}
+
+/// What a person said, or what came instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Run it, and these calls after it.
+    Approved(Scope),
+    /// Do not.
+    Declined,
+    /// The question was put away without an answer.
+    Dismissed,
+    /// Nobody answered in time.
+    TimedOut,
+    /// There was nobody to ask.
+    Unavailable,
+    /// A yes that came faster than anybody reads: it was not shown to a person.
+    NotRendered,
+    /// An answer that does not fit the question.
+    Malformed,
+    /// The answer will come with another call.
+    Deferred,
+}
+
+impl Answer {
+    /// The word in the audit.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Answer::Approved(_) => "approved",
+            Answer::Declined => "declined",
+            Answer::Dismissed => "dismissed",
+            Answer::TimedOut => "timed out",
+            Answer::Unavailable => "unavailable",
+            Answer::NotRendered => "not rendered",
+            Answer::Malformed => "malformed",
+            Answer::Deferred => "deferred",
+        }
+    }
+
+    /// What it makes of a question; nothing if the question still waits.
+    pub(crate) fn settles(self) -> Option<(State, Option<Scope>)> {
+        match self {
+            Answer::Approved(scope) => Some((State::Approved, Some(scope))),
+            Answer::Declined => Some((State::Declined, None)),
+            Answer::Dismissed => Some((State::Dismissed, None)),
+            Answer::Malformed => Some((State::Malformed, None)),
+            Answer::TimedOut | Answer::Unavailable | Answer::NotRendered | Answer::Deferred => None,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Limits on calls: how many in a minute, how many at one time, how many in a day.
+//!
+//! What was used is in the store, one count for all processes of the home, so that
+//! neither a restart nor a second process gives more. A call is counted when the
+//! gates before have let it in and before a person is asked; it holds its place
+//! until it ends, however it ends, and gives its units back if it never ran.
+
+use model::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
+use model::config::Config;
+use model::outcome::CallError;
+use model::reason::Reason;
+use model::text;
+use store::Store;
+use store::usage::UsageKey;
+
+use crate::error::causes;
+use crate::refusal::{GatePass, GateResult, Refusal};
+use crate::request::{CallRequest, Purpose, shown};
+use crate::services::{Alarm, Clock};
+
+/// What is noted where no limit is about the call.
+const NONE_HOLDS: &str = "none holds";
+const TASK_PANICKED: &str = "the usage task panicked";
+
+/// Counts calls against their limits.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    store: Store,
+    clock: Clock,
+    alarm: Alarm,
+}
+
+/// The place of a call among those its limits count. Dropped, it is given back.
+#[derive(Debug)]
+pub(crate) struct QuotaHold {
+    store: Store,
+    keys: Vec<UsageKey>,
+    at_ms: u64,
+    units: u64,
+    has_run: bool,
+    is_over: bool,
+}
+
+impl Quotas {
+    pub(crate) fn new(store: &Store, clock: &Clock, alarm: &Alarm) -> Quotas {
+        Quotas {
+            store: store.clone(),
+            clock: clock.clone(),
+            alarm: alarm.clone(),
+        }
+    }
+
+    /// Counts a call, if its limits let it in.
+    pub(crate) async fn take(
+        &self,
+        config: &Config,
+        request: &CallRequest,
+        tool: &str,
+        groups: &[String],
+    ) -> GateResult<Option<QuotaHold>> {
+        if request.purpose == Purpose::LocalPass {
+            return Ok(GatePass::new(None, "a Local Pass"));
+        }
+        let caller = shown(&request.caller);
+        let visit = self.visit(config, &caller, tool, groups);
+        let held = holding(&config.limits, &visit);
+        if held.is_empty() {
+            return Ok(GatePass::new(None, NONE_HOLDS));
+        }
+        let mut note = text::count(held.len(), "limit");
+        if held.iter().any(|limit| limit.units_per_day.is_some()) {
+            note.push_str(&format!("; it costs {} of the day", counted(visit.units)));
+        }
+        let store = self.store.clone();
+        let (units, at_ms) = (visit.units, visit.at_ms);
+        let (caller, tool, groups) = (caller.clone(), tool.to_owned(), groups.to_vec());
+        let entering = move || {
+            let visit = Visit {
+                caller: &caller,
+                groups: &groups,
+                tool: &tool,
+                units,
+                at_ms,
+            };
+            enter(store, &held, &visit)
+        };
+        // A call that is cancelled here drops the hold, and with it its place.
+        match tokio::task::spawn_blocking(entering).await {
+            Ok(Ok(hold)) => Ok(GatePass::new(Some(hold), note)),
+            Ok(Err(NotCounted::Exceeded(exceeded))) => Err(refuse(&exceeded)),
+            Ok(Err(NotCounted::Unavailable(why))) => Err(self.unavailable(&why)),
+            Err(_) => Err(self.unavailable(TASK_PANICKED)),
+        }
+    }
+
+    /// What the limits would say to a call, without counting it: `explain`.
+    pub(crate) fn preview(
+        &self,
+        config: &Config,
+        request: &CallRequest,
+        tool: &str,
+        groups: &[String],
+    ) -> GateResult<()> {
+        let caller = shown(&request.caller);
+        let visit = self.visit(config, &caller, tool, groups);
+        let held = holding(&config.limits, &visit);
+        if held.is_empty() {
+            return Ok(GatePass::new((), NONE_HOLDS));
+        }
+        let usage = self.store.usage();
+        let used = usage.peek(&keys(&held, &visit));
+        let used = used.map_err(|fault| self.unavailable(&causes(&fault)))?;
+        let mut both: Vec<_> = held.iter().zip(used).collect();
+        let lines: Vec<_> = both
+            .iter()
+            .map(|(limit, tally)| line(limit, tally, &visit))
+            .collect();
+        quota::enter(&mut both, &visit, usage.process()).map_err(|exceeded| refuse(&exceeded))?;
+        let note = format!("a call counts under {}", lines.join(", "));
+        Ok(GatePass::new((), note))
+    }
+
+    /// A call with what it costs.
+    fn visit<'a>(
+        &self,
+        config: &Config,
+        caller: &'a str,
+        tool: &'a str,
+        groups: &'a [String],
+    ) -> Visit<'a> {
+        Visit {
+            caller,
+            groups,
+            tool,
+            units: config.costs.of(tool),
+            at_ms: u64::try_from(self.clock.now_ms()).unwrap_or(0),
+        }
+    }
+
+    fn unavailable(&self, why: &str) -> Refusal {
+        self.alarm.raise(&format!("calls cannot be counted: {why}"));
+        let message = "it cannot be looked up how much you used so far; it did not run";
+        let error = CallError::passing(Reason::LimitUnavailable, message);
+        Refusal::new(error).noted(why)
+    }
+}
+
+/// The limits a call would count under.
+fn holding(limits: &[Limit], visit: &Visit<'_>) -> Vec<Limit> {
+    let held = limits.iter().filter(|limit| limit.holds_for(visit));
+    held.cloned().collect()
+}
+
+/// A limit, and how its day stands.
+fn line(limit: &Limit, tally: &Tally, visit: &Visit<'_>) -> String {
+    match tally.day(limit, visit) {
+        None => limit.id.clone(),
+        Some(day) => {
+            let (id, most, turns) = (&limit.id, counted(day.most), turns(&day));
+            format!("{id} ({most} in a day: {day}; {turns})")
+        }
+    }
+}
+
+fn turns(day: &Day) -> String {
+    let seconds = day.turns_in_ms.div_ceil(1_000);
+    format!("the day turns in {seconds} s, at 00:00 UTC")
+}
+
+fn counted(units: u64) -> String {
+    text::count(usize::try_from(units).unwrap_or(usize::MAX), "unit")
+}
+
+/// What a caller used of each limit is kept under these.
+fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<UsageKey> {
+    let caller = model::caller::folded(visit.caller);
+    let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+    held.iter().map(key).collect()
+}
+
+/// Why a call was not counted.
+enum NotCounted {
+    Exceeded(Exceeded),
+    Unavailable(String),
+}
+
+fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<QuotaHold, NotCounted> {
+    let keys = keys(held, visit);
+    let usage = store.usage();
+    let entered = usage.change(&keys, visit.at_ms, |tallies| {
+        let used = std::mem::take(tallies);
+        let mut both: Vec<_> = held.iter().zip(used).collect();
+        let entered = quota::enter(&mut both, visit, usage.process());
+        tallies.extend(both.into_iter().map(|(_, tally)| tally));
+        entered
+    });
+    match entered {
+        Ok(Some(Ok(()))) => Ok(QuotaHold {
+            at_ms: visit.at_ms,
+            units: visit.units,
+            keys,
+            has_run: false,
+            is_over: false,
+            store,
+        }),
+        Ok(Some(Err(exceeded))) => Err(NotCounted::Exceeded(exceeded)),
+        Ok(None) => Err(NotCounted::Unavailable(
+            "there are too many callers to count".to_owned(),
+        )),
+        Err(fault) => Err(NotCounted::Unavailable(causes(&fault))),
+    }
+}
+
+/// Says what is used up and when it makes sense to try again.
+fn refuse(exceeded: &Exceeded) -> Refusal {
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    let again = match exceeded.again {
+        Again::Later(ms) => format!("try again in {} s", seconds(ms)),
+        Again::Tomorrow(ms) => {
+            let seconds = seconds(ms);
+            format!("try again in {seconds} s, when the day turns at 00:00 UTC")
+        }
+        Again::AfterAnother => "try again when one has ended".to_owned(),
+        Again::Never => "and trying again does not help: no day has that many".to_owned(),
+    };
+    let message = format!("{exceeded}; it did not run, {again}");
+    Refusal::new(match exceeded.again {
+        Again::Never => CallError::new(Reason::LimitExceeded, message),
+        Again::Later(_) | Again::Tomorrow(_) | Again::AfterAnother => {
+            CallError::passing(Reason::LimitExceeded, message)
+        }
+    })
+}
+
+impl QuotaHold {
+    /// The call runs: it has used its units.
+    pub(crate) fn use_units(&mut self) {
+        self.has_run = true;
+    }
+
+    /// The call is over.
+    pub(crate) async fn release(mut self, alarm: &Alarm) {
+        let leaving = self.leaving();
+        let left = tokio::task::spawn_blocking(leaving).await;
+        let why = match left {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => why,
+            Err(_) => TASK_PANICKED.to_owned(),
+        };
+        // It counts as running until this process ends, which is on the safe side.
+        alarm.raise(&format!("the end of a call could not be counted: {why}"));
+    }
+
+    fn leaving(&mut self) -> impl FnOnce() -> Result<(), String> + Send + use<> {
+        self.is_over = true;
+        let (store, keys) = (self.store.clone(), std::mem::take(&mut self.keys));
+        let (at_ms, units_back) = (self.at_ms, if self.has_run { 0 } else { self.units });
+        move || {
+            let usage = store.usage();
+            let left = usage.change(&keys, at_ms, |tallies| {
+                for tally in tallies {
+                    tally.leave(usage.process(), at_ms, units_back);
+                }
+            });
+            left.map(|_| ()).map_err(|fault| causes(&fault))
+        }
+    }
+}
+
+impl Drop for QuotaHold {
+    /// The task of the call is gone: cancelled with its door, or panicking.
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let leaving = self.leaving();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn_blocking(leaving);
+            }
+            Err(_) => {
+                let _ = leaving();
+            }
+        }
+    }
+}

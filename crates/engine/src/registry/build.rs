@@ -1,0 +1,268 @@
+//! How a snapshot is built: settings, documents and the store read together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::assessment::{self, Sound};
+use model::config::Config;
+use model::consent::Granted;
+use model::document::{self, FileShape};
+use model::environment::Environment;
+use model::finding::{Code, Finding};
+use model::json::Lines;
+use model::policy::Baseline;
+use model::safety::Source;
+use model::trust::TrustState;
+use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, parallel};
+
+use crate::catalog::{Bundled, Catalog, Natives};
+use crate::error::EngineError;
+use crate::native::Native;
+use crate::settings::{Candidate, Settings};
+use crate::snapshot::{ShadowSnapshot, Snapshot, next_serial};
+use crate::tool::{SetAside, Tool, ToolBody, ToolState};
+
+/// Files that were read before, so that each is parsed and judged once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// What they were judged on.
+    ground: Option<Baseline>,
+    files: BTreeMap<String, Arc<FileRead>>,
+}
+
+/// What a file was found to hold.
+#[derive(Debug)]
+struct FileRead {
+    text: Arc<str>,
+    name: Option<String>,
+    /// The one document, unless something stands in its way.
+    sound: Option<Arc<Sound>>,
+    findings: Vec<Finding>,
+}
+
+/// What trust leaves of the levels the settings give.
+fn put_earned(config: &mut Config, states: &BTreeMap<String, TrustState>) {
+    let trust = &config.trust;
+    let earned = states.iter();
+    let earned = earned.filter_map(|(name, state)| Some((name.clone(), state.earned(trust)?)));
+    config.access.earned = earned.collect();
+    config.access.unproven = TrustState::initial(trust, 0).earned(trust);
+}
+
+/// The bundled tools the settings offer.
+fn preset(config: &Config, catalog: &Catalog) -> Result<Vec<String>, EngineError> {
+    match &config.exposure.preset {
+        None => Ok(Vec::new()),
+        Some(name) => catalog.preset(name),
+    }
+}
+
+pub(super) fn ground(config: &Config) -> Result<Baseline, EngineError> {
+    let ground = config.ground();
+    ground.map_err(|conflict| EngineError::Ground(conflict.to_string()))
+}
+
+pub(super) fn take(
+    folder: &ToolFolder,
+    store: &Store,
+    catalog: &Arc<Catalog>,
+    (settings, earned): (&Arc<Settings>, &BTreeMap<String, TrustState>),
+    known: &mut Known,
+) -> Result<Snapshot, EngineError> {
+    let mut config = settings.config.clone();
+    put_earned(&mut config, earned);
+    let ground = ground(&config)?;
+    let preset = preset(&config, catalog)?;
+    let shadow = match &settings.shadow {
+        Some(Candidate::Good { file, settings }) => {
+            // What is wrong with it is said when it is settled.
+            let beside = (settings, earned);
+            let taken = take(folder, store, catalog, beside, &mut known.clone());
+            let file = file.clone();
+            taken
+                .ok()
+                .map(|snapshot| Arc::new(ShadowSnapshot { file, snapshot }))
+        }
+        Some(Candidate::Broken { .. }) | None => None,
+    };
+    let natives = Natives::on(&ground, &config);
+    let mut snapshot = Snapshot {
+        serial: next_serial(),
+        natives,
+        config,
+        settings: Arc::clone(settings),
+        shadow,
+        bundled: Bundled::new(catalog, &ground),
+        ground,
+        own: BTreeMap::new(),
+        grants: Arc::default(),
+        set_aside: Vec::new(),
+        preset,
+        owed: None,
+    };
+    let standing = store.publications().all()?;
+    snapshot.grants = Arc::new(standing.grants.clone());
+    if known.ground.as_ref() != Some(&snapshot.ground) {
+        *known = Known {
+            ground: Some(snapshot.ground.clone()),
+            files: BTreeMap::new(),
+        };
+    }
+    let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
+    let files = folder.scan()?;
+    // A folder of a thousand is read when a command starts, and somebody waits.
+    let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
+    let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
+    known.files.clear();
+    for (file, read) in files.into_iter().zip(reads) {
+        let read = match read {
+            Ok(read) => read,
+            Err(aside) => {
+                snapshot.set_aside.push(aside);
+                continue;
+            }
+        };
+        match tool(&file.file_name, &read, &standing) {
+            Ok(tool) => {
+                let name = tool.sound.document.name.clone();
+                claims.entry(name).or_default().push(tool);
+            }
+            Err(aside) => snapshot.set_aside.push(aside),
+        }
+        known.files.insert(file.file_name, read);
+    }
+    for (name, tools) in claims {
+        claim_name(&mut snapshot, catalog, &name, tools);
+    }
+    snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(snapshot)
+}
+
+/// One name, one tool: who claims it together with others, or takes a bundled
+/// name for something else, is set aside.
+fn claim_name(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools: Vec<Tool>) {
+    let file = |tool: &Tool| format!("{}.json", tool.file.as_deref().unwrap_or(""));
+    if tools.len() > 1 {
+        let files: Vec<_> = tools.iter().map(file).collect();
+        let message = format!("the name `{name}` is claimed by {}", files.join(" and "));
+        let aside = |file: String| set_aside(&file, Some(name), &message);
+        snapshot.set_aside.extend(files.into_iter().map(aside));
+        // Neither is exposed; a bundled tool of that name stays what it is.
+        return;
+    }
+    let Some(tool) = tools.pop() else { return };
+    match catalog.digest(name) {
+        None if Native::named(name).is_some() => {
+            let part = Native::named(name).map_or("", |native| native.feature().words());
+            let message = format!("`{name}` is the name of a tool of {part}; choose another");
+            let aside = set_aside(&file(&tool), Some(name), &message);
+            snapshot.set_aside.push(aside);
+        }
+        None => {
+            snapshot.own.insert(name.to_owned(), tool);
+        }
+        // A copy of the bundled tool is the bundled tool.
+        Some(shipped) if tool.sound.judged.digest.to_string() == shipped => {}
+        Some(_) => {
+            let message = format!("`{name}` is the name of a bundled tool; choose another");
+            let aside = set_aside(&file(&tool), Some(name), &message);
+            snapshot.set_aside.push(aside);
+        }
+    }
+}
+
+fn set_aside(file: &str, name: Option<&str>, message: &str) -> SetAside {
+    SetAside {
+        file: file.to_owned(),
+        name: name.map(str::to_owned),
+        findings: vec![Finding::error(Code::SpecInvariant, "", message.to_owned())],
+    }
+}
+
+fn read_file(
+    file: &ToolFile,
+    known: &BTreeMap<String, Arc<FileRead>>,
+    ground: &Baseline,
+) -> Result<Arc<FileRead>, SetAside> {
+    let text = match &file.text {
+        Ok(text) => text,
+        Err(fault) => return Err(set_aside(&file.file_name, None, &fault.to_string())),
+    };
+    match known.get(&file.file_name) {
+        // Mostly the very same text, which need not be compared.
+        Some(known) if Arc::ptr_eq(&known.text, text) || known.text == *text => {
+            Ok(Arc::clone(known))
+        }
+        Some(_) | None => Ok(Arc::new(judged(text, ground))),
+    }
+}
+
+fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
+    let mut parsed = document::parse(text);
+    let count = parsed.items.len();
+    let (Some(item), true) = (
+        parsed.items.pop(),
+        count == 1 && parsed.shape != FileShape::Many,
+    ) else {
+        let message = format!(
+            "the file holds a list of {count} documents; one file holds one, `ringfence import` takes lists apart"
+        );
+        return FileRead {
+            text: Arc::clone(text),
+            name: None,
+            sound: None,
+            findings: vec![Finding::error(Code::SpecInvariant, "", message)],
+        };
+    };
+    let lines = Lines::new(text);
+    // Variables are looked at when somebody asks, not when a file is read.
+    let assessed = assessment::assess(item, &lines, ground, &Environment::empty(), Source::User);
+    FileRead {
+        text: Arc::clone(text),
+        name: assessed.name,
+        sound: assessed.sound.map(Arc::new),
+        findings: assessed.findings,
+    }
+}
+
+/// The tool of a file, or what stands in its way.
+fn tool(
+    file_name: &str,
+    read: &FileRead,
+    standing: &PublicationSnapshot,
+) -> Result<Tool, SetAside> {
+    match &read.sound {
+        Some(sound) => Ok(Tool {
+            state: stands(sound, standing),
+            granted: Granted::Only(standing.grants.of(&sound.document.name, "")),
+            sound: Arc::clone(sound),
+            source: Source::User,
+            body: ToolBody::Code,
+            file: Some(file_name.trim_end_matches(".json").to_owned()),
+            findings: read.findings.clone(),
+        }),
+        None => Err(SetAside {
+            file: file_name.to_owned(),
+            name: read.name.clone(),
+            findings: read.findings.clone(),
+        }),
+    }
+}
+
+/// Only the store says what was published. A document's own `draft: true` takes
+/// it back; its `draft: false` says nothing. A published tool stays published
+/// when a later test of it fails: what was proved of this digest was proved.
+pub(super) fn stands(sound: &Sound, standing: &PublicationSnapshot) -> ToolState {
+    let digest = sound.judged.digest.to_string();
+    let published = standing.published.get(&sound.document.name) == Some(&digest);
+    if published && sound.document.draft != Some(true) {
+        return ToolState::Published;
+    }
+    match standing.passes.get(&digest).filter(|pass| !pass.ok) {
+        Some(pass) => {
+            let why = pass.error.as_ref().map(|error| error.message.clone());
+            ToolState::TestFailed(why.unwrap_or_default())
+        }
+        None => ToolState::Draft,
+    }
+}

@@ -1,0 +1,125 @@
+//! What the engine is given from outside: a clock, somebody to alarm, an observer.
+//! Each part of the engine holds the ones it uses.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use host::secrets::{Secrets, SecretsFault};
+use model::environment::Environment;
+
+/// Milliseconds of a day.
+pub(crate) const DAY_MS: i64 = 86_400_000;
+
+/// Says something the operator must hear.
+#[derive(Clone)]
+pub struct Alarm(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Alarm {
+    /// Calls `say` with each sentence.
+    pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Alarm {
+        Alarm(Arc::new(say))
+    }
+
+    /// Says it.
+    pub fn raise(&self, sentence: &str) {
+        (self.0)(sentence);
+    }
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Alarm")
+    }
+}
+
+/// A moment that can come again.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+    /// What `Math.random` starts from.
+    pub seed: u64,
+}
+
+/// Says what time it is, in milliseconds since 1970.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// Asks `now` each time.
+    pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Clock {
+        Clock(Arc::new(now))
+    }
+
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Clock {
+        Clock::new(now_ms)
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// Is told of each step of each call.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Observer {
+    /// Calls `see` with the name of each step: `opened`, the word of each gate,
+    /// `ran`, `closed`.
+    pub fn new(see: impl Fn(&str) + Send + Sync + 'static) -> Observer {
+        Observer(Arc::new(see))
+    }
+
+    pub(crate) fn see(&self, step: &str) {
+        (self.0)(step);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+/// Milliseconds since 1970, by the system's clock.
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Locks a mutex whose data is whole at every step, so a panic elsewhere does not
+/// matter.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the values of variables come from: the process's own, then the file of
+/// secrets.
+#[derive(Debug)]
+pub(crate) struct VariableSource {
+    process: Environment,
+    secrets: Secrets,
+}
+
+impl VariableSource {
+    pub(crate) fn new(process: Environment, secrets: Secrets) -> VariableSource {
+        VariableSource { process, secrets }
+    }
+
+    /// The values as they are now.
+    pub(crate) fn read(&self) -> Result<Environment, SecretsFault> {
+        self.secrets.below(&self.process)
+    }
+}

@@ -1,0 +1,205 @@
+//! Everything a call depends on, at one moment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::access::Earned;
+use model::config::Config;
+use model::consent::Granted;
+use model::document::Document;
+use model::exposure::{Exposed, Offered};
+use model::finding::{Finding, any_error};
+use model::nearest::nearest;
+use model::policy::Baseline;
+use model::safety::Source;
+use store::ToolGrants;
+
+use crate::catalog::{Bundled, Catalog, Natives};
+use crate::native::Native;
+use crate::settings::Settings;
+use crate::tool::{SetAside, Tool};
+
+/// Everything a call depends on, at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Tells it from every other one of this process.
+    pub(crate) serial: u64,
+    /// The operator's settings, with the rules of all files.
+    pub config: Config,
+    /// The texts they come from.
+    pub settings: Arc<Settings>,
+    /// What would hold if the candidate beside the live rules were in force.
+    pub shadow: Option<Arc<ShadowSnapshot>>,
+    /// What every tool stands on.
+    pub ground: Baseline,
+    pub(crate) own: BTreeMap<String, Tool>,
+    pub(crate) bundled: Bundled,
+    pub(crate) natives: Natives,
+    pub(crate) grants: Arc<ToolGrants>,
+    /// Files that cannot be used, and why.
+    pub set_aside: Vec<SetAside>,
+    pub(crate) preset: Vec<String>,
+    /// Why nothing runs, while the audit does not say which settings are in force.
+    pub(crate) owed: Option<String>,
+}
+
+/// A candidate that is tried beside the live rules.
+#[derive(Debug)]
+pub struct ShadowSnapshot {
+    /// Its file.
+    pub file: String,
+    /// Everything as it would be.
+    pub snapshot: Snapshot,
+}
+
+impl Snapshot {
+    /// A tool by its name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        let own = self.own.get(name);
+        own.or_else(|| self.bundled.get(name))
+            .or_else(|| self.natives.get(name))
+    }
+
+    /// Some tool, if there is any.
+    pub(crate) fn any_tool(&self) -> Option<&Tool> {
+        let shipped = self.bundled.all().next();
+        shipped.or_else(|| self.own.values().next())
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        let shipped = self.bundled.all().chain(self.natives.all());
+        let mut tools: Vec<_> = self.own.values().chain(shipped).collect();
+        tools.sort_by(|a, b| a.sound.document.name.cmp(&b.sound.document.name));
+        tools.into_iter()
+    }
+
+    /// The name of every tool, by name where it is one's own.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let own = self.own.keys().map(String::as_str);
+        own.chain(self.bundled.names())
+    }
+
+    /// Why there is no tool of a name, for the operator.
+    #[must_use]
+    pub fn why_not(&self, name: &str) -> String {
+        let mut aside = self.set_aside.iter();
+        match aside.find(|aside| aside.name.as_deref() == Some(name)) {
+            Some(aside) => {
+                let first = aside.findings.iter().find(|finding| is_error(finding));
+                let why = first.map_or("it cannot be used", |finding| finding.message.as_str());
+                format!("`{}` is set aside: {why}", aside.file)
+            }
+            None => match Native::named(name).map(Native::feature) {
+                Some(part) => format!("{} is off (`{}`)", part.words(), part.setting()),
+                None => "no document has that name".to_owned(),
+            },
+        }
+    }
+
+    /// The tool that may have been meant.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        nearest(
+            name,
+            self.own
+                .keys()
+                .map(String::as_str)
+                .chain(self.bundled.names())
+                .chain(self.natives.all().iter().map(name_of)),
+        )
+    }
+
+    /// Whether a tool is on offer, and why.
+    #[must_use]
+    pub fn exposed(&self, document: &Document, source: Source) -> Exposed {
+        let offered = Offered {
+            name: &document.name,
+            tags: &document.tags,
+            category: document.category.as_deref(),
+            bundled: source == Source::Builtin,
+            in_preset: source == Source::Builtin && self.preset.contains(&document.name),
+            part: (source == Source::Builtin)
+                .then(|| Native::named(&document.name))
+                .flatten()
+                .map(|native| native.feature().words()),
+        };
+        self.config.exposure.of(&offered)
+    }
+
+    /// What the owner granted to the tool of a name, or to a document of that name in
+    /// a file.
+    pub(crate) fn granted(&self, name: &str, place: Option<&Path>) -> Granted {
+        Granted::Only(self.grants.of(name, &place_word(place)))
+    }
+
+    /// The tool of ours that a document is, word for word, its test values included:
+    /// they decide what a Local Pass does.
+    pub(crate) fn ours(&self, document: &Document) -> Option<&Tool> {
+        let tool = self.tool(&document.name)?;
+        let is_ours = tool.source == Source::Builtin && tool.sound.document == *document;
+        is_ours.then_some(tool)
+    }
+}
+
+/// A file as the store keeps it; empty for the tools folder.
+pub(crate) fn place_word(place: Option<&Path>) -> String {
+    place
+        .map(|path| path.display().to_string())
+        .unwrap_or_default()
+}
+
+fn name_of(tool: &Tool) -> &str {
+    &tool.sound.document.name
+}
+
+fn is_error(finding: &Finding) -> bool {
+    any_error(std::slice::from_ref(finding))
+}
+
+impl Snapshot {
+    /// What is left when the tools cannot be read: none, for an old list may
+    /// offer what was taken away. The settings stay: without them, what they deny
+    /// would not be denied to what comes without the registry.
+    pub(crate) fn without_tools(&self) -> Snapshot {
+        Snapshot {
+            serial: next_serial(),
+            config: self.config.clone(),
+            settings: Arc::clone(&self.settings),
+            shadow: None,
+            ground: self.ground.clone(),
+            own: BTreeMap::new(),
+            bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
+            natives: Natives::none(&self.ground),
+            grants: Arc::default(),
+            set_aside: Vec::new(),
+            preset: Vec::new(),
+            owed: self.owed.clone(),
+        }
+    }
+
+    /// What is left while the settings are not in the audit: nothing, not even for
+    /// what the owner brings.
+    pub(crate) fn unsettled(&self, why: String) -> Snapshot {
+        Snapshot {
+            owed: Some(why),
+            ..self.without_tools()
+        }
+    }
+
+    /// The same where a caller has earned something else.
+    pub(crate) fn with_earned(&self, name: String, earned: Earned) -> Snapshot {
+        let mut other = self.clone();
+        other.serial = next_serial();
+        other.config.access.earned.insert(name, earned);
+        other
+    }
+}
+
+pub(crate) fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

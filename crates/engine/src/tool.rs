@@ -1,0 +1,139 @@
+//! One tool of the registry: its document, what holds for it, and what runs.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use model::assessment::Sound;
+use model::consent::Granted;
+use model::document::Document;
+use model::environment::Environment;
+use model::finding::Finding;
+use model::lifecycle::{self, State};
+use model::params;
+use model::safety::Source;
+use serde_json::Value;
+
+use crate::native::Native;
+use crate::refusal::Refusal;
+
+/// One tool that can be used, published or not.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// The document and what holds for it.
+    pub sound: Arc<Sound>,
+    /// Where it comes from.
+    pub source: Source,
+    /// What runs.
+    pub body: ToolBody,
+    /// Its file in the tools folder, without the ending; bundled tools have none.
+    pub file: Option<String>,
+    /// What was seen in it that is no error.
+    pub findings: Vec<Finding>,
+    /// Where it stands but for its variables.
+    pub state: ToolState,
+    /// What its owner granted to it.
+    pub granted: Granted,
+}
+
+/// What runs when a tool is called. `body::run` is the one place that chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolBody {
+    /// The document's own code, in the sandbox.
+    Code,
+    /// One of ours.
+    Native(Native),
+}
+
+impl ToolBody {
+    /// The one of ours, if it is one.
+    #[must_use]
+    pub fn native(self) -> Option<Native> {
+        match self {
+            ToolBody::Code => None,
+            ToolBody::Native(native) => Some(native),
+        }
+    }
+
+    /// The arguments as clients see them, as a JSON Schema.
+    #[must_use]
+    pub fn input_schema(self, document: &Document) -> Value {
+        match self {
+            ToolBody::Code => params::input_schema(&document.params),
+            ToolBody::Native(native) => native.input_schema(),
+        }
+    }
+
+    /// What comes back, where it always has the same shape.
+    #[must_use]
+    pub fn output_schema(self) -> Option<Value> {
+        match self {
+            ToolBody::Code => None,
+            ToolBody::Native(native) => native.output_schema(),
+        }
+    }
+
+    /// The arguments of a call under the names used here, so that rules, questions
+    /// and the record see one spelling.
+    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, Refusal> {
+        match self {
+            ToolBody::Code => Ok(Cow::Borrowed(arguments)),
+            ToolBody::Native(native) => native.spell(arguments),
+        }
+    }
+}
+
+/// Where a tool stands, before anybody looks at variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolState {
+    /// It has not earned its Local Pass, or was edited since, or its author
+    /// marks it as a draft.
+    Draft,
+    /// Its last Local Pass failed, with this.
+    TestFailed(String),
+    /// It passed and was published.
+    Published,
+}
+
+/// A file that cannot be used.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    /// Its name in the tools folder.
+    pub file: String,
+    /// The tool it wants to be, if it says so.
+    pub name: Option<String>,
+    /// Why.
+    pub findings: Vec<Finding>,
+}
+
+impl Tool {
+    /// Why it cannot be called yet; nothing if it is published.
+    #[must_use]
+    pub fn not_published(&self) -> Option<String> {
+        match &self.state {
+            ToolState::Published => None,
+            ToolState::Draft => Some("is a draft".to_owned()),
+            ToolState::TestFailed(why) => Some(format!("failed its own test ({why})")),
+        }
+    }
+
+    /// Where it stands, and the variables it needs that are not set.
+    #[must_use]
+    pub fn lifecycle(&self, environment: &Environment) -> (State, Vec<String>) {
+        let missing = lifecycle::missing(&self.sound.document, environment);
+        let state = match &self.state {
+            ToolState::Draft => State::Draft,
+            ToolState::TestFailed(_) => State::TestFailed,
+            ToolState::Published if missing.is_empty() && self.ungranted().is_empty() => {
+                State::Active
+            }
+            ToolState::Published => State::MissingRequirements,
+        };
+        (state, missing)
+    }
+
+    /// The variables it names that its owner has not granted to it.
+    #[must_use]
+    pub fn ungranted(&self) -> Vec<String> {
+        self.granted.ungranted(&self.sound.document)
+    }
+}
