@@ -262,14 +262,14 @@ fn two_processes_write_one_chain() {
 fn a_process_taken_for_dead_cannot_write() {
     let home = Home::new("taken");
     let first = home.store();
-    let row = crate::scratch::wait(first.audit().open(crate::home::opening(1))).unwrap();
+    let row = crate::scratch::wait(first.audit().open(crate::scratch::opening(1))).unwrap();
     std::fs::remove_dir_all(home.path.join("locks")).unwrap();
     let second = home.store();
     assert_eq!(second.status().crashed, 1);
     let closing = crate::scratch::closing(Status::Done);
     let closed = crate::scratch::wait(first.audit().close(row, closing));
     assert!(matches!(closed, Err(store::StoreError::TakenForDead)));
-    let opened = crate::scratch::wait(first.audit().open(crate::home::opening(2)));
+    let opened = crate::scratch::wait(first.audit().open(crate::scratch::opening(2)));
     assert!(matches!(opened, Err(store::StoreError::TakenForDead)));
     assert_in_order(&second);
 }

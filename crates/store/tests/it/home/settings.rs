@@ -92,7 +92,7 @@ fn rule_files_are_bounded() {
         limits::RULE_FILES_MAX
     );
     write(&home, "rules/more.toml", "");
-    assert!(fault(&home).contains("more than 100 files of rules"));
+    assert!(fault(&home).contains("more than 100 rule files"));
     fs::remove_file(home.path.join("rules/more.toml")).unwrap();
     let long = "#".repeat(limits::CONFIG_BYTES_MAX);
     let count = limits::RULE_FILES_BYTES_MAX / long.len();

@@ -125,7 +125,7 @@ fn a_lost_counter_is_a_change() {
         .record_pass(&pass("hello", "d1", true))
         .unwrap();
     let before = here.publications().version().unwrap();
-    std::fs::remove_file(home.path.join("publications.version")).unwrap();
+    std::fs::remove_file(home.path.join("standing.version")).unwrap();
     there.publications().publish("hello", "d1", 1).unwrap();
     let after = here.publications().version().unwrap();
     assert_ne!(after, before);
