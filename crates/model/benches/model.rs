@@ -231,6 +231,30 @@ fn mask_one_megabyte(bencher: Bencher<'_, '_>, count: usize) {
         .bench(|| masker.text(black_box(&text)));
 }
 
+/// One megabyte of text that is nearly all escapes, entities or base64: the dearest
+/// there is.
+#[divan::bench(args = ["percent", "json", "html", "mixed", "base64", "folded", "tokens", "hex"])]
+fn mask_dense_megabyte(bencher: Bencher<'_, '_>, kind: &str) {
+    let secrets = secrets(2);
+    let masker = Masker::new(secrets.iter().map(String::as_str)).unwrap();
+    let line = match kind {
+        "percent" => "q=The%20quick%20brown%20fox%2C%20jumps%20over%3A%20the%20lazy%20dog%3B&",
+        "json" => r#"{\"name\":\"value \u00e4\",\"list\":[\"a\/b\",\"c\\n\"],\"x\":\"y\"}\n"#,
+        "html" => "&lt;a href=&quot;x&amp;y&#39;s&quot;&gt;link &amp; more&lt;/a&gt;&nbsp;",
+        "mixed" => r#"<a href=\"/x%20y&amp;z=\u0041\">Tom &amp; Jerry%21 \"said\" a%2Fb</a>\n"#,
+        "base64" => "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyA=",
+        "folded" => "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyAg\n",
+        "tokens" => {
+            r#""id": "YWJjZGVmZ2hpamtsbW5vcHFyc3R1", "token": "QUJDREVGR0hJSktMTU5PUFFS", "#
+        }
+        _ => "d41d8cd98f00b204e9800998ecf8427e ",
+    };
+    let text = line.repeat((1 << 20) / line.len());
+    bencher
+        .counter(BytesCount::of_str(&text))
+        .bench(|| masker.text(black_box(&text)));
+}
+
 /// A catalog of as many tools that share a vocabulary of ordinary size, and a
 /// description of some thirty words each.
 fn catalog(count: usize) -> Vec<(String, String)> {

@@ -2,8 +2,8 @@
 //!
 //! Masking is by value, never by name, and knows nothing about the text around a
 //! value. A text is looked at as it stands and as it reads when it is decoded:
-//! escapes of URLs, of JSON and JavaScript and of HTML, base64, and one inside the
-//! other (`view`). What cannot be decoded without knowing where it starts is
+//! escapes of URLs, of JSON and JavaScript and of HTML, base64, base32, lists of
+//! bytes, and one inside the other (`view`). What cannot be decoded without knowing where it starts is
 //! looked for as it would be spelt (`forms`): base64 inside a longer text, hex.
 //! One automaton walks each reading once, so the time is linear in the text
 //! whatever the number of secrets.
@@ -21,6 +21,8 @@ use aho_corasick::{Anchored, MatchKind};
 use serde_json::{Map, Value};
 
 use crate::{limits, text};
+
+use view::{Places, View};
 
 mod forms;
 mod view;
@@ -114,8 +116,7 @@ pub struct Masker {
     automaton: Option<NFA>,
     /// In the order of their texts.
     forms: Vec<forms::Form>,
-    /// The length of the longest form.
-    bytes_max: usize,
+    wanted: view::Wanted,
 }
 
 /// Says how much it looks for, not what.
@@ -159,7 +160,7 @@ impl Masker {
             .map_err(|error| MaskError(Some(error)))?;
         Ok(Masker {
             automaton: Some(automaton),
-            bytes_max: forms.iter().map(|form| form.text.len()).max().unwrap_or(0),
+            wanted: view::Wanted::of(forms.iter().map(|form| form.text.as_slice())),
             forms,
         })
     }
@@ -170,7 +171,7 @@ impl Masker {
         Masker {
             automaton: None,
             forms: Vec::new(),
-            bytes_max: 0,
+            wanted: view::Wanted::of(std::iter::empty()),
         }
     }
 
@@ -200,7 +201,7 @@ impl Masker {
     }
 
     /// Masks every string of a value, keys included. A number that shows a secret
-    /// becomes the mask.
+    /// becomes the mask, and so does an array of bytes.
     #[must_use]
     pub fn value(&self, value: Value) -> Masked<Value> {
         Masked(if self.automaton.is_none() {
@@ -229,6 +230,13 @@ impl Masker {
                 }
             }
             Value::String(text) => Value::String(self.mask(&text)),
+            Value::Array(items) if self.shows_bytes(items.iter()) => MASK.into(),
+            // An array of bytes that went through JSON is an object.
+            Value::Object(members)
+                if members.contains_key("0") && self.shows_bytes(in_order(&members)) =>
+            {
+                MASK.into()
+            }
             Value::Array(items) => items
                 .into_iter()
                 .map(|item| self.mask_value(item))
@@ -240,6 +248,15 @@ impl Masker {
                 Value::Object(masked.collect::<Map<_, _>>())
             }
         }
+    }
+
+    /// Whether numbers are bytes and show a secret.
+    fn shows_bytes<'a>(&self, items: impl Iterator<Item = &'a Value>) -> bool {
+        let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
+        // What is no byte is left out: the rest may still show a secret.
+        let mut bytes = items.map(byte).peekable();
+        let is_list = bytes.peek().is_some_and(Option::is_some);
+        is_list && self.shows(&bytes.flatten().collect::<Vec<_>>())
     }
 
     fn mask(&self, text: &str) -> String {
@@ -254,23 +271,25 @@ impl Masker {
             return Vec::new();
         };
         let mut found = self.scanned(automaton, text);
-        let views = view::of(text, self.bytes_max);
-        for index in 0..views.len() {
-            let Some(view) = views.get(index) else {
-                continue;
-            };
-            let places = self.scanned(automaton, view.bytes());
-            let places = places.into_iter();
-            found.extend(places.map(|place| view::in_text(&views, index, place)));
-        }
+        let views = view::of(text, &self.wanted, Places::Dropped);
+        let readings = views.iter().map(View::bytes);
+        let mut places: Vec<(usize, (usize, usize))> = readings
+            .enumerate()
+            .flat_map(|(index, bytes)| {
+                let places = self.scanned(automaton, bytes).into_iter();
+                let begun = self.begun(bytes).filter(|_| is_cut);
+                let begun = begun.map(|start| (start, bytes.len()));
+                places.chain(begun).map(move |place| (index, place))
+            })
+            .collect();
         if is_cut {
             found.extend(self.begun(text).map(|start| (start, text.len())));
-            for (index, view) in views.iter().enumerate() {
-                let begun = self.begun(view.bytes());
-                let place = begun.map(|start| (start, view.bytes().len()));
-                let place = place.map(|place| view::in_text(&views, index, place));
-                found.extend(place.filter(|(_, end)| *end == text.len()));
-            }
+        }
+        if !places.is_empty() {
+            // The same readings, with the way back.
+            let views = view::of(text, &self.wanted, Places::Kept);
+            let places = places.drain(..);
+            found.extend(places.map(|(index, place)| view::in_text(&views, index, place)));
         }
         joined(found)
     }
@@ -317,7 +336,7 @@ impl Masker {
     /// The same at the very end; up to three characters are let go, as a whole secret
     /// of that length would be.
     fn begins(&self, text: &[u8]) -> Option<usize> {
-        let longest = text.len().min(self.bytes_max.saturating_sub(1));
+        let longest = text.len().min(self.wanted.bytes_max.saturating_sub(1));
         let starts = (limits::SECRET_CHARS_MIN..=longest).rev();
         let mut starts = starts.map(|length| text.len() - length);
         starts.find(|start| {
@@ -329,6 +348,11 @@ impl Masker {
             next.is_some_and(|form| form.text.starts_with(tail))
         })
     }
+}
+
+/// The members of an object whose keys are numbers, in the order of these.
+fn in_order(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    (0..members.len()).map_while(|index| members.get(&index.to_string()))
 }
 
 /// Places in order, those that overlap made into one.

@@ -14,6 +14,7 @@ mod connect;
 mod consent;
 mod docs;
 mod json;
+mod masked;
 mod memory;
 mod publish;
 mod run;

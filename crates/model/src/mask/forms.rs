@@ -3,8 +3,8 @@
 
 use super::{is_maskable, view};
 
-/// Characters a line of a secret has at least to be a secret of its own.
-const LINE_CHARS_MIN: usize = 8;
+/// Characters a part of a secret has at least to be a secret of its own.
+const PART_CHARS_MIN: usize = 8;
 
 /// Characters a secret has at least to be looked for in another case too.
 const CASED_CHARS_MIN: usize = 8;
@@ -53,28 +53,83 @@ impl Form {
     }
 }
 
-/// Every spelling of a secret and of its lines.
+/// Words before a key that are no part of it, in a header's value.
+const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "apikey", "key", "bot"];
+
+/// Every spelling of a secret, of its lines and of the parts that are secrets alone.
 pub(super) fn of(secret: &str) -> Vec<Form> {
     let mut forms = of_value(secret);
+    // A file ends with a line break, and what is read from it too.
+    let bare = secret.trim();
+    if bare != secret && is_maskable(bare) {
+        forms.extend(of_value(bare));
+    }
     // A key in a file of variables often has its line breaks written as `\n`.
     let plain = view::unescaped(secret);
     let lines = secret.lines().chain(plain.iter().flat_map(|it| it.lines()));
-    for line in lines.map(str::trim) {
+    let parts = [credentials(bare), password(bare), unpadded(bare)];
+    let parts = parts.into_iter().flatten();
+    for part in lines.map(str::trim).chain(parts) {
         // `-----BEGIN PRIVATE KEY-----` is nobody's secret.
-        let is_long = line.chars().count() >= LINE_CHARS_MIN;
-        if line != secret && is_long && !line.starts_with("-----") {
-            forms.extend(of_value(line));
+        let is_long = part.chars().count() >= PART_CHARS_MIN;
+        if part != secret && is_long && !part.starts_with("-----") {
+            forms.extend(of_value(part));
         }
     }
+    forms.extend(
+        password(bare)
+            .and_then(view::unescaped)
+            .into_iter()
+            .flat_map(|decoded| match decoded.chars().count() >= PART_CHARS_MIN {
+                true => of_value(&decoded),
+                false => Vec::new(),
+            }),
+    );
     forms
+}
+
+/// What follows `Bearer` and the like.
+fn credentials(secret: &str) -> Option<&str> {
+    let (scheme, rest) = secret.split_once(' ')?;
+    let is_scheme = SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it));
+    is_scheme.then(|| rest.trim_start())
+}
+
+/// The password of an address, as in `postgres://user:password@host/`.
+fn password(secret: &str) -> Option<&str> {
+    let (_, rest) = secret.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password)
+}
+
+/// Base64 without its padding: the same key to whoever decodes it.
+fn unpadded(secret: &str) -> Option<&str> {
+    let letters = secret.trim_end_matches('=');
+    let is_padded = letters.len() != secret.len();
+    (is_padded && letters.bytes().all(is_base64)).then_some(letters)
 }
 
 fn of_value(secret: &str) -> Vec<Form> {
     let bytes = secret.as_bytes();
     let mut forms = vec![
         Form::exact(secret),
-        // Forms write `+` for a space.
+        // Forms write `+` for a space, and read every `+` as one.
         Form::exact(secret.replace(' ', "+")),
+        Form::exact(secret.replace('+', " ")),
+        // UTF-16, which other systems write text in before they encode it.
+        Form::exact(
+            secret
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<_>>(),
+        ),
+        Form::exact(
+            secret
+                .encode_utf16()
+                .flat_map(u16::to_be_bytes)
+                .collect::<Vec<_>>(),
+        ),
     ];
     // A backslash at its end may be taken for the start of an escape with what follows.
     let head = secret.trim_end_matches('\\');
@@ -96,6 +151,7 @@ fn of_value(secret: &str) -> Vec<Form> {
         plain = next;
     }
     forms.extend(of_bytes(bytes));
+    forms.extend(of_key(bytes));
     if !secret.is_ascii() {
         // Its bytes taken for characters, as `unescape(encodeURIComponent(s))` does.
         let taken: String = bytes.iter().map(|byte| char::from(*byte)).collect();
@@ -113,21 +169,62 @@ fn of_value(secret: &str) -> Vec<Form> {
     forms
 }
 
-/// Bytes as base64, alone or inside, and as hex.
-fn of_bytes(bytes: &[u8]) -> Vec<Form> {
-    let hex = |digits: &[u8; 16]| {
-        let digit = |nibble: u8| digits.get(usize::from(nibble)).copied().unwrap_or_default();
-        let pairs = bytes.iter();
-        let hex: Vec<u8> = pairs
-            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-            .collect();
-        Form::exact(hex)
+/// Letters from which a key is taken for the spelling of some bytes.
+const KEY_LETTERS_MIN: usize = 16;
+
+/// A key that itself looks like base64 or hex is also looked for as the bytes it stands
+/// for, and in the other alphabet.
+fn of_key(secret: &[u8]) -> Vec<Form> {
+    let mut forms = Vec::new();
+    let padding = secret
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'=')
+        .count();
+    let letters = secret.get(..secret.len() - padding).unwrap_or_default();
+    if letters.len() < KEY_LETTERS_MIN || !letters.iter().all(|byte| is_base64(*byte)) {
+        return forms;
+    }
+    let spelt = |from: &[u8; 2], to: &[u8; 2]| {
+        let letter = |byte: &u8| match from.iter().position(|it| it == byte) {
+            Some(index) => to.get(index).copied().unwrap_or(*byte),
+            None => *byte,
+        };
+        Form::exact(letters.iter().map(letter).collect::<Vec<_>>())
     };
-    let mut forms = vec![hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
-    for alphabet in [STANDARD, URL_SAFE] {
-        forms.extend((0..3).filter_map(|offset| base64_inside(bytes, offset, alphabet)));
+    forms.push(spelt(b"+/", b"-_"));
+    forms.push(spelt(b"-_", b"+/"));
+    let bytes = view::unbased(letters);
+    forms.extend([hex(&bytes, LOWER), hex(&bytes, UPPER), Form::exact(bytes)]);
+    let digits: Option<Vec<u8>> = letters.iter().map(|byte| view::hex(*byte)).collect();
+    if let Some(digits) = digits.filter(|digits| padding == 0 && digits.len().is_multiple_of(2)) {
+        let byte = |pair: &[u8]| pair.iter().fold(0, |byte, digit| byte << 4 | digit);
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+        forms.extend(of_base64(&bytes));
+        forms.push(Form::exact(bytes));
     }
     forms
+}
+
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+fn hex(bytes: &[u8], digits: &[u8; 16]) -> Form {
+    let digit = |nibble: u8| digits.get(usize::from(nibble)).copied().unwrap_or_default();
+    let pair = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
+    Form::exact(bytes.iter().flat_map(pair).collect::<Vec<_>>())
+}
+
+/// Bytes as base64, alone or inside, and as hex.
+fn of_bytes(bytes: &[u8]) -> Vec<Form> {
+    let mut forms = of_base64(bytes);
+    forms.extend([hex(bytes, LOWER), hex(bytes, UPPER)]);
+    forms
+}
+
+fn of_base64(bytes: &[u8]) -> Vec<Form> {
+    let inside = |alphabet| (0..3).filter_map(move |offset| base64_inside(bytes, offset, alphabet));
+    inside(STANDARD).chain(inside(URL_SAFE)).collect()
 }
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -193,6 +193,94 @@ fn a_text_with_nothing_in_it_stays_as_it_is() {
 }
 
 #[test]
+fn utf16_base32_and_lists_of_bytes_are_found() {
+    // What PowerShell takes for a command, and the same bytes the other way round.
+    check(
+        &["sesame-open"],
+        "cwBlAHMAYQBtAGUALQBvAHAAZQBuAA==",
+        "***==",
+    );
+    check(
+        &["sesame-open"],
+        "AHMAZQBzAGEAbQBlAC0AbwBwAGUAbg==",
+        "***==",
+    );
+    // "user:sesame-open!" in base32, in both cases.
+    let base32 = "OVZWK4R2ONSXGYLNMUWW64DFNYQQ====";
+    check(&["sesame-open"], base32, "OVZWK4R2***QQ====");
+    check(
+        &["sesame-open"],
+        &base32.to_lowercase(),
+        "ovzwk4r2***qq====",
+    );
+    check(
+        &["sesame"],
+        "Uint8Array(8) [ 1, 115, 101, 115, 97, 109, 101, 10 ]",
+        "Uint8Array(8) [ 1, ***, 10 ]",
+    );
+    check(
+        &["sesame"],
+        r#"{"0":115,"1":101,"2":115,"3":97,"4":109,"5":101}"#,
+        r#"{"0":***}"#,
+    );
+    let text = "1,234,567 and [1.5, 2.5, 3], 10,20,30,40,50";
+    check(&["sesame"], text, text);
+}
+
+#[test]
+fn arrays_of_bytes_are_masked_whole() {
+    let masker = Masker::new(["sesame"]).expect("maskable");
+    let bytes = json!({"key": b"x-sesame", "more": {"0": 115, "1": 101, "2": 115, "3": 97,
+        "4": 109, "5": 101}, "other": [1, 2, 3]});
+    let expected = json!({"key": "***", "more": "***", "other": [1, 2, 3]});
+    assert_eq!(masker.value(bytes).into_inner(), expected);
+}
+
+#[test]
+fn a_key_in_other_clothes_is_found() {
+    // Without its line break, its padding, its scheme; in the other alphabet; read from
+    // a form; as the bytes it stands for.
+    check(&["hunter2\n"], "it is hunter2.", "it is ***.");
+    check(&["Zm9vYmFyLWZvb2Jhcg=="], "Zm9vYmFyLWZvb2Jhcg", "***");
+    check(&["Bearer abc-12345"], "token abc-12345", "token ***");
+    check(&["ab+cd/efgh+ijklm"], "ab-cd_efgh-ijklm", "***");
+    check(&["ab+cd/efgh+ijklm"], "ab cd/efgh ijklm", "***");
+    check(&["Zm9vYmFyLWZvb2Jhcg=="], "foobar-foobar", "***");
+    check(
+        &["Zm9vYmFyLWZvb2Jhcg=="],
+        "666f6f6261722d666f6f626172",
+        "***",
+    );
+    check(
+        &["666f6f6261722d666f6f626172"],
+        "Zm9vYmFyLWZvb2Jhcg==",
+        "***==",
+    );
+    let database = "postgres://app:p%40ss-word@db.example/app";
+    check(
+        &[database],
+        "user app, password p@ss-word",
+        "user app, password ***",
+    );
+    check(&[database], "FATAL p%40ss-word", "FATAL ***");
+}
+
+#[test]
+fn rarer_escapes_are_decoded() {
+    for text in [
+        r"s\145same-\157pen",
+        r"sesame\U0000002dopen",
+        "sesame&#45open",
+        "sesame&#000000045;open",
+        "sesame&#x2D;open",
+        "sesame%252Dopen",
+    ] {
+        check(&["sesame-open"], text, "***");
+    }
+    check(&["a=b&c+d"], "a&equals;b&amp;c&plus;d", "***");
+}
+
+#[test]
 fn what_is_not_masked_yet_cannot_be_read() {
     let text = Unmasked::new(format!("{}sesame-open", "x".repeat(95)));
     assert!(!format!("{text:?}").contains("sesame"));
@@ -247,9 +335,12 @@ enum Coding {
     Html,
     Base64,
     Base64Url,
+    Utf16Base64,
+    Base32,
+    Bytes,
 }
 
-const CODINGS: [Coding; 9] = [
+const CODINGS: [Coding; 12] = [
     Coding::Uri,
     Coding::UriComponent,
     Coding::Form,
@@ -259,6 +350,9 @@ const CODINGS: [Coding; 9] = [
     Coding::Html,
     Coding::Base64,
     Coding::Base64Url,
+    Coding::Utf16Base64,
+    Coding::Base32,
+    Coding::Bytes,
 ];
 
 /// As the standards say, sharing nothing with what is tested.
@@ -298,14 +392,36 @@ fn encoded(text: &str, coding: Coding) -> String {
             .replace('\'', "&#39;"),
         Coding::Base64 => base64(text.as_bytes(), "+/", true),
         Coding::Base64Url => base64(text.as_bytes(), "-_", false),
+        Coding::Utf16Base64 => {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            base64(&bytes, "+/", true)
+        }
+        Coding::Base32 => base32(format!("key={text}").as_bytes()),
+        Coding::Bytes => serde_json::to_string(text.as_bytes()).expect("json"),
     }
+}
+
+/// Base32 as the standard says, without its padding.
+fn base32(bytes: &[u8]) -> String {
+    let letters: Vec<char> = ('A'..='Z').chain('2'..='7').collect();
+    let bits: Vec<u8> = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+        .collect();
+    let letter = |bits: &[u8]| {
+        let value = bits.iter().fold(0, |value, bit| value << 1 | bit);
+        letters[usize::from(value << (5 - bits.len()))]
+    };
+    bits.chunks(5).map(letter).collect()
 }
 
 /// Whether a piece of a secret can be read in a text, whatever it is written in.
 fn readable(text: &str, secret: &str) -> bool {
     let mut all = vec![text.as_bytes().to_vec()];
+    let every: Vec<u8> = (0..=u8::MAX).collect();
+    let wanted = view::Wanted::of([every.as_slice(), b"x"].into_iter());
     all.extend(
-        view::of(text.as_bytes(), text.len())
+        view::of(text.as_bytes(), &wanted, Places::Dropped)
             .iter()
             .map(|view| view.bytes().to_vec()),
     );
@@ -330,7 +446,14 @@ proptest! {
         let masker = Masker::new(secrets.iter().map(String::as_str)).expect("maskable");
         for secret in &secrets {
             let inside = format!("{before}{secret}{after}");
-            let written = codings.iter().fold(inside, |text, coding| encoded(&text, *coding));
+            let written = codings.iter().enumerate().fold(inside, |text, (index, coding)| {
+                // UTF-16 is claimed of the secret itself, not of its escapes.
+                let coding = match coding {
+                    Coding::Utf16Base64 if index > 0 => Coding::Base64,
+                    coding => *coding,
+                };
+                encoded(&text, coding)
+            });
             let masked = masker.text(&written).into_inner();
             prop_assert!(masked.contains(MASK), "{:?} {} {}", codings, written, masked);
             prop_assert!(!readable(&masked, secret), "{:?} {} {}", codings, written, masked);
