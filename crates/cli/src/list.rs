@@ -297,7 +297,7 @@ fn whole(
     let mut value = serde_json::to_value(entry(now, tool, environment))?;
     let document = &tool.sound.document;
     let digest = tool.sound.judged.digest.to_string();
-    let pass = engine.store().standing().pass(&digest)?;
+    let pass = engine.store().publications().pass(&digest)?;
     let more = json!({
         "description": document.description,
         "inputSchema": params::input_schema(&document.params),

@@ -24,7 +24,7 @@ pub use answer::AnswerFault;
 pub use inbox::{Decision, Inbox, Listed, Listing, Said};
 pub use model::govern::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
-pub use store::approvals::Step;
+pub use store::approvals::ApprovalChange;
 
 pub(crate) use answer::{AnswerWriter, expiry, session_digest};
 pub(crate) use obtain::{Asking, obtain};

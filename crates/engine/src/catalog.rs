@@ -16,7 +16,7 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use model::policy::assessment;
 use serde::Deserialize;
-use store::together;
+use store::parallel;
 
 use crate::error::EngineError;
 use crate::native::Native;
@@ -172,7 +172,7 @@ impl Bundled {
         let unread = self.judged.iter().filter(|(_, tool)| tool.get().is_none());
         let unread: Vec<_> = unread.map(|(name, _)| *name).collect();
         // Whatever a thread leaves undone is done below.
-        let _ = together::on_all_processors(&unread, |name| {
+        let _ = parallel::map(&unread, |name| {
             self.get(name);
         });
         self.judged.keys().filter_map(|name| self.get(name))

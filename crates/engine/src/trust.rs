@@ -32,8 +32,8 @@ use model::record::outcome::Outcome;
 use model::{document::digest, limits, text};
 use serde::Serialize;
 use serde_json::json;
-use store::approvals::{Asked, Claim, Place};
-use store::callers::{Kept, Raise, Said};
+use store::approvals::{AskResult, Claim, WaitingPlace};
+use store::callers::{FeedbackRow, Raise, TrustSave};
 use store::{Approval, Store, StoreError};
 
 use crate::error::causes;
@@ -238,18 +238,18 @@ fn recompute(
         let kept = store.callers().keep_trust(shown, before, &after, now_ms)?;
         for (is_up, notice) in moves {
             match (&kept, is_up) {
-                (Kept::Yes, true) | (Kept::Changed | Kept::Full, false) => {}
-                (Kept::Yes, false) => drop(store.audit().notice(notice)?),
-                (Kept::Changed | Kept::Full, true) => {
+                (TrustSave::Yes, true) | (TrustSave::Changed | TrustSave::Full, false) => {}
+                (TrustSave::Yes, false) => drop(store.audit().notice(notice)?),
+                (TrustSave::Changed | TrustSave::Full, true) => {
                     store.audit().notice(notice.undone("it was not kept"))?;
                 }
             }
         }
         match kept {
-            Kept::Yes => break (after, assessments),
-            Kept::Changed if attempts < ATTEMPTS_MAX => {}
+            TrustSave::Yes => break (after, assessments),
+            TrustSave::Changed if attempts < ATTEMPTS_MAX => {}
             // Somebody else's look counts. Without room nothing is earned.
-            Kept::Changed | Kept::Full => break (begun, Vec::new()),
+            TrustSave::Changed | TrustSave::Full => break (begun, Vec::new()),
         }
     };
     let mut recomputed = Recomputed {
@@ -299,7 +299,7 @@ fn followed(
     shown: &str,
     now_ms: i64,
 ) -> Result<Followed, StoreError> {
-    let said = store.callers().said(shown)?;
+    let said = store.callers().feedback(shown)?;
     let feedback: Vec<Feedback> = said.into_iter().map(|said| said.feedback).collect();
     let row = store.callers().get(shown)?;
     let before = row.as_ref().and_then(|row| row.trust.clone());
@@ -404,7 +404,7 @@ impl Step<'_> {
         let id = uuid::Uuid::new_v4().simple().to_string();
         Approval {
             state: State::Pending,
-            place: Place::Inbox,
+            place: WaitingPlace::Inbox,
             asked_at_ms: now_ms,
             expires_at_ms: now_ms.saturating_add(patience_ms()),
             tool_binding: binding.clone(),
@@ -476,9 +476,9 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
     }
     let question = step.question(binding, now_ms);
     Ok(match store.approvals().ask(&question, now_ms)? {
-        Asked::Written => PromotionStatus::Asked(question.id),
-        Asked::Joined(same) => PromotionStatus::Asked(same.id),
-        Asked::TooManyOfCaller | Asked::TooMany => PromotionStatus::Full,
+        AskResult::Written => PromotionStatus::Asked(question.id),
+        AskResult::Joined(same) => PromotionStatus::Asked(same.id),
+        AskResult::TooManyOfCaller | AskResult::TooMany => PromotionStatus::Full,
     })
 }
 
@@ -583,7 +583,7 @@ impl Trust<'_> {
         note: Option<&str>,
     ) -> Result<bool, StoreError> {
         let note = note.map(str::trim).filter(|note| !note.is_empty());
-        let said = Said {
+        let said = FeedbackRow {
             feedback: Feedback {
                 at_ms: self.schedule.clock.now_ms(),
                 score: score.min(10),
@@ -592,7 +592,7 @@ impl Trust<'_> {
             note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
             by: by.name.clone(),
         };
-        self.schedule.store.callers().say(name, &said)
+        self.schedule.store.callers().add_feedback(name, &said)
     }
 
     /// A person answered a question about trust: what they agreed to is done now,

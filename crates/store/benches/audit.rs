@@ -236,18 +236,19 @@ fn standing(store: &Store, result: &mut Map<String, Value>) {
             error: None,
             elapsed_ms: 1,
         };
-        store.standing().record_pass(&pass).unwrap();
+        store.publications().record_pass(&pass).unwrap();
         store
-            .standing()
+            .publications()
             .publish(&pass.name, &pass.digest, 1)
             .unwrap();
     }
-    let all =
-        median(|| cpu_of(|| assert_eq!(store.standing().all().unwrap().published.len(), 1_000)));
+    let all = median(|| {
+        cpu_of(|| assert_eq!(store.publications().all().unwrap().published.len(), 1_000))
+    });
     note(result, "standing_all_cpu_ms", millis(all));
     let version = cpu_of(|| {
         for _ in 0..10_000 {
-            store.standing().version().unwrap();
+            store.publications().version().unwrap();
         }
     });
     note(

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use model::govern::trust::{TrustOutcome, TrustRecord};
 use model::limits;
 use model::record::audit::Status;
-use store::{Entry, Filter, Store, StoreError};
+use store::{AuditEntry, Filter, Store, StoreError};
 
 /// Callers whose attempts are kept in memory.
 const CALLERS_MAX: usize = 16;
@@ -116,7 +116,7 @@ fn read(store: &Store, caller: &str, since_ms: i64) -> Result<History, StoreErro
 }
 
 impl History {
-    fn add(&mut self, entries: &[Entry]) {
+    fn add(&mut self, entries: &[AuditEntry]) {
         self.records.extend(entries.iter().filter_map(record));
         let last = entries.iter().map(|entry| entry.sequence).max();
         // What is still under way is read again when it is over.
@@ -146,7 +146,7 @@ impl History {
     }
 }
 
-fn record(entry: &Entry) -> Option<(u64, TrustRecord)> {
+fn record(entry: &AuditEntry) -> Option<(u64, TrustRecord)> {
     let closing = entry.closing.as_ref()?;
     let record = TrustRecord::from_audit(&entry.opening, closing)?;
     Some((entry.sequence, record))

@@ -574,7 +574,7 @@ async fn a_cancelled_call_leaves_its_question_to_the_inbox() {
         let row = world.engine.store().approvals().get(&asked.id).unwrap();
         row.unwrap().place
     };
-    while place() != store::approvals::Place::Inbox {
+    while place() != store::approvals::WaitingPlace::Inbox {
         tokio::task::yield_now().await;
     }
     let again = world.made(request("ann", "x")).await;

@@ -395,7 +395,7 @@ async fn files_of_rules_are_bounded() {
     world.call("tool", json!({})).await;
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(
-        alarms.contains("there are more than 100 files of rules"),
+        alarms.contains("there are more than 100 rule files"),
         "{alarms}"
     );
 }

@@ -412,7 +412,7 @@ async fn feedback_counts_against_what_was_done() {
     for _ in 0..=limits::TRUST_FEEDBACK_MAX {
         assert!(say(1, Some("web")));
     }
-    let kept = world.engine.store().callers().said("ann").unwrap();
+    let kept = world.engine.store().callers().feedback("ann").unwrap();
     assert_eq!(kept.len(), limits::TRUST_FEEDBACK_MAX);
 }
 

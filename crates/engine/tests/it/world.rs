@@ -13,7 +13,7 @@ use model::caller::{Caller, Origin};
 use model::record::outcome::Outcome;
 use sandbox::pool::WorkerProgram;
 use serde_json::{Value, json};
-use store::{Entry, Filter};
+use store::{AuditEntry, Filter};
 
 /// The clients that may answer for a person.
 pub(crate) const NAMED: &str =
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// The entry of a call.
-    pub(crate) fn entry(&self, outcome: &Outcome) -> Entry {
+    pub(crate) fn entry(&self, outcome: &Outcome) -> AuditEntry {
         let all = self
             .engine
             .store()
