@@ -15,11 +15,11 @@ use mcp::auth::{
     Auth, AuthClock, AuthMode, AuthParts, AuthSettings, FetchKeys, KeyLookup, PipeClient, limit,
 };
 use model::config::Config;
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::host_pattern::HostPattern;
-use model::key::KeyRecord;
-use model::mask::Masker;
+use model::govern::key::KeyRecord;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
 use serde_json::json;
 use store::Keys;
 

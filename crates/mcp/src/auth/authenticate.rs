@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::caller::Caller;
 use model::config::{OauthConfig, ServeConfig};
-use model::key::{KeyDigest, Presented, Role};
+use model::govern::key::{KeyDigest, Presented, Role};
 use model::reason::Reason;
 
 use crate::auth::address::Addresses;
@@ -155,7 +155,7 @@ impl Auth {
     fn local_holder(&self, text: &str) -> Result<Principal, AuthRefusal> {
         let is_right = self
             .local
-            .is_some_and(|digest| is_same(&digest, &model::key::digest(text)));
+            .is_some_and(|digest| is_same(&digest, &model::govern::key::digest(text)));
         if !is_right {
             return Err(self.token_refused("the token is not the one in this home"));
         }
@@ -163,7 +163,7 @@ impl Auth {
     }
 
     fn key_holder(&self, id: &str, text: &str, now: AuthMoment) -> Result<Principal, AuthRefusal> {
-        let digest = model::key::digest(text);
+        let digest = model::govern::key::digest(text);
         let found = find_holder(self.keys.as_ref(), id, &digest, now.unix_ms);
         let record = found.map_err(|fault| match fault {
             KeyFault::Unavailable => AuthRefusal::new(

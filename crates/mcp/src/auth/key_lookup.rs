@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use model::key::{KeyDigest, KeyRecord};
+use model::govern::key::{KeyDigest, KeyRecord};
 use subtle::ConstantTimeEq as _;
 
 /// The keys that count.

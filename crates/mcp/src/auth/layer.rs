@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use model::key::Role;
+use model::govern::key::Role;
 use model::reason::Reason;
 
 use crate::auth::authenticate::{Auth, DOCUMENT, DOCUMENT_OF_MCP};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::caller::Caller;
 use model::config::OauthConfig;
-use model::key::{KeyDigest, Role};
+use model::govern::key::{KeyDigest, Role};
 use serde_json::{Map, Value, json};
 
 use crate::auth::clock::AuthMoment;
@@ -128,7 +128,7 @@ impl Oauth {
         raw_token: &str,
         now: AuthMoment,
     ) -> Result<Principal, Rejection> {
-        let digest = model::key::digest(raw_token);
+        let digest = model::govern::key::digest(raw_token);
         if let Some(claims) = self.remembered(&digest, now.steady) {
             return self.rule.principal(&claims, now.unix_ms);
         }

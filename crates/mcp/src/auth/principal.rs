@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::caller::Caller;
-use model::key::Role;
+use model::govern::key::Role;
 
 /// Who made a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use mcp::auth::{
 };
 use mcp::http::HttpBounds;
 use model::config::{Config, OauthConfig, ServeConfig};
-use model::key::{self, KeyRecord, Role, Secret};
+use model::govern::key::{self, KeyRecord, Role, Secret};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use model::config::ServeConfig;
-use model::key::KeyRecord;
+use model::govern::key::KeyRecord;
 
 use mcp::auth::clock::AuthClock;
 use mcp::auth::issuer::Fetching;

@@ -1,7 +1,7 @@
 //! Whose a session is, and which one gives way.
 
 use model::caller::Caller;
-use model::key::Role;
+use model::govern::key::Role;
 
 use super::*;
 
