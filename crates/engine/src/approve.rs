@@ -22,7 +22,7 @@ use crate::services::{Alarm, Clock, Observer};
 pub use crate::question::{Answer, Approver, Question};
 pub use answer::AnswerFault;
 pub use inbox::{Decision, Inbox, Listed, Listing, Said};
-pub use model::approval::{Channel, Scope};
+pub use model::govern::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
 pub use store::approvals::ApprovalChange;
 

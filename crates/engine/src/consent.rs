@@ -6,12 +6,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model::assessment::Sound;
-use model::audit::{Act, Notice};
 use model::caller::Origin;
-use model::consent::{Granted, Need, Variable};
+use model::govern::consent::{Granted, Need, Variable};
 use model::nearest::nearest;
-use model::risk::Risk;
+use model::policy::assessment::Sound;
+use model::policy::risk::Risk;
+use model::record::audit::{Act, Notice};
 use model::text;
 
 use crate::engine::Engine;

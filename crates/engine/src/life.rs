@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::assessment::{self, Assessment, Sound};
-use model::audit::{Act, Notice};
 use model::caller::Origin;
-use model::consent::{Granted, Variable};
-use model::digest;
+use model::document::digest;
+use model::document::environment::Environment;
+use model::document::finding::Finding;
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, Document, Item};
-use model::environment::Environment;
-use model::finding::Finding;
-use model::json::Lines;
+use model::govern::consent::{Granted, Variable};
 use model::policy::Baseline;
-use model::safety::Source;
+use model::policy::assessment::{self, Assessment, Sound};
+use model::record::audit::{Act, Notice};
 
 use crate::engine::Engine;
 use crate::error::EngineError;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::assessment::Sound;
-use model::audit::{Act, Failure, Notice, Status};
 use model::caller::{Caller, Origin};
-use model::mask::Masked;
-use model::outcome::Outcome;
-use model::params;
+use model::document::params;
+use model::policy::assessment::Sound;
 use model::reason::Reason;
+use model::record::audit::{Act, Failure, Notice, Status};
+use model::record::mask::Masked;
+use model::record::outcome::Outcome;
 use serde_json::Value;
 use store::Pass;
 

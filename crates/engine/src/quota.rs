@@ -5,10 +5,10 @@
 //! gates before have let it in and before a person is asked; it holds its place
 //! until it ends, however it ends, and gives its units back if it never ran.
 
-use model::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
 use model::config::Config;
-use model::outcome::CallError;
+use model::govern::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use store::Store;
 use store::usage::UsageKey;

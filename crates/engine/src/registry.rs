@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use model::audit::Act;
-use model::consent::Granted;
-use model::trust::{Strategy, TrustState};
+use model::govern::consent::Granted;
+use model::govern::trust::{Strategy, TrustState};
+use model::record::audit::Act;
 use store::{Store, ToolFolder};
 
 use crate::callers::CallerBook;

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::audit::{Closing, GateRecord};
 use model::caller::Caller;
-use model::digest;
-use model::mask::MASK;
-use model::rules::{Decision, Effect};
+use model::document::digest;
+use model::govern::rules::{Decision, Effect};
+use model::record::audit::{Closing, GateRecord};
+use model::record::mask::MASK;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditEntry, Filter, StoreError};
@@ -233,8 +233,8 @@ fn past_access() -> Decision {
         rule: None,
         code: None,
         remedy: None,
-        retry: model::rules::Retry::Never,
-        bounds: model::host_bound::HostBounds::default(),
+        retry: model::record::outcome::Retry::Never,
+        bounds: model::policy::host_bound::HostBounds::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Trust in force: when it is computed, from what, and how a person takes the last
 //! step.
 //!
-//! The computation itself is `model::trust`. Its records come from the audit, what
+//! The computation itself is `model::govern::trust`. Its records come from the audit, what
 //! it says is kept in the store, and the level it leaves is part of the snapshot
 //! every call is judged by. It is done before a call when the last time is an hour
 //! or twenty calls ago, and before anybody is shown it. Lists that only look see what
@@ -16,20 +16,20 @@ mod history;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use model::access::AccessLevel;
-use model::access::quota::Conduct;
-use model::approval::State;
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice, Status};
 use model::caller::Caller;
 use model::config::Config;
 use model::document::Word as _;
-use model::outcome::Outcome;
-use model::risk::Level;
-use model::trust::{
+use model::govern::access::AccessLevel;
+use model::govern::access::quota::Conduct;
+use model::govern::approval::State;
+use model::govern::trust::{
     Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustState, follow,
 };
-use model::{digest, limits, text};
+use model::policy::risk::Level;
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice, Status};
+use model::record::outcome::Outcome;
+use model::{document::digest, limits, text};
 use serde::Serialize;
 use serde_json::json;
 use store::approvals::{AskResult, Claim, WaitingPlace};

@@ -27,9 +27,9 @@ pub(crate) mod write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use model::audit::chain::{Head, Record};
-use model::audit::walk::Verified;
-use model::audit::{Closing, Failure, Notice, Opening, spell};
+use model::record::audit::chain::{Head, Record};
+use model::record::audit::walk::Verified;
+use model::record::audit::{Closing, Failure, Notice, Opening, spell};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 

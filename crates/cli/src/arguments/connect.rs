@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use model::document::Word as _;
-use model::risk::Level;
+use model::policy::risk::Level;
 
 use super::HomeArguments;
 

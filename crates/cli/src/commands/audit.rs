@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use model::audit::chain::Head;
-use model::audit::{Act, Notice, Status};
 use model::caller::Caller;
+use model::record::audit::chain::Head;
+use model::record::audit::{Act, Notice, Status};
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::{

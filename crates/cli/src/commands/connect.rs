@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use model::config::ServeConfig;
-use model::risk::Level;
+use model::policy::risk::Level;
 use serde_json::{Value, json};
 use store::Keys;
 

@@ -3,10 +3,10 @@
 
 use anyhow::{Context as _, bail};
 use engine::call::CallRequest;
-use model::audit::{Closing, GateRecord, Status};
 use model::caller::Caller;
 use model::document::Word as _;
-use model::outcome::CallError;
+use model::record::audit::{Closing, GateRecord, Status};
+use model::record::outcome::CallError;
 use model::text::one_line;
 use serde_json::{Value, json};
 use store::{AuditEntry, FoundEntry, Store, StoreSettings};

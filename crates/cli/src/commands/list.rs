@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use engine::Engine;
 use engine::registry::{SetAside, Snapshot, Tool, ToolState};
-use model::environment::Environment;
-use model::finding::{Finding, any_error};
-use model::lifecycle::State;
-use model::params;
-use model::risk::Level;
-use model::safety::Source;
+use model::document::environment::Environment;
+use model::document::finding::{Finding, any_error};
+use model::document::lifecycle::State;
+use model::document::params;
+use model::document::safety::Source;
+use model::policy::risk::Level;
 use model::text::{elided, one_line};
 use serde::Serialize;
 use serde_json::{Value, json};

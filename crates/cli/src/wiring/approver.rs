@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use engine::approve::{Answer, Approver, Question, Scope};
-use model::risk::Level;
+use model::policy::risk::Level;
 
 use crate::output::console::{self, Typed, Wanted};
 use crate::output::sheet::{self, Sheet};

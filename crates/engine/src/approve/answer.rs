@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use model::approval::{self, Channel, Scope, State, authority};
 use model::config::ApprovalsConfig;
 use model::document::Word as _;
-use model::risk::Level;
-use model::{digest, limits, text};
+use model::govern::approval::{self, Channel, Scope, State, authority};
+use model::policy::risk::Level;
+use model::{document::digest, limits, text};
 use store::approvals::{GivenAnswer, WaitingPlace};
 use store::{Approval, Store, StoreError};
 use tokio::sync::Notify;

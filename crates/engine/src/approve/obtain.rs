@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use model::approval::{Channel, Matter, Scope, State, authority};
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
 use model::document::Word as _;
+use model::govern::approval::{Channel, Matter, Scope, State, authority};
 use model::limits;
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use store::approvals::{AskResult, Claim, WaitingPlace};
 use store::{Approval, Store, StoreError};

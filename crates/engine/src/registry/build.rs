@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::assessment::{self, Sound};
 use model::config::Config;
-use model::consent::Granted;
+use model::document::environment::Environment;
+use model::document::finding::{Code, Finding};
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, FileShape};
-use model::environment::Environment;
-use model::finding::{Code, Finding};
-use model::json::Lines;
+use model::govern::consent::Granted;
+use model::govern::trust::TrustState;
 use model::policy::Baseline;
-use model::safety::Source;
-use model::trust::TrustState;
+use model::policy::assessment::{self, Sound};
 use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, parallel};
 
 use crate::catalog::{Bundled, Catalog, Natives};

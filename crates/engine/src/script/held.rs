@@ -3,8 +3,8 @@
 //! at any moment repeats nothing.
 
 use model::config::ApprovalsConfig;
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use store::{JournalSave, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;

@@ -11,9 +11,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use model::audit::Status;
+use model::govern::trust::{TrustOutcome, TrustRecord};
 use model::limits;
-use model::trust::{TrustOutcome, TrustRecord};
+use model::record::audit::Status;
 use store::{AuditEntry, Filter, Store, StoreError};
 
 /// Callers whose attempts are kept in memory.
@@ -154,7 +154,7 @@ fn record(entry: &AuditEntry) -> Option<(u64, TrustRecord)> {
 
 #[cfg(test)]
 mod tests {
-    use model::risk::Level;
+    use model::policy::risk::Level;
 
     use super::*;
 

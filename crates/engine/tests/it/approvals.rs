@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::govern::approval::State;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::world::{Home, NAMED, Says, World, document, error};

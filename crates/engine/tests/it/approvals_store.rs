@@ -4,9 +4,9 @@
 
 use engine::approve::{Answer, AnswerFault, Channel, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::Status;
 use model::caller::Caller;
+use model::govern::approval::State;
+use model::record::audit::Status;
 use store::approvals::ApprovalChange;
 
 use crate::approvals::{WAIT, all, asking, first_pending, request, runs, world, writer};

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use engine::approve::{Answer, AnswerFault, Listing, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::{Act, Notice, Status};
 use model::caller::{Caller, Origin};
-use model::digest;
+use model::document::digest;
+use model::govern::approval::State;
+use model::record::audit::{Act, Notice, Status};
 use serde_json::json;
 use store::Filter;
 

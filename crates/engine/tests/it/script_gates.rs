@@ -3,9 +3,9 @@
 
 use engine::approve::Answer;
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 use store::{AuditEntry, Filter};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use engine::Observer;
-use model::audit::Status;
-use model::digest;
+use model::document::digest;
+use model::record::audit::Status;
 use serde_json::json;
 use store::scripts::JournalChange;
 use store::{ScriptJournal, Store};

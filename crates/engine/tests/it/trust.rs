@@ -4,10 +4,10 @@
 use engine::approve::{Answer, AnswerFault, Channel, Listing, Scope};
 use engine::call::CallRequest;
 use engine::trust::TrackReport;
-use model::approval::State;
-use model::audit::{Closing, Opening, Status};
 use model::caller::{Caller, Origin};
+use model::govern::approval::State;
 use model::limits;
+use model::record::audit::{Closing, Opening, Status};
 use serde_json::json;
 
 use crate::world::{Clockwork, DAY_MS, Home, Says, World, document, error};

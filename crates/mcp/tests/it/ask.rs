@@ -2,8 +2,8 @@
 //! `ask_matrix` has no row for.
 
 use engine::approve::ApprovalChange;
-use model::approval::State;
-use model::audit::Status;
+use model::govern::approval::State;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::ask_scene::{Column, Scene, TOOL, outcome, read, to, yes};

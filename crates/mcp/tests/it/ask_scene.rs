@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use engine::approve::{AnswerFault, Listed, Listing, Scope};
 use engine::{AuditEntry, Filter};
-use model::approval::State;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::govern::approval::State;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

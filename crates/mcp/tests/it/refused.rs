@@ -2,8 +2,8 @@
 //! itself refuses, and never finds its way to a tool.
 
 use engine::{AuditEntry, Filter};
-use model::audit::Status;
 use model::caller::Origin;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::ask_scene::{guarded, read, to, yes};

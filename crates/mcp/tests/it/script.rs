@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{AuditEntry, Filter};
-use model::audit::Status;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::client::call;

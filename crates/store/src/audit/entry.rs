@@ -1,7 +1,7 @@
 //! What readers of the audit ask for, and what they get.
 
-use model::audit::{Act, Closing, Notice, Opening, Status};
 use model::caller::Origin;
+use model::record::audit::{Act, Closing, Notice, Opening, Status};
 use serde::Serialize;
 
 /// One call: how it began and, unless it is still running, how it ended.

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::audit::chain::{Body, ChainHash, Ending, Head};
-use model::audit::{Notice, Opening, Status};
+use model::record::audit::chain::{Body, ChainHash, Ending, Head};
+use model::record::audit::{Notice, Opening, Status};
 use rusqlite::{Connection, ErrorCode, Params, Transaction, TransactionBehavior, params};
 
 use crate::audit::log::snapshot::{LogSnapshot, believable};

@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::audit::chain::{Head, Kind, link};
+use model::record::audit::chain::{Head, Kind, link};
 
 use crate::error::StoreError;
 use crate::home::audit_folder;

@@ -1,7 +1,7 @@
 //! Reading notices, alone or in one list with calls.
 
-use model::audit::Notice;
-use model::audit::chain::{Body, Ending, Record};
+use model::record::audit::Notice;
+use model::record::audit::chain::{Body, Ending, Record};
 use rusqlite::types::Value as Column;
 use rusqlite::{Row, params_from_iter};
 

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::audit::chain::{Body, Ending, Kind, Record};
-use model::audit::{Closing, Status};
+use model::record::audit::chain::{Body, Ending, Kind, Record};
+use model::record::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc;
 
-use model::audit::chain::{Checkpoint, Head};
+use model::record::audit::chain::{Checkpoint, Head};
 use rusqlite::Connection;
 use serde::Serialize;
 

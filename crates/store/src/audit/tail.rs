@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use model::audit::chain::{Body, Ending};
-use model::audit::{Notice, Opening};
+use model::record::audit::chain::{Body, Ending};
+use model::record::audit::{Notice, Opening};
 use rusqlite::OptionalExtension as _;
 
 use crate::audit::entry::Filter;

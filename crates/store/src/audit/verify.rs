@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use model::audit::chain::{Body, Ending, Head, Record};
-use model::audit::walk::{Verified, Walk};
-use model::audit::{Notice, Opening};
+use model::record::audit::chain::{Body, Ending, Head, Record};
+use model::record::audit::walk::{Verified, Walk};
+use model::record::audit::{Notice, Opening};
 use rusqlite::{Row, Rows};
 
 use crate::audit::index::RecordPlace;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use model::audit::chain::{ChainHash, Head};
+use model::record::audit::chain::{ChainHash, Head};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::error::StoreError;

@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use model::approval::{Scope, State};
 use model::caller;
 use model::document::Word;
-use model::risk::Level;
+use model::govern::approval::{Scope, State};
+use model::policy::risk::Level;
 use model::{limits, text};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::access::AccessLevel;
-use model::access::quota::Denials;
 use model::caller::folded;
 use model::document::Word as _;
+use model::govern::access::AccessLevel;
+use model::govern::access::quota::Denials;
+use model::govern::trust::{Feedback, Track, TrustState};
 use model::limits;
-use model::trust::{Feedback, Track, TrustState};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 

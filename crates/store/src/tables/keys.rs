@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::key::{KeyDigest, KeyRecord, Role};
+use model::govern::key::{KeyDigest, KeyRecord, Role};
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;

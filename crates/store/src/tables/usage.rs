@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::access::quota::Tally;
+use model::govern::access::quota::Tally;
 use model::limits;
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
+use model::record::audit::{Closing, Opening, Status};
 use store::{Store, StoreSettings};
 
 /// Removed with everything in it when the test is over.

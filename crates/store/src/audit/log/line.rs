@@ -2,7 +2,7 @@
 //! `sequence kind process previous hash body`, with one space between them. The
 //! body is JSON and has no line feed of its own.
 
-use model::audit::chain::{ChainHash, Head, Kind, Record};
+use model::record::audit::chain::{ChainHash, Head, Kind, Record};
 
 /// Written where no process is named.
 const NOBODY: &str = "-";

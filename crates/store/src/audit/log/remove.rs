@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use model::audit::chain::{ChainHash, Checkpoint};
+use model::record::audit::chain::{ChainHash, Checkpoint};
 
 use crate::audit::log::line::{self, Line};
 use crate::audit::log::snapshot::LogSnapshot;

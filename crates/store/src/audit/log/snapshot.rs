@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use model::audit::chain::{Body, Checkpoint, Ending, Head, Kind, link};
+use model::record::audit::chain::{Body, Checkpoint, Ending, Head, Kind, link};
 
 use crate::audit::index::RecordPlace;
 use crate::audit::log::line::{self, Line};

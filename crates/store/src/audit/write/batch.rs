@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use model::audit::chain::Head;
+use model::record::audit::chain::Head;
 use tokio::sync::oneshot;
 
 use crate::audit::entry::Link;

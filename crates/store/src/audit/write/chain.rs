@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use model::audit::chain::{self, Checkpoint, Head, Kind};
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice, Opening, Status, spell};
+use model::record::audit::chain::{self, Checkpoint, Head, Kind};
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice, Opening, Status, spell};
 use rusqlite::Connection;
 use uuid::Uuid;
 

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::fs;
 use std::path::Path;
 
-use model::audit::{Closing, Failure, Status, spell};
+use model::record::audit::{Closing, Failure, Status, spell};
 use rusqlite::Connection;
 
 use crate::audit::log::LockWait;

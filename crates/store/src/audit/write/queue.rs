@@ -4,7 +4,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use model::audit::{Closing, Failure, Status, spell};
+use model::record::audit::{Closing, Failure, Status, spell};
 use tokio::sync::oneshot;
 
 use crate::audit::entry::Link;

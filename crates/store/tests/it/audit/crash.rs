@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 
-use model::audit::Status;
+use model::record::audit::Status;
 use store::{AuditEntry, Filter, Store};
 
 use crate::scratch::{Home, fill};

@@ -1,7 +1,7 @@
 //! Entries: written, read back, filtered, verified.
 
-use model::audit::{Act, Notice, Status};
 use model::caller::Origin;
+use model::record::audit::{Act, Notice, Status};
 use store::{AuditEntry, AuditItem, Filter, FoundEntry};
 
 use crate::scratch::{BODY, Home, closing, fill, line, opening, wait};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use model::audit::{Closing, Status};
+use model::record::audit::{Closing, Status};
 use serde_json::json;
 use store::{Filter, Retention, Store, StoreError, StoreSettings};
 

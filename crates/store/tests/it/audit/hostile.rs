@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use model::audit::{Act, Notice};
+use model::record::audit::{Act, Notice};
 use store::{Filter, StoreError};
 
 use crate::scratch::{BODY, Fields, HASH, Home, KIND, PREVIOUS, SEQUENCE, cut, fill, line};

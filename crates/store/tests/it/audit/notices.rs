@@ -1,7 +1,7 @@
 //! What is done beside calls: in the chain, in lists, in exports, and when it goes.
 
-use model::audit::chain::Record;
-use model::audit::{Act, Notice, Shadow, Status, walk};
+use model::record::audit::chain::Record;
+use model::record::audit::{Act, Notice, Shadow, Status, walk};
 use store::{AuditItem, Filter, FoundEntry, Retention, Rows, Store, StoreError, StoreSettings};
 
 use crate::scratch::{BODY, Home, KIND, closing, fill, line, opening, wait};

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use model::audit::chain::{Body, Ending, Kind, Record};
-use model::audit::walk;
-use model::audit::{Act, Notice, Status};
+use model::record::audit::chain::{Body, Ending, Kind, Record};
+use model::record::audit::walk;
+use model::record::audit::{Act, Notice, Status};
 use store::{Filter, Retention, Store};
 
 use crate::scratch::{Home, KIND, closing, cut, fill, opening, wait};

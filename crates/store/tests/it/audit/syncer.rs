@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::audit::Status;
+use model::record::audit::Status;
 use store::{Durability, Store, StoreSettings};
 
 use crate::scratch::{Home, closing, opening, wait};

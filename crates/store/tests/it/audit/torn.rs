@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use model::audit::Status;
+use model::record::audit::Status;
 use store::{Durability, Filter, Retention, Store, StoreError, StoreSettings, testing};
 
 use crate::scratch::{Home, closing, fill, opening, wait};

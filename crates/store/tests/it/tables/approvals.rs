@@ -1,9 +1,9 @@
 //! Questions and answers in the database: bounds, what SQL cannot do, and the
 //! clock.
 
-use model::approval::{Scope, State};
+use model::govern::approval::{Scope, State};
 use model::limits;
-use model::risk::Level;
+use model::policy::risk::Level;
 use store::approvals::{AskResult, Claim, FoundApproval, GivenAnswer, Listing, WaitingPlace};
 use store::{Approval, Store};
 

@@ -1,8 +1,8 @@
 //! What is remembered about callers, across processes and past clumsy hands.
 
-use model::access::AccessLevel;
+use model::govern::access::AccessLevel;
+use model::govern::trust::{Feedback, Track, TrustState};
 use model::limits;
-use model::trust::{Feedback, Track, TrustState};
 use store::callers::{FeedbackRow, Paused, Raise, TrustSave};
 
 use crate::scratch::Home;

@@ -1,6 +1,6 @@
 //! Keys of callers, across processes.
 
-use model::key::{self, KeyRecord, Role};
+use model::govern::key::{self, KeyRecord, Role};
 use store::Keys;
 use store::keys::Added;
 

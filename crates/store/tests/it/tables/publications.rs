@@ -1,6 +1,6 @@
 //! What is remembered about documents, across processes.
 
-use model::audit::Failure;
+use model::record::audit::Failure;
 use store::{Pass, StoreError};
 
 use crate::scratch::{Home, fill};

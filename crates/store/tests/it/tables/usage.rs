@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use model::access::quota::{self, Exceeded, Limit, Visit};
+use model::govern::access::quota::{self, Exceeded, Limit, Visit};
 use model::limits;
 use store::Store;
 
