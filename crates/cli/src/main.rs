@@ -6,8 +6,6 @@ use std::process::ExitCode;
 mod arguments;
 /// One module for each command.
 mod commands;
-/// Who may come to the server, and as whom.
-mod gate;
 /// Output, questions, exit codes.
 mod output;
 /// Environment variables, the home folder, the configuration file.

@@ -2,6 +2,8 @@
 
 /// The person at this process's terminal, who answers questions.
 pub(crate) mod approver;
+/// Who may use the server, and as which caller.
+pub(crate) mod auth;
 /// Asks whether a tool may be tried with what it reaches for.
 pub(crate) mod consent;
 /// Exports traces to a collector.

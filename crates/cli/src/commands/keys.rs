@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use mcp::gate::local::random;
+use mcp::auth::local::random;
 use model::govern::approval::authority;
 use model::govern::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
