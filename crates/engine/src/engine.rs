@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use host::fetch::Trust as TrustedRoots;
+use host::fetch::TlsTrust as TrustedRoots;
 use host::secrets::{Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
@@ -197,7 +197,7 @@ impl Engine {
 
     /// The home folder as no tool may see it.
     #[must_use]
-    pub fn protected(&self) -> host::files::Home {
+    pub fn protected(&self) -> host::files::ProtectedHome {
         protected(self.home(), &self.powers.workspace)
     }
 

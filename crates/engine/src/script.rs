@@ -29,7 +29,7 @@ use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::{limits, text};
 use sandbox::job::Job;
-use sandbox::pool::{Run, RunError};
+use sandbox::pool::{FinishedRun, RunError};
 use serde_json::{Map, Value, json};
 use store::{JournalSave, ScriptJournal};
 use tokio::sync::SemaphorePermit;
@@ -58,7 +58,7 @@ struct Asked {
 
 /// How a run came to its end.
 enum Over {
-    Ended(Result<Run, RunError>),
+    Ended(Result<FinishedRun, RunError>),
     Halted(Halt),
     Spent(Spent),
 }
@@ -117,7 +117,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, Refusal> {
         "kind": "script", "preset": preset.word(), "calls": calls, "fromJournal": repeated,
     }));
     let ran = match over {
-        Over::Ended(Ok(Run { report, console })) => {
+        Over::Ended(Ok(FinishedRun { report, console })) => {
             let ran = report::ran(report, &console, &host, &prepared, &limits);
             let unheard = unheard::stopped(&host.unfinished(), &prepared.calls);
             Ok(report::with_warnings(ran, unheard))

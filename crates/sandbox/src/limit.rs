@@ -2,7 +2,7 @@
 
 use model::policy::EffectivePolicy;
 
-use crate::job::Limits;
+use crate::job::JobLimits;
 
 /// Units of work for one statement of the specification.
 ///
@@ -13,21 +13,21 @@ use crate::job::Limits;
 /// ordinary tool needs, and the same verdict on every machine.
 pub const WORK_PER_STATEMENT: u64 = 100;
 
-impl Limits {
+impl JobLimits {
     /// The bounds of a call under a policy.
-    pub fn for_policy(policy: &EffectivePolicy) -> Limits {
+    pub fn for_policy(policy: &EffectivePolicy) -> JobLimits {
         let time_ms = u32::try_from(policy.timeout_ms).unwrap_or(u32::MAX);
-        Limits {
+        JobLimits {
             work_max: policy.statements_max.saturating_mul(WORK_PER_STATEMENT),
             cpu_ms_max: time_ms,
             wall_ms_max: time_ms,
-            ..Limits::standard()
+            ..JobLimits::standard()
         }
     }
 
     /// The bounds of a call when nobody says otherwise.
-    pub fn standard() -> Limits {
-        Limits {
+    pub fn standard() -> JobLimits {
+        JobLimits {
             work_max: model::limits::STATEMENTS_DEFAULT * WORK_PER_STATEMENT,
             cpu_ms_max: 30_000,
             wall_ms_max: 30_000,

@@ -9,7 +9,7 @@ use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
 use model::{document::codecall, document::digest, document::params, limits, text};
-use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
+use sandbox::job::{GuestLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ struct State {
     under_way: usize,
     halt: Option<Halt>,
     /// What it had said when its run was dropped.
-    said: Vec<ConsoleLine>,
+    said: Vec<GuestLine>,
 }
 
 /// A call the script made.
@@ -190,7 +190,7 @@ impl<'a> ScriptHost<'a> {
     }
 
     /// What a script had said that did not come to its end.
-    pub(crate) fn said(&self) -> Vec<ConsoleLine> {
+    pub(crate) fn said(&self) -> Vec<GuestLine> {
         std::mem::take(&mut self.state().said)
     }
 
@@ -588,7 +588,7 @@ impl HostCalls for ScriptHost<'_> {
         }
     }
 
-    fn left(&self, console: Vec<ConsoleLine>) {
+    fn left(&self, console: Vec<GuestLine>) {
         self.state().said = console;
     }
 
@@ -617,7 +617,7 @@ mod tests {
     /// The face of scripts has no name for the rest.
     #[test]
     fn a_script_is_offered_formats_and_no_other_power() {
-        for operation in ::host::data::OPERATIONS {
+        for operation in ::host::builtin::OPERATIONS {
             let is_format = operation.starts_with("intl.");
             assert_eq!(is_offered(operation), is_format, "{operation}");
         }
@@ -639,7 +639,7 @@ mod tests {
             .collect();
         let mut named = Vec::new();
         for level in ["locked_down", "secure", "balanced", "experimental"] {
-            let level = guard::Level::named(level).expect("a level");
+            let level = guard::PresetLevel::named(level).expect("a level");
             if let guard::Globals::Only(names) = guard::Preset::agent_script(level).globals {
                 named.extend(names);
             }

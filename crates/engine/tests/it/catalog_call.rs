@@ -12,8 +12,8 @@ use engine::approve::Answer;
 use engine::call::CallRequest;
 use engine::powers::PowerSettings;
 use engine::{Engine, Moment};
-use host::fetch::Trust;
-use host::fetch::connect::{Connect, Connecting, Stream};
+use host::fetch::TlsTrust;
+use host::fetch::connect::{Connecting, Connector, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
 use model::caller::{Caller, Origin};
@@ -75,7 +75,7 @@ impl CatalogRunner {
             seed: SEED,
         });
         settings.powers = Some(PowerSettings {
-            trust: Trust::fixed(catalog_lab::trust()),
+            trust: TlsTrust::fixed(catalog_lab::trust()),
             resolver: Arc::<Wire>::clone(&wire),
             connector: Arc::<Wire>::clone(&wire),
             ..PowerSettings::new(Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf())
@@ -135,7 +135,7 @@ impl Resolve for Wire {
     }
 }
 
-impl Connect for Wire {
+impl Connector for Wire {
     fn connect(&self, _: SocketAddr) -> Connecting<'_> {
         let lab = self
             .lab
