@@ -25,7 +25,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::root::Root;
-use crate::run::Answer;
+use crate::run::TaskAnswer;
 
 /// The project's own tasks.
 #[derive(Debug, Parser)]
@@ -79,8 +79,8 @@ enum Task {
 
 fn main() -> ExitCode {
     match perform(Arguments::parse().task) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(TaskAnswer::Yes) => ExitCode::SUCCESS,
+        Ok(TaskAnswer::No) => ExitCode::from(1),
         Err(error) => {
             printer::error(&error);
             ExitCode::from(2)
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> Result<Answer> {
+fn perform(task: Task) -> Result<TaskAnswer> {
     let root = Root::find()?;
     match task {
         Task::Check => check::check(&root),
@@ -106,18 +106,18 @@ fn perform(task: Task) -> Result<Answer> {
     }
 }
 
-fn ci(root: &Root) -> Result<Answer> {
-    let steps: [fn(&Root) -> Result<Answer>; 4] =
+fn ci(root: &Root) -> Result<TaskAnswer> {
+    let steps: [fn(&Root) -> Result<TaskAnswer>; 4] =
         [setup::setup, guest::guest, check::check, |root| {
             test::test(root, test::Lanes::All)
         }];
     for step in steps {
         match step(root)? {
-            Answer::Yes => {}
-            Answer::No => return Ok(Answer::No),
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
 #[cfg(test)]

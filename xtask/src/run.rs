@@ -12,7 +12,7 @@ use crate::root::Root;
 /// What a task found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Answer {
+pub(crate) enum TaskAnswer {
     Yes,
     No,
 }
@@ -26,12 +26,12 @@ pub(crate) fn cargo(root: &Root, arguments: &[&str]) -> Command {
 }
 
 /// Runs to the end. Fails only if the program could not be started.
-pub(crate) fn run(command: &mut Command) -> Result<Answer> {
+pub(crate) fn run(command: &mut Command) -> Result<TaskAnswer> {
     let status = command.status().with_context(|| not_started(command))?;
     Ok(if status.success() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 

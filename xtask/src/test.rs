@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use crate::peers;
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// Tests that need more than a moment look for this variable.
 const SLOW_TESTS: &str = "SLOW_TESTS";
@@ -36,28 +36,28 @@ pub(crate) enum Lanes {
 }
 
 /// Runs the lanes and prints the totals alone on the last line.
-pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
+pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<TaskAnswer> {
     let mut totals = Totals::default();
     match lanes {
         Lanes::All => match peers::peers(root)? {
-            Answer::Yes => {}
-            Answer::No => {
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => {
                 printer::note("the clients that tests use could not be installed");
-                return Ok(Answer::No);
+                return Ok(TaskAnswer::No);
             }
         },
         Lanes::Fast => {}
     }
     // Lanes in other languages are added here, each adding to the same totals.
     let answer = lane(&mut workspace(root, lanes), &mut totals, SILENCE_MAX)?;
-    if answer == Answer::No && totals.failed == 0 {
+    if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
     printer::line(&totals.to_string());
     Ok(if totals.failed == 0 {
         answer
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 
@@ -74,7 +74,7 @@ fn workspace(root: &Root, lanes: Lanes) -> Command {
 }
 
 /// Runs a program to its end, or until it says nothing for too long.
-fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<Answer> {
+fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<TaskAnswer> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -112,9 +112,9 @@ fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Re
     }
     let status = child.wait().context("could not wait for the tests")?;
     Ok(if status.success() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 
