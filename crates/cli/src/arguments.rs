@@ -90,6 +90,8 @@ pub(crate) enum Command {
     Connect(Connect),
     /// Show every setting and where it comes from
     Config(Home),
+    /// Show the fence at work in one minute, in a home of its own
+    Demo(Words),
     /// Look whether everything that keeps tool code in is up
     Doctor(Home),
     /// Print the completions of a shell
@@ -525,7 +527,7 @@ impl Arguments {
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
-            Command::Man(words) => return format(words.json),
+            Command::Man(words) | Command::Demo(words) => return format(words.json),
         };
         format(home.json)
     }

@@ -12,6 +12,7 @@ mod config;
 mod connect;
 mod consent;
 mod console;
+mod demo;
 mod doctor;
 mod excerpt;
 mod exit;
@@ -86,6 +87,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
+        Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
             Ok(text(&arguments::completions(completions), printer))

@@ -12,6 +12,7 @@ mod cases;
 mod check;
 mod connect;
 mod consent;
+mod demo;
 mod docs;
 mod json;
 mod memory;
