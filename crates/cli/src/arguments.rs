@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::callers::CallersArguments;
 use crate::connect::Connect;
 use crate::exit::Exit;
+use crate::init::Init;
 use crate::keys::KeysArguments;
 use crate::printer::{Format, Printer};
 use crate::secrets::SecretsArguments;
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Connect(Connect),
     /// Show every setting and where it comes from
     Config(Home),
+    /// Ask four questions and write the settings
+    Init(Init),
     /// Show the fence at work in one minute, in a home of its own
     Demo(Words),
     /// Look whether everything that keeps tool code in is up
@@ -473,7 +476,7 @@ pub(crate) struct Words {
 }
 
 /// Where everything is, and how to say it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Home {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
@@ -527,6 +530,7 @@ impl Arguments {
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
+            Command::Init(init) => &init.home,
             Command::Man(words) | Command::Demo(words) => return format(words.json),
         };
         format(home.json)

@@ -19,6 +19,7 @@ mod exit;
 mod explain;
 mod expose;
 mod gate;
+mod init;
 mod keys;
 mod list;
 mod policy;
@@ -87,6 +88,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
+        Command::Init(init) => init::run(init, printer),
         Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {

@@ -14,6 +14,7 @@ mod connect;
 mod consent;
 mod demo;
 mod docs;
+mod init;
 mod json;
 mod memory;
 mod publish;
