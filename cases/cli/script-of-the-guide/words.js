@@ -1,4 +1,4 @@
-// words.js: two tools of the preset `starter`, which is on offer until another is chosen
+// words.js: two tools of the preset `starter`, which is the default
 const counted = await callTool('countWords', { text: codecallContext.text });
 const half = await callTool('evaluateExpression', { expression: `${counted.words} / 2` });
 console.log('counted', counted.words);

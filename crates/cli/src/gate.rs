@@ -14,11 +14,11 @@ use mcp::gate::local::{self, LocalToken};
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, limit};
 use mcp::who::PipeClient;
 use model::config::Config;
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::host_pattern::HostPattern;
-use model::key::KeyRecord;
-use model::mask::Masker;
+use model::govern::key::KeyRecord;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
 use serde_json::json;
 use store::Keys;
 

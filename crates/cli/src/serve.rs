@@ -16,8 +16,8 @@ use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, Started};
 use mcp::{Door, http};
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice};
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 

@@ -4,8 +4,8 @@
 //! error is a result the model can read: one sentence, and its stable code. Only a
 //! tool that does not exist for the caller is an error of the protocol.
 
-use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
+use model::record::outcome::{CallError, Outcome};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Implementation, MetaObject, ProtocolVersion};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn unknown(error: CallError) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use model::rules::{Advice, Retry};
+    use model::record::outcome::{Advice, Retry};
 
     use super::*;
 

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::approve::{Answer, Approver, Channel, Question, Scope};
-use model::approval::authority;
 use model::caller::Caller;
-use model::digest;
 use model::document::Word as _;
+use model::document::digest;
+use model::govern::approval::authority;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rmcp::RoleServer;
 use rmcp::model::{

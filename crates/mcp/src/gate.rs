@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::caller::Caller;
 use model::config::{OauthConfig, ServeConfig};
-use model::key::{KeyDigest, KeyRecord, Presented, Role};
+use model::govern::key::{KeyDigest, KeyRecord, Presented, Role};
 use model::reason::Reason;
 use subtle::ConstantTimeEq as _;
 
@@ -232,7 +232,7 @@ impl Gate {
     fn local_holder(&self, text: &str) -> Result<Principal, Refusal> {
         let is_right = self
             .local
-            .is_some_and(|digest| is_same(&digest, &model::key::digest(text)));
+            .is_some_and(|digest| is_same(&digest, &model::govern::key::digest(text)));
         if !is_right {
             return Err(self.token_refused("the token is not the one in this home"));
         }
@@ -248,7 +248,7 @@ impl Gate {
             )
         })?;
         // The same work whether there is such a key or not.
-        let digest = model::key::digest(text);
+        let digest = model::govern::key::digest(text);
         let expected = found.as_ref().map_or([0; 32], |record| record.digest);
         let is_right = is_same(&expected, &digest);
         let Some(record) = found.filter(|_| is_right) else {

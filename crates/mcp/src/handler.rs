@@ -10,10 +10,10 @@ use engine::approve::{Answer, AnswerFault, Channel};
 use engine::call::{CallRequest, Refused};
 use engine::native::Native;
 use engine::{Engine, Gate};
-use model::approval::State;
 use model::caller::{Caller, Origin};
-use model::outcome::{CallError, Outcome};
+use model::govern::approval::State;
 use model::reason::Reason;
+use model::record::outcome::{CallError, Outcome};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,

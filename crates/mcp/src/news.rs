@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::Engine;
 use futures_util::future::join_all;
 use model::caller::Caller;
-use model::digest;
+use model::document::digest;
 use rmcp::RoleServer;
 use rmcp::service::{Peer, SubscriptionSink};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use model::config::ServeConfig;
-use model::key::KeyRecord;
+use model::govern::key::KeyRecord;
 
 use crate::gate::clock::Clock;
 use crate::gate::issuer::Fetching;

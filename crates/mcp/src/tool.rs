@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use engine::callable::CallableTool;
 use engine::native::Native;
+use model::document::json::{Kind, Node};
 use model::document::{Document, Param};
-use model::json::{Kind, Node};
-use model::risk::Risk;
-use model::{params, text};
+use model::policy::risk::Risk;
+use model::{document::params, text};
 use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use model::caller::Caller;
-use model::key::{self, KeyDigest, Presented, Role};
+use model::govern::key::{self, KeyDigest, Presented, Role};
 use subtle::ConstantTimeEq as _;
 
 use crate::gate::{Clock, KeyBook};
@@ -84,7 +84,7 @@ impl PipeClient {
 mod tests {
     use std::sync::Mutex;
 
-    use model::key::KeyRecord;
+    use model::govern::key::KeyRecord;
 
     use super::*;
 

@@ -6,19 +6,19 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use model::assessment::assess;
 use model::caller::{Caller, Origin};
 use model::config::Config;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, Document};
-use model::environment::Environment;
-use model::json::Lines;
-use model::mask::Masker;
+use model::govern::rules::Asked;
+use model::govern::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
+use model::policy::assessment::assess;
+use model::policy::risk::{Level, rate};
 use model::policy::{Baseline, resolve};
-use model::risk::{Level, rate};
-use model::rules::Asked;
-use model::safety::Source;
+use model::record::mask::Masker;
 use model::search::{Entry, Index};
-use model::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
 
 fn main() {
     divan::main();
@@ -107,7 +107,7 @@ fn resolve_and_rate(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn digest(bencher: Bencher<'_, '_>) {
     let document = one();
-    bencher.bench(|| model::digest::of_document(black_box(&document)).unwrap());
+    bencher.bench(|| document::digest::of_document(black_box(&document)).unwrap());
 }
 
 /// Rules of every kind: by tool, by caller, by action, by badge, with conditions
@@ -143,7 +143,7 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
     let policy = standing.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
     let risk = rate(&ground, &document.sandbox_overrides, &policy);
     let raw = serde_json::json!({ "url": "https://example.com/a/b", "limit": 10 });
-    let arguments = model::params::check(&document.params, &raw).unwrap();
+    let arguments = document::params::check(&document.params, &raw).unwrap();
     let asked = Asked {
         caller: &caller,
         standing: &standing,
@@ -226,6 +226,30 @@ fn mask_one_megabyte(bencher: Bencher<'_, '_>, count: usize) {
         text.push_str(&line.repeat(40));
         text.push_str(secrets.get(text.len() % count).unwrap());
     }
+    bencher
+        .counter(BytesCount::of_str(&text))
+        .bench(|| masker.text(black_box(&text)));
+}
+
+/// One megabyte of text that is nearly all escapes, entities or base64: the dearest
+/// there is.
+#[divan::bench(args = ["percent", "json", "html", "mixed", "base64", "folded", "tokens", "hex"])]
+fn mask_dense_megabyte(bencher: Bencher<'_, '_>, kind: &str) {
+    let secrets = secrets(2);
+    let masker = Masker::new(secrets.iter().map(String::as_str)).unwrap();
+    let line = match kind {
+        "percent" => "q=The%20quick%20brown%20fox%2C%20jumps%20over%3A%20the%20lazy%20dog%3B&",
+        "json" => r#"{\"name\":\"value \u00e4\",\"list\":[\"a\/b\",\"c\\n\"],\"x\":\"y\"}\n"#,
+        "html" => "&lt;a href=&quot;x&amp;y&#39;s&quot;&gt;link &amp; more&lt;/a&gt;&nbsp;",
+        "mixed" => r#"<a href=\"/x%20y&amp;z=\u0041\">Tom &amp; Jerry%21 \"said\" a%2Fb</a>\n"#,
+        "base64" => "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyA=",
+        "folded" => "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyAg\n",
+        "tokens" => {
+            r#""id": "YWJjZGVmZ2hpamtsbW5vcHFyc3R1", "token": "QUJDREVGR0hJSktMTU5PUFFS", "#
+        }
+        _ => "d41d8cd98f00b204e9800998ecf8427e ",
+    };
+    let text = line.repeat((1 << 20) / line.len());
     bencher
         .counter(BytesCount::of_str(&text))
         .bench(|| masker.text(black_box(&text)));

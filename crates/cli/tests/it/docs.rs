@@ -11,7 +11,7 @@
 //! <!-- example: story -->                runs in the one home of the page's story
 //! <!-- example: live -->                 the same, with a server beside it
 //! <!-- example: serve -->                servers: each starts, and ends when told to
-//! <!-- example: terminal -->             runs at a terminal where every answer is yes
+//! <!-- example: terminal -->             runs at a terminal where every answer is `y`
 //! <!-- example: terminal=COMMAND -->     what a command shows at a terminal
 //! <!-- example: file=NAME -->            is written to a file of the story
 //! <!-- example: with=NAME -->            settings beside the file of an earlier block
@@ -148,6 +148,7 @@ fn judge(block: &Block, story: &mut Story) -> Result<(), String> {
         (_, "lines") => story.prints_lines(value, text),
         ("" | "text", "terminal") => story.shows(value, text),
         ("sh", "terminal") => story.answered(text),
+        ("console", "terminal") => story.terminal_transcript(text),
         ("sh", "serve") => fresh().servers(text),
         ("console", "live") => {
             story.serve()?;
@@ -207,5 +208,5 @@ fn every_table_agrees_with_the_code() {
 #[test]
 fn the_published_namespace_is_the_one_in_use() {
     let page = fs::read_to_string(root().join("docs/guide/tool-document.md")).unwrap();
-    assert!(page.contains(&model::digest::TOOL_NAMESPACE.to_string()));
+    assert!(page.contains(&model::document::digest::TOOL_NAMESPACE.to_string()));
 }

@@ -16,6 +16,7 @@ mod demo;
 mod docs;
 mod init;
 mod json;
+mod masked;
 mod memory;
 mod publish;
 mod run;

@@ -16,8 +16,8 @@ use host::fetch::Trust;
 use host::fetch::connect::{Connect, Connecting, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
-use model::assessment::Sound;
 use model::caller::{Caller, Origin};
+use model::policy::assessment::Sound;
 use serde_json::Value;
 use tokio::net::TcpStream;
 

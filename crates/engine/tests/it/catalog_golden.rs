@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::{Environment, params};
+use model::{Environment, document::params};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
-use model::mask::Masker;
+use model::record::mask::Masker;
 use serde_json::{Map, Value};
 
 use crate::ask::{Ask, Fault};
@@ -179,8 +179,8 @@ pub(crate) fn is_redirect(status: StatusCode) -> bool {
 }
 
 impl Request {
-    /// The next request of a chain. Refused if its body would carry a secret to
-    /// another origin: a body cannot be dropped like a header.
+    /// The next request of a chain. Refused if its body or its URL would carry a secret
+    /// to another origin: neither can be dropped like a header.
     pub(crate) fn redirected(
         mut self,
         status: StatusCode,
@@ -209,7 +209,11 @@ impl Request {
         // Attack: credentials follow a redirect to whoever it names. What was
         // dropped stays dropped, even if the chain comes home.
         if self.target.origin() != to.origin() {
-            if secrets.shows(&self.body) {
+            // A server that copies the query into its redirect means no harm, and the
+            // same host with TLS is where the secret was meant to go.
+            let is_upgrade = to.host == self.target.host && to.is_https();
+            let url_shows = !is_upgrade && secrets.shows(to.url.as_str().as_bytes());
+            if url_shows || secrets.shows(&self.body) {
                 let rule = format!("redirect would carry a secret to {}", to.host);
                 return Err(denied("redirect-with-secret", rule));
             }

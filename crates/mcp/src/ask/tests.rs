@@ -1,6 +1,6 @@
 //! What an answer counts for, and what a state is good for.
 
-use model::risk::{Level, Risk};
+use model::policy::risk::{Level, Risk};
 
 use super::*;
 

@@ -324,7 +324,7 @@ mod tests {
             prop_assert!(!ours().origin_is_welcome(&[&bytes]));
             let _ = crate::gate::bearer::read(&[&bytes], Some(&text));
             prop_assert!(crate::gate::jwt::RawToken::read(&text).is_none());
-            prop_assert_eq!(model::key::read(&text), None);
+            prop_assert_eq!(model::govern::key::read(&text), None);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::key::{self, Presented};
+use model::govern::key::{self, Presented};
 use model::reason::Reason;
 
 use crate::gate::limit;

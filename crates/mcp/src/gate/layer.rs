@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use model::key::Role;
+use model::govern::key::Role;
 use model::reason::Reason;
 
 use crate::gate::refusal::Refusal;

@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use model::key::{self, Secret};
+use model::govern::key::{self, Secret};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 /// The file in the home folder.

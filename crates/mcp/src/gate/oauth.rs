@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::caller::Caller;
 use model::config::OauthConfig;
-use model::key::{KeyDigest, Role};
+use model::govern::key::{KeyDigest, Role};
 use serde_json::{Map, Value, json};
 
 use crate::gate::clock::Moment;
@@ -124,7 +124,7 @@ impl Oauth {
 
     /// Who a token stands for.
     pub async fn principal(&self, raw_token: &str, now: Moment) -> Result<Principal, Rejection> {
-        let digest = model::key::digest(raw_token);
+        let digest = model::govern::key::digest(raw_token);
         if let Some(claims) = self.remembered(&digest, now.steady) {
             return self.rule.principal(&claims, now.unix_ms);
         }

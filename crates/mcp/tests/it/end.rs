@@ -1,7 +1,7 @@
 //! The server ends well: nothing new is taken, calls finish or are cancelled, audit
 //! rows are closed, streams end.
 
-use model::audit::Status;
+use model::record::audit::Status;
 use serde_json::json;
 use tokio::net::TcpStream;
 

@@ -212,7 +212,7 @@ async fn whoever_hangs_up_on_an_early_stream_cancels_the_call() {
     drop((answer, client));
     held.gone().await;
     world
-        .ended_as("slow", model::audit::Status::Cancelled)
+        .ended_as("slow", model::record::audit::Status::Cancelled)
         .await;
     server.end().await;
 }

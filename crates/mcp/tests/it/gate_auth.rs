@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp::gate::Auth;
-use model::key::Role;
+use model::govern::key::Role;
 
 use crate::gate_world::{START_MS, Setup, World};
 
@@ -36,10 +36,10 @@ async fn whoever_shows_none_is_told_how() {
 async fn wrong_keys_are_refused_and_never_repeated() {
     let world = World::start(Setup::default()).await;
     let right = world.book.add("ada", Role::Agent, None);
-    let stranger = model::key::key(&model::key::id([9; 5]), [1; 32]);
+    let stranger = model::govern::key::key(&model::govern::key::id([9; 5]), [1; 32]);
     let id = right.reveal().get(3..11).unwrap();
-    let same_id = model::key::key(id, [2; 32]);
-    let other_local = model::key::local_token([6; 32]);
+    let same_id = model::govern::key::key(id, [2; 32]);
+    let other_local = model::govern::key::local_token([6; 32]);
     let slip = right.reveal().replace("rf_", "rf_0");
     for wrong in [
         stranger.reveal(),
@@ -190,7 +190,7 @@ async fn a_caller_who_comes_too_often_waits_and_others_do_not() {
 #[tokio::test]
 async fn an_address_with_many_wrong_keys_waits_and_right_keys_there_still_count() {
     let world = World::start(Setup::default()).await;
-    let wrong = model::key::local_token([6; 32]);
+    let wrong = model::govern::key::local_token([6; 32]);
     for _ in 0..60 {
         let reply = world.call(wrong.reveal()).await;
         reply.is_refused(401, "gate.token");

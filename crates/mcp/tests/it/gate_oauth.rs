@@ -477,7 +477,10 @@ async fn another_claim_may_name_the_caller_and_a_fresh_token_keeps_the_session()
     let reply = scene.world.send("POST", "/mcp", &headers).await;
     reply.is_refused(404, "gate.session");
     // An issuer cannot name our own callers.
-    scene.world.book.add("ada", model::key::Role::Agent, None);
+    scene
+        .world
+        .book
+        .add("ada", model::govern::key::Role::Agent, None);
     assert!(begun.body.starts_with("oauth:"));
     scene
         .show(&scene.claims())

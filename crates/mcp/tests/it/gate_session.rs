@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::key::Role;
+use model::govern::key::Role;
 
 use crate::gate_world::{Reply, Setup, World};
 
@@ -55,7 +55,7 @@ async fn a_replaced_key_keeps_the_session_and_a_new_one_of_the_same_name_does_no
     let new = {
         let mut keys = world.book.keys.lock().unwrap();
         let record = keys.values_mut().next().unwrap();
-        let new = model::key::key(&record.id, [77; 32]);
+        let new = model::govern::key::key(&record.id, [77; 32]);
         record.digest = new.digest();
         new
     };

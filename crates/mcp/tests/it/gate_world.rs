@@ -18,7 +18,7 @@ use mcp::gate::{
     self, Auth, Clock, FetchKeys, Gate, GateParts, GateSettings, KeyBook, Moment, Principal,
 };
 use model::config::{Config, OauthConfig, ServeConfig};
-use model::key::{self, KeyRecord, Role, Secret};
+use model::govern::key::{self, KeyRecord, Role, Secret};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

@@ -9,9 +9,9 @@ use mcp::gate::issuer::Fetching;
 use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings};
 use mcp::http::{self, HttpBounds};
 use mcp::metrics::Metrics;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::key::Role;
+use model::govern::key::Role;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -121,7 +121,7 @@ async fn world() -> World {
     world
 }
 
-async fn call(world: &World) -> model::outcome::Outcome {
+async fn call(world: &World) -> model::record::outcome::Outcome {
     let caller = Caller::named("ann");
     let request = engine::call::CallRequest::new(caller, Origin::Mcp, "guarded", json!({}));
     world.door.engine().call(request).await.into_inner()

@@ -1,9 +1,9 @@
 //! Every attempt at a tool is in the audit, whatever stood in its way: also what the door
 //! itself refuses, and never finds its way to a tool.
 
-use engine::{Entry, Filter};
-use model::audit::Status;
+use engine::{AuditEntry, Filter};
 use model::caller::Origin;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::ask_scene::{guarded, read, to, yes};
@@ -15,13 +15,13 @@ const SETTINGS: &str = "[expected]\ntools = ['echo']\n[serve]\ncalls_per_caller_
     [[rule]]\nid = 'no'\ntools = ['echo']\nwhen = \"args.text == 'bad'\"\neffect = 'deny'\n\
     reason = 'not that'\n";
 
-fn attempts(world: &World) -> Vec<Entry> {
+fn attempts(world: &World) -> Vec<AuditEntry> {
     let filter = Filter {
         limit: Some(1_000),
         ..Filter::default()
     };
     let entries = world.engine().store().audit().list(&filter).unwrap();
-    let is_call = |entry: &Entry| entry.opening.origin == Origin::Mcp;
+    let is_call = |entry: &AuditEntry| entry.opening.origin == Origin::Mcp;
     entries.into_iter().filter(is_call).collect()
 }
 

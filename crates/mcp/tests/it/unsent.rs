@@ -76,7 +76,9 @@ async fn bytes_nobody_reads_are_bounded_for_a_caller() {
         "{said}"
     );
     assert!(said["result"]["_meta"]["ringfence/callId"].is_string());
-    world.ended_as("echo", model::audit::Status::Refused).await;
+    world
+        .ended_as("echo", model::record::audit::Status::Refused)
+        .await;
     let said = client.modern(&request(3, "tools/list", json!({}))).await;
     assert_eq!(said.last().await["error"]["code"], -32000);
     // Another caller is not concerned.

@@ -207,7 +207,7 @@ fn explained(text: &str) -> Vec<Explained> {
 /// both eras.
 #[test]
 fn two_agents_get_what_explain_says() {
-    let path = root().join("docs/guide/operator.md");
+    let path = root().join("docs/guide/two-agents.md");
     let settings = Page::read(&path)
         .blocks()
         .find(|block| block.language == "toml")

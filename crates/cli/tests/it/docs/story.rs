@@ -30,6 +30,42 @@ struct Done {
     shown: String,
 }
 
+impl Done {
+    /// Whether a command came to what the page shows.
+    fn is_like(&self, command: &str, expected: &str) -> Result<(), String> {
+        let mut shown = self.shown.clone();
+        if self.code != Some(0) {
+            let code = self
+                .code
+                .map_or("by a signal".to_owned(), |code| code.to_string());
+            shown.push_str(&format!("[exit {code}]\n"));
+        }
+        alike(expected, &shown).map_err(|why| format!("$ {command}\n{why}"))
+    }
+}
+
+/// What a terminal shows, without its colours.
+fn plain(shown: &str) -> String {
+    let colours = Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").unwrap();
+    colours.replace_all(shown, "").replace('\r', "")
+}
+
+/// The commands of a transcript, each with what it prints.
+fn steps(text: &str) -> Result<Vec<(&str, String)>, String> {
+    let mut steps: Vec<(&str, String)> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => steps.push((command, String::new())),
+            (None, Some((_, expected))) => {
+                expected.push_str(line);
+                expected.push('\n');
+            }
+            (None, None) => return Err(format!("`{line}` follows no command")),
+        }
+    }
+    Ok(steps)
+}
+
 /// A folder for one block.
 pub(crate) fn fresh(page: &Path) -> Story {
     Story::new(&page.file_name().unwrap().to_string_lossy())
@@ -102,25 +138,17 @@ impl Story {
 
     /// Commands after `$ `, each with what it prints; `[exit N]` unless it is 0.
     pub(crate) fn transcript(&self, text: &str) -> Result<(), String> {
-        let mut lines = text.lines().peekable();
-        while let Some(line) = lines.next() {
-            let Some(command) = line.strip_prefix("$ ") else {
-                return Err(format!("`{line}` follows no command"));
-            };
-            let mut expected = String::new();
-            while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
-                expected.push_str(line);
-                expected.push('\n');
-            }
+        for (command, expected) in steps(text)? {
             let done = self.typed(command, b"");
-            let mut shown = done.shown;
-            if done.code != Some(0) {
-                let code = done
-                    .code
-                    .map_or("by a signal".to_owned(), |code| code.to_string());
-                shown.push_str(&format!("[exit {code}]\n"));
-            }
-            alike(&expected, &shown).map_err(|why| format!("$ {command}\n{why}"))?;
+            done.is_like(command, &expected)?;
+        }
+        Ok(())
+    }
+
+    /// The same at a terminal, where every question is answered with `y`.
+    pub(crate) fn terminal_transcript(&self, text: &str) -> Result<(), String> {
+        for (command, expected) in steps(text)? {
+            self.at_terminal(command).is_like(command, &expected)?;
         }
         Ok(())
     }
@@ -160,35 +188,42 @@ impl Story {
         Ok(())
     }
 
-    /// Commands at a terminal, where every question gets a yes.
+    /// Commands at a terminal, where every question is answered with `y`.
     pub(crate) fn answered(&self, text: &str) -> Result<(), String> {
         for line in text.lines() {
-            let ended = "the command has ended";
-            let line = format!(
-                "{}\ncode=$?; echo '{ended}'; exit $code",
-                self.at_home(line)
-            );
-            let mut terminal = Terminal::start(&line, &self.folder);
-            let mut asked = 1;
-            while !terminal.either(ended, PROMPT, asked) {
-                terminal.answer("y\n", asked);
-                asked += 1;
-            }
-            let (status, shown) = terminal.end();
-            if status.code() != Some(0) {
-                return Err(format!("$ {line}\n{shown}"));
+            let done = self.at_terminal(line);
+            if done.code != Some(0) {
+                return Err(format!("$ {line}\n{}", done.shown));
             }
         }
         Ok(())
+    }
+
+    fn at_terminal(&self, line: &str) -> Done {
+        let ended = "the command has ended";
+        let line = format!(
+            "{}\ncode=$?; echo '{ended}'; exit $code",
+            self.at_home(line)
+        );
+        let mut terminal = Terminal::start(&line, &self.folder);
+        let mut asked = 1;
+        while !terminal.either(ended, PROMPT, asked) {
+            terminal.answer("y\n", asked);
+            asked += 1;
+        }
+        let (status, shown) = terminal.end();
+        let shown = plain(&shown);
+        Done {
+            code: status.code(),
+            shown: shown.replace(&format!("{ended}\n"), ""),
+        }
     }
 
     /// What a command shows at a terminal until it asks. The answer is no.
     pub(crate) fn shows(&self, command: &str, expected: &str) -> Result<(), String> {
         let mut terminal = Terminal::start(&self.at_home(command), &self.folder);
         terminal.until(PROMPT, 1);
-        let shown = String::from_utf8(terminal.bytes()).expect("text");
-        let colours = Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").unwrap();
-        let shown = colours.replace_all(&shown, "").replace('\r', "");
+        let shown = plain(&String::from_utf8(terminal.bytes()).expect("text"));
         terminal.answer("n\n", 1);
         drop(terminal.end());
         alike(expected, &format!("{shown}\n"))

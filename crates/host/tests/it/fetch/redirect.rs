@@ -245,6 +245,36 @@ async fn a_secret_in_the_body_does_not_follow_to_another_origin() {
     }
 }
 
+/// Nor does a secret in the URL, which a server may copy into its redirect.
+#[tokio::test]
+async fn a_secret_in_the_url_does_not_follow_to_another_origin() {
+    for (to, expected) in [
+        (
+            "http://b.example.com/key/s3cret-value",
+            Some("redirect-with-secret"),
+        ),
+        (
+            "http://b.example.com/s3cret%2Dvalue",
+            Some("redirect-with-secret"),
+        ),
+        (
+            "http://a.example.com:8080/key/s3cret-value",
+            Some("redirect-with-secret"),
+        ),
+        ("http://b.example.com/key/other", None),
+        ("http://a.example.com/key/s3cret-value", None),
+    ] {
+        let (world, lab) = world("strict").await;
+        let world = world.secret("s3cret-value");
+        let url = format!("http://a.example.com/302?{to}");
+        let ran = world.run(json!({"url": url}), b"").await;
+        let fault = ran.outcome.err().map(|fault| fault.reason);
+        assert_eq!(fault, expected, "{to}");
+        assert_eq!(ran.events[1].refusal, expected, "{to}");
+        assert_eq!(lab.seen().len(), if expected.is_some() { 1 } else { 2 });
+    }
+}
+
 #[tokio::test]
 async fn what_sends_nowhere_is_an_answer() {
     for head in [
