@@ -12,7 +12,7 @@ use engine::native::Native;
 use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::outcome::Outcome;
 use model::text;
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ async fn wrong_host(engine: &Engine) -> anyhow::Result<Step> {
     let asked: Vec<_> = wanted
         .needs
         .iter()
-        .map(model::consent::Need::words)
+        .map(model::govern::consent::Need::words)
         .collect();
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({"city": "Bern"}));
     request.target = Target::Document(Arc::clone(&sound));
@@ -222,7 +222,7 @@ fn explained(engine: &Engine) -> Step {
     let caller = Caller::named(AGENT);
     let request = CallRequest::new(caller, Origin::Mcp, "deleteFile", arguments);
     let explained = engine.explain(&request);
-    let line = |gate: &model::audit::GateRecord| {
+    let line = |gate: &model::record::audit::GateRecord| {
         let note = gate.note.as_deref().unwrap_or("");
         let gate = format!("{:<13}{:<6}{note}", gate.gate, gate.verdict);
         ("|", text::elided(&gate, 110))

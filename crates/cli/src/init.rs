@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::risk::Level;
+use model::policy::risk::Level;
 use model::text;
 use serde_json::json;
 use store::settings::CONFIG_FILE;
@@ -174,25 +174,31 @@ fn choose(arguments: &Init) -> anyhow::Result<Option<Chosen>> {
         folder,
         client_answers: arguments.client_answers,
     };
-    if !asks {
-        return Ok(Some(chosen));
+    if asks && !ask(arguments, &mut chosen)? {
+        return Ok(None);
     }
+    Ok(Some(chosen))
+}
+
+/// The four questions, those that flags answer left out. The answer is whether the
+/// person went to the end.
+fn ask(arguments: &Init, chosen: &mut Chosen) -> anyhow::Result<bool> {
     if arguments.client.is_none() {
         let mut words: Vec<_> = CLIENTS.iter().map(|(_, words)| *words).collect();
         words.push("none of them, or later");
         let Some(number) = pick("Which client do you use?", &words, "the client") else {
-            return Ok(None);
+            return Ok(false);
         };
         chosen.client = CLIENTS.get(number).map(|(client, _)| *client);
     }
     if arguments.preset.is_none() {
-        let words: Vec<_> = PRESETS
+        let words = PRESETS
             .iter()
-            .map(|(name, words)| format!("{name}: {words}"))
-            .collect();
+            .map(|(name, words)| format!("{name}: {words}"));
+        let words: Vec<_> = words.collect();
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let Some(number) = pick("Which bundled tools may callers use?", &words, "the tools") else {
-            return Ok(None);
+            return Ok(false);
         };
         if let Some((name, _)) = PRESETS.get(number) {
             chosen.preset = (*name).to_owned();
@@ -200,17 +206,12 @@ fn choose(arguments: &Init) -> anyhow::Result<Option<Chosen>> {
     }
     if arguments.folder.is_none() {
         let here = std::env::current_dir().context("this folder is gone")?;
-        let this = format!(
-            "this folder: {}",
-            text::one_line(&here.display().to_string())
-        );
+        let shown = text::one_line(&here.display().to_string());
+        let this = format!("this folder: {shown}");
         let words = ["a folder of their own, in the home", this.as_str()];
-        let Some(number) = pick(
-            "Which folder may tools read and write?",
-            &words,
-            "the folder",
-        ) else {
-            return Ok(None);
+        let question = "Which folder may tools read and write?";
+        let Some(number) = pick(question, &words, "the folder") else {
+            return Ok(false);
         };
         chosen.folder = (number == 1).then_some(here);
     }
@@ -219,16 +220,13 @@ fn choose(arguments: &Init) -> anyhow::Result<Option<Chosen>> {
             "I do, at a terminal: `ringfence approvals watch`",
             "I do, in that client, up to risk L4",
         ];
-        let Some(number) = pick(
-            "Who approves calls that need a person?",
-            &words,
-            "who approves",
-        ) else {
-            return Ok(None);
+        let question = "Who approves calls that need a person?";
+        let Some(number) = pick(question, &words, "who approves") else {
+            return Ok(false);
         };
         chosen.client_answers = number == 1;
     }
-    Ok(Some(chosen))
+    Ok(true)
 }
 
 /// The first preset.
