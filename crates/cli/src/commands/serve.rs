@@ -14,7 +14,7 @@ use mcp::auth::listen::warnings;
 use mcp::auth::local::{LocalToken, TOKEN_FILE};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
-use mcp::restart::{self, Started};
+use mcp::restart::{self, StartupSettings};
 use mcp::{Door, http};
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
@@ -65,7 +65,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         ..HttpBounds::of(&config.serve)
     };
     let guard = http::guarded(Arc::new(auth), &door, metrics, &bounds);
-    let started = Started::with(config, serve.listen.is_some());
+    let started = StartupSettings::with(config, serve.listen.is_some());
     let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
     let served = http::serve(door, listener, bounds, guard, shutdown).await;
     watching.abort();
