@@ -53,7 +53,7 @@ pub(crate) fn run(printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = DemoHome::make()?;
     let engine = home.engine()?;
     let runtime = wiring::runtime()?;
-    let steps = runtime.block_on(show(&engine, &home))?;
+    let steps = runtime.block_on(show_all(&engine, &home))?;
     runtime.shutdown_background();
     match printer.format() {
         Format::Json => {
@@ -90,14 +90,14 @@ impl Step {
     }
 }
 
-async fn show(engine: &Engine, home: &DemoHome) -> anyhow::Result<Vec<Step>> {
+async fn show_all(engine: &Engine, home: &DemoHome) -> anyhow::Result<Vec<Step>> {
     Ok(vec![
-        allowed(engine).await?,
-        wrong_host(engine).await?,
-        held(engine, home).await?,
-        escape(engine).await?,
-        explained(engine),
-        verified(engine)?,
+        show_allowed(engine).await?,
+        show_wrong_host(engine).await?,
+        show_held(engine, home).await?,
+        show_escape(engine).await?,
+        show_explanation(engine),
+        show_audit(engine)?,
     ])
 }
 
@@ -116,7 +116,7 @@ fn told(outcome: &Outcome) -> String {
     }
 }
 
-async fn allowed(engine: &Engine) -> anyhow::Result<Step> {
+async fn show_allowed(engine: &Engine) -> anyhow::Result<Step> {
     let arguments = json!({"text": "the quick brown fox"});
     let outcome = call(engine, "countWords", arguments).await;
     if outcome.error.is_some() {
@@ -134,7 +134,7 @@ async fn allowed(engine: &Engine) -> anyhow::Result<Step> {
     })
 }
 
-async fn wrong_host(engine: &Engine) -> anyhow::Result<Step> {
+async fn show_wrong_host(engine: &Engine) -> anyhow::Result<Step> {
     let judged = engine.judge(EXFILTRATES).into_iter().next();
     let sound = judged.and_then(|(_, sound)| sound);
     let sound = sound.context("the demo's own document cannot be used")?;
@@ -162,7 +162,7 @@ async fn wrong_host(engine: &Engine) -> anyhow::Result<Step> {
     })
 }
 
-async fn held(engine: &Engine, home: &DemoHome) -> anyhow::Result<Step> {
+async fn show_held(engine: &Engine, home: &DemoHome) -> anyhow::Result<Step> {
     let file = home.workspace().join("notes.txt");
     std::fs::create_dir_all(home.workspace())?;
     std::fs::write(&file, "keep me\n")?;
@@ -203,7 +203,7 @@ async fn held(engine: &Engine, home: &DemoHome) -> anyhow::Result<Step> {
     })
 }
 
-async fn escape(engine: &Engine) -> anyhow::Result<Step> {
+async fn show_escape(engine: &Engine) -> anyhow::Result<Step> {
     let outcome = call(engine, Native::Execute.name(), json!({"script": ESCAPES})).await;
     let issue = outcome
         .value
@@ -217,7 +217,7 @@ async fn escape(engine: &Engine) -> anyhow::Result<Step> {
     })
 }
 
-fn explained(engine: &Engine) -> Step {
+fn show_explanation(engine: &Engine) -> Step {
     let arguments = json!({"path": "notes.txt"});
     let caller = Caller::named(AGENT);
     let request = CallRequest::new(caller, Origin::Mcp, "deleteFile", arguments);
@@ -233,7 +233,7 @@ fn explained(engine: &Engine) -> Step {
     }
 }
 
-fn verified(engine: &Engine) -> anyhow::Result<Step> {
+fn show_audit(engine: &Engine) -> anyhow::Result<Step> {
     let verified = engine.store().audit().verify(None)?;
     if let Some(broken) = &verified.broken {
         bail!("the audit is broken: {}", broken.what);
