@@ -11,6 +11,7 @@ use crate::output::printer::{Format, Printer};
 mod approvals;
 mod callers;
 mod connect;
+mod init;
 mod keys;
 mod policy;
 mod script;
@@ -23,6 +24,7 @@ pub(crate) use approvals::{
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use connect::{ClientWord, ConnectArguments};
+pub(crate) use init::InitArguments;
 pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
@@ -95,6 +97,10 @@ pub(crate) enum Command {
     Connect(ConnectArguments),
     /// Show every setting and where it comes from
     Config(HomeArguments),
+    /// Set up: four questions, then a commented configuration file
+    Init(InitArguments),
+    /// See the sandbox, policy, approvals and audit at work in one minute
+    Demo(Words),
     /// Check that every sandbox layer is active
     Doctor(HomeArguments),
     /// Print completions for a shell
@@ -476,7 +482,7 @@ pub(crate) struct Words {
 }
 
 /// Where everything is, and how to say it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct HomeArguments {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
@@ -530,7 +536,8 @@ impl CommandLine {
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
-            Command::Man(words) => return format(words.json),
+            Command::Init(init) => &init.home,
+            Command::Man(words) | Command::Demo(words) => return format(words.json),
         };
         format(home.json)
     }
