@@ -17,8 +17,8 @@ mod wiring;
 
 use arguments::{Arguments, Command};
 use commands::{
-    approvals, audit, callers, check, config, connect, doctor, explain, expose, keys, list, policy,
-    run, script, secrets, serve, stdio, test, tool, trust,
+    approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
+    list, policy, run, script, secrets, serve, stdio, test, tool, trust,
 };
 use output::exit::Exit;
 use output::printer::{Format, Printer};
@@ -69,6 +69,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
+        Command::Init(init) => init::run(init, printer),
+        Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
             Ok(text(&arguments::completions(completions), printer))
