@@ -15,7 +15,7 @@ mod source;
 /// From arguments and settings to an engine.
 mod wiring;
 
-use arguments::{Arguments, Command};
+use arguments::{Command, CommandLine};
 use commands::{
     approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
     list, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox::worker_main() {
         return code;
     }
-    let arguments = match Arguments::read() {
+    let arguments = match CommandLine::read() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::explain(&error),
     };
