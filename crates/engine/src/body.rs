@@ -1,4 +1,4 @@
-//! Step 9: what runs. A kind of body is one arm of [`run`] and one file of its own.
+//! Step 9: what runs. A kind of body is one arm of `run` and one file of its own.
 
 use std::sync::Arc;
 

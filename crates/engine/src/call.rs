@@ -1,4 +1,4 @@
-//! The one path of a call. Every door enters here, and each step is named in [`walk`].
+//! The one path of a call. Every door enters here, and each step is named in `walk`.
 //! `gates` decides, `approve` asks a person, `body` runs.
 //!
 //! No audit row, no run: the row is opened before anything is looked at and closed

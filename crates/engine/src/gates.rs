@@ -7,10 +7,10 @@
 //! find ──▶ Found ──admit──▶ Visible ──hold──▶ Held ──decide──▶ Decided
 //! ```
 //!
-//! A call walks the whole chain ([`judge`]), and so does `explain`. Lists and search
-//! stop at [`Held`]; shadow rules, `policy test` and replays leave out the variables,
-//! which settings do not decide. A call is checked by one [`Snapshot`]; after a person
-//! answered, the chain is walked again with the newest ([`is_unchanged`]).
+//! A call walks the whole chain (`judge`), and so does `explain`. Lists and search
+//! stop at `Held`; shadow rules, `policy test` and replays leave out the variables,
+//! which settings do not decide. A call is checked by one `Snapshot`; after a person
+//! answered, the chain is walked again with the newest (`is_unchanged`).
 
 use std::ops::Deref;
 use std::sync::Arc;
