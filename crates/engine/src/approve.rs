@@ -19,9 +19,9 @@ use tokio::sync::Notify;
 use crate::registry::Registry;
 use crate::services::{Alarm, Clock, Observer};
 
-pub use crate::question::{Answer, Approver, Question};
+pub use crate::question::{ApprovalAnswer, Approver, Question};
 pub use answer::AnswerFault;
-pub use inbox::{Decision, Inbox, Listed, Listing, Said};
+pub use inbox::{ApprovalDecision, ApprovalVerdict, Inbox, Listed, Listing};
 pub use model::govern::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
 pub use store::approvals::ApprovalChange;
