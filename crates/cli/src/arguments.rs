@@ -41,8 +41,9 @@ pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, 
     disable_help_subcommand = true
 )]
 pub(crate) struct CommandLine {
+    /// What to do; without it, how things stand.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -510,7 +511,10 @@ impl CommandLine {
 
     /// How the command wants its output.
     pub(crate) fn format(&self) -> Format {
-        let home = match &self.command {
+        let Some(command) = &self.command else {
+            return Format::Human;
+        };
+        let home = match command {
             Command::Check(check) => &check.common.home,
             Command::Test(test) => &test.common.home,
             Command::Run(run) => &run.common.home,

@@ -202,7 +202,7 @@ mod tests {
         let all = ["ringfence", "expose"].iter().chain(words);
         let parsed = crate::arguments::CommandLine::try_parse_from(all).expect("arguments");
         match parsed.command {
-            crate::arguments::Command::Expose(expose) => expose,
+            Some(crate::arguments::Command::Expose(expose)) => expose,
             other => panic!("{other:?}"),
         }
     }
