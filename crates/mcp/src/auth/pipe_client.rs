@@ -1,5 +1,5 @@
 //! Who is at the other end of a pipe: a client that shows a key, or one that shows
-//! nothing and is known as [`CALLER`].
+//! nothing and is known as `CALLER`.
 //!
 //! A key is looked up at every request, as over HTTP. Whatever started this process
 //! chose what it shows; what keeps another program from showing the same key is that

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use engine::approve::{Answer, AnswerFault, Channel};
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel};
 use engine::call::{CallRequest, Refused};
 use engine::native::Native;
 use engine::{Engine, Gate};
@@ -174,7 +174,7 @@ impl McpServer {
             match take_returned(inner, state, responses, &binding).await {
                 // The client answers without showing its questions to a person, so
                 // somebody else is asked, and the record says why.
-                Ok(Some(Answer::NotRendered)) => ask_via = AskVia::Unshown,
+                Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(refuse_state(reason)),
             }
@@ -329,7 +329,7 @@ async fn take_returned(
     state: &str,
     responses: Option<&InputResponses>,
     binding: &StateBinding<'_>,
-) -> Result<Option<Answer>, Reason> {
+) -> Result<Option<ApprovalAnswer>, Reason> {
     match inner.seal.open(state, responses, binding) {
         ReturnedState::Refused => Err(Reason::ApprovalState),
         ReturnedState::Unanswered => Ok(None),
