@@ -96,7 +96,7 @@ pub async fn serve(
     served
 }
 
-/// Authentication around every route, for [`serve`], with the inbox and the metrics of
+/// Authentication around every route, for `serve`, with the inbox and the metrics of
 /// operators beside the protocol.
 pub fn guarded(
     auth: Arc<Auth>,

@@ -7,12 +7,12 @@ use crate::world::{Home, worker};
     dead_code,
     reason = "its `main` starts workers from its own program, which a test is not"
 )]
-mod embed;
+mod example;
 
 #[tokio::test]
 async fn the_example_publishes_calls_and_reads_the_audit() {
     let home = Home::new();
-    let told = embed::run(&home.path, worker()).await.unwrap();
+    let told = example::run(&home.path, worker()).await.unwrap();
     let expected = "\
 published: true
 result: {\"greeting\":\"Hello, Ada!\",\"length\":11}

@@ -71,7 +71,7 @@ impl PipeClient {
         })?;
         match record.role {
             Role::Agent => Ok(Caller::named(record.name)),
-            Role::Operator => Err("an operator's key answers questions and calls no tools"),
+            Role::Operator => Err("an operator's key answers questions and cannot call tools"),
         }
     }
 }

@@ -31,10 +31,7 @@ async fn list(State(door): State<Door>, RawQuery(query): RawQuery) -> Response {
         None | Some("" | "all=false") => Listing::Pending,
         Some("all=true") => Listing::All,
         Some(_) => {
-            return told(
-                StatusCode::BAD_REQUEST,
-                "the one thing to ask for is `all=true`",
-            );
+            return told(StatusCode::BAD_REQUEST, "the only query is `all=true`");
         }
     };
     let found = on_thread(door, move |door| {

@@ -405,7 +405,7 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
 /// way, or too many answers are not read.
 fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
     let message = if slot.is_one_too_many() {
-        "you have as many calls under way as you may; wait for one to end"
+        "too many of your calls are in flight; wait for one to end"
     } else if !inner.unsent.has_room(&caller.name) {
         "you have not read the answers to earlier calls; read them, then make this call again"
     } else {
@@ -444,7 +444,10 @@ fn unsealed() -> CallError {
 fn refuse_params() -> Refused {
     Refused {
         gate: Gate::Arguments,
-        error: CallError::new(Reason::ArgumentType, "the params are not those of a call"),
+        error: CallError::new(
+            Reason::ArgumentType,
+            "the params are not those of `tools/call`",
+        ),
     }
 }
 
