@@ -21,10 +21,6 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated {
-        path: "docs/reference/limits.md",
-        text: model::limits::page,
-    },
-    Generated {
         path: "docs/reference/reasons.md",
         text: model::reason::page,
     },

@@ -11,10 +11,10 @@ use engine::approve::{
     Answer, AnswerFault, Approver, Channel, Inbox, Listed, Listing, Question, Scope,
 };
 use model::caller::Caller;
-use model::document::Word as _;
 use model::govern::approval::State;
 use model::policy::risk::Level;
 use model::text::{elided, one_line};
+use model::word::Word as _;
 
 use crate::arguments::{
     Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,

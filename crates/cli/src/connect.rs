@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use model::config::ServeConfig;
-use model::document::Word as _;
 use model::policy::risk::Level;
+use model::word::Word as _;
 use serde_json::{Value, json};
 use store::Keys;
 

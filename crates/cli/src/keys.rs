@@ -10,7 +10,9 @@ use model::govern::approval::authority;
 use model::govern::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
 use model::record::audit::{Act, Notice};
+use model::time::DAY_MS;
 use serde_json::{Value, json};
+use store::clock::now_ms;
 use store::keys::Added;
 use store::{Keys, Store, StoreError, StoreSettings};
 
@@ -21,7 +23,6 @@ use crate::{settings, wiring};
 
 /// Days a key may be given.
 const DAYS_MAX: u32 = 3_650;
-const DAY_MS: i64 = 24 * 3600 * 1_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysArguments {
@@ -332,10 +333,6 @@ fn entry(record: &KeyRecord, now_ms: i64) -> Value {
 
 fn after(now_ms: i64, days: u32) -> i64 {
     now_ms.saturating_add(i64::from(days).saturating_mul(DAY_MS))
-}
-
-pub(crate) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }
 
 /// `2026-01-31` of a moment, UTC.

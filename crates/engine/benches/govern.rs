@@ -21,7 +21,6 @@ use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
 use model::config::Config;
-use model::document::Word as _;
 use model::document::params;
 use model::govern::access::AccessLevel;
 use model::govern::rules::{Asked, Effect};
@@ -32,6 +31,8 @@ use model::policy::resolve;
 use model::policy::risk::{Level, rate};
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
+use model::time::DAY_MS;
+use model::word::Word as _;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,6 @@ const RULES: usize = 100;
 const ATTEMPTS: i64 = 10_000;
 /// A bundled tool that the preset of this home does not expose.
 const HIDDEN: &str = "deleteFile";
-const DAY_MS: i64 = 86_400_000;
 
 fn main() -> ExitCode {
     if let Some(code) = sandbox::worker_main() {

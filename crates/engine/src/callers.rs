@@ -27,9 +27,10 @@ use crate::error::causes;
 use crate::notice::{loudly, with_notice};
 use crate::refusal::{GatePass, GateResult, Refusal};
 use crate::request::{CallRequest, Purpose, shown};
-use crate::services::{Alarm, Clock, lock};
+use crate::services::{Alarm, Clock};
 use crate::snapshot::Snapshot;
 use crate::trust::{self, Schedule};
+use model::sync::lock;
 
 /// Who pauses those who are denied too often.
 const BY_DENIALS: &str = "denials";
@@ -480,7 +481,7 @@ impl Callers<'_> {
 }
 
 fn known(row: CallerRow) -> KnownCaller {
-    use model::document::Word as _;
+    use model::word::Word as _;
     let paused = row.paused;
     KnownCaller {
         name: text::one_line(&row.shown),

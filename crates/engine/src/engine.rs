@@ -37,10 +37,11 @@ use crate::report::{CallReport, Reporter};
 use crate::request::{CallRequest, Purpose};
 use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
-use crate::services::{Alarm, Clock, Moment, Observer, VariableSource, now_ms};
+use crate::services::{Alarm, Clock, Moment, Observer, VariableSource};
 use crate::settings::{protected, read_config, store_settings};
 use crate::trust::{Schedule, Trust};
 use crate::upkeep::Upkeep;
+use store::clock::now_ms;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";

@@ -19,9 +19,10 @@ use crate::callers::CallerBook;
 use crate::catalog::Catalog;
 use crate::error::{EngineError, causes};
 use crate::notice::loudly;
-use crate::services::{Alarm, lock};
+use crate::services::Alarm;
 use crate::settings::{self, Candidate, Settings, store_settings};
 use crate::snapshot::next_serial;
+use model::sync::lock;
 
 mod build;
 mod names;

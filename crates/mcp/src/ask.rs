@@ -14,9 +14,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::approve::{Answer, Approver, Channel, Question, Scope};
 use model::caller::Caller;
-use model::document::Word as _;
 use model::document::digest;
 use model::govern::approval::authority;
+use model::word::Word as _;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rmcp::RoleServer;
 use rmcp::model::{

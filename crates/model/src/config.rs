@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use crate::document::{Word, words};
 use crate::govern::access::Access;
 use crate::govern::access::quota::{Costs, Limit};
 use crate::govern::exposure::{Exposure, Selection};
@@ -20,27 +19,7 @@ use crate::nearest::nearest;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
 use crate::text::elided;
-
-/// An enum with one word for each value, for settings.
-macro_rules! words_of {
-    ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $value:ident = $word:literal,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$note])* $value,)*
-        }
-
-        impl Word for $name {
-            const ALL: &'static [$name] = &[$($name::$value,)*];
-
-            fn word(self) -> &'static str {
-                match self {
-                    $($name::$value => $word,)*
-                }
-            }
-        }
-    };
-}
+use crate::word::{Word, words};
 
 mod codecall;
 mod disclosure;
@@ -137,9 +116,10 @@ pub struct AuditConfig {
     pub when_full: WhenFull,
 }
 
-words_of! {
+crate::words! {
     /// What happens when the records take nearly all the bytes they may.
-    WhenFull {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WhenFull {
         /// Calls are refused until the owner makes room.
         Refuse = "refuse",
         /// The oldest records go, and a checkpoint says so.
@@ -147,9 +127,10 @@ words_of! {
     }
 }
 
-words_of! {
+crate::words! {
     /// How surely a record is on the disk before a reply leaves.
-    AuditDurability {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AuditDurability {
         /// Dangerous calls before they run, the rest within 100 ms.
         Standard = "standard",
         /// Every record, before the reply leaves.
@@ -157,9 +138,10 @@ words_of! {
     }
 }
 
-words_of! {
+crate::words! {
     /// What the audit keeps of the arguments.
-    AuditArguments {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AuditArguments {
         /// All of them, secrets masked.
         Masked = "masked",
         /// Their digest.
@@ -178,9 +160,10 @@ pub struct SandboxConfig {
     pub sharing: WorkerSharing,
 }
 
-words_of! {
+crate::words! {
     /// How long a worker process is shared.
-    WorkerSharing {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WorkerSharing {
         /// By all calls.
         Shared = "shared",
         /// By the calls of one caller.

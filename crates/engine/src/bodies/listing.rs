@@ -20,9 +20,9 @@ use crate::native::refuse_arguments;
 use crate::refusal::Refusal;
 use crate::request::{CallRequest, Target};
 use crate::run::RunResult;
-use crate::services::lock;
 use crate::tool::ToolBody;
 use crate::work::Work;
+use model::sync::lock;
 
 /// Characters of a name that is given back because nothing has it.
 const NAME_SHOWN_CHARS_MAX: usize = 200;

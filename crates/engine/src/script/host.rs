@@ -24,8 +24,8 @@ use super::journal::{
 use crate::native;
 use crate::powers::Powers;
 use crate::request::{CallRequest, Waiting};
-use crate::services::now_ms;
 use crate::work::Work;
+use store::clock::now_ms;
 
 /// Bytes an answer has besides the tool's result.
 const ENVELOPE_BYTES_MAX: usize = 64;

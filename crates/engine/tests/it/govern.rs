@@ -149,9 +149,8 @@ async fn trust_holds_for_whom_it_names() {
         let caller = Caller::named(name);
         let now = world.engine.current_for(&caller).unwrap();
         let standing = now.config.access.standing(&caller, None);
-        let word = |level: Option<model::govern::access::AccessLevel>| {
-            level.map(model::document::Word::word)
-        };
+        let word =
+            |level: Option<model::govern::access::AccessLevel>| level.map(model::word::Word::word);
         (
             word(standing.given),
             word(standing.earned),

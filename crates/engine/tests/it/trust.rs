@@ -149,7 +149,7 @@ async fn what_is_shown_is_what_a_call_would_find_now() {
         (
             !offered.is_empty(),
             earned,
-            standing.level.map(model::document::Word::word),
+            standing.level.map(model::word::Word::word),
         )
     };
     let nobody = (false, None, Some("sandboxed"));

@@ -6,7 +6,6 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, NameKind, position};
 use crate::caller::folded;
-use crate::document::Word as _;
 use crate::govern::access::{Lists, Terms};
 use crate::govern::exposure::Selection;
 use crate::govern::pattern::NamePattern;
@@ -14,6 +13,7 @@ use crate::govern::rules::Rule;
 use crate::govern::trust::{Criteria, Step};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::risk::Level;
+use crate::word::Word as _;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
