@@ -5,23 +5,28 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::callers::CallersArguments;
-use crate::connect::Connect;
-use crate::exit::Exit;
-use crate::keys::KeysArguments;
-use crate::printer::{Format, Printer};
-use crate::secrets::SecretsArguments;
-use crate::trust::TrustArguments;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer};
 
 mod approvals;
+mod callers;
+mod connect;
+mod keys;
 mod policy;
 mod script;
+mod secrets;
+mod trust;
 
 pub(crate) use approvals::{
-    Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
-    ScopeWord,
+    ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
+    ApprovalsWatch, ScopeWord,
 };
+pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
+pub(crate) use connect::{ClientWord, ConnectArguments};
+pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
+pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
+pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};
 
 pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 
@@ -45,7 +50,7 @@ pub(crate) enum Command {
     /// Prove tools: run each with its own test values (the Local Pass)
     Test(Test),
     /// Call one tool once, through every gate
-    Run(Run),
+    Run(RunArguments),
     /// Check a script that calls tools, or run it
     Script(Script),
     /// Serve the tools on offer to MCP clients, over HTTP
@@ -59,7 +64,7 @@ pub(crate) enum Command {
     /// Show one tool: what the model sees and what is enforced
     Show(Named),
     /// Take documents in, as drafts
-    Import(Import),
+    Import(ImportArguments),
     /// Write documents out: one as an object, several as an array
     Export(Export),
     /// Publish tools that passed their own test
@@ -73,9 +78,9 @@ pub(crate) enum Command {
     /// Say which tools are on offer
     Expose(Expose),
     /// Answer questions of calls that a person must approve
-    Approvals(Approvals),
+    Approvals(ApprovalsArguments),
     /// Read the audit and verify it
-    Audit(Audit),
+    Audit(AuditArguments),
     /// Tell why a call was or would be allowed, asked about or refused
     Explain(Explain),
     /// Show, check and try rules
@@ -87,11 +92,11 @@ pub(crate) enum Command {
     /// Explain what a caller earned, and say how well it works
     Trust(TrustArguments),
     /// Put the server into the settings of an MCP client
-    Connect(Connect),
+    Connect(ConnectArguments),
     /// Show every setting and where it comes from
-    Config(Home),
+    Config(HomeArguments),
     /// Look whether everything that keeps tool code in is up
-    Doctor(Home),
+    Doctor(HomeArguments),
     /// Print the completions of a shell
     Completions(Completions),
     /// Print the manual page
@@ -131,7 +136,7 @@ pub(crate) struct Test {
 /// A name is a published tool; a file is taken as it stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
-pub(crate) struct Run {
+pub(crate) struct RunArguments {
     /// The name of a tool, or a file of one document, or of several with `--tool`
     #[arg(value_name = "FILE|NAME")]
     pub(crate) target: String,
@@ -179,7 +184,7 @@ pub(crate) struct New {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -254,7 +259,7 @@ pub(crate) struct Publish {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 all taken in, 1 one was not, 2 a file could not be read.")]
-pub(crate) struct Import {
+pub(crate) struct ImportArguments {
     /// Files of one document or an array of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
@@ -268,7 +273,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "OLD=NEW", value_parser = renaming)]
     pub(crate) rename: Vec<(String, String)>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -280,7 +285,7 @@ pub(crate) struct Export {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// Without anything to change it shows what is on offer. Exclusion always wins.
@@ -308,11 +313,11 @@ pub(crate) struct Expose {
     #[arg(long, conflicts_with = "exclude")]
     pub(crate) forget: bool,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditArguments {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,
 }
@@ -385,7 +390,7 @@ pub(crate) struct AuditList {
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub(crate) limit: usize,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -394,7 +399,7 @@ pub(crate) struct AuditShow {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -404,7 +409,7 @@ pub(crate) struct AuditVerify {
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -416,7 +421,7 @@ pub(crate) struct AuditAcknowledge {
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -428,7 +433,7 @@ pub(crate) struct AuditExport {
     #[arg(long, value_name = "KIND", default_value = "all")]
     pub(crate) kind: KindWord,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -438,7 +443,7 @@ pub(crate) struct AuditTail {
     #[arg(long, value_name = "COUNT")]
     pub(crate) count: Option<usize>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -450,7 +455,7 @@ pub(crate) struct AuditPrune {
     #[arg(long, value_name = "BYTES")]
     pub(crate) bytes: Option<u64>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -472,7 +477,7 @@ pub(crate) struct Words {
 
 /// Where everything is, and how to say it.
 #[derive(Debug, Args)]
-pub(crate) struct Home {
+pub(crate) struct HomeArguments {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -488,7 +493,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 impl Arguments {
@@ -535,8 +540,8 @@ fn format(is_json: bool) -> Format {
     if is_json { Format::Json } else { Format::Human }
 }
 
-impl Audit {
-    pub(crate) fn home(&self) -> &Home {
+impl AuditArguments {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             AuditCommand::List(list) => &list.home,
             AuditCommand::Show(show) => &show.home,

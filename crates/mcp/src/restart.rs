@@ -1,6 +1,5 @@
-//! Settings a running server holds on to: sockets, the gate, the bounds of its
-//! transport. Whoever changes one is told that it takes a restart, rather than left to
-//! believe that it holds.
+//! Settings a running server keeps until it ends: sockets, authentication, the bounds of
+//! its transport. An operator who changes one is told that it takes a restart.
 //!
 //! The rest of `[serve]`, what one call may cost, is looked up at every request.
 
@@ -14,17 +13,17 @@ use crate::limit;
 
 /// What a server was started with, and will keep.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartupSettings {
     config: Config,
     /// Whether the address was given besides the settings, which then do not matter.
     listen_is_given: bool,
 }
 
-impl Started {
+impl StartupSettings {
     /// A server that was started with these settings.
     #[must_use]
-    pub fn with(config: Config, listen_is_given: bool) -> Started {
-        Started {
+    pub fn with(config: Config, listen_is_given: bool) -> StartupSettings {
+        StartupSettings {
             config,
             listen_is_given,
         }
@@ -101,11 +100,11 @@ fn serve_differs(started: &ServeConfig, now: &ServeConfig) -> Vec<&'static str> 
 
 /// Looks at the settings now and then, for as long as it is polled, and says of each
 /// change once what it takes.
-pub async fn watch(engine: Arc<Engine>, started: Started, alarm: Alarm) {
+pub async fn watch(engine: Arc<Engine>, started: StartupSettings, alarm: Alarm) {
     let mut known = Vec::new();
     let mut tended = Instant::now();
     loop {
-        tokio::time::sleep(Duration::from_millis(limit::NEWS_EVERY_MS)).await;
+        tokio::time::sleep(Duration::from_millis(limit::LIST_CHANGED_EVERY_MS)).await;
         if tended.elapsed() >= Duration::from_millis(limit::TEND_AUDIT_EVERY_MS) {
             let engine = Arc::clone(&engine);
             // It waits for the disk. A panic in it is not ours to die of.
@@ -140,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_named_and_nothing_else() {
-        let started = Started::with(config(""), false);
+    fn settings_that_take_a_restart_are_named() {
+        let started = StartupSettings::with(config(""), false);
         for (text, expected) in [
             ("", &[][..]),
             ("[serve]\nlisten = \"127.0.0.1:1\"", &["serve.listen"]),
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_address_given_besides_does_not_change_with_the_settings() {
-        let started = Started::with(config(""), true);
+        let started = StartupSettings::with(config(""), true);
         let now = config("[serve]\nlisten = \"127.0.0.1:1\"");
         assert_eq!(started.differs(&now), [""; 0]);
     }

@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand, ValueEnum};
 use engine::approve::Scope;
 
-use super::Home;
+use super::HomeArguments;
 
 /// Questions are answered here whoever asks them, in whichever process.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 it cannot be answered so, 2 could not be tried.")]
-pub(crate) struct Approvals {
+pub(crate) struct ApprovalsArguments {
     #[command(subcommand)]
     pub(crate) command: ApprovalsCommand,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ApprovalsList {
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct ApprovalsShow {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// Shows the question at the terminal and takes a typed answer. Without a terminal
@@ -64,7 +64,7 @@ pub(crate) struct ApprovalsApprove {
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ pub(crate) struct ApprovalsDeny {
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ pub(crate) struct ApprovalsWatch {
     #[arg(long, value_name = "COUNT")]
     pub(crate) count: Option<usize>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,8 +112,8 @@ impl ScopeWord {
     }
 }
 
-impl Approvals {
-    pub(crate) fn home(&self) -> &Home {
+impl ApprovalsArguments {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             ApprovalsCommand::List(list) => &list.home,
             ApprovalsCommand::Show(show) | ApprovalsCommand::Revoke(show) => &show.home,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use model::caller::Origin;
 
-use super::{Common, Home};
+use super::{Common, HomeArguments};
 
 /// Nothing here changes what is in force.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct PolicyShow {
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// A file of rules alone stands in the place of all rules; any other in that of
@@ -42,7 +42,7 @@ pub(crate) struct PolicyLint {
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// A file of rules alone stands in the place of all rules; any other in that of
@@ -63,7 +63,7 @@ pub(crate) struct PolicyTest {
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// Either a call that was made, by its id, or one that was not.
@@ -113,7 +113,7 @@ impl DoorWord {
 }
 
 impl Policy {
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             PolicyCommand::Show(show) => &show.home,
             PolicyCommand::Lint(lint) => &lint.home,

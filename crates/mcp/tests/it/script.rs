@@ -48,7 +48,7 @@ fn message(script: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_script_s_answer_is_text_and_structure() {
+async fn results_of_scripts_are_text_and_structure() {
     let world = world().await;
     let server = world.serve().await;
     let mut client = server.client().await;

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use engine::{Alarm, AuditEntry, Engine, EngineSettings, Filter, WorkerProgram};
-use mcp::gate::{Principal, PrincipalId};
+use mcp::auth::{Principal, PrincipalId};
 use mcp::{Door, Shutdown, http, stdio};
 use model::Environment;
 use model::caller::{Caller, Origin};

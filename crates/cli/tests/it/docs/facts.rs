@@ -254,7 +254,7 @@ fn connection_limits(table: &Table) -> Result<(), String> {
         format!("{} minutes", mcp("SESSION_IDLE_SECONDS_MAX") / 60),
         bytes_of("UNSENT_PER_CALLER_BYTES_MAX"),
         bytes_of("UNSENT_BYTES_MAX"),
-        bytes_of("UNREAD_BYTES_MAX"),
+        bytes_of("RESUME_ANSWERS_BYTES_MAX"),
     ];
     column_is(table, 1, &expected)?;
     let piece = bytes_of("WRITE_PIECE_BYTES");

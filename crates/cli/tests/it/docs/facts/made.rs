@@ -31,6 +31,7 @@ fn limits(whose: &str) -> Option<String> {
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
         "mcp" => mcp::limit::ALL,
+        "auth" => mcp::auth::limit::ALL,
         _ => return None,
     };
     let mut table = String::from("| Name | Value | Bounds |\n| --- | --- | --- |\n");

@@ -1,0 +1,58 @@
+//! The arguments of `ringfence connect`.
+
+use clap::{Args, ValueEnum};
+use model::policy::risk::Level;
+use model::word::Word as _;
+
+use super::HomeArguments;
+
+/// Without a client it prints entries to copy. With one it shows what would change
+/// in that client's settings, asks, and writes it.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 done, 1 not changed, 2 could not be done.")]
+pub(crate) struct ConnectArguments {
+    /// The client
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: Option<ClientWord>,
+    /// Let the client speak to a running server instead of starting its own
+    #[arg(long, requires = "client")]
+    pub(crate) http: bool,
+    /// The same, at this address; else the one in the settings
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Up to which risk, L0 to L5, questions about its calls may be answered in the client
+    /// itself; L0 is never, and L4 if nothing is said
+    #[arg(long, value_name = "RISK", requires = "client", conflicts_with = "remove", value_parser = risk)]
+    pub(crate) answers: Option<Level>,
+    /// What rules and the audit call the client; its own name, if left out
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "client",
+        conflicts_with = "remove"
+    )]
+    pub(crate) name: Option<String>,
+    /// Take the entry out again, and its key back
+    #[arg(long, conflicts_with_all = ["http", "url"], requires = "client")]
+    pub(crate) remove: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "client")]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientWord {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+}
+
+fn risk(word: &str) -> Result<Level, String> {
+    let mut all = Level::ALL.into_iter();
+    let found = all.find(|level| level.word().eq_ignore_ascii_case(word));
+    found.ok_or_else(|| "it must be one of L0 to L5".to_owned())
+}
