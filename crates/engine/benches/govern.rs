@@ -1,4 +1,4 @@
-//! What governance costs: a decision, limits, trust, `explain` and disclosure.
+//! What governance costs: a decision, limits, trust, `explain` and progressive listing.
 //!
 //! Prints one JSON object; `cargo xtask bench engine`. Microseconds are processor
 //! time, of this process and its workers together where tools run. What is compared
@@ -84,13 +84,13 @@ struct Home(PathBuf);
 
 impl Home {
     /// A home with rules, with ten limits on one caller and none on the other, and
-    /// disclosure on.
+    /// progressive listing on.
     fn new() -> Home {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-govern");
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(path.join("tools")).unwrap();
         let mut settings = format!(
-            "{}\n[disclosure]\nenabled = true\n[exposure]\npreset = \"none\"\n",
+            "{}\n[progressive]\nenabled = true\n[exposure]\npreset = \"none\"\n",
             rules()
         );
         for number in 0..10 {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use find::progressive::Readers;
 use host::fetch::Trust as TrustedRoots;
 use host::secrets::{Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
-use model::disclosure::Readers;
 use model::document::environment::Environment;
 use model::govern::approval::Channel;
 use model::limits;

@@ -107,6 +107,7 @@ impl Registry {
             }),
         };
         registry.say_gone(&mut lock(&registry.latest), gone);
+        registry.say_outdated(&settings);
         if let Err(fault) = settings::note(store, &settings, false) {
             // No good settings came before these, so nothing is in force until the
             // audit says what is. Every call tries again.
@@ -184,6 +185,13 @@ impl Registry {
             }
         }
         Arc::clone(&latest.snapshot)
+    }
+
+    /// Says which settings stand under a name that will not count much longer.
+    fn say_outdated(&self, settings: &Settings) {
+        for sentence in &settings.config.outdated {
+            self.alarm.raise(sentence);
+        }
     }
 
     /// Whether anybody's level changed. What cannot be told is a reason to look,

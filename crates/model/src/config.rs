@@ -22,18 +22,18 @@ use crate::text::elided;
 use crate::word::{Word, words};
 
 mod codecall;
-mod disclosure;
 mod doors;
 mod govern;
 mod names;
+mod progressive;
 mod shown;
 mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
-pub use disclosure::DisclosureConfig;
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
+pub use progressive::ProgressiveConfig;
 pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
@@ -74,7 +74,7 @@ pub struct Config {
     /// Scripts that call tools.
     pub codecall: CodecallConfig,
     /// Lists that tell a little first and more when asked.
-    pub disclosure: DisclosureConfig,
+    pub progressive: ProgressiveConfig,
     /// Where tools find files.
     pub files: FilesConfig,
     /// Whom `fetch` believes.
@@ -87,6 +87,8 @@ pub struct Config {
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+    /// Settings that still count under an old name: a sentence for the operator each.
+    pub outdated: Vec<String>,
 }
 
 /// How calls that are made together run.
@@ -226,7 +228,8 @@ impl Config {
                 sharing: WorkerSharing::Shared,
             },
             codecall: CodecallConfig::standard(),
-            disclosure: DisclosureConfig::default(),
+            progressive: ProgressiveConfig::default(),
+            outdated: Vec::new(),
             files: FilesConfig {
                 workspace: "workspace".to_owned(),
                 per_caller: false,
@@ -292,7 +295,9 @@ struct ConfigFile {
     audit: AuditFile,
     sandbox: SandboxFile,
     codecall: codecall::CodecallFile,
-    disclosure: disclosure::DisclosureFile,
+    progressive: Option<progressive::ProgressiveFile>,
+    /// The name of `progressive` before.
+    disclosure: Option<toml::Spanned<progressive::ProgressiveFile>>,
     files: FilesFile,
     network: NetworkFile,
     serve: doors::ServeFile,
@@ -418,7 +423,8 @@ impl ConfigFile {
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         config.codecall = faults.codecall(self.codecall);
-        config.disclosure = self.disclosure.resolve();
+        config.progressive =
+            faults.progressive(self.progressive, self.disclosure, &mut config.outdated);
         faults.files(self.files, &mut config.files);
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);

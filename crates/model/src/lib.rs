@@ -46,13 +46,6 @@ pub mod govern;
 /// `ringfence.toml`.
 pub mod config;
 
-/// Tool cards, shown a little at a time.
-pub mod disclosure;
-/// Hidden and hostile text, taken out of what tools return.
-pub mod sanitise;
-/// The search among tools.
-pub mod search;
-
 pub use document::Document;
 pub use document::environment::Environment;
 pub use document::finding::{Code, Finding, Severity};

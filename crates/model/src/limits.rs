@@ -157,12 +157,12 @@ limits! {
     OUTPUT_SCHEMA_DEPTH_MAX: usize = 32;
     /// An example of a tool's author, in characters.
     EXAMPLE_CHARS_MAX: usize = 4_096;
-    /// Tokens of one page of the list of tools, by `disclosure::tokens`.
+    /// Tokens of one page of the list of tools, by `progressive::tokens`.
     LIST_TOKENS_MAX: usize = 3_000;
     /// Tokens of all cards and resources one caller has loaded.
     LOADED_TOKENS_MAX: usize = 15_000;
     /// Callers of whom it is remembered what they loaded.
-    DISCLOSURE_CALLERS_MAX: usize = 1_024;
+    PROGRESSIVE_CALLERS_MAX: usize = 1_024;
     /// Resources of one document.
     RESOURCES_MAX: usize = 16;
     /// The text of one resource, in bytes.

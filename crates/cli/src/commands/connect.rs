@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use model::config::ServeConfig;
 use model::policy::risk::Level;
-use model::word::Word as _;
 use serde_json::{Value, json};
 use store::Keys;
 

@@ -173,12 +173,12 @@ async fn trust_holds_for_whom_it_names() {
     assert!(!report.covered && report.tracks.is_empty());
 }
 
-/// Both spellings of the arguments of disclosure, never both at once; rules, questions
+/// Both spellings of the arguments of progressive listing, never both at once; rules, questions
 /// and the record see one.
 #[tokio::test]
 async fn load_tool_takes_both_spellings() {
     let home = Home::new();
-    let settings = "[disclosure]\nenabled = true\n[[rule]]\nid = 'no'\ntools = ['load_tool']\n\
+    let settings = "[progressive]\nenabled = true\n[[rule]]\nid = 'no'\ntools = ['load_tool']\n\
                     when = \"args.name == 'countWords'\"\neffect = 'deny'\n";
     home.file("ringfence.toml", settings);
     let world = World::with(home, |_| ());

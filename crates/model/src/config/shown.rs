@@ -84,7 +84,7 @@ impl Config {
             ("codecall.top_k", self.codecall.top_k.to_string()),
             ("codecall.invoke", patterns(&self.codecall.invoke)),
             ("codecall.blocked", patterns(&self.codecall.blocked)),
-            ("disclosure.enabled", self.disclosure.enabled.to_string()),
+            ("progressive.enabled", self.progressive.enabled.to_string()),
             ("files.workspace", quoted(&self.files.workspace)),
             ("files.per_caller", self.files.per_caller.to_string()),
             ("files.bytes_max", self.files.bytes_max.to_string()),
