@@ -14,13 +14,13 @@ pub(crate) struct CallersArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallersCommand {
-    /// List callers that were denied something, are paused or earned a level
+    /// List callers that were denied, are paused or have a trust level
     List(HomeArguments),
     /// Show one of them
     Show(NamedCaller),
-    /// Let nothing of a caller run, from the next call on
+    /// Refuse every call of a caller, from the next one on
     Pause(Pause),
-    /// Let a caller go on; its denials count from nothing
+    /// Let a caller call again; its denials are reset
     Resume(NamedCaller),
 }
 
@@ -35,10 +35,10 @@ pub(crate) struct NamedCaller {
 
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// The caller, whether it was ever seen or not
+    /// The caller, known or not
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Why, for whoever looks next
+    /// The reason, for the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]

@@ -14,17 +14,17 @@ pub(crate) struct ConnectArguments {
     /// The client
     #[arg(value_name = "CLIENT")]
     pub(crate) client: Option<ClientWord>,
-    /// Let the client speak to a running server instead of starting its own
+    /// Let the client connect to a running server instead of starting its own
     #[arg(long, requires = "client")]
     pub(crate) http: bool,
-    /// The same, at this address; else the one in the settings
+    /// The address of that server; otherwise the one in the settings
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Up to which risk, L0 to L5, questions about its calls may be answered in the client
-    /// itself; L0 is never, and L4 if nothing is said
+    /// The highest risk, L0 to L5, at which the client may answer questions about its own
+    /// calls; L0 is never, L4 is the default
     #[arg(long, value_name = "RISK", requires = "client", conflicts_with = "remove", value_parser = risk)]
     pub(crate) answers: Option<Level>,
-    /// What rules and the audit call the client; its own name, if left out
+    /// The client's name in rules and the audit; its own name, if left out
     #[arg(
         long,
         value_name = "NAME",
@@ -32,7 +32,7 @@ pub(crate) struct ConnectArguments {
         conflicts_with = "remove"
     )]
     pub(crate) name: Option<String>,
-    /// Take the entry out again, and its key back
+    /// Remove the entry, and revoke its key
     #[arg(long, conflicts_with_all = ["http", "url"], requires = "client")]
     pub(crate) remove: bool,
     /// Do not ask

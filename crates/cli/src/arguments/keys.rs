@@ -16,25 +16,25 @@ pub(crate) struct KeysArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key for a caller and show it, once
+    /// Create a key for a caller and show it, once
     Add(KeysAdd),
-    /// List keys: for whom, what for, until when
+    /// List keys: caller, role, expiry
     List(HomeArguments),
-    /// Take a key back, from the next request on
+    /// Revoke a key, from the next request on
     Revoke(NamedCaller),
-    /// Make another in the place of a key and show it, once
+    /// Replace a key and show the new one, once
     Rotate(KeysRotate),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysAdd {
-    /// What rules and the audit call the caller
+    /// The caller's name in rules and the audit
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What it is for: agents call tools, operators answer questions
+    /// The role: agents call tools, operators answer questions
     #[arg(long, value_name = "ROLE", default_value = "agent")]
     pub(crate) role: RoleWord,
-    /// Days until it stops counting; never, if left out
+    /// Days until it expires; never, if left out
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     pub(crate) expires: Option<u32>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct KeysRotate {
     /// The caller
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Days until it stops counting; as many as before, if left out
+    /// Days until it expires; as many as before, if left out
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     pub(crate) expires: Option<u32>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ pub(crate) struct Script {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
-    /// Read a script without running it: what is refused, where, what to write
+    /// Check a script without running it: what is refused, where, what to write
     Check(ScriptCheck),
     /// Run a script, with the tools you may call
     Run(ScriptRun),

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 
 use super::{Common, HomeArguments};
 
-/// A tool has the value of a variable only if it was granted to it. Bundled tools
-/// have those their documents name.
+/// A tool reads a variable only if it was granted. Bundled tools may read those that
+/// their documents name.
 #[derive(Debug, Args)]
 pub(crate) struct SecretsArguments {
     #[command(subcommand)]
@@ -16,9 +16,9 @@ pub(crate) struct SecretsArguments {
 pub(crate) enum SecretsCommand {
     /// List the variables tools use: whether each is set and granted
     List(SecretsList),
-    /// Let a tool have variables it uses
+    /// Grant variables to a tool
     Grant(SecretsGrant),
-    /// Take variables back from a tool
+    /// Revoke variables of a tool
     Revoke(SecretsGrant),
 }
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::HomeArguments;
 
-/// Trust only takes from the level the operator gave; the settings turn it on.
+/// Trust only lowers the level the operator gave; the settings turn it on.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 2 could not be tried.")]
 pub(crate) struct TrustArguments {
@@ -14,9 +14,9 @@ pub(crate) struct TrustArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
-    /// Reckon what a caller earned, and explain it
+    /// Compute a caller's trust level, and explain it
     Show(ShowTrust),
-    /// Say how well a caller works, from 0 to 10
+    /// Rate a caller's work, from 0 to 10
     Feedback(FeedbackArguments),
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct FeedbackArguments {
     /// The caller
     #[arg(value_name = "CALLER")]
     pub(crate) caller: String,
-    /// From 0, useless, to 10, could not be better
+    /// From 0, useless, to 10, excellent
     #[arg(value_name = "SCORE", value_parser = clap::value_parser!(u8).range(0..=10))]
     pub(crate) score: u8,
-    /// About the tools of one category only
+    /// For the tools of one category only
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Option<String>,
-    /// Why, for whoever looks next
+    /// The reason, for the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]

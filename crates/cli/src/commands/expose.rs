@@ -1,4 +1,4 @@
-//! `ringfence expose`: which tools are on offer. It changes `[exposure]` in the
+//! `ringfence expose`: which tools are exposed. It changes `[exposure]` in the
 //! operator's file and leaves the rest of it as it is, comments included.
 
 use anyhow::{Context as _, bail};

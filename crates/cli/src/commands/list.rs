@@ -92,7 +92,7 @@ fn is_wanted(arguments: &List, now: &Snapshot, tool: &Tool, environment: &Enviro
         && (!arguments.exposed || is_offered(now, tool, environment))
 }
 
-/// Whether a caller sees it: published, complete and on offer.
+/// Whether a caller sees it: published, complete and exposed.
 fn is_offered(now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
     tool.lifecycle(environment).0 == State::Active
         && now.exposed(&tool.sound.document, tool.source).is_yes()
@@ -203,7 +203,7 @@ fn show_line(
     let badge = badge::level(printer, tool.sound.judged.risk.level);
     let exposed = now.exposed(document, tool.source);
     let offer = if is_offered(now, tool, environment) {
-        "on offer"
+        "exposed"
     } else {
         "-"
     };

@@ -5,6 +5,9 @@
 //! the terminal for itself, from its first line to its answer, among all threads of
 //! this process and all processes of ours at the same terminal; what others have to
 //! say meanwhile waits. Keys pressed before it was shown are dropped.
+//!
+//! Attack: a window made narrower breaks long lines again, and the rest of what others
+//! wrote stands at the left edge, where only we write. So the question is shown anew.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -118,6 +121,17 @@ pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<
     }
 }
 
+/// What came of waiting for a line.
+enum Read {
+    Line(String),
+    /// Nothing more can be typed here.
+    Ended,
+    /// Nobody wants it any more.
+    Over,
+    /// The terminal has another size than the question was made for.
+    Resized,
+}
+
 /// The controlling terminal, whatever standard input and output are.
 struct Terminal {
     file: File,
@@ -148,11 +162,12 @@ impl Terminal {
             let size = self.size();
             self.show(&sheet.lines(size))?;
             self.show(&sheet.choice(size))?;
-            let Some(line) = self.answer(wanted)? else {
-                return Ok(match wanted.is_over() {
-                    true => Typed::Withdrawn,
-                    false => Typed::Ended,
-                });
+            let line = match self.answer(wanted, size)? {
+                Read::Line(line) => line,
+                Read::Over => return Ok(Typed::Withdrawn),
+                Read::Ended => return Ok(Typed::Ended),
+                // The terminal has broken the lines again, and knows no bar.
+                Read::Resized => continue,
             };
             let line = line.trim();
             if line.eq_ignore_ascii_case("v") && sheet.is_cut(size) {
@@ -174,19 +189,20 @@ impl Terminal {
     }
 
     /// A line that was typed after the question was shown.
-    fn answer(&mut self, wanted: &Wanted) -> io::Result<Option<String>> {
+    fn answer(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         loop {
             if self.drop_typed()? {
                 self.show(&["what was typed before the question does not count"])?;
             }
             self.file.write_all(b"> ")?;
             let shown = Instant::now();
-            let Some(line) = self.read(wanted)? else {
+            let read = self.read(wanted, size)?;
+            if !matches!(read, Read::Line(_)) {
                 self.file.write_all(b"\n")?;
-                return Ok(None);
-            };
+                return Ok(read);
+            }
             if shown.elapsed() >= READING_MIN {
-                return Ok(Some(line));
+                return Ok(read);
             }
             self.show(&["that was too fast to be meant; once more:"])?;
         }
@@ -203,9 +219,9 @@ impl Terminal {
                 pages.len()
             );
             self.file.write_all(words.as_bytes())?;
-            match self.read(wanted)? {
-                Some(line) if line.trim().is_empty() => {}
-                Some(_) | None => return Ok(()),
+            match self.read(wanted, size)? {
+                Read::Line(line) if line.trim().is_empty() => {}
+                Read::Line(_) | Read::Over | Read::Ended | Read::Resized => return Ok(()),
             }
         }
         Ok(())
@@ -221,14 +237,17 @@ impl Terminal {
         self.file.write_all(text.as_bytes())
     }
 
-    /// One line; nothing if there is no more, or if nobody wants it any more.
-    fn read(&mut self, wanted: &Wanted) -> io::Result<Option<String>> {
+    /// One line, typed at a terminal of this size.
+    fn read(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
         let mut line = Vec::new();
         while !line.ends_with(b"\n") && line.len() < ANSWER_BYTES_MAX {
             if wanted.is_over() {
                 // Half an answer is none to the next question.
                 self.drop_typed()?;
-                return Ok(None);
+                return Ok(Read::Over);
+            }
+            if self.size() != size {
+                return Ok(Read::Resized);
             }
             if !self.is_readable()? {
                 continue;
@@ -236,11 +255,11 @@ impl Terminal {
             let mut bytes = [0; ANSWER_BYTES_MAX];
             let count = self.file.read(&mut bytes)?;
             if count == 0 {
-                return Ok(None);
+                return Ok(Read::Ended);
             }
             line.extend(bytes.iter().take(count));
         }
-        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+        Ok(Read::Line(String::from_utf8_lossy(&line).into_owned()))
     }
 
     fn is_readable(&self) -> io::Result<bool> {
