@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use anyhow::{Result, bail};
 
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// What is measured, and the crate whose `benches/` folder does it: a server is
 /// measured as the program people start.
@@ -21,7 +21,7 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
-pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<Answer> {
+pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<TaskAnswer> {
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
     let chosen: Vec<_> = CRATES
         .iter()
@@ -38,9 +38,9 @@ pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> 
     for (_, package) in chosen {
         let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
         match run::run(command.args(arguments))? {
-            Answer::Yes => {}
-            Answer::No => return Ok(Answer::No),
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::Answer;
+use crate::run::TaskAnswer;
 
 /// A committed file and the function that makes its text.
 #[derive(Debug)]
@@ -19,6 +19,11 @@ struct Generated {
     text: fn() -> String,
 }
 
+/// A task runner that only serves is built without the types these come from.
+#[cfg(not(feature = "gen"))]
+const GENERATED: &[Generated] = &[];
+
+#[cfg(feature = "gen")]
 const GENERATED: &[Generated] = &[
     Generated {
         path: "docs/reference/reasons.md",
@@ -31,26 +36,35 @@ const GENERATED: &[Generated] = &[
 ];
 
 /// Writes every file whose text has changed.
-pub(crate) fn write(root: &Root) -> Result<Answer> {
+pub(crate) fn write(root: &Root) -> Result<TaskAnswer> {
+    refuse_without_types()?;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
             entry.write(root.path())?;
             printer::line(&format!("wrote {}", entry.path));
         }
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
 /// Says which files differ from what would be written.
-pub(crate) fn compare(root: &Root) -> Result<Answer> {
-    let mut answer = Answer::Yes;
+pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
+    refuse_without_types()?;
+    let mut answer = TaskAnswer::Yes;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
             printer::line(&format!("{}:1: stale; run `cargo xtask gen`", entry.path));
-            answer = Answer::No;
+            answer = TaskAnswer::No;
         }
     }
     Ok(answer)
+}
+
+fn refuse_without_types() -> Result<()> {
+    if GENERATED.is_empty() {
+        bail!("this task runner was built to serve only; use `cargo xtask`");
+    }
+    Ok(())
 }
 
 impl Generated {

@@ -11,6 +11,7 @@ use crate::output::printer::{Format, Printer};
 mod approvals;
 mod callers;
 mod connect;
+mod init;
 mod keys;
 mod policy;
 mod script;
@@ -23,6 +24,7 @@ pub(crate) use approvals::{
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use connect::{ClientWord, ConnectArguments};
+pub(crate) use init::InitArguments;
 pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
@@ -38,9 +40,10 @@ pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, 
     max_term_width = 80,
     disable_help_subcommand = true
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
+    /// What to do; without it, how things stand.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -95,6 +98,10 @@ pub(crate) enum Command {
     Connect(ConnectArguments),
     /// Show every setting and where it comes from
     Config(HomeArguments),
+    /// Set up: four questions, then a commented configuration file
+    Init(InitArguments),
+    /// See the sandbox, policy, approvals and audit at work in one minute
+    Demo(Words),
     /// Check that every sandbox layer is active
     Doctor(HomeArguments),
     /// Print completions for a shell
@@ -476,7 +483,7 @@ pub(crate) struct Words {
 }
 
 /// Where everything is, and how to say it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct HomeArguments {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
@@ -496,15 +503,18 @@ pub(crate) struct Common {
     pub(crate) home: HomeArguments,
 }
 
-impl Arguments {
+impl CommandLine {
     /// Reads the process's arguments.
-    pub(crate) fn read() -> Result<Arguments, clap::Error> {
-        Arguments::try_parse()
+    pub(crate) fn read() -> Result<CommandLine, clap::Error> {
+        CommandLine::try_parse()
     }
 
     /// How the command wants its output.
     pub(crate) fn format(&self) -> Format {
-        let home = match &self.command {
+        let Some(command) = &self.command else {
+            return Format::Human;
+        };
+        let home = match command {
             Command::Check(check) => &check.common.home,
             Command::Test(test) => &test.common.home,
             Command::Run(run) => &run.common.home,
@@ -530,7 +540,8 @@ impl Arguments {
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
-            Command::Man(words) => return format(words.json),
+            Command::Init(init) => &init.home,
+            Command::Man(words) | Command::Demo(words) => return format(words.json),
         };
         format(home.json)
     }
@@ -567,14 +578,14 @@ fn renaming(word: &str) -> Result<(String, String), String> {
 /// The completions of a shell, as text.
 pub(crate) fn completions(completions: &Completions) -> String {
     let mut text = Vec::new();
-    let mut command = Arguments::command();
+    let mut command = CommandLine::command();
     clap_complete::generate(completions.shell, &mut command, "ringfence", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The manual page, as text: the program and each of its commands.
 pub(crate) fn manual() -> std::io::Result<String> {
-    let mut command = Arguments::command();
+    let mut command = CommandLine::command();
     command.build();
     let mut text = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut text)?;

@@ -12,16 +12,22 @@ pub(crate) mod check;
 pub(crate) mod config;
 /// `ringfence connect`: adds the server to a client's settings.
 pub(crate) mod connect;
+/// `ringfence demo`: shows the fence at work.
+pub(crate) mod demo;
 /// `ringfence doctor`: checks that everything works here.
 pub(crate) mod doctor;
 /// `ringfence explain`: why a call was allowed or refused.
 pub(crate) mod explain;
 /// `ringfence expose`: which tools clients see.
 pub(crate) mod expose;
+/// `ringfence init`: asks four questions and writes the settings.
+pub(crate) mod init;
 /// `ringfence keys`: keys of callers.
 pub(crate) mod keys;
 /// `ringfence list` and `show`: the tools.
 pub(crate) mod list;
+/// `ringfence` alone: what is set up, what waits, what to try next.
+pub(crate) mod overview;
 /// `ringfence policy`: shows, checks and replays rules.
 pub(crate) mod policy;
 /// `ringfence run`: calls one tool.

@@ -15,10 +15,10 @@ mod source;
 /// From arguments and settings to an engine.
 mod wiring;
 
-use arguments::{Arguments, Command};
+use arguments::{Command, CommandLine};
 use commands::{
-    approvals, audit, callers, check, config, connect, doctor, explain, expose, keys, list, policy,
-    run, script, secrets, serve, stdio, test, tool, trust,
+    approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
+    list, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
 };
 use output::exit::Exit;
 use output::printer::{Format, Printer};
@@ -29,12 +29,15 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox::worker_main() {
         return code;
     }
-    let arguments = match Arguments::read() {
+    let arguments = match CommandLine::read() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::explain(&error),
     };
     let mut printer = Printer::for_terminal(arguments.format());
-    let done = command(&arguments.command, &mut printer);
+    let done = match &arguments.command {
+        Some(chosen) => command(chosen, &mut printer),
+        None => overview::run(&mut printer),
+    };
     let exit = done.unwrap_or_else(|error| {
         printer.error(&error);
         Exit::CouldNot
@@ -69,6 +72,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
+        Command::Init(init) => init::run(init, printer),
+        Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
             Ok(text(&arguments::completions(completions), printer))

@@ -5,6 +5,10 @@ model::limits! {
     TOOLS_PAGE_MAX: usize = 500;
     /// Characters of a cursor.
     CURSOR_CHARS_MAX: usize = 160;
+    /// Messages of one batch.
+    BATCH_MESSAGES_MAX: usize = 32;
+    /// Bytes of the answer to one message of a batch.
+    BATCH_ANSWER_BYTES_MAX: usize = 64 << 20;
     /// Header lines of one request.
     HEADERS_MAX: usize = 64;
     /// Bytes of the head of one request.

@@ -109,7 +109,7 @@ pub struct AuditConfig {
     /// How surely a record is on the disk before a reply leaves.
     pub durability: AuditDurability,
     /// What is kept of the arguments.
-    pub arguments: AuditArguments,
+    pub arguments: ArgumentRetention,
     /// Days a record is kept; for ever if absent.
     pub keep_days: Option<u64>,
     /// Bytes the records may take.
@@ -143,7 +143,7 @@ crate::words! {
 crate::words! {
     /// What the audit keeps of the arguments.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum AuditArguments {
+    pub enum ArgumentRetention {
         /// All of them, secrets masked.
         Masked = "masked",
         /// Their digest.
@@ -218,7 +218,7 @@ impl Config {
             calls: CallsConfig::default(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
-                arguments: AuditArguments::Masked,
+                arguments: ArgumentRetention::Masked,
                 keep_days: None,
                 bytes_max: limits::AUDIT_BYTES_DEFAULT,
                 when_full: WhenFull::Refuse,

@@ -188,7 +188,7 @@ fn exposure_access_audit_and_the_rest_are_read() {
         config.audit,
         AuditConfig {
             durability: AuditDurability::Full,
-            arguments: AuditArguments::Digest,
+            arguments: ArgumentRetention::Digest,
             keep_days: Some(30),
             bytes_max: 1 << 20,
             when_full: WhenFull::RemoveOldest,
