@@ -25,6 +25,7 @@ mod codecall;
 mod codecall_mode;
 mod consent;
 mod crash;
+mod embed;
 mod gates;
 mod govern;
 mod hosts;
