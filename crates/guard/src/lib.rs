@@ -2,7 +2,8 @@
 //!
 //! Three layers: [`scan`] on the raw text before any parser, rules on the tree, and
 //! rewriting for the run. [`check`](fn@check) answers with findings at the author's own
-//! lines, [`prepare`] with code for the sandbox.
+//! lines, [`prepare`] with code for the sandbox. What a script gives back goes through
+//! [`sanitise`].
 //!
 //! Invariant 6: this is no security boundary. The sandbox is sound without it and no
 //! finding relaxes a limit; the guard tells authors early, keeps hostile text from
@@ -32,6 +33,8 @@ mod rewrite;
 mod rules;
 /// The functions that rewritten scripts call.
 pub mod runtime;
+/// What a script gives back, cut to size and without what tells about the machine.
+pub mod sanitise;
 /// The pass over the raw text, before any parser.
 pub mod scan;
 

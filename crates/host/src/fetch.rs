@@ -10,7 +10,7 @@ pub mod connect;
 mod decode;
 mod event;
 mod exchange;
-mod limits;
+pub mod limits;
 mod request;
 pub mod resolve;
 mod rule;
