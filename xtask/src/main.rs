@@ -59,6 +59,9 @@ enum Task {
         /// One crate; all of them without it
         #[arg(value_name = "CRATE")]
         name: Option<String>,
+        /// Fail if a promise of SPECIFICATION.md breaks
+        #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+        gate: Option<bench::Gate>,
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
@@ -97,7 +100,11 @@ fn perform(task: Task) -> Result<Answer> {
         Task::Generate { check: true } => generate::compare(&root),
         Task::Test { fast: false } => test::test(&root, test::Lanes::All),
         Task::Test { fast: true } => test::test(&root, test::Lanes::Fast),
-        Task::Bench { name, arguments } => bench::bench(&root, name.as_deref(), &arguments),
+        Task::Bench {
+            name,
+            gate,
+            arguments,
+        } => bench::bench(&root, name.as_deref(), gate, &arguments),
         Task::Guest => guest::guest(&root),
         Task::Peers => peers::peers(&root),
         Task::Ci => ci(&root),
