@@ -5,5 +5,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    model::address::fuzz(data);
+    model::network::address::fuzz(data);
 });

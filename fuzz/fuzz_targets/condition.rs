@@ -6,5 +6,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    model::rules::condition::fuzz(data);
+    model::govern::rules::condition::fuzz(data);
 });

@@ -10,10 +10,10 @@ use engine::Engine;
 use engine::approve::{
     Answer, AnswerFault, Approver, Channel, Inbox, Listed, Listing, Question, Scope,
 };
-use model::approval::State;
 use model::caller::Caller;
 use model::document::Word as _;
-use model::risk::Level;
+use model::govern::approval::State;
+use model::policy::risk::Level;
 use model::text::{elided, one_line};
 
 use crate::arguments::{

@@ -3,13 +3,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use model::audit::chain::Head;
-use model::audit::{Act, Notice, Status};
 use model::caller::Caller;
+use model::record::audit::chain::Head;
+use model::record::audit::{Act, Notice, Status};
 use model::text::{elided, one_line};
 use serde_json::json;
 use store::{
-    Audit, Entry, Filter, Found, Item, NoticeEntry, Retention, Rows, Store, StoreSettings,
+    Audit, AuditEntry, AuditItem, Filter, FoundEntry, NoticeEntry, Retention, Rows, Store,
+    StoreSettings,
 };
 
 use crate::arguments::{
@@ -121,10 +122,10 @@ fn run_list(audit: &Audit, list: &AuditList, printer: &mut Printer) -> anyhow::R
     Ok(Exit::Done)
 }
 
-fn show_item(item: &Item, printer: &mut Printer) {
+fn show_item(item: &AuditItem, printer: &mut Printer) {
     match item {
-        Item::Call(entry) => show_line(entry, printer),
-        Item::Notice(notice) => show_notice(notice, printer),
+        AuditItem::Call(entry) => show_line(entry, printer),
+        AuditItem::Notice(notice) => show_notice(notice, printer),
     }
 }
 
@@ -143,7 +144,7 @@ fn show_notice(entry: &NoticeEntry, printer: &mut Printer) {
     printer.line(&line);
 }
 
-fn show_line(entry: &Entry, printer: &mut Printer) {
+fn show_line(entry: &AuditEntry, printer: &mut Printer) {
     let opening = &entry.opening;
     let closing = entry.closing.as_ref();
     let (word, style) = match closing.map(|closing| closing.status) {
@@ -173,9 +174,9 @@ fn show_line(entry: &Entry, printer: &mut Printer) {
 
 fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::Result<Exit> {
     match audit.find(&show.id)? {
-        Found::None => bail!("no call has the id `{}`", one_line(&show.id)),
-        Found::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
-        Found::Notice(entry) => {
+        FoundEntry::None => bail!("no call has the id `{}`", one_line(&show.id)),
+        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Notice(entry) => {
             let value = serde_json::to_value(&entry)?;
             match printer.format() {
                 Format::Json => printer.json(&value),
@@ -187,7 +188,7 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
             }
             Ok(Exit::Done)
         }
-        Found::One(entry) => {
+        FoundEntry::One(entry) => {
             // The same whole entry either way: people who look at one want all of it.
             let value = serde_json::to_value(&entry)?;
             match printer.format() {
@@ -330,10 +331,10 @@ fn run_acknowledge(
 ) -> anyhow::Result<Exit> {
     let id = one_line(&acknowledge.id);
     let cut = match audit.find(&acknowledge.id)? {
-        Found::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
-        Found::Notice(_) | Found::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
-        Found::None => bail!("no notice has the id `{id}`"),
-        Found::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
+        FoundEntry::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
+        FoundEntry::Notice(_) | FoundEntry::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
+        FoundEntry::None => bail!("no notice has the id `{id}`"),
+        FoundEntry::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
     };
     let act = Act::AuditCutAcknowledged;
     let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);

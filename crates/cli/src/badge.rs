@@ -1,7 +1,7 @@
 //! Badges and states in their colours, the same wherever they are shown.
 
-use model::lifecycle::State;
-use model::risk::Level;
+use model::document::lifecycle::State;
+use model::policy::risk::Level;
 
 use crate::printer::{Printer, Style};
 

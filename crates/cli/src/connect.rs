@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use model::config::ServeConfig;
 use model::document::Word as _;
-use model::risk::Level;
+use model::policy::risk::Level;
 use serde_json::{Value, json};
 use store::Keys;
 

@@ -9,8 +9,8 @@ use anyhow::bail;
 use engine::Engine;
 use engine::consent::{Consent, WantedGrants};
 use engine::publish::Trial;
-use model::assessment::Sound;
-use model::consent::Need;
+use model::govern::consent::Need;
+use model::policy::assessment::Sound;
 use model::text::count;
 
 use crate::arguments::TrialWords;

@@ -1,7 +1,7 @@
 //! The line a finding is about, with a caret under the place.
 
-use model::finding::Finding;
-use model::json::Lines;
+use model::document::finding::Finding;
+use model::document::json::Lines;
 use unicode_width::UnicodeWidthChar as _;
 
 /// Columns of source shown at most.

@@ -3,13 +3,13 @@
 
 use anyhow::{Context as _, bail};
 use engine::call::CallRequest;
-use model::audit::{Closing, GateRecord, Status};
 use model::caller::Caller;
 use model::document::Word as _;
-use model::outcome::CallError;
+use model::record::audit::{Closing, GateRecord, Status};
+use model::record::outcome::CallError;
 use model::text::one_line;
 use serde_json::{Value, json};
-use store::{Entry, Found, Store, StoreSettings};
+use store::{AuditEntry, FoundEntry, Store, StoreSettings};
 
 use crate::arguments::Explain;
 use crate::exit::Exit;
@@ -42,14 +42,14 @@ fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Resul
     let home = wiring::absolute_home(&explain.common.home)?;
     let store = Store::open(&home, StoreSettings::standard())?;
     let entry = match store.audit().find(id)? {
-        Found::One(entry) => entry,
-        Found::None => bail!("no call has the id `{}`", one_line(id)),
-        Found::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
-        Found::Notice(_) => {
+        FoundEntry::One(entry) => entry,
+        FoundEntry::None => bail!("no call has the id `{}`", one_line(id)),
+        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Notice(_) => {
             bail!("that is a notice; `ringfence audit show` shows it")
         }
     };
-    let Entry {
+    let AuditEntry {
         opening, closing, ..
     } = &*entry;
     let closing = closing.as_ref();

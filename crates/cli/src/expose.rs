@@ -148,7 +148,7 @@ fn show(engine: &Engine, printer: &mut Printer) {
         .map(|tool| tool.sound.document.name.as_str())
         .collect();
     if printer.format() == Format::Json {
-        let set = |selection: &model::exposure::Selection| {
+        let set = |selection: &model::govern::exposure::Selection| {
             json!({
                 "names": selection.names,
                 "tags": selection.tags,

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use mcp::gate::local::random;
-use model::approval::authority;
-use model::audit::{Act, Notice};
-use model::key::{self, KeyRecord, Role, Secret};
+use mcp::auth::local::random;
+use model::govern::approval::authority;
+use model::govern::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
+use model::record::audit::{Act, Notice};
 use serde_json::{Value, json};
 use store::keys::Added;
 use store::{Keys, Store, StoreError, StoreSettings};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use engine::Engine;
 use engine::registry::{SetAside, Snapshot, Tool, ToolState};
-use model::environment::Environment;
-use model::finding::{Finding, any_error};
-use model::lifecycle::State;
-use model::params;
-use model::risk::Level;
-use model::safety::Source;
+use model::document::environment::Environment;
+use model::document::finding::{Finding, any_error};
+use model::document::lifecycle::State;
+use model::document::params;
+use model::document::safety::Source;
+use model::policy::risk::Level;
 use model::text::{elided, one_line};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -297,7 +297,7 @@ fn whole(
     let mut value = serde_json::to_value(entry(now, tool, environment))?;
     let document = &tool.sound.document;
     let digest = tool.sound.judged.digest.to_string();
-    let pass = engine.store().standing().pass(&digest)?;
+    let pass = engine.store().publications().pass(&digest)?;
     let more = json!({
         "description": document.description,
         "inputSchema": params::input_schema(&document.params),

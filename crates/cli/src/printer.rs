@@ -10,7 +10,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use mcp::gate::local::random;
+use mcp::auth::local::random;
 use model::text::{json_line, one_line};
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, Progress, Target};
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::{CallError, Outcome};
+use model::record::audit::Status;
+use model::record::outcome::{CallError, Outcome};
 use model::text;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn read_arguments(text: Option<&str>) -> anyhow::Result<Value> {
     let Some(text) = text else {
         return Ok(Value::Null);
     };
-    let (node, repeated) = model::json::parse(text)
+    let (node, repeated) = model::document::json::parse(text)
         .map_err(|fault| anyhow!("`--args` is not JSON: {}", fault.message))?;
     match repeated.first() {
         Some(fault) => bail!("`--args`: {}", fault.message),

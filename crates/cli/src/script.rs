@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, Progress};
 use engine::native::Native;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use model::text;
 use serde_json::{Map, Value, json};
 
@@ -91,7 +91,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn context_of(text: &str) -> anyhow::Result<Value> {
-    let (node, repeated) = model::json::parse(text)
+    let (node, repeated) = model::document::json::parse(text)
         .map_err(|fault| anyhow!("`--context` is not JSON: {}", fault.message))?;
     if let Some(fault) = repeated.first() {
         bail!("`--context`: {}", fault.message);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use engine::registry::Tool;
-use model::safety::Source;
+use model::document::safety::Source;
 use model::text::elided;
 use serde_json::{Value, json};
 

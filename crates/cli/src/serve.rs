@@ -1,4 +1,4 @@
-//! `ringfence serve`: the MCP door over HTTP, behind the gate.
+//! `ringfence serve`: the MCP door over HTTP, behind authentication.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,15 +9,15 @@ use anyhow::Context as _;
 use engine::report::Reporter;
 use engine::{Alarm, Engine};
 use host::fetch::Trust;
-use mcp::gate::Auth;
-use mcp::gate::listen::warnings;
-use mcp::gate::local::{LocalToken, TOKEN_FILE};
+use mcp::auth::AuthMode;
+use mcp::auth::listen::warnings;
+use mcp::auth::local::{LocalToken, TOKEN_FILE};
 use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, Started};
 use mcp::{Door, http};
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice};
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 
@@ -25,7 +25,7 @@ use crate::arguments::Serve;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer, Style};
 use crate::telemetry::Traces;
-use crate::{connect, gate, wiring};
+use crate::{auth, connect, wiring};
 
 /// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -40,29 +40,32 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let (engine, alarm, traces) = engine(serve, &metrics)?;
     let config = engine.registry().current().config.clone();
     let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
-    let auth = if serve.no_auth { Auth::Off } else { Auth::On };
+    let mode = match serve.no_auth {
+        true => AuthMode::Off,
+        false => AuthMode::On,
+    };
     let address = address(listen).await?;
-    mcp::gate::may_listen(address, auth).map_err(|problem| anyhow::anyhow!(problem))?;
+    mcp::auth::may_listen(address, mode).map_err(|problem| anyhow::anyhow!(problem))?;
     let listener = listener(listen, address).await?;
     let address = listener.local_addr()?;
-    let (gate, token) = gate::open(engine.home(), &config, address, auth)?;
+    let (auth, token) = auth::open(engine.home(), &config, address, mode)?;
     if token.is_new {
         note_token(&engine)?;
     }
     let door = Door::open(Arc::new(engine))?;
     door.engine().pool().await?;
-    let url = format!("{}{}", gate.base_url(), http::PATH);
-    let warnings = warnings(address, auth);
-    greet(&url, door.engine().home(), auth, &token, &warnings, printer);
+    let url = format!("{}{}", auth.base_url(), http::PATH);
+    let warnings = warnings(address, mode);
+    greet(&url, door.engine().home(), mode, &token, &warnings, printer);
     let bounds = HttpBounds {
-        // The gate knows all our names.
+        // Authentication knows all our names.
         loopback_only: false,
         ..HttpBounds::of(&config.serve)
     };
-    let behind = http::behind(Arc::new(gate), &door, metrics, &bounds);
+    let guard = http::guarded(Arc::new(auth), &door, metrics, &bounds);
     let started = Started::with(config, serve.listen.is_some());
     let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
-    let served = http::serve(door, listener, bounds, behind, shutdown).await;
+    let served = http::serve(door, listener, bounds, guard, shutdown).await;
     watching.abort();
     if let Some(traces) = traces {
         // The last spans are sent by a thread that needs the runtime meanwhile.
@@ -138,7 +141,7 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
 fn greet(
     url: &str,
     home: &Path,
-    auth: Auth,
+    mode: AuthMode,
     token: &LocalToken,
     warnings: &[String],
     printer: &mut Printer,
@@ -148,7 +151,7 @@ fn greet(
         Format::Json => {
             let ready = json!({
                 "url": url,
-                "auth": auth == Auth::On,
+                "auth": mode == AuthMode::On,
                 "tokenFile": token_path.display().to_string(),
                 "warnings": warnings,
             });
@@ -161,16 +164,16 @@ fn greet(
             for warning in warnings {
                 printer.line(&format!("WARNING: {warning}"));
             }
-            match auth {
-                Auth::Off => {}
-                Auth::On if token.is_new => {
+            match mode {
+                AuthMode::Off => {}
+                AuthMode::On if token.is_new => {
                     printer.line(&format!(
                         "Token, shown this once: {}",
                         token.secret.reveal()
                     ));
                     printer.line(&format!("It is kept in {}.", token_path.display()));
                 }
-                Auth::On => printer.line(&format!("Token: in {}", token_path.display())),
+                AuthMode::On => printer.line(&format!("Token: in {}", token_path.display())),
             }
             printer.line("");
             printer.lines(&connect::snippets(url));

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use mcp::who::PipeClient;
+use mcp::auth::PipeClient;
 use mcp::{Door, stdio};
 
 use crate::arguments::Stdio;
 use crate::exit::Exit;
-use crate::{gate, settings, wiring};
+use crate::{auth, settings, wiring};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let engine =
         wiring::engine_that_serves(common.home.home.as_deref(), common.env_file.as_deref())?;
     let client = match settings::variable(settings::KEY) {
-        Some(text) => gate::pipe_client(engine.home(), &text)?,
+        Some(text) => auth::pipe_client(engine.home(), &text)?,
         None => PipeClient::unnamed(),
     };
     let door = Door::open_for(Arc::new(engine), client)?;

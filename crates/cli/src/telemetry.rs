@@ -12,11 +12,11 @@ use engine::Alarm;
 use engine::report::{CallReport, Reporter};
 use host::ask::Ask;
 use host::fetch::{Fetch, FetchSettings, Trust};
-use model::audit::Status;
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::host_pattern::HostPattern;
-use model::mask::Masker;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::audit::Status;
+use model::record::mask::Masker;
 use opentelemetry::trace::{
     SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _, TraceFlags, TraceId,
     TraceState, Tracer as _, TracerProvider as _,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::bail;
 use engine::Engine;
 use engine::publish::{Passed, Trial};
-use model::assessment::Sound;
 use model::caller::Origin;
 use model::document::NetworkMode;
-use model::lifecycle;
+use model::document::lifecycle;
+use model::document::safety::Source;
+use model::policy::assessment::Sound;
 use model::reason::Reason;
-use model::safety::Source;
 use model::text;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use anyhow::{Context as _, anyhow, bail};
 use engine::{Alarm, Engine, EngineSettings};
 use mcp::Shutdown;
 use model::Environment;
-use model::assessment::{Assessment, Sound};
-use model::finding::any_error;
+use model::document::finding::any_error;
+use model::policy::assessment::{Assessment, Sound};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 

@@ -20,8 +20,8 @@ use engine::{Alarm, Engine, EngineSettings};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use model::Environment;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::record::audit::Status;
 use sandbox::job::{Ended, Job, Limits};
 use serde_json::{Map, Value, json};
 

@@ -19,17 +19,19 @@ use std::time::Duration;
 use engine::call::CallRequest;
 use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
-use model::access::AccessLevel;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::config::Config;
 use model::document::Word as _;
-use model::outcome::Outcome;
-use model::params;
+use model::document::params;
+use model::govern::access::AccessLevel;
+use model::govern::rules::{Asked, Effect};
+use model::govern::trust::{
+    Strategy, TrustConfig, TrustOutcome, TrustRecord, TrustState, evaluate,
+};
 use model::policy::resolve;
-use model::risk::{Level, rate};
-use model::rules::{Asked, Effect};
-use model::trust::{Strategy, TrustConfig, TrustOutcome, TrustRecord, TrustState, evaluate};
+use model::policy::risk::{Level, rate};
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 

@@ -22,9 +22,9 @@ use crate::services::{Alarm, Clock, Observer};
 pub use crate::question::{Answer, Approver, Question};
 pub use answer::AnswerFault;
 pub use inbox::{Decision, Inbox, Listed, Listing, Said};
-pub use model::approval::{Channel, Scope};
+pub use model::govern::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
-pub use store::approvals::Step;
+pub use store::approvals::ApprovalChange;
 
 pub(crate) use answer::{AnswerWriter, expiry, session_digest};
 pub(crate) use obtain::{Asking, obtain};

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::audit::{Opening, Status};
-use model::mask::Masked;
-use model::outcome::{CallError, Outcome};
+use model::policy::risk::Level;
 use model::reason::Reason;
-use model::risk::Level;
-use model::{digest, text};
+use model::record::audit::{Opening, Status};
+use model::record::mask::Masked;
+use model::record::outcome::{CallError, Outcome};
+use model::{document::digest, text};
 use store::{OpenRow, StoreError};
 
 use crate::approve::obtain;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use model::assessment::Sound;
 use model::caller::{Caller, Origin};
+use model::document::safety::Source;
 use model::policy::EffectivePolicy;
-use model::risk::Risk;
-use model::safety::Source;
+use model::policy::assessment::Sound;
+use model::policy::risk::Risk;
 use serde_json::Value;
 
 use crate::engine::Engine;

@@ -10,15 +10,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::access::quota::{Conduct, Denials};
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice};
 use model::caller::{Caller, CallerKind, folded};
+use model::govern::access::quota::{Conduct, Denials};
+use model::govern::trust::{Strategy, TrustState};
 use model::limits;
-use model::outcome::{CallError, Outcome};
 use model::reason::Reason;
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice};
+use model::record::outcome::{CallError, Outcome};
 use model::text;
-use model::trust::{Strategy, TrustState};
 use serde::Serialize;
 use store::callers::{CallerRow, Paused};
 use store::{Store, StoreError};

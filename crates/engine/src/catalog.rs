@@ -7,16 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use model::assessment;
-use model::consent::Granted;
 use model::document;
-use model::environment::Environment;
-use model::json::Lines;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
+use model::govern::consent::Granted;
 use model::nearest::nearest;
 use model::policy::Baseline;
-use model::safety::Source;
+use model::policy::assessment;
 use serde::Deserialize;
-use store::together;
+use store::parallel;
 
 use crate::error::EngineError;
 use crate::native::Native;
@@ -172,7 +172,7 @@ impl Bundled {
         let unread = self.judged.iter().filter(|(_, tool)| tool.get().is_none());
         let unread: Vec<_> = unread.map(|(name, _)| *name).collect();
         // Whatever a thread leaves undone is done below.
-        let _ = together::on_all_processors(&unread, |name| {
+        let _ = parallel::map(&unread, |name| {
             self.get(name);
         });
         self.judged.keys().filter_map(|name| self.get(name))
@@ -204,7 +204,7 @@ mod tests {
     fn a_tool_with_another_digest_is_not_there() {
         let item = document::parse(TEXT).items.pop().expect("an item");
         let document = item.document.expect("a document");
-        let digest = model::digest::of_document(&document).expect("a digest");
+        let digest = document::digest::of_document(&document).expect("a digest");
         let line: &'static str = Box::leak(format!("one {digest}\n").into_boxed_str());
         assert_eq!(there(line), 1);
         let flipped = line.replace(&digest.hex(), &"0".repeat(64));

@@ -6,12 +6,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model::assessment::Sound;
-use model::audit::{Act, Notice};
 use model::caller::Origin;
-use model::consent::{Granted, Need, Variable};
+use model::govern::consent::{Granted, Need, Variable};
 use model::nearest::nearest;
-use model::risk::Risk;
+use model::policy::assessment::Sound;
+use model::policy::risk::Risk;
+use model::record::audit::{Act, Notice};
 use model::text;
 
 use crate::engine::Engine;
@@ -105,7 +105,7 @@ impl Engine {
     pub fn revoke_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
         self.own_tool(name)?;
         let need = Need::Variable(variable.to_owned()).word();
-        let standing = self.store().standing();
+        let standing = self.store().publications();
         let had = standing.revoke((name, ""), Some(&need))?;
         if had {
             let message = format!("the variable `{variable}` was taken back from `{name}`");
@@ -129,7 +129,7 @@ impl Engine {
 
     /// What was granted to a name counts no more: another document takes it.
     pub(crate) fn forget_consent(&self, name: &str) -> Result<(), EngineError> {
-        if self.store().standing().revoke((name, ""), None)? {
+        if self.store().publications().revoke((name, ""), None)? {
             let message = format!("what was agreed to for `{name}` counts no more");
             self.noticed(withdrawn(name, &message));
         }
@@ -176,7 +176,7 @@ impl Engine {
             notice = notice.detail(&format!("need {}", index + 1), need);
         }
         self.notice(notice)?;
-        let standing = self.store().standing();
+        let standing = self.store().publications();
         standing.grant((name, &place), &needs, how.word(), now_ms())?;
         Ok(())
     }

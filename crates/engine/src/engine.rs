@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use host::fetch::Trust as TrustedRoots;
 use host::secrets::{Secrets, SecretsFault};
-use model::approval::Channel;
-use model::audit::Notice;
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::disclosure::Readers;
-use model::environment::Environment;
+use model::document::environment::Environment;
+use model::govern::approval::Channel;
 use model::limits;
-use model::outcome::{CallError, Outcome};
+use model::record::audit::Notice;
+use model::record::outcome::{CallError, Outcome};
 use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
 use store::{Store, StoreError};
 use tokio::sync::{OnceCell, Semaphore};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::approval::authority;
-use model::audit::Closing;
-use model::outcome::CallError;
-use model::rules::Effect;
+use model::govern::approval::authority;
+use model::govern::rules::Effect;
+use model::record::audit::Closing;
+use model::record::outcome::CallError;
 
 use crate::engine::Engine;
 use crate::gates;

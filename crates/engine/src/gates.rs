@@ -15,19 +15,19 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use model::access::Standing;
-use model::assessment::Sound;
 use model::caller::{CallerKind, Origin};
-use model::consent::{self, Granted};
-use model::mask::{Masker, is_maskable};
-use model::outcome::CallError;
-use model::params::{self, Arguments};
+use model::document::params::{self, Arguments};
+use model::document::safety::Source;
+use model::govern::access::Standing;
+use model::govern::consent::{self, Granted};
+use model::govern::rules::{Asked, Decision, Effect};
+use model::policy::assessment::Sound;
+use model::policy::risk::{self, Risk};
 use model::policy::{self, EffectivePolicy};
 use model::reason::Reason;
-use model::risk::{self, Risk};
-use model::rules::{Asked, Decision, Effect};
-use model::safety::Source;
-use model::{Environment, exposure, lifecycle, text};
+use model::record::mask::{Masker, is_maskable};
+use model::record::outcome::CallError;
+use model::{Environment, document::lifecycle, govern::exposure, text};
 
 use crate::native::{self, Native};
 use crate::record::Record;

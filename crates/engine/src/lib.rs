@@ -105,7 +105,7 @@ pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
 pub use services::{Alarm, Clock, Moment, Observer};
 pub use settings::{WORKSPACES_FOLDER, protected};
-pub use store::{Entry, Filter};
+pub use store::{AuditEntry, Filter};
 
 /// For the worker programs of other crates' tests.
 #[cfg(feature = "testing")]

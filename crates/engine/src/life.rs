@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::assessment::{self, Assessment, Sound};
-use model::audit::{Act, Notice};
 use model::caller::Origin;
-use model::consent::{Granted, Variable};
-use model::digest;
+use model::document::digest;
+use model::document::environment::Environment;
+use model::document::finding::Finding;
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, Document, Item};
-use model::environment::Environment;
-use model::finding::Finding;
-use model::json::Lines;
+use model::govern::consent::{Granted, Variable};
 use model::policy::Baseline;
-use model::safety::Source;
+use model::policy::assessment::{self, Assessment, Sound};
+use model::record::audit::{Act, Notice};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -160,7 +160,7 @@ impl Engine {
         self.write(&document, replace)?;
         // What was published under this name was another text, or has to be
         // published again on purpose.
-        if self.store().standing().unpublish(&name)? {
+        if self.store().publications().unpublish(&name)? {
             let message = format!("another document took the place of `{name}`");
             self.noticed(taken_back(Act::ToolUnpublished, &name, &message));
         }
@@ -233,7 +233,7 @@ impl Engine {
     /// Moves a document to the trash folder and says where it is.
     pub fn delete(&self, name: &str) -> Result<PathBuf, EngineError> {
         let tool = self.own_tool(name)?;
-        self.store().standing().unpublish(name)?;
+        self.store().publications().unpublish(name)?;
         self.forget_consent(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
         let trash = self.registry().folder().trash(&stem)?;

@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use model::limits;
-use model::mask::Masked;
-use model::outcome::Outcome;
+use model::record::mask::Masked;
+use model::record::outcome::Outcome;
 
 use crate::engine::Engine;
 use crate::gates;
@@ -69,7 +69,7 @@ impl Engine {
         };
         let document = &held.found.sound.document;
         let actions = now.config.rules.actions.of(document, &held.policy);
-        actions.iter().all(model::action::Action::is_read)
+        actions.iter().all(model::govern::action::Action::is_read)
     }
 
     /// Runs calls at the same time, so many at once, and adds what came of them.

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use model::config::{CodecallMode, Config};
+use model::document::params::ArgumentFault;
 use model::limits::{self, SCRIPT_CHARS_MAX};
-use model::outcome::CallError;
-use model::params::ArgumentFault;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use serde_json::{Value, json};
 

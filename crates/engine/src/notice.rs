@@ -4,7 +4,7 @@
 //! takes something away happens in any case, and is said aloud if it cannot be
 //! written down.
 
-use model::audit::{Act, Notice};
+use model::record::audit::{Act, Notice};
 use store::{Store, StoreError};
 
 use crate::error::causes;

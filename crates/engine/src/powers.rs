@@ -16,10 +16,10 @@ use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust
 use host::files::{FileSettings, Files, FilesError, Home};
 use model::caller::Caller;
 use model::config::Config;
-use model::grant::{Grant, NetworkGrant};
-use model::host_pattern::HostPattern;
 use model::limits;
-use model::mask::Masker;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::{Grant, NetworkGrant};
+use model::record::mask::Masker;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::assessment::Sound;
-use model::audit::{Act, Failure, Notice, Status};
 use model::caller::{Caller, Origin};
-use model::mask::Masked;
-use model::outcome::Outcome;
-use model::params;
+use model::document::params;
+use model::policy::assessment::Sound;
 use model::reason::Reason;
+use model::record::audit::{Act, Failure, Notice, Status};
+use model::record::mask::Masked;
+use model::record::outcome::Outcome;
 use serde_json::Value;
 use store::Pass;
 
@@ -149,7 +149,7 @@ impl Engine {
         }
         let outcome = passed.outcome.as_ref().map(Masked::get);
         let elapsed_us = outcome.map_or(0, |outcome| outcome.elapsed_us);
-        self.store().standing().record_pass(&Pass {
+        self.store().publications().record_pass(&Pass {
             digest: sound.judged.digest.to_string(),
             name: sound.document.name.clone(),
             ok: passed.ok,
@@ -176,7 +176,7 @@ impl Engine {
     ) -> Result<Passed, EngineError> {
         let tool = self.own_tool(name)?;
         let digest = tool.sound.judged.digest.to_string();
-        let proven = self.store().standing().pass(&digest)?;
+        let proven = self.store().publications().pass(&digest)?;
         let passed = match proven {
             // What passed may have been taken back or come in again since.
             Some(pass) if pass.ok => self.proven(&tool.sound),
@@ -190,7 +190,9 @@ impl Engine {
                 let notice = Notice::new(Act::ToolPublished, OWNER, origin.word(), &message);
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
-            self.store().standing().publish(name, &digest, now_ms())?;
+            self.store()
+                .publications()
+                .publish(name, &digest, now_ms())?;
         }
         Ok(passed)
     }
@@ -214,7 +216,7 @@ impl Engine {
     /// Takes a tool back: from the next call on it is a draft.
     pub fn unpublish(&self, name: &str) -> Result<bool, EngineError> {
         let tool = self.own_tool(name)?;
-        let was = self.store().standing().unpublish(name)?;
+        let was = self.store().publications().unpublish(name)?;
         if was {
             let message = format!("`{name}` is a draft again");
             let notice = Notice::new(Act::ToolUnpublished, OWNER, Origin::Cli.word(), &message);

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::pin::Pin;
 
-use model::approval::{Channel, Scope, State};
-use model::risk::Risk;
+use model::govern::approval::{Channel, Scope, State};
+use model::policy::risk::Risk;
 use model::{limits, text};
 
 /// Someone who can be asked.

@@ -5,13 +5,13 @@
 //! gates before have let it in and before a person is asked; it holds its place
 //! until it ends, however it ends, and gives its units back if it never ran.
 
-use model::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
 use model::config::Config;
-use model::outcome::CallError;
+use model::govern::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use store::Store;
-use store::usage::Key;
+use store::usage::UsageKey;
 
 use crate::error::causes;
 use crate::refusal::{GatePass, GateResult, Refusal};
@@ -34,7 +34,7 @@ pub(crate) struct Quotas {
 #[derive(Debug)]
 pub(crate) struct QuotaHold {
     store: Store,
-    keys: Vec<Key>,
+    keys: Vec<UsageKey>,
     at_ms: u64,
     units: u64,
     has_run: bool,
@@ -172,7 +172,7 @@ fn counted(units: u64) -> String {
 }
 
 /// What a caller used of each limit is kept under these.
-fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<Key> {
+fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<UsageKey> {
     let caller = model::caller::folded(visit.caller);
     let key = |limit: &Limit| (limit.id.clone(), caller.clone());
     held.iter().map(key).collect()

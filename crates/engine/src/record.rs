@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::assessment::Sound;
-use model::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::config::{AuditArguments, Config};
-use model::digest;
-use model::mask::{Masked, Masker};
-use model::outcome::{CallError, Outcome};
-use model::params::Arguments;
+use model::document::digest;
+use model::document::params::Arguments;
+use model::document::safety::Source;
+use model::govern::rules::{Decision, Effect};
 use model::policy::EffectivePolicy;
+use model::policy::assessment::Sound;
+use model::policy::risk::Risk;
+use model::policy::safety;
 use model::reason::Reason;
-use model::risk::Risk;
-use model::rules::{Decision, Effect};
-use model::safety::{self, Source};
+use model::record::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
+use model::record::mask::{Masked, Masker};
+use model::record::outcome::{CallError, Outcome};
 use sandbox::job::Usage;
 use serde_json::Value;
 

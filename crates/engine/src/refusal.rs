@@ -1,10 +1,10 @@
 //! The gates of a call, and what a gate says: the call passes with a note for the
 //! record, or it is refused.
 
-use model::assessment::Sound;
-use model::audit::Status;
-use model::outcome::CallError;
+use model::policy::assessment::Sound;
 use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
 
 /// The gates of a call, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

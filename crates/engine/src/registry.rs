@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use model::audit::Act;
-use model::consent::Granted;
-use model::trust::{Strategy, TrustState};
+use model::govern::consent::Granted;
+use model::govern::trust::{Strategy, TrustState};
+use model::record::audit::Act;
 use store::{Store, ToolFolder};
 
 use crate::callers::CallerBook;
@@ -77,7 +77,7 @@ impl Registry {
         let folder = ToolFolder::open(home)?;
         // Asked before reading: what changes while we read is read again.
         let _ = folder.changed();
-        let standing_version = store.standing().version()?;
+        let standing_version = store.publications().version()?;
         let settings = Arc::new(settings::read(home)?);
         names::check_preset(home, &settings, &catalog)?;
         let earned = callers.earned()?;
@@ -158,7 +158,7 @@ impl Registry {
         if !is_other && !news.publications && news.covers_publications && is_settled {
             return Arc::clone(&latest.snapshot);
         }
-        let version = self.store.standing().version();
+        let version = self.store.publications().version();
         let same = matches!(&version, Ok(version) if *version == latest.standing_version);
         if !is_other && same && !latest.is_owing {
             return Arc::clone(&latest.snapshot);
@@ -198,7 +198,7 @@ impl Registry {
     /// The same tools where something was tested, published or taken back. No file
     /// is looked at: of ten thousand, that would take longer than a test.
     fn stood_again(&self, before: &Snapshot) -> Result<Snapshot, EngineError> {
-        let standing = self.store.standing().all()?;
+        let standing = self.store.publications().all()?;
         let mut snapshot = before.clone();
         snapshot.serial = next_serial();
         for (name, tool) in &mut snapshot.own {

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::audit::{Closing, GateRecord};
 use model::caller::Caller;
-use model::digest;
-use model::mask::MASK;
-use model::rules::{Decision, Effect};
+use model::document::digest;
+use model::govern::rules::{Decision, Effect};
+use model::record::audit::{Closing, GateRecord};
+use model::record::mask::MASK;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::{Entry, Filter, StoreError};
+use store::{AuditEntry, Filter, StoreError};
 
 use crate::engine::Engine;
 use crate::gates::{self, AS_IT_STANDS, Found, denied, is_ruled};
@@ -139,7 +139,7 @@ impl Engine {
 /// Decides one call again.
 fn again(
     (candidate, now): (&Snapshot, &Snapshot),
-    entry: &Entry,
+    entry: &AuditEntry,
 ) -> Result<Option<Change>, Missing> {
     let closing = entry.closing.as_ref().ok_or(Missing::Undecided)?;
     let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
@@ -161,7 +161,7 @@ fn again(
 }
 
 /// What some settings decide about a call that was made.
-fn judged(under: &Snapshot, entry: &Entry, closing: &Closing) -> Result<Decision, Missing> {
+fn judged(under: &Snapshot, entry: &AuditEntry, closing: &Closing) -> Result<Decision, Missing> {
     let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
     let tool = under.tool(&facts.name).ok_or(Missing::ToolGone)?;
     if tool.sound.judged.digest.to_string() != facts.digest {
@@ -233,13 +233,13 @@ fn past_access() -> Decision {
         rule: None,
         code: None,
         remedy: None,
-        retry: model::rules::Retry::Never,
-        bounds: model::host_bound::HostBounds::default(),
+        retry: model::record::outcome::Retry::Never,
+        bounds: model::policy::host_bound::HostBounds::default(),
     }
 }
 
 /// The arguments as they were, if they can be known.
-fn arguments(entry: &Entry, closing: &Closing) -> Result<Value, Missing> {
+fn arguments(entry: &AuditEntry, closing: &Closing) -> Result<Value, Missing> {
     let is_same = |value: &Value| {
         let digest = digest::of_value(value);
         digest.is_ok_and(|digest| digest == entry.opening.arguments_digest)

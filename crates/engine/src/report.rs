@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use model::audit::{Closing, Status};
 use model::caller::Origin;
+use model::record::audit::{Closing, Status};
 
 use crate::request::CallRequest;
 

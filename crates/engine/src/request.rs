@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::assessment::Sound;
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
-use model::outcome::CallError;
+use model::policy::assessment::Sound;
+use model::record::outcome::CallError;
 use model::text;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

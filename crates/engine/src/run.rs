@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::assessment::Sound;
-use model::audit::Status;
-use model::grant::Grant;
-use model::mask::Masker;
-use model::outcome::{CallError, ConsoleLine};
-use model::params::Arguments;
+use model::document::params::Arguments;
 use model::policy::EffectivePolicy;
+use model::policy::assessment::Sound;
+use model::policy::grant::Grant;
 use model::reason::Reason;
-use model::{Environment, placeholder};
+use model::record::audit::Status;
+use model::record::mask::Masker;
+use model::record::outcome::{CallError, ConsoleLine};
+use model::{Environment, document::placeholder};
 use sandbox::job::{Ended, Job, Limits, Thrown, Usage};
 use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value};

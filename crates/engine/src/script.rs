@@ -24,14 +24,14 @@ use guard::{Prepared, Preset};
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
 use model::document::Word as _;
-use model::outcome::CallError;
-use model::pattern::NamePattern;
+use model::govern::pattern::NamePattern;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::{limits, text};
 use sandbox::job::Job;
 use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value, json};
-use store::{Kept, KeptScript};
+use store::{JournalSave, ScriptJournal};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
@@ -317,7 +317,7 @@ async fn waits(
     let count = text::count(journal.done.len(), "finished call");
     let tool = text::elided(tool, 200);
     let why = match kept(work, key, &journal, held.as_ref()).await {
-        Ok(Kept::Yes) => {
+        Ok(JournalSave::Yes) => {
             if let Some(held) = held {
                 held.was_kept();
             }
@@ -331,9 +331,9 @@ async fn waits(
             let error = CallError::passing(Reason::ApprovalPending, words);
             return Refusal::new(error);
         }
-        Ok(Kept::TooLong) => "it is too much",
-        Ok(Kept::TooMany) => "too many scripts wait already",
-        Ok(Kept::Gone) => "another process goes on with it",
+        Ok(JournalSave::TooLong) => "it is too much",
+        Ok(JournalSave::TooMany) => "too many scripts wait already",
+        Ok(JournalSave::Gone) => "another process goes on with it",
         Err(_) => "the disk did not take it",
     };
     let words = format!(
@@ -349,12 +349,12 @@ async fn kept(
     key: Option<String>,
     journal: &Journal,
     held: Option<&JournalOnDisk<'_>>,
-) -> Result<Kept, String> {
+) -> Result<JournalSave, String> {
     let (Some(key), Some(journal)) = (key, journal.write()) else {
-        return Ok(Kept::TooLong);
+        return Ok(JournalSave::TooLong);
     };
     let kept_at_ms = work.engine.now_ms();
-    let script = KeptScript {
+    let script = ScriptJournal {
         key,
         caller: work.request.caller.name.clone(),
         kept_at_ms,

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use model::caller::Caller;
-use model::codecall::{self, Metadata};
-use model::digest::ToolDigest;
 use model::document::Document;
-use model::json::Kind;
-use model::lifecycle;
-use model::safety::Source;
+use model::document::codecall::{self, Metadata};
+use model::document::digest::ToolDigest;
+use model::document::json::Kind;
+use model::document::lifecycle;
+use model::document::safety::Source;
 use model::search::{Entry, Index, View};
 use serde_json::Value;
 

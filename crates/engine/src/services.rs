@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::secrets::{Secrets, SecretsFault};
-use model::environment::Environment;
+use model::document::environment::Environment;
 
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;

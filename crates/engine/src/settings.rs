@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice};
 use model::config::{AuditDurability, Config, ConfigFault};
-use model::digest;
+use model::document::digest;
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice};
 use store::settings::{CONFIG_FILE, RuleFile};
 use store::{Durability, Filter, Rows, Store, StoreError, StoreSettings};
 

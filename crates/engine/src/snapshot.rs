@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use model::access::Earned;
 use model::config::Config;
-use model::consent::Granted;
 use model::document::Document;
-use model::exposure::{Exposed, Offered};
-use model::finding::{Finding, any_error};
+use model::document::finding::{Finding, any_error};
+use model::document::safety::Source;
+use model::govern::access::Earned;
+use model::govern::consent::Granted;
+use model::govern::exposure::{Exposed, Offered};
 use model::nearest::nearest;
 use model::policy::Baseline;
-use model::safety::Source;
 use store::ToolGrants;
 
 use crate::catalog::{Bundled, Catalog, Natives};

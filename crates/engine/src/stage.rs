@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use host::files::{Files, FilesError, copy_tree};
 use model::caller::CallerKind;
-use model::grant::Grant;
-use model::outcome::CallError;
 use model::policy::EffectivePolicy;
+use model::policy::grant::Grant;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 
 use crate::error::causes;

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::assessment::Sound;
-use model::consent::Granted;
 use model::document::Document;
-use model::environment::Environment;
-use model::finding::Finding;
-use model::lifecycle::{self, State};
-use model::params;
-use model::safety::Source;
+use model::document::environment::Environment;
+use model::document::finding::Finding;
+use model::document::lifecycle::{self, State};
+use model::document::params;
+use model::document::safety::Source;
+use model::govern::consent::Granted;
+use model::policy::assessment::Sound;
 use serde_json::Value;
 
 use crate::native::Native;

@@ -1,7 +1,7 @@
 //! Trust in force: when it is computed, from what, and how a person takes the last
 //! step.
 //!
-//! The computation itself is `model::trust`. Its records come from the audit, what
+//! The computation itself is `model::govern::trust`. Its records come from the audit, what
 //! it says is kept in the store, and the level it leaves is part of the snapshot
 //! every call is judged by. It is done before a call when the last time is an hour
 //! or twenty calls ago, and before anybody is shown it. Lists that only look see what
@@ -16,24 +16,24 @@ mod history;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use model::access::AccessLevel;
-use model::access::quota::Conduct;
-use model::approval::State;
-use model::audit::notice::SERVER;
-use model::audit::{Act, Notice, Status};
 use model::caller::Caller;
 use model::config::Config;
 use model::document::Word as _;
-use model::outcome::Outcome;
-use model::risk::Level;
-use model::trust::{
+use model::govern::access::AccessLevel;
+use model::govern::access::quota::Conduct;
+use model::govern::approval::State;
+use model::govern::trust::{
     Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustState, follow,
 };
-use model::{digest, limits, text};
+use model::policy::risk::Level;
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice, Status};
+use model::record::outcome::Outcome;
+use model::{document::digest, limits, text};
 use serde::Serialize;
 use serde_json::json;
-use store::approvals::{Asked, Claim, Place};
-use store::callers::{Kept, Raise, Said};
+use store::approvals::{AskResult, Claim, WaitingPlace};
+use store::callers::{FeedbackRow, Raise, TrustSave};
 use store::{Approval, Store, StoreError};
 
 use crate::error::causes;
@@ -238,18 +238,18 @@ fn recompute(
         let kept = store.callers().keep_trust(shown, before, &after, now_ms)?;
         for (is_up, notice) in moves {
             match (&kept, is_up) {
-                (Kept::Yes, true) | (Kept::Changed | Kept::Full, false) => {}
-                (Kept::Yes, false) => drop(store.audit().notice(notice)?),
-                (Kept::Changed | Kept::Full, true) => {
+                (TrustSave::Yes, true) | (TrustSave::Changed | TrustSave::Full, false) => {}
+                (TrustSave::Yes, false) => drop(store.audit().notice(notice)?),
+                (TrustSave::Changed | TrustSave::Full, true) => {
                     store.audit().notice(notice.undone("it was not kept"))?;
                 }
             }
         }
         match kept {
-            Kept::Yes => break (after, assessments),
-            Kept::Changed if attempts < ATTEMPTS_MAX => {}
+            TrustSave::Yes => break (after, assessments),
+            TrustSave::Changed if attempts < ATTEMPTS_MAX => {}
             // Somebody else's look counts. Without room nothing is earned.
-            Kept::Changed | Kept::Full => break (begun, Vec::new()),
+            TrustSave::Changed | TrustSave::Full => break (begun, Vec::new()),
         }
     };
     let mut recomputed = Recomputed {
@@ -299,7 +299,7 @@ fn followed(
     shown: &str,
     now_ms: i64,
 ) -> Result<Followed, StoreError> {
-    let said = store.callers().said(shown)?;
+    let said = store.callers().feedback(shown)?;
     let feedback: Vec<Feedback> = said.into_iter().map(|said| said.feedback).collect();
     let row = store.callers().get(shown)?;
     let before = row.as_ref().and_then(|row| row.trust.clone());
@@ -404,7 +404,7 @@ impl Step<'_> {
         let id = uuid::Uuid::new_v4().simple().to_string();
         Approval {
             state: State::Pending,
-            place: Place::Inbox,
+            place: WaitingPlace::Inbox,
             asked_at_ms: now_ms,
             expires_at_ms: now_ms.saturating_add(patience_ms()),
             tool_binding: binding.clone(),
@@ -476,9 +476,9 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
     }
     let question = step.question(binding, now_ms);
     Ok(match store.approvals().ask(&question, now_ms)? {
-        Asked::Written => PromotionStatus::Asked(question.id),
-        Asked::Joined(same) => PromotionStatus::Asked(same.id),
-        Asked::TooManyOfCaller | Asked::TooMany => PromotionStatus::Full,
+        AskResult::Written => PromotionStatus::Asked(question.id),
+        AskResult::Joined(same) => PromotionStatus::Asked(same.id),
+        AskResult::TooManyOfCaller | AskResult::TooMany => PromotionStatus::Full,
     })
 }
 
@@ -583,7 +583,7 @@ impl Trust<'_> {
         note: Option<&str>,
     ) -> Result<bool, StoreError> {
         let note = note.map(str::trim).filter(|note| !note.is_empty());
-        let said = Said {
+        let said = FeedbackRow {
             feedback: Feedback {
                 at_ms: self.schedule.clock.now_ms(),
                 score: score.min(10),
@@ -592,7 +592,7 @@ impl Trust<'_> {
             note: note.map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
             by: by.name.clone(),
         };
-        self.schedule.store.callers().say(name, &said)
+        self.schedule.store.callers().add_feedback(name, &said)
     }
 
     /// A person answered a question about trust: what they agreed to is done now,

@@ -1,7 +1,7 @@
 //! What the guard answers: findings with places in the script as its author wrote it.
 
 use model::Severity;
-use model::json::Lines;
+use model::document::json::Lines;
 
 use crate::calls::{CallSite, Site};
 use crate::code::Code;

@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use host::ask::Ask;
 use host::files::{FileSettings, Files};
-use model::grant::FileGrant;
+use model::policy::grant::FileGrant;
 use serde_json::json;
 
 fn main() {

@@ -1,6 +1,6 @@
 //! What tool code asks of a power, and what it gets back.
 
-use model::mask::{Masker, Unmasked};
+use model::record::mask::{Masker, Unmasked};
 use serde_json::{Value, json};
 
 /// Data in either direction: JSON and, beside it, bytes that JSON would bloat.

@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
 use hyper::header::LOCATION;
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::host_pattern::HostPattern;
-use model::mask::Masker;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Host;

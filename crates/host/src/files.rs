@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use model::grant::FileGrant;
+use model::policy::grant::FileGrant;
 use serde_json::{Value, json};
 
 use crate::ask::{Answer, Ask, Fault, FaultKind};

@@ -4,7 +4,7 @@
 //! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
 //! nothing of sandboxes: whoever runs the tool carries the data across.
 
-pub use model::address;
+pub use model::network::address;
 pub mod ask;
 pub mod compute;
 pub mod crypto;

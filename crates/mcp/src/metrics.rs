@@ -157,8 +157,8 @@ fn buckets() -> Histogram {
 
 #[cfg(test)]
 mod tests {
-    use model::audit::Status;
     use model::caller::Origin;
+    use model::record::audit::Status;
 
     use super::*;
 

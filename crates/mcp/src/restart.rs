@@ -1,6 +1,5 @@
-//! Settings a running server holds on to: sockets, the gate, the bounds of its
-//! transport. Whoever changes one is told that it takes a restart, rather than left to
-//! believe that it holds.
+//! Settings a running server keeps until it ends: sockets, authentication, the bounds of
+//! its transport. An operator who changes one is told that it takes a restart.
 //!
 //! The rest of `[serve]`, what one call may cost, is looked up at every request.
 
@@ -105,7 +104,7 @@ pub async fn watch(engine: Arc<Engine>, started: Started, alarm: Alarm) {
     let mut known = Vec::new();
     let mut tended = Instant::now();
     loop {
-        tokio::time::sleep(Duration::from_millis(limit::NEWS_EVERY_MS)).await;
+        tokio::time::sleep(Duration::from_millis(limit::LIST_CHANGED_EVERY_MS)).await;
         if tended.elapsed() >= Duration::from_millis(limit::TEND_AUDIT_EVERY_MS) {
             let engine = Arc::clone(&engine);
             // It waits for the disk. A panic in it is not ours to die of.
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_named_and_nothing_else() {
+    fn settings_that_take_a_restart_are_named() {
         let started = Started::with(config(""), false);
         for (text, expected) in [
             ("", &[][..]),

@@ -1,5 +1,8 @@
-//! MCP over standard input and output, or any other pair of pipes: one client,
-//! which whoever started the process is.
+//! MCP over standard input and output, or any other pair of pipes: one client, the
+//! program that started the process.
+
+/// One message a line.
+mod line;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::Handler;
-use crate::patience::Patient;
-use crate::pipe::{Pipe, Reading};
-use crate::{Door, Shutdown, limit, news};
-
-pub use crate::who::CALLER;
+use crate::limit;
+use crate::protocol::door::{Door, Shutdown};
+use crate::protocol::list_changed;
+use crate::protocol::server::McpServer;
+use crate::stdio::line::{LineTransport, ReadUntil};
+use crate::write_timeout::WriteTimeout;
 
 /// Serves the process's own standard input and output until it ends.
 pub async fn serve(door: Door, shutdown: Shutdown) {
@@ -33,25 +36,28 @@ pub async fn serve_pipes(
     let line_bytes_max = config.config.serve.body_bytes_max;
     let line_bytes_max = usize::try_from(line_bytes_max).unwrap_or(usize::MAX);
     drop(config);
-    let write = Patient::new(write, Duration::from_secs(limit::WRITE_SECONDS_MAX));
-    let unread = write.over();
-    let reading = Reading {
+    let write = WriteTimeout::new(write, Duration::from_secs(limit::WRITE_SECONDS_MAX));
+    let timed_out = write.timed_out();
+    let until = ReadUntil {
         soft: shutdown.soft.clone(),
         over: CancellationToken::new(),
     };
-    let ending = tokio::spawn(end(door.clone(), shutdown.clone(), reading.over.clone()));
-    let transport = Pipe::new(
+    let ending = tokio::spawn(end(door.clone(), shutdown.clone(), until.over.clone()));
+    let transport = LineTransport::new(
         (read, write),
         line_bytes_max,
-        reading,
+        until,
         Arc::clone(door.engine()),
         door.inner.unsent.clone(),
     );
-    let session = door.inner.pipe_session.clone();
-    let handler = Handler::of_one(door.clone(), session.clone());
+    let server = McpServer::for_pipe(door.clone());
     let ended = CancellationToken::new();
-    let watching = tokio::spawn(news::watch(door.clone(), ended.clone()));
-    let served = serve_server(handler, transport).await;
+    let watching = tokio::spawn(list_changed::watch(
+        Arc::clone(&door.inner.engine),
+        Arc::clone(&door.inner.listeners),
+        ended.clone(),
+    ));
+    let served = serve_server(server, transport).await;
     if let Ok(running) = served {
         // At the end of input, what runs may answer for a while and is then
         // cancelled.
@@ -59,7 +65,7 @@ pub async fn serve_pipes(
             _ = running.waiting() => {}
             () = shutdown.hard.cancelled() => door.inner.stop.cancel(),
             // Answers would pile up for as long as the client goes on asking.
-            () = unread.cancelled() => door.inner.stop.cancel(),
+            () = timed_out.cancelled() => door.inner.stop.cancel(),
         }
     }
     ended.cancel();
@@ -67,7 +73,11 @@ pub async fn serve_pipes(
     let bound = Duration::from_secs(limit::SHUTDOWN_CLOSE_SECONDS);
     let _ = timeout(bound, door.inner.calls.quiet()).await;
     let _ = watching.await;
-    let over = move || door.engine().approvals().end_session(&session);
+    let over = move || {
+        door.engine()
+            .approvals()
+            .end_session(&door.inner.pipe_session)
+    };
     let _ = tokio::task::spawn_blocking(over).await;
 }
 

@@ -13,18 +13,19 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use crate::limit::{self, Entered};
+use crate::call_count::CallSlot;
+use crate::limit;
 
 /// The bytes that wait. Clones share the count.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsent {
     waiting: Arc<Mutex<Waiting>>,
-    most: Most,
+    bounds: UnsentBounds,
 }
 
 /// How many bytes may wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Most {
+pub(crate) struct UnsentBounds {
     pub(crate) per_caller: usize,
     pub(crate) together: usize,
 }
@@ -40,7 +41,7 @@ struct Waiting {
 
 impl Default for Unsent {
     fn default() -> Unsent {
-        Unsent::new(Most {
+        Unsent::new(UnsentBounds {
             per_caller: limit::UNSENT_PER_CALLER_BYTES_MAX,
             together: limit::UNSENT_BYTES_MAX,
         })
@@ -48,10 +49,10 @@ impl Default for Unsent {
 }
 
 impl Unsent {
-    pub(crate) fn new(most: Most) -> Unsent {
+    pub(crate) fn new(bounds: UnsentBounds) -> Unsent {
         Unsent {
             waiting: Arc::default(),
-            most,
+            bounds,
         }
     }
 
@@ -59,18 +60,18 @@ impl Unsent {
     pub(crate) fn has_room(&self, caller: &str) -> bool {
         let waiting = self.lock();
         let own = waiting.of.get(caller).copied().unwrap_or(0);
-        own <= self.most.per_caller / 2 && waiting.together <= self.most.together / 2
+        own <= self.bounds.per_caller / 2 && waiting.together <= self.bounds.together / 2
     }
 
     /// A share for an answer of about so many bytes; nothing if that is too much. To
     /// whom nothing is owed one answer is always given, however large.
-    pub(crate) fn share(&self, caller: &str, bytes: usize) -> Option<Share> {
+    pub(crate) fn share(&self, caller: &str, bytes: usize) -> Option<UnsentShare> {
         let mut share = self.empty(caller);
         let mut waiting = self.lock();
         let own = waiting.of.get(caller).copied().unwrap_or(0);
-        let fits = own == 0 || own.saturating_add(bytes) <= self.most.per_caller;
+        let fits = own == 0 || own.saturating_add(bytes) <= self.bounds.per_caller;
         let fits_all =
-            waiting.together == 0 || waiting.together.saturating_add(bytes) <= self.most.together;
+            waiting.together == 0 || waiting.together.saturating_add(bytes) <= self.bounds.together;
         if !fits || !fits_all {
             return None;
         }
@@ -80,8 +81,8 @@ impl Unsent {
     }
 
     /// A share of nothing, for what is not known yet.
-    pub(crate) fn empty(&self, caller: &str) -> Share {
-        Share {
+    pub(crate) fn empty(&self, caller: &str) -> UnsentShare {
+        UnsentShare {
             unsent: self.clone(),
             caller: caller.to_owned(),
             bytes: 0,
@@ -116,7 +117,7 @@ impl Unsent {
 }
 
 impl Waiting {
-    fn set(&mut self, share: &mut Share, bytes: usize) {
+    fn set(&mut self, share: &mut UnsentShare, bytes: usize) {
         self.together = self.together.saturating_sub(share.bytes);
         let own = self.of.remove(&share.caller).unwrap_or(0);
         let own = own.saturating_sub(share.bytes).saturating_add(bytes);
@@ -129,17 +130,23 @@ impl Waiting {
         }
         share.bytes = bytes;
     }
+
+    fn is_much_freed(&self) -> bool {
+        let is_last = self.together == 0;
+        self.freed >= limit::GIVE_BACK_BYTES
+            || (is_last && self.freed >= limit::GIVE_BACK_LAST_BYTES)
+    }
 }
 
 /// Bytes of a caller that wait. Dropped, they wait no more.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct UnsentShare {
     unsent: Unsent,
     caller: String,
     bytes: usize,
 }
 
-impl Share {
+impl UnsentShare {
     /// It is this many now, whether that is too many or not: they are there.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes == self.bytes {
@@ -148,8 +155,7 @@ impl Share {
         let unsent = self.unsent.clone();
         let mut waiting = unsent.lock();
         waiting.set(self, bytes);
-        let is_much = waiting.freed >= limit::GIVE_BACK_BYTES && !waiting.gives_back;
-        if is_much {
+        if waiting.is_much_freed() && !waiting.gives_back {
             waiting.gives_back = true;
             drop(waiting);
             unsent.give_back();
@@ -157,41 +163,41 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for UnsentShare {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-/// What an answer holds until it was sent: the place of its call, and its bytes. The
-/// transport makes one for each request; the handler puts in what it has.
+/// What an answer holds until it was sent: the slot of its call, and its bytes. The
+/// transport makes one for each request; the server puts in what it has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sending {
+pub(crate) struct ReplyHold {
     held: Arc<Mutex<Held>>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    place: Option<Entered>,
-    share: Option<Share>,
+    slot: Option<CallSlot>,
+    share: Option<UnsentShare>,
 }
 
-impl Sending {
-    /// Holds both until the answer was sent, or nobody is there to read it.
-    pub(crate) fn hold(&self, place: Entered, share: Option<Share>) {
+impl ReplyHold {
+    /// Holds both until the answer was sent or its reader is gone.
+    pub(crate) fn put(&self, slot: CallSlot, share: Option<UnsentShare>) {
         let mut held = self.lock();
-        held.place = Some(place);
+        held.slot = Some(slot);
         held.share = share;
     }
 
-    /// It was taken.
+    /// Lets go of both: the answer was taken.
     pub(crate) fn release(&self) {
         let held = std::mem::take(&mut *self.lock());
         drop(held);
     }
 
-    /// There are so many bytes of it now.
-    pub(crate) fn holds(&self, unsent: &Unsent, caller: &str, bytes: usize) {
+    /// Counts so many bytes of it from now on.
+    pub(crate) fn set_bytes(&self, unsent: &Unsent, caller: &str, bytes: usize) {
         let mut held = self.lock();
         match &mut held.share {
             Some(share) => share.set(bytes),
@@ -230,14 +236,14 @@ pub(crate) fn weight(value: &Value) -> usize {
 mod tests {
     use super::*;
 
-    const MOST: Most = Most {
+    const BOUNDS: UnsentBounds = UnsentBounds {
         per_caller: 100,
         together: 150,
     };
 
     #[test]
     fn bytes_that_wait_are_bounded_for_each_and_together() {
-        let unsent = Unsent::new(MOST);
+        let unsent = Unsent::new(BOUNDS);
         assert!(unsent.has_room("ann"));
         let first = unsent.share("ann", 60).expect("room");
         // More than half: no further call, but what ran meanwhile may still fit.
@@ -256,7 +262,7 @@ mod tests {
 
     #[test]
     fn one_answer_is_given_however_large() {
-        let unsent = Unsent::new(MOST);
+        let unsent = Unsent::new(BOUNDS);
         let huge = unsent.share("ann", 1_000).expect("the only one");
         assert!(unsent.share("ann", 1).is_none());
         assert!(unsent.share("bob", 1).is_none());
@@ -265,14 +271,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_counted_even_if_it_is_too_much() {
-        let unsent = Unsent::new(MOST);
-        let sending = Sending::default();
-        sending.holds(&unsent, "ann", 400);
+    fn memory_goes_back_after_much_and_after_the_last() {
+        let mut waiting = Waiting {
+            freed: limit::GIVE_BACK_LAST_BYTES,
+            together: 1,
+            ..Waiting::default()
+        };
+        assert!(!waiting.is_much_freed());
+        waiting.together = 0;
+        assert!(waiting.is_much_freed());
+        waiting.freed -= 1;
+        assert!(!waiting.is_much_freed());
+        waiting.together = 1;
+        waiting.freed = limit::GIVE_BACK_BYTES;
+        assert!(waiting.is_much_freed());
+    }
+
+    #[test]
+    fn bytes_beyond_the_bound_are_counted() {
+        let unsent = Unsent::new(BOUNDS);
+        let hold = ReplyHold::default();
+        hold.set_bytes(&unsent, "ann", 400);
         assert_eq!(unsent.together(), 400);
-        sending.holds(&unsent, "ann", 30);
+        hold.set_bytes(&unsent, "ann", 30);
         assert_eq!(unsent.together(), 30);
-        drop(sending);
+        drop(hold);
         assert_eq!(unsent.together(), 0);
     }
 }

@@ -6,19 +6,19 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use model::assessment::assess;
 use model::caller::{Caller, Origin};
 use model::config::Config;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, Document};
-use model::environment::Environment;
-use model::json::Lines;
-use model::mask::Masker;
+use model::govern::rules::Asked;
+use model::govern::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
+use model::policy::assessment::assess;
+use model::policy::risk::{Level, rate};
 use model::policy::{Baseline, resolve};
-use model::risk::{Level, rate};
-use model::rules::Asked;
-use model::safety::Source;
+use model::record::mask::Masker;
 use model::search::{Entry, Index};
-use model::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
 
 fn main() {
     divan::main();
@@ -107,7 +107,7 @@ fn resolve_and_rate(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn digest(bencher: Bencher<'_, '_>) {
     let document = one();
-    bencher.bench(|| model::digest::of_document(black_box(&document)).unwrap());
+    bencher.bench(|| document::digest::of_document(black_box(&document)).unwrap());
 }
 
 /// Rules of every kind: by tool, by caller, by action, by badge, with conditions
@@ -143,7 +143,7 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
     let policy = standing.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
     let risk = rate(&ground, &document.sandbox_overrides, &policy);
     let raw = serde_json::json!({ "url": "https://example.com/a/b", "limit": 10 });
-    let arguments = model::params::check(&document.params, &raw).unwrap();
+    let arguments = document::params::check(&document.params, &raw).unwrap();
     let asked = Asked {
         caller: &caller,
         standing: &standing,

@@ -8,18 +8,18 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use crate::access::Access;
-use crate::access::quota::{Costs, Limit};
 use crate::document::{Word, words};
-use crate::exposure::{Exposure, Selection};
-use crate::host_pattern::{HostPattern, Shape};
+use crate::govern::access::Access;
+use crate::govern::access::quota::{Costs, Limit};
+use crate::govern::exposure::{Exposure, Selection};
+use crate::govern::pattern::NamePattern;
+use crate::govern::rules::Rules;
+use crate::govern::trust::TrustConfig;
 use crate::limits;
 use crate::nearest::nearest;
-use crate::pattern::NamePattern;
+use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
-use crate::rules::Rules;
 use crate::text::elided;
-use crate::trust::TrustConfig;
 
 /// An enum with one word for each value, for settings.
 macro_rules! words_of {
@@ -50,11 +50,10 @@ mod names;
 mod shown;
 mod trust;
 
+pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
 pub use disclosure::DisclosureConfig;
-pub use doors::{
-    ApprovalsConfig, LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig,
-};
+pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use shown::{Setting, SettingSource};
 
@@ -726,7 +725,7 @@ fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {
 }
 
 fn position(text: &str, offset: usize) -> (usize, usize) {
-    let position = crate::json::Lines::new(text).position(offset);
+    let position = crate::document::json::Lines::new(text).position(offset);
     (position.line, position.column)
 }
 

@@ -8,15 +8,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::caller::Caller;
+use crate::document::example::{self, Example};
+use crate::document::params;
+use crate::document::resource;
 use crate::document::{ApprovalMode, Document, NetworkMode};
-use crate::example::{self, Example};
 use crate::limits;
-use crate::params;
 use crate::policy::EffectivePolicy;
 use crate::reason::Reason;
 use crate::text;
-
-pub mod resource;
 
 /// Characters of a tool's one line.
 const LINE_CHARS_MAX: usize = 120;

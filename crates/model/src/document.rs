@@ -9,13 +9,35 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::finding::{Code, Finding, any_error};
-use crate::json::{self, Kind, Lines, Node};
+use crate::document::finding::{Code, Finding, any_error};
+use crate::document::json::{Kind, Lines, Node};
+use crate::document::safety::Safety;
 use crate::limits;
-use crate::safety::Safety;
 
+/// What a document says for code mode.
+pub mod codecall;
+/// The digest of what a document does.
+pub mod digest;
+/// The variables placeholders are filled from.
+pub mod environment;
+/// Examples of calls.
+pub mod example;
+/// What is wrong with a document, and where.
+pub mod finding;
 mod invariant;
+/// JSON with places.
+pub mod json;
+/// The states of a tool.
+pub mod lifecycle;
+/// Params, the arguments of a call, and their schema.
+pub mod params;
+/// `${NAME}` in static variables.
+pub mod placeholder;
 mod read;
+/// Texts a document ships besides its code.
+pub mod resource;
+/// The block `toolSafety` of a document.
+pub mod safety;
 pub(crate) mod schema;
 mod unseen;
 
@@ -432,8 +454,8 @@ pub fn fuzz(data: &[u8]) {
             .and_then(|item| item.document);
         assert_eq!(again.as_ref(), Some(&document), "{text:?}");
         assert_eq!(
-            crate::digest::of_document(&document).ok(),
-            again.and_then(|again| crate::digest::of_document(&again).ok())
+            digest::of_document(&document).ok(),
+            again.and_then(|again| digest::of_document(&again).ok())
         );
     }
 }

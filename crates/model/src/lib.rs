@@ -4,53 +4,51 @@
 //! Invariant 1: nothing here reads a file, a clock, a variable or the network.
 //! What such things say comes in as an argument, so that every answer can be
 //! asked for again and comes out the same.
+//!
+//! The rooms, from the ground up: each uses only those above it in this list.
 
-pub mod access;
-pub mod action;
-pub mod address;
-pub mod approval;
-pub mod assessment;
-pub mod audit;
-pub mod autonomy;
+/// Who asks, and through which door.
 pub mod caller;
+/// One spelling for every JSON value, so that it can be hashed.
 pub mod canonical;
-pub mod codecall;
-pub mod config;
-pub mod consent;
-pub mod digest;
-pub mod disclosure;
-pub mod document;
-pub mod environment;
-pub mod example;
-pub mod exposure;
-pub mod finding;
-pub mod grant;
-pub mod host_bound;
-pub mod host_pattern;
-pub mod json;
-pub mod key;
-pub mod lifecycle;
+/// Every bound, as a constant and as a page.
 pub mod limits;
-pub mod mask;
+/// The nearest known word to one that is not known.
 pub mod nearest;
-pub mod outcome;
-pub mod params;
-pub mod pattern;
-pub mod placeholder;
-pub mod policy;
+/// Why something was refused or failed, as stable codes.
 pub mod reason;
-pub mod risk;
-pub mod rules;
-pub mod safety;
-pub mod sanitise;
-pub mod search;
+/// Text of others, made safe to show.
 pub mod text;
-pub mod tool_policy;
-pub mod trust;
+/// Characters nobody sees.
 pub mod unseen;
 
+/// Hosts and addresses, and what they lead to.
+pub mod network;
+
+/// The tool document: how it is read, checked, filled and identified.
+pub mod document;
+
+/// What becomes of a call: its outcome, its audit row, and the masking of both.
+pub mod record;
+
+/// What a call may do, and how much harm that can be.
+pub mod policy;
+
+/// Who may do what: callers' rights, rules, approvals, trust.
+pub mod govern;
+
+/// `ringfence.toml`.
+pub mod config;
+
+/// Tool cards, shown a little at a time.
+pub mod disclosure;
+/// Hidden and hostile text, taken out of what tools return.
+pub mod sanitise;
+/// The search among tools.
+pub mod search;
+
 pub use document::Document;
-pub use environment::Environment;
-pub use finding::{Code, Finding, Severity};
+pub use document::environment::Environment;
+pub use document::finding::{Code, Finding, Severity};
 pub use policy::EffectivePolicy;
-pub use risk::{Level, Risk};
+pub use policy::risk::{Level, Risk};

@@ -8,14 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::document::finding::{Code, Finding};
 use crate::document::{NetworkMode, Overrides};
-use crate::finding::{Code, Finding};
-use crate::host_bound::HostBounds;
-use crate::host_pattern::HostPattern;
 use crate::limits;
 use crate::nearest::nearest;
+use crate::network::host_pattern::HostPattern;
+use crate::policy::host_bound::HostBounds;
 use crate::reason::Reason;
 use crate::text::elided;
+
+/// Everything known about one document under a baseline.
+pub mod assessment;
+/// Exactly what one call may use.
+pub mod grant;
+/// What callers and rules leave of the hosts.
+pub mod host_bound;
+/// The badge and its reasons.
+pub mod risk;
+/// The record of what a call is held to.
+pub mod safety;
 
 /// What the operator sets for every tool.
 ///

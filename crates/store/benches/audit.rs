@@ -15,8 +15,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::audit::{Closing, Failure, GateRecord, Opening, Status, Timing, ToolFacts, chain};
 use model::caller::Origin;
+use model::record::audit::{
+    Closing, Failure, GateRecord, Opening, Status, Timing, ToolFacts, chain,
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 use store::{Filter, Pass, Store, StoreSettings, ToolFolder};
@@ -98,8 +100,8 @@ fn writing(pairs: usize, result: &mut Map<String, Value>) {
     // What making the two texts costs, which is part of the above.
     let spelling = cpu_of(|| {
         for number in 0..pairs {
-            let opening = model::audit::spell::opening(&opening(number));
-            let closing = model::audit::spell::closing(&closing(number));
+            let opening = model::record::audit::spell::opening(&opening(number));
+            let closing = model::record::audit::spell::closing(&closing(number));
             std::hint::black_box((opening.unwrap(), closing.unwrap()));
         }
     });
@@ -120,8 +122,8 @@ fn floor(pairs: usize, records: usize) -> f64 {
         )
         .unwrap();
     let texts = [
-        model::audit::spell::opening(&opening(1)).unwrap(),
-        model::audit::spell::closing(&closing(1)).unwrap(),
+        model::record::audit::spell::opening(&opening(1)).unwrap(),
+        model::record::audit::spell::closing(&closing(1)).unwrap(),
     ];
     let mut insert = database
         .prepare("INSERT INTO texts (text) VALUES (?1)")
@@ -234,18 +236,19 @@ fn standing(store: &Store, result: &mut Map<String, Value>) {
             error: None,
             elapsed_ms: 1,
         };
-        store.standing().record_pass(&pass).unwrap();
+        store.publications().record_pass(&pass).unwrap();
         store
-            .standing()
+            .publications()
             .publish(&pass.name, &pass.digest, 1)
             .unwrap();
     }
-    let all =
-        median(|| cpu_of(|| assert_eq!(store.standing().all().unwrap().published.len(), 1_000)));
+    let all = median(|| {
+        cpu_of(|| assert_eq!(store.publications().all().unwrap().published.len(), 1_000))
+    });
     note(result, "standing_all_cpu_ms", millis(all));
     let version = cpu_of(|| {
         for _ in 0..10_000 {
-            store.standing().version().unwrap();
+            store.publications().version().unwrap();
         }
     });
     note(

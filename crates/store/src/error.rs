@@ -1,5 +1,5 @@
-//! What can go wrong between us and the disk, for an operator. Nothing here goes
-//! to whoever called a tool: the engine says only that the audit is unavailable.
+//! Errors of the store, for the operator. A caller never sees them: the engine only
+//! says that the audit is unavailable.
 
 use std::error::Error;
 use std::io;
@@ -34,25 +34,25 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
-    /// Another user of the machine could change what is obeyed.
+    /// Another user of the machine can change settings, rules, tools or the store.
     #[error(
         "{who} can write to `{}`, and could set rules or publish tools; run `chmod go-w` on it{}",
         .path.display(),
-        match .who { Others::Owner(_) => ", or make it yours with `chown`", Others::Anyone => "" }
+        match .who { OtherUsers::Owner(_) => ", or make it yours with `chown`", OtherUsers::Anyone => "" }
     )]
     Writable {
         /// The file or folder.
         path: PathBuf,
         /// Who can.
-        who: Others,
+        who: OtherUsers,
     },
-    /// The file is some other database.
+    /// The file is a database of another program.
     #[error("`{}` is a database of another program", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The database said no.
+    /// The database failed.
     #[error("cannot {doing}")]
     Database {
         /// What was tried, as in "cannot … ".
@@ -63,40 +63,40 @@ pub enum StoreError {
     /// The disk, or the size the operator allows, is full.
     #[error("there is no room for the audit; remove old entries or allow more bytes")]
     Full {
-        /// What the system said, if it was asked.
+        /// The system's error, if there was one.
         source: Option<Arc<dyn Error + Send + Sync>>,
     },
     /// Another process holds the lock of the audit.
-    #[error("another process has kept the audit locked for too long; is one stopped?")]
+    #[error("another process holds the audit's lock too long; look for a stopped process")]
     Busy,
-    /// The database holds an audit, which is kept elsewhere now.
+    /// The database holds an audit from before the log.
     #[error(
-        "`{}` holds the audit of a version before the first release; move it away to begin anew",
+        "`{}` holds the audit of a version before the first release; move it away to start over",
         .path.display()
     )]
     Older {
         /// The file.
         path: PathBuf,
     },
-    /// More requests wait than may.
+    /// Too many requests wait.
     #[error("more than {queue_max} audit records are waiting to be written")]
     QueueFull {
-        /// How many may.
+        /// How many may wait.
         queue_max: usize,
     },
-    /// The thread that writes has ended.
+    /// The writer has ended.
     #[error("the audit is closed")]
     Closed,
-    /// The disk did not confirm what it was given; what it holds is not known.
+    /// A sync failed; the content of the disk is unknown.
     #[error("the disk did not confirm the audit; restart once the disk is sound")]
     Unconfirmed {
         /// Why.
         source: Arc<io::Error>,
     },
-    /// Our lock file vanished and another process closed what we had open.
+    /// Our lock file vanished, and another process closed our calls.
     #[error("another process took this one for dead and closed its calls; restart it")]
     TakenForDead,
-    /// A record longer than may be.
+    /// A record is too long.
     #[error("an audit record of {bytes} bytes; at most {bytes_max}")]
     TooLong {
         /// Its length.
@@ -104,10 +104,10 @@ pub enum StoreError {
         /// The bound.
         bytes_max: usize,
     },
-    /// A record without canonical form.
+    /// A record has no canonical form.
     #[error("the audit record cannot be written")]
     Canonical(#[source] Arc<CanonicalError>),
-    /// A kept row is not what we wrote.
+    /// A record is not what was written.
     #[error("record {sequence} of the audit is damaged: {what}; run `ringfence audit verify`")]
     Damaged {
         /// The record.
@@ -115,15 +115,15 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
-    /// Publishing without a pass.
-    #[error("`{name}` has no passed test for exactly this document")]
+    /// A document without a passed test cannot be published.
+    #[error("`{name}` has no passed test for this exact document")]
     NoPass {
         /// The tool.
         name: String,
         /// Its digest.
         digest: String,
     },
-    /// A name that cannot be a file's.
+    /// A name cannot be a file name.
     #[error("`{stem}` cannot be a file name: {why}")]
     BadStem {
         /// The name.
@@ -131,23 +131,23 @@ pub enum StoreError {
         /// Why not.
         why: &'static str,
     },
-    /// A file is in the way.
+    /// A file exists already.
     #[error("`{}` exists already", .path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// No such file.
+    /// A file does not exist.
     #[error("`{}` does not exist", .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// Whoever took the records could not.
-    #[error("cannot hand the records over")]
+    /// The receiver of exported records failed.
+    #[error("cannot export the records")]
     Export(#[source] Arc<io::Error>),
-    /// More attempts are open than a checkpoint can name.
-    #[error("{open} attempts are open, too many to remove what is older")]
+    /// More calls are open than a checkpoint can keep.
+    #[error("{open} calls are open, too many to remove older entries")]
     TooManyOpen {
         /// How many.
         open: usize,
@@ -156,18 +156,18 @@ pub enum StoreError {
 
 /// Who else can write to a file of the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum OtherUsers {
     /// Its group, or everybody.
     Anyone,
     /// It belongs to another user, by number.
     Owner(u32),
 }
 
-impl std::fmt::Display for Others {
+impl std::fmt::Display for OtherUsers {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Others::Anyone => formatter.write_str("other users"),
-            Others::Owner(user) => write!(formatter, "user {user}"),
+            OtherUsers::Anyone => formatter.write_str("other users"),
+            OtherUsers::Owner(user) => write!(formatter, "user {user}"),
         }
     }
 }

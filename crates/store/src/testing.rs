@@ -1,6 +1,6 @@
-//! A disk for tests: it can fail to confirm, and it remembers what it confirmed,
-//! which is what a power cut leaves; and an audit that takes no notices. Never in a
-//! release.
+//! Faults for tests: a disk whose syncs fail and that remembers what it synced, which
+//! is what a power cut leaves; transactions that fail; an audit that refuses notices.
+//! Never in a release.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -12,15 +12,15 @@ use std::time::SystemTime;
 
 use crate::error::StoreError;
 
-/// Device, inode and birth: inodes come again.
+/// Device, inode and birth time: inode numbers are reused.
 type Key = (u64, u64, SystemTime);
 
-/// Bytes the disk confirmed.
+/// Synced bytes of each file.
 static CONFIRMED: Mutex<BTreeMap<Key, u64>> = Mutex::new(BTreeMap::new());
-/// Folders of logs whose disk fails.
+/// Folders of logs whose syncs fail.
 static FAILED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The step of a part of the store that fails at its very end, if one does.
+/// The change of a table that fails just before it commits, if one does.
 #[derive(Debug)]
 pub(crate) struct Failing<S>(Mutex<Option<S>>);
 
@@ -44,10 +44,10 @@ impl<S: Copy + PartialEq> Failing<S> {
     }
 }
 
-/// Homes whose audit takes no notices.
+/// Homes whose audit refuses notices.
 static DEAF: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// From now on the audit of a home takes no notices, and calls as before.
+/// From now on the audit of a home refuses notices and takes calls as before.
 pub fn refuse_notices(home: &Path) {
     let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
     deaf.push(home.to_owned());
@@ -61,19 +61,19 @@ pub(crate) fn takes_notices(home: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// From now on the disk of a home does not confirm anything.
+/// From now on every sync of a home's log fails.
 pub fn fail_syncs(home: &Path) {
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    failed.push(crate::log::folder(home));
+    failed.push(crate::home::audit_folder(home));
 }
 
-/// The disk of a home confirms again, and its audit takes notices.
+/// Ends the faults of a home.
 pub fn mend(home: &Path) {
     let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
     deaf.retain(|deaf| deaf != home);
     drop(deaf);
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    failed.retain(|folder| *folder != crate::log::folder(home));
+    failed.retain(|folder| *folder != crate::home::audit_folder(home));
 }
 
 fn key(metadata: &Metadata) -> Key {
@@ -96,7 +96,7 @@ pub(crate) fn confirmed(file: &File) -> io::Result<()> {
             }
         }
     }
-    // What is written while the disk works is not promised.
+    // Bytes written during the sync may not be covered by it.
     let length = metadata.len();
     file.sync_data()?;
     let mut all = CONFIRMED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,12 +105,15 @@ pub(crate) fn confirmed(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a home as a power cut would leave its log: of each segment what the
-/// disk confirmed, and `beyond` bytes more if they were written. The index, which
-/// somebody may be writing, is left out.
+/// Copies a home as a power cut would leave its log: of each segment what was synced,
+/// and `beyond` bytes more if they were written. The index is left out, because it may
+/// be half written.
 pub fn cut_power(home: &Path, to: &Path, beyond: u64) -> Result<(), StoreError> {
     let fail = |error| StoreError::file("copy", home, error);
-    let (from, into) = (crate::log::folder(home), crate::log::folder(to));
+    let (from, into) = (
+        crate::home::audit_folder(home),
+        crate::home::audit_folder(to),
+    );
     fs::create_dir_all(&into).map_err(fail)?;
     for entry in fs::read_dir(&from).map_err(fail)? {
         let path = entry.map_err(fail)?.path();

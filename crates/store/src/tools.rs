@@ -1,14 +1,14 @@
 //! Tools are files, one document each, in `<home>/tools/`: a person, an editor or
 //! git may change them at any time, and a broken one never hides the others.
 //!
-//! What we write ourselves appears whole or not at all.
+//! What this module writes appears whole or not at all.
 
 mod watch;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use model::text;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use uuid::Uuid;
 
-use crate::database::make_folder;
+use crate::clock::now_ms;
 use crate::error::StoreError;
-use crate::ledger::now_ms;
+use crate::home::files::sync_folder;
+use crate::home::files::{make_folder, write_synced};
 use crate::limit;
-use crate::sync_folder;
-use crate::together;
+use crate::parallel;
 use watch::{Changed, Watch};
 
-/// How our own unfinished files begin.
+/// The prefix of our own unfinished files.
 const UNFINISHED: &str = ".ringfence-";
 
-/// Unfinished files older than this belong to nobody any more.
+/// Unfinished files older than this were left by a dead process.
 const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
 /// A file younger than this when it was read may change again within the same
@@ -54,27 +54,27 @@ pub struct ToolFile {
     pub text: Result<Arc<str>, FileFault>,
 }
 
-/// What happened since somebody last asked.
+/// What changed in the home since the last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News {
-    /// A file that a person can change was changed, or may have been.
+pub struct HomeChanges {
+    /// A file that people edit changed, or may have changed.
     pub files: bool,
-    /// Something was tested, published or taken back; beside changed files nobody
-    /// asks.
+    /// A test result, publication or grant changed. Not set together with `files`, after
+    /// which everything is read again.
     pub publications: bool,
-    /// Publications and passes would have been noticed; if not, look at
-    /// [`crate::Standing::version`].
+    /// Whether such a change would have been noticed; if not, check
+    /// [`crate::Publications::version`].
     pub covers_publications: bool,
 }
 
 /// Why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// The system said no.
+    /// The system refused.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
     /// A folder, a pipe, a device.
-    #[error("this is no regular file")]
+    #[error("this is not a regular file")]
     NotAFile,
     /// A link, which could lead anywhere.
     #[error("this is a link; put the file itself here")]
@@ -91,7 +91,7 @@ pub enum FileFault {
     /// The name is not UTF-8.
     #[error("the name of the file is not UTF-8 text")]
     NameNotText,
-    /// One of too many.
+    /// The folder holds too many files.
     #[error("the folder holds more than {files_max} files; this one and others were left out")]
     TooMany {
         /// The bound.
@@ -163,13 +163,13 @@ impl ToolFolder {
         let mut cache = lock(&self.cache);
         let old = std::mem::take(&mut *cache);
         let look = |(name, is_file): &(OsString, bool)| self.look(name, *is_file, old.get(name));
-        let looks = together::on_all_processors(&listed, look).ok_or_else(|| {
+        let looks = parallel::map(&listed, look).ok_or_else(|| {
             let died = io::Error::other("a thread that reads files died");
             StoreError::file("read", &self.tools, died)
         })?;
         let mut files = Vec::with_capacity(listed.len());
         for ((name, _), cached) in listed.into_iter().zip(looks) {
-            // Gone between the listing and the look.
+            // Deleted since the folder was listed.
             let Some(cached) = cached else {
                 continue;
             };
@@ -185,23 +185,23 @@ impl ToolFolder {
         Ok(files)
     }
 
-    /// Whether anything that a person can change was changed since this was last
-    /// asked: tools, rules, the operator's file, the secrets.
+    /// Whether anything people edit changed since the last look: tools, rules, the
+    /// configuration file, the secrets.
     pub fn changed(&self) -> bool {
-        lock(&self.watch).changed()
+        lock(&self.watch).has_changed()
     }
 
-    /// Files beside the usual ones that count from now on.
+    /// Watches more files from now on.
     pub fn watch_also(&self, files: Vec<PathBuf>) {
         lock(&self.watch).name(files);
     }
 
-    /// The same, told apart, and whether publications would have been noticed.
-    pub fn news(&self) -> News {
+    /// What changed since the last look.
+    pub fn news(&self) -> HomeChanges {
         let mut watch = lock(&self.watch);
-        // A watch that begins anew may have missed some, and says it changed.
+        // A watch that was set up again may have missed some, and reports a change.
         let changed = watch.look();
-        News {
+        HomeChanges {
             files: changed == Changed::Files,
             publications: changed == Changed::Publications,
             covers_publications: watch.covers_publications(),
@@ -213,12 +213,12 @@ impl ToolFolder {
         self.put(file_stem, text, RenameFlags::empty())
     }
 
-    /// Writes a new tool's file, never over another.
+    /// Writes a new tool's file; fails if the file exists.
     pub fn create(&self, file_stem: &str, text: &str) -> Result<(), StoreError> {
         self.put(file_stem, text, RenameFlags::NOREPLACE)
     }
 
-    /// Moves a tool's file to the trash and says where it is.
+    /// Moves a tool's file to the trash and returns where it is.
     pub fn trash(&self, file_stem: &str) -> Result<PathBuf, StoreError> {
         check_stem(file_stem)?;
         let from = self.path(file_stem);
@@ -291,7 +291,8 @@ impl ToolFolder {
         Ok(())
     }
 
-    /// One file, read unless it is known. `is_file` is what its folder says of it.
+    /// One file, read unless its cached text is current. `is_file` is what the listing of
+    /// the folder says.
     fn look(&self, name: &OsStr, is_file: bool, known: Option<&Cached>) -> Option<Cached> {
         let path = self.tools.join(name);
         if known.is_none() && is_file && name.to_str().is_some() {
@@ -312,7 +313,7 @@ impl ToolFolder {
         {
             return Some(known.clone());
         }
-        // The kind is looked at before opening: opening a device can do things.
+        // The kind is checked before opening: opening a device can have effects.
         let text = match (name.to_str(), check_kind(&metadata)) {
             (None, _) => Err(FileFault::NameNotText),
             (Some(_), Err(fault)) => Err(fault),
@@ -368,8 +369,8 @@ fn is_tool(name: &OsStr) -> bool {
     bytes.ends_with(b".json") && !bytes.starts_with(b".")
 }
 
-/// Reads a whole regular file. Its kind is looked at once more, because the name
-/// may have been given to something else.
+/// Reads a whole regular file. Its kind is checked again after opening, because the
+/// name may lead to something else by now.
 fn read(path: &Path) -> io::Result<(Metadata, Result<Arc<str>, FileFault>)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = OpenOptions::new()
@@ -384,8 +385,8 @@ fn read(path: &Path) -> io::Result<(Metadata, Result<Arc<str>, FileFault>)> {
     Ok((metadata, text))
 }
 
-/// The text of a file of about so many bytes. One byte more is asked for, so that
-/// most files take one question; one that grew meanwhile takes more.
+/// The text of a file of about this many bytes. One byte more is asked for, so that
+/// most files take one read; one that grew meanwhile takes more.
 fn read_text(file: &mut File, bytes: u64) -> io::Result<Result<Arc<str>, FileFault>> {
     let mut text = vec![
         0;
@@ -437,16 +438,6 @@ fn check_kind(metadata: &Metadata) -> Result<(), FileFault> {
     Ok(())
 }
 
-pub(crate) fn write_synced(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
 fn check_stem(stem: &str) -> Result<(), StoreError> {
     let why = if stem.is_empty() {
         "it is empty"
@@ -467,7 +458,7 @@ fn check_stem(stem: &str) -> Result<(), StoreError> {
     })
 }
 
-/// What a process that died left behind. Young ones may belong to a live one.
+/// Deletes unfinished files of dead processes. Young ones may belong to a live one.
 fn remove_unfinished(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -487,7 +478,7 @@ fn remove_unfinished(folder: &Path) {
     }
 }
 
-/// Whether the last change is that long ago. A change in the future is not.
+/// Whether the last change is at least this long ago. A change in the future is not.
 fn is_older(metadata: &Metadata, age: Duration) -> bool {
     let changed = u64::try_from(metadata.ctime()).unwrap_or(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -4,7 +4,7 @@
 //! Other lines of the file are not shown, not even as context: they may hold the
 //! keys of other servers, and a terminal is not where those belong.
 
-use model::key::PREFIX;
+use model::govern::key::PREFIX;
 
 /// A line that is shown, in bytes.
 const LINE_BYTES_MAX: usize = 400;

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use engine::registry::CONFIG_FILE;
-use model::approval::authority::CONNECTED_DEFAULT;
-use model::audit::Act;
 use model::caller::{self, folded};
 use model::config::Config;
-use model::key::{self, KeyRecord, Presented, Role};
-use model::risk::Level;
+use model::govern::approval::authority::CONNECTED_DEFAULT;
+use model::govern::key::{self, KeyRecord, Presented, Role};
+use model::policy::risk::Level;
+use model::record::audit::Act;
 use serde_json::Value;
 use store::{Keys, Store, StoreSettings};
 use toml_edit::{DocumentMut, Item, Table, value};

@@ -5,7 +5,7 @@
 //! refused rather than guessed at, and the result is read again before it counts.
 
 use anyhow::{anyhow, bail};
-use model::json::{Kind, Member, Node, Span};
+use model::document::json::{Kind, Member, Node, Span};
 use serde_json::{Value, json};
 
 /// The text with `section.name` set to an entry, or without it. Nothing if it is so
@@ -57,7 +57,7 @@ pub(super) fn put(
 }
 
 fn read(text: &str) -> anyhow::Result<Node> {
-    let (root, repeated) = model::json::parse(text).map_err(|fault| {
+    let (root, repeated) = model::document::json::parse(text).map_err(|fault| {
         let line = text
             .get(..fault.span.start)
             .map_or(0, |head| head.matches('\n').count())
@@ -204,7 +204,7 @@ fn check(
     let is_set = match (found, entry) {
         (None, None) => true,
         (Some(found), Some(entry)) => {
-            model::json::parse(&entry.to_string()).is_ok_and(|(entry, _)| entry == *found)
+            model::document::json::parse(&entry.to_string()).is_ok_and(|(entry, _)| entry == *found)
         }
         (None, Some(_)) | (Some(_), None) => false,
     };

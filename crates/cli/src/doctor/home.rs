@@ -10,7 +10,7 @@ use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::Secrets;
 use model::Environment;
-use model::approval::authority;
+use model::govern::approval::authority;
 use model::text::{count, one_line};
 use store::{Filter, Store, StoreSettings};
 

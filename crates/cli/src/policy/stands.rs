@@ -1,13 +1,13 @@
 //! Where a caller stands: everything the settings say about it that is no rule.
 
-use model::access::level::Constraints;
-use model::access::quota::Limit;
-use model::access::{Lists, Standing};
 use model::caller::Caller;
 use model::config::Config;
 use model::document::Word as _;
-use model::host_pattern::HostPattern;
-use model::pattern::NamePattern;
+use model::govern::access::level::Constraints;
+use model::govern::access::quota::Limit;
+use model::govern::access::{Lists, Standing};
+use model::govern::pattern::NamePattern;
+use model::network::host_pattern::HostPattern;
 use model::text::one_line;
 use serde_json::{Value, json};
 
@@ -84,7 +84,8 @@ impl<'a> Stands<'a> {
             earned,
             ..
         } = &self.standing;
-        let word = |level: &Option<_>| level.map_or("none", model::access::AccessLevel::word);
+        let word =
+            |level: &Option<_>| level.map_or("none", model::govern::access::AccessLevel::word);
         let how = match earned {
             None => String::new(),
             Some(_) => format!(" (given {}, earned {})", word(given), word(earned)),
@@ -161,7 +162,7 @@ fn in_words(constraints: &Constraints) -> String {
         terminal.word(),
         code.word()
     );
-    if *terminal == model::access::level::TerminalScope::RestrictedCommands {
+    if *terminal == model::govern::access::level::TerminalScope::RestrictedCommands {
         let commands: Vec<_> = commands.iter().cloned().collect();
         words.push_str(&format!(" ({})", or_none(&commands)));
     }

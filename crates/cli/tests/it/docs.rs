@@ -208,5 +208,5 @@ fn every_table_agrees_with_the_code() {
 #[test]
 fn the_published_namespace_is_the_one_in_use() {
     let page = fs::read_to_string(root().join("docs/guide/tool-document.md")).unwrap();
-    assert!(page.contains(&model::digest::TOOL_NAMESPACE.to_string()));
+    assert!(page.contains(&model::document::digest::TOOL_NAMESPACE.to_string()));
 }

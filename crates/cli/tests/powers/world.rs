@@ -33,7 +33,7 @@ use engine::powers::PowerSettings;
 use host::fetch::connect::Connect;
 use host::fetch::resolve::Resolve;
 use host::fetch::{FetchLimits, Tls, Trust};
-use model::host_pattern::HostPattern;
+use model::network::host_pattern::HostPattern;
 use toml::{Table, Value};
 
 use crate::authority::Authority;

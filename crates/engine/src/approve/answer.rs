@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use model::approval::{self, Channel, Scope, State, authority};
 use model::config::ApprovalsConfig;
 use model::document::Word as _;
-use model::risk::Level;
-use model::{digest, limits, text};
-use store::approvals::{GivenAnswer, Place};
+use model::govern::approval::{self, Channel, Scope, State, authority};
+use model::policy::risk::Level;
+use model::{document::digest, limits, text};
+use store::approvals::{GivenAnswer, WaitingPlace};
 use store::{Approval, Store, StoreError};
 use tokio::sync::Notify;
 
@@ -117,8 +117,8 @@ impl AnswerWriter {
         let answer = fit(question, answer, given.channel)?;
         let Some((state, scope)) = answer.settles() else {
             let place = match answer {
-                Answer::Deferred => Place::Deferred,
-                _ => Place::Inbox,
+                Answer::Deferred => WaitingPlace::Deferred,
+                _ => WaitingPlace::Inbox,
             };
             // The same question may wait there already; then that one is waited for.
             let id = approvals.wait_at(&question.id, place, now_ms)?;

@@ -6,10 +6,10 @@
 //! takes an answer for a caller's own question, and none where somebody else
 //! must approve. Who may have an [`Inbox`] is for the door to make sure of.
 
-use model::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
-use model::audit::{Act, Notice};
 use model::caller::{Caller, CallerKind};
-use model::risk::Level;
+use model::govern::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
+use model::policy::risk::Level;
+use model::record::audit::{Act, Notice};
 use model::text;
 use serde::{Deserialize, Serialize};
 use store::approvals::FoundApproval;

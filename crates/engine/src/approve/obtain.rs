@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use model::approval::{Channel, Matter, Scope, State, authority};
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
 use model::document::Word as _;
+use model::govern::approval::{Channel, Matter, Scope, State, authority};
 use model::limits;
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
-use store::approvals::{Asked, Claim, Place};
+use store::approvals::{AskResult, Claim, WaitingPlace};
 use store::{Approval, Store, StoreError};
 
 use super::Questions;
@@ -198,7 +198,7 @@ impl Asking<'_> {
     }
 
     /// The question as the store keeps it.
-    fn row(&self, place: Place, now_ms: i64) -> Approval {
+    fn row(&self, place: WaitingPlace, now_ms: i64) -> Approval {
         let question = &self.question;
         let signals = question.risk.signals.iter();
         let reasons = signals.map(|signal| text::elided(&signal.words, 200));
@@ -252,9 +252,9 @@ async fn record_question(
     leaving: &Leaving,
 ) -> Result<Option<Approval>, Refusal> {
     let place = if whom.is_some() {
-        Place::Client
+        WaitingPlace::Client
     } else {
-        Place::Inbox
+        WaitingPlace::Inbox
     };
     let now_ms = questions.now_ms();
     let row = asking.row(place, now_ms);
@@ -262,16 +262,18 @@ async fn record_question(
     let asked = on_disk(questions, move |store| {
         let asked = store.approvals().ask(&row, now_ms)?;
         if has_left.load(Ordering::SeqCst) {
-            store.approvals().wait_at(&row.id, Place::Inbox, now_ms)?;
+            store
+                .approvals()
+                .wait_at(&row.id, WaitingPlace::Inbox, now_ms)?;
         }
         Ok(asked)
     })
     .await?;
     let whose = match asked {
-        Asked::Written => return Ok(None),
-        Asked::Joined(same) => return Ok(Some(*same)),
-        Asked::TooManyOfCaller => "of this caller",
-        Asked::TooMany => "of all callers",
+        AskResult::Written => return Ok(None),
+        AskResult::Joined(same) => return Ok(Some(*same)),
+        AskResult::TooManyOfCaller => "of this caller",
+        AskResult::TooMany => "of all callers",
     };
     let message = format!(
         "a person must approve this call, and too many questions {whose} wait for an answer; it did not run"
@@ -328,7 +330,11 @@ impl Drop for Leaving {
         let (store, id) = (self.store.clone(), std::mem::take(&mut self.id));
         let asked_ms = self.asked_ms;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || store.approvals().wait_at(&id, Place::Inbox, asked_ms));
+            runtime.spawn_blocking(move || {
+                store
+                    .approvals()
+                    .wait_at(&id, WaitingPlace::Inbox, asked_ms)
+            });
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use model::codecall;
-use model::example;
+use model::document::codecall;
+use model::document::example;
+use model::document::params::{self, ArgumentFault};
 use model::limits;
-use model::params::{self, ArgumentFault};
 use model::reason::Reason;
 use model::search::ask;
 use model::text;

@@ -1,9 +1,9 @@
 //! Invoke: one call of one tool, for clients that do not write scripts. It is a call
 //! like any other, with this one as its parent.
 
-use model::outcome::CallError;
-use model::pattern;
+use model::govern::pattern;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use serde_json::{Value, json};
 

@@ -5,11 +5,12 @@
 //! comes back, or speaks without sessions, is still the same reader.
 
 use model::caller::CallerKind;
-use model::disclosure::{self, Card, Entry, Item, Page, resource};
+use model::disclosure::{self, Card, Entry, Item, Page};
+use model::document::params::ArgumentFault;
+use model::document::resource;
 use model::limits::{LOADED_TOKENS_MAX, NAME_CHARS_MAX};
-use model::outcome::CallError;
-use model::params::ArgumentFault;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 use serde::Serialize;
 use serde_json::{Value, json};

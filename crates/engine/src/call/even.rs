@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use model::caller::CallerKind;
 use model::limits;
-use model::outcome::Outcome;
 use model::reason::Reason;
+use model::record::outcome::Outcome;
 
 use crate::request::CallRequest;
 

@@ -2,12 +2,12 @@
 //! answer, and what the answer binds to. Whether it is asked, and what an answer counts
 //! for, is decided elsewhere.
 
-use model::consent::Granted;
 use model::document::Document;
-use model::environment::Environment;
-use model::risk::{Level, Risk, Signal};
-use model::rules::Decision;
-use model::{approval, limits, text};
+use model::document::environment::Environment;
+use model::govern::consent::Granted;
+use model::govern::rules::Decision;
+use model::policy::risk::{Level, Risk, Signal};
+use model::{govern::approval, limits, text};
 
 use crate::approve::{Asking, Question, Scope, expiry, session_digest};
 use crate::engine::Engine;

@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use model::assessment;
 use model::config::Config;
-use model::consent::Granted;
 use model::document;
-use model::environment::Environment;
-use model::json::Lines;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
+use model::govern::consent::Granted;
 use model::policy::Baseline;
-use model::safety::Source;
+use model::policy::assessment;
 
 use crate::native::Native;
 use crate::tool::{Tool, ToolBody, ToolState};
@@ -77,9 +77,9 @@ fn assess(native: Native, ground: &Baseline) -> Option<Tool> {
 #[cfg(test)]
 mod tests {
     use model::config::CodecallMode;
-    use model::finding::any_error;
-    use model::params;
-    use model::risk::Level;
+    use model::document::finding::any_error;
+    use model::document::params;
+    use model::policy::risk::Level;
     use serde_json::Value;
 
     use super::*;

@@ -2,8 +2,8 @@
 //! its owner.
 
 use model::caller::{CallerKind, Origin};
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::text;
 
 use crate::native;

@@ -1,10 +1,11 @@
 //! What rules that are only tried say about a call that is made.
 
-use model::audit;
 use model::document::Word as _;
-use model::host_bound::HostBounds;
+use model::govern::rules::{Decision, Effect};
+use model::policy::host_bound::HostBounds;
 use model::reason::Reason;
-use model::rules::{Decision, Effect, Retry};
+use model::record::audit;
+use model::record::outcome::Retry;
 use model::text;
 
 use crate::gates;

@@ -1,11 +1,11 @@
 //! A document that is tried may come from anybody. What it reaches for is what its
 //! owner granted.
 
-use model::consent::{self, Need};
-use model::outcome::CallError;
+use model::govern::consent::{self, Need};
 use model::policy::EffectivePolicy;
+use model::policy::risk::Risk;
 use model::reason::Reason;
-use model::risk::Risk;
+use model::record::outcome::CallError;
 use model::text;
 
 use crate::gates::{Found, Held};

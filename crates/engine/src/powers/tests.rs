@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use host::fetch::connect::Connecting;
 use host::fetch::resolve::Lookup;
-use model::grant::FileGrant;
-use model::host_bound::HostBounds;
+use model::policy::grant::FileGrant;
+use model::policy::host_bound::HostBounds;
 use sandbox::job::{HostCallId, HostCallKind};
 use serde_json::Value;
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::assessment::{self, Sound};
 use model::config::Config;
-use model::consent::Granted;
+use model::document::environment::Environment;
+use model::document::finding::{Code, Finding};
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, FileShape};
-use model::environment::Environment;
-use model::finding::{Code, Finding};
-use model::json::Lines;
+use model::govern::consent::Granted;
+use model::govern::trust::TrustState;
 use model::policy::Baseline;
-use model::safety::Source;
-use model::trust::TrustState;
-use store::{StandingTable, Store, ToolFile, ToolFolder, together};
+use model::policy::assessment::{self, Sound};
+use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, parallel};
 
 use crate::catalog::{Bundled, Catalog, Natives};
 use crate::error::EngineError;
@@ -100,7 +100,7 @@ pub(super) fn take(
         preset,
         owed: None,
     };
-    let standing = store.standing().all()?;
+    let standing = store.publications().all()?;
     snapshot.grants = Arc::new(standing.grants.clone());
     if known.ground.as_ref() != Some(&snapshot.ground) {
         *known = Known {
@@ -112,7 +112,7 @@ pub(super) fn take(
     let files = folder.scan()?;
     // A folder of a thousand is read when a command starts, and somebody waits.
     let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
-    let reads = together::on_all_processors(&files, read).ok_or(EngineError::Reader)?;
+    let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
     known.files.clear();
     for (file, read) in files.into_iter().zip(reads) {
         let read = match read {
@@ -226,7 +226,11 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
 }
 
 /// The tool of a file, or what stands in its way.
-fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<Tool, SetAside> {
+fn tool(
+    file_name: &str,
+    read: &FileRead,
+    standing: &PublicationSnapshot,
+) -> Result<Tool, SetAside> {
     match &read.sound {
         Some(sound) => Ok(Tool {
             state: stands(sound, standing),
@@ -248,7 +252,7 @@ fn tool(file_name: &str, read: &FileRead, standing: &StandingTable) -> Result<To
 /// Only the store says what was published. A document's own `draft: true` takes
 /// it back; its `draft: false` says nothing. A published tool stays published
 /// when a later test of it fails: what was proved of this digest was proved.
-pub(super) fn stands(sound: &Sound, standing: &StandingTable) -> ToolState {
+pub(super) fn stands(sound: &Sound, standing: &PublicationSnapshot) -> ToolState {
     let digest = sound.judged.digest.to_string();
     let published = standing.published.get(&sound.document.name) == Some(&digest);
     if published && sound.document.draft != Some(true) {

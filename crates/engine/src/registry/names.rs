@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::access::level::CATEGORIES;
 use model::config::{ConfigFault, KnownNames, NameKind, NameUse, kinds_in};
-use model::key::NAMES_RESERVED;
+use model::govern::access::level::CATEGORIES;
+use model::govern::key::NAMES_RESERVED;
 use store::{Keys, Store, StoreError};
 
 use super::{Latest, Registry, Snapshot};

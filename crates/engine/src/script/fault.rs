@@ -1,7 +1,7 @@
 //! What a script is told of a call that failed: eight codes, each with a sentence.
 
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::outcome::CallError;
 use model::{limits, sanitise, text};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 //! at any moment repeats nothing.
 
 use model::config::ApprovalsConfig;
-use model::outcome::CallError;
 use model::reason::Reason;
-use store::{Kept, Store, StoreError};
+use model::record::outcome::CallError;
+use store::{JournalSave, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -124,9 +124,9 @@ async fn add(
         store.scripts().add(id, &step, expires_at_ms)
     });
     match added.await {
-        Ok(Kept::Yes) => Ok(()),
-        Ok(Kept::TooLong | Kept::TooMany) => Err("it is too much"),
-        Ok(Kept::Gone) => Err("another process goes on with it"),
+        Ok(JournalSave::Yes) => Ok(()),
+        Ok(JournalSave::TooLong | JournalSave::TooMany) => Err("it is too much"),
+        Ok(JournalSave::Gone) => Err("another process goes on with it"),
         Err(_) => Err("the disk did not take it"),
     }
 }

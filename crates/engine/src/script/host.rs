@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::audit::Status;
-use model::outcome::Outcome;
-use model::pattern::{NamePattern, first};
+use model::govern::pattern::{NamePattern, first};
 use model::reason::Reason;
-use model::{codecall, digest, limits, params, text};
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
+use model::{document::codecall, document::digest, document::params, limits, text};
 use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde::Deserialize;

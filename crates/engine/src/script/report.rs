@@ -3,9 +3,9 @@
 //! and messages lose what tells about the machine.
 
 use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
-use model::audit::Status;
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
 use model::{sanitise, text};
 use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
 use serde_json::{Map as Object, Value, json};

@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use model::audit::Status;
+use model::govern::trust::{TrustOutcome, TrustRecord};
 use model::limits;
-use model::trust::{TrustOutcome, TrustRecord};
-use store::{Entry, Filter, Store, StoreError};
+use model::record::audit::Status;
+use store::{AuditEntry, Filter, Store, StoreError};
 
 /// Callers whose attempts are kept in memory.
 const CALLERS_MAX: usize = 16;
@@ -116,7 +116,7 @@ fn read(store: &Store, caller: &str, since_ms: i64) -> Result<History, StoreErro
 }
 
 impl History {
-    fn add(&mut self, entries: &[Entry]) {
+    fn add(&mut self, entries: &[AuditEntry]) {
         self.records.extend(entries.iter().filter_map(record));
         let last = entries.iter().map(|entry| entry.sequence).max();
         // What is still under way is read again when it is over.
@@ -146,7 +146,7 @@ impl History {
     }
 }
 
-fn record(entry: &Entry) -> Option<(u64, TrustRecord)> {
+fn record(entry: &AuditEntry) -> Option<(u64, TrustRecord)> {
     let closing = entry.closing.as_ref()?;
     let record = TrustRecord::from_audit(&entry.opening, closing)?;
     Some((entry.sequence, record))
@@ -154,7 +154,7 @@ fn record(entry: &Entry) -> Option<(u64, TrustRecord)> {
 
 #[cfg(test)]
 mod tests {
-    use model::risk::Level;
+    use model::policy::risk::Level;
 
     use super::*;
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
 use engine::call::{CallRequest, Progress};
 use futures_util::future::join_all;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
-use model::risk::Level;
+use model::policy::risk::Level;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::world::{Home, Says, World, document, error};
@@ -145,7 +145,7 @@ fn note(world: &World, outcome: &Outcome) -> String {
 
 fn pending(world: &World, name: &str, tool: &str) -> Listed {
     let all = world.engine.approvals().list(Listing::Pending).unwrap();
-    let shown = model::approval::shown(name);
+    let shown = model::govern::approval::shown(name);
     let mut own = all
         .into_iter()
         .filter(|row| row.tool == tool && row.caller == shown);

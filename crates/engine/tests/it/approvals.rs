@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::govern::approval::State;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::world::{Home, NAMED, Says, World, document, error};
@@ -574,7 +574,7 @@ async fn a_cancelled_call_leaves_its_question_to_the_inbox() {
         let row = world.engine.store().approvals().get(&asked.id).unwrap();
         row.unwrap().place
     };
-    while place() != store::approvals::Place::Inbox {
+    while place() != store::approvals::WaitingPlace::Inbox {
         tokio::task::yield_now().await;
     }
     let again = world.made(request("ann", "x")).await;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use engine::approve::{Answer, Scope};
 use engine::call::CallRequest;
 use engine::{Engine, Observer};
-use model::approval::State;
-use model::audit::Status;
 use model::caller::Caller;
+use model::govern::approval::State;
+use model::record::audit::Status;
 
 use crate::approvals::{LONG, all, first_pending, request, runs, world};
 use crate::world::{self, Says, World, error};

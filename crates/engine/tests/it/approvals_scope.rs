@@ -6,10 +6,10 @@ use std::sync::Arc;
 use engine::Engine;
 use engine::approve::{Answer, AnswerFault, Channel, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::govern::approval::State;
 use model::limits;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::approvals::{LONG, WAIT, all, asking, first_pending, request, runs, world, writer};

@@ -4,10 +4,10 @@
 
 use engine::approve::{Answer, AnswerFault, Channel, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::Status;
 use model::caller::Caller;
-use store::approvals::Step;
+use model::govern::approval::State;
+use model::record::audit::Status;
+use store::approvals::ApprovalChange;
 
 use crate::approvals::{WAIT, all, asking, first_pending, request, runs, world, writer};
 use crate::world::{Home, Says, World, error};
@@ -15,27 +15,27 @@ use crate::world::{Home, Says, World, error};
 /// What the client says, where the store fails, and what is there afterwards.
 struct Case {
     answer: Answer,
-    step: Step,
+    step: ApprovalChange,
     left: &'static [State],
 }
 
 const YES: Answer = Answer::Approved(Scope::Once);
 
 const CASES: [Case; 11] = [
-    case(YES, Step::Claim, &[]),
-    case(YES, Step::Ask, &[]),
-    case(YES, Step::Answer, &[State::Pending]),
-    case(YES, Step::Take, &[State::Approved]),
-    case(Answer::Declined, Step::Answer, &[State::Pending]),
-    case(Answer::Declined, Step::Take, &[State::Declined]),
-    case(Answer::Dismissed, Step::Answer, &[State::Pending]),
-    case(Answer::Malformed, Step::Answer, &[State::Pending]),
-    case(Answer::NotRendered, Step::Wait, &[State::Pending]),
-    case(Answer::TimedOut, Step::Wait, &[State::Pending]),
-    case(Answer::Deferred, Step::Wait, &[State::Pending]),
+    case(YES, ApprovalChange::Claim, &[]),
+    case(YES, ApprovalChange::Ask, &[]),
+    case(YES, ApprovalChange::Answer, &[State::Pending]),
+    case(YES, ApprovalChange::Take, &[State::Approved]),
+    case(Answer::Declined, ApprovalChange::Answer, &[State::Pending]),
+    case(Answer::Declined, ApprovalChange::Take, &[State::Declined]),
+    case(Answer::Dismissed, ApprovalChange::Answer, &[State::Pending]),
+    case(Answer::Malformed, ApprovalChange::Answer, &[State::Pending]),
+    case(Answer::NotRendered, ApprovalChange::Wait, &[State::Pending]),
+    case(Answer::TimedOut, ApprovalChange::Wait, &[State::Pending]),
+    case(Answer::Deferred, ApprovalChange::Wait, &[State::Pending]),
 ];
 
-const fn case(answer: Answer, step: Step, left: &'static [State]) -> Case {
+const fn case(answer: Answer, step: ApprovalChange, left: &'static [State]) -> Case {
     Case { answer, step, left }
 }
 
@@ -90,12 +90,14 @@ async fn a_step_that_cannot_be_written_runs_nothing() {
 async fn a_question_whose_answer_is_lost_waits_in_the_inbox() {
     let world = world().await;
     let approvals = world.engine.store().approvals();
-    approvals.fail(Some(Step::Answer));
+    approvals.fail(Some(ApprovalChange::Answer));
     world.made(says(YES)).await;
     approvals.fail(None);
     let question = first_pending(&world).await;
     // Moving it there is work on a thread of its own.
-    while approvals.get(&question.id).unwrap().unwrap().place != store::approvals::Place::Inbox {
+    while approvals.get(&question.id).unwrap().unwrap().place
+        != store::approvals::WaitingPlace::Inbox
+    {
         tokio::task::yield_now().await;
     }
     let done = world.made(says(YES)).await;
@@ -117,7 +119,7 @@ async fn an_answer_in_the_inbox_that_cannot_be_written_does_not_count() {
     let answering = async {
         let question = first_pending(&world).await;
         let inbox = world.engine.approvals();
-        approvals.fail(Some(Step::Answer));
+        approvals.fail(Some(ApprovalChange::Answer));
         let owner = Caller::owner();
         let yes = inbox.approve(&question.id, &owner, Scope::Once, None);
         assert!(matches!(yes, Err(AnswerFault::Store(_))), "{yes:?}");
@@ -134,7 +136,7 @@ async fn an_answer_in_the_inbox_that_cannot_be_written_does_not_count() {
     let given = inbox.approve(&question.id, &Caller::owner(), Scope::Once, None);
     assert_eq!(given.unwrap().state, State::Approved);
     // An approval that cannot be taken back still counts, and whoever tried knows.
-    approvals.fail(Some(Step::Revoke));
+    approvals.fail(Some(ApprovalChange::Revoke));
     let revoked = inbox.revoke(&question.id, &Caller::owner());
     assert!(matches!(revoked, Err(AnswerFault::Store(_))), "{revoked:?}");
     assert_eq!(states(&world), [State::Approved]);
@@ -149,9 +151,9 @@ async fn an_answer_that_comes_later_and_cannot_be_written_does_not_count() {
     let question = first_pending(&world).await;
     let ann = Caller::named("ann");
     for (answer, step) in [
-        (YES, Step::Answer),
-        (Answer::Declined, Step::Answer),
-        (Answer::NotRendered, Step::Wait),
+        (YES, ApprovalChange::Answer),
+        (Answer::Declined, ApprovalChange::Answer),
+        (Answer::NotRendered, ApprovalChange::Wait),
     ] {
         approvals.fail(Some(step));
         let given = world

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::record::audit::Status;
 use serde_json::json;
 use store::Filter;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -48,7 +48,7 @@ async fn results_keep_their_shape() {
     assert_eq!(facts.tool_safety, serde_json::to_value(safety).unwrap());
     let timing = closing.timing.unwrap();
     assert!(timing.total_us >= timing.run_us && timing.run_us >= timing.cpu_us);
-    let digest = model::digest::of_value(outcome.value.as_ref().unwrap()).unwrap();
+    let digest = model::document::digest::of_value(outcome.value.as_ref().unwrap()).unwrap();
     assert_eq!(closing.result_digest, Some(digest));
 }
 
@@ -166,7 +166,7 @@ async fn digests_instead_of_arguments() {
     let entry = world.entry(&outcome);
     assert_eq!(
         entry.opening.arguments_digest,
-        model::digest::of_value(&arguments).unwrap()
+        model::document::digest::of_value(&arguments).unwrap()
     );
     assert_eq!(entry.closing.unwrap().arguments, None);
 }

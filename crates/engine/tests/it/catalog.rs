@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assessment::{self, Sound};
+use model::document::json::Lines;
+use model::document::safety::Source;
 use model::document::{self, ApprovalMode, NetworkMode};
-use model::json::Lines;
 use model::policy::Baseline;
-use model::safety::Source;
-use model::{Environment, placeholder};
+use model::policy::assessment::{self, Sound};
+use model::{Environment, document::placeholder};
 
 /// The categories of the specification that the catalog fills.
 const CATEGORIES: &[&str] = &[

@@ -8,12 +8,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::{Environment, params};
+use model::{Environment, document::params};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::bench_call::{Bench, Outcome, Surroundings};
 use crate::catalog::{Bundled, documents, is_updating, root};
+use crate::catalog_call::{CatalogRunner, Outcome, Surroundings};
 use crate::catalog_lab::Lab;
 
 /// A folder of its own for one call.
@@ -79,7 +79,7 @@ pub(crate) fn test_arguments(tool: &Bundled) -> Value {
 }
 
 /// Runs one row; what is wrong with it. An update writes the outcome into it.
-async fn run(bench: &Bench, tool: &Bundled, row: &mut Value) -> Vec<String> {
+async fn run(runner: &CatalogRunner, tool: &Bundled, row: &mut Value) -> Vec<String> {
     let scratch = Scratch::new(&tool.stem);
     scratch.fill(&row["files"]);
     let lab = match row["exchanges"].as_array() {
@@ -92,7 +92,7 @@ async fn run(bench: &Bench, tool: &Bundled, row: &mut Value) -> Vec<String> {
     };
     let arguments = row.get("args").cloned();
     let arguments = arguments.unwrap_or_else(|| test_arguments(tool));
-    let outcome = bench.call(&tool.sound, &arguments, &around).await;
+    let outcome = runner.call(&tool.sound, &arguments, &around).await;
     let mut wrong = match is_updating() {
         true => update(row, &outcome),
         false => compare(row, &outcome),
@@ -198,7 +198,7 @@ fn is_edge(row: &Value) -> bool {
 
 async fn run_all(is_wanted: fn(&Bundled) -> bool, suffix: &str, enough: fn(&[Value]) -> bool) {
     let all = documents();
-    let bench = Bench::start(environment(&all));
+    let runner = CatalogRunner::start(environment(&all));
     let mut wrong = Vec::new();
     let only = std::env::var("CATALOG_ONLY").ok();
     let wanted = all.iter().filter(|tool| is_wanted(tool));
@@ -207,7 +207,7 @@ async fn run_all(is_wanted: fn(&Bundled) -> bool, suffix: &str, enough: fn(&[Val
         let path = format!("cases/catalog/{}{suffix}", tool.stem);
         let mut rows = rows(&path);
         for (index, row) in rows.iter_mut().enumerate() {
-            let found = run(&bench, tool, row).await;
+            let found = run(&runner, tool, row).await;
             wrong.extend(found.iter().map(|text| format!("{path}[{index}] {text}")));
         }
         if !enough(&rows) {
@@ -248,14 +248,14 @@ async fn network_tools_answer_as_written_down() {
 #[tokio::test]
 async fn offline_tools_pass_their_own_test() {
     let all = documents();
-    let bench = Bench::start(environment(&all));
+    let runner = CatalogRunner::start(environment(&all));
     for tool in all.iter().filter(|tool| tool.is_offline()) {
         let scratch = Scratch::new(&format!("own-{}", tool.stem));
         let around = Surroundings {
             workspace: &scratch.0,
             lab: None,
         };
-        let outcome = bench
+        let outcome = runner
             .call(&tool.sound, &test_arguments(tool), &around)
             .await;
         match outcome {

@@ -5,8 +5,8 @@
 use model::document::ParamType;
 use serde_json::{Value, json};
 
-use crate::bench_call::{Bench, Outcome, Surroundings};
 use crate::catalog::{Bundled, documents};
+use crate::catalog_call::{CatalogRunner, Outcome, Surroundings};
 use crate::catalog_golden::{Scratch, environment, test_arguments};
 
 /// How a script says that its author did not think of something.
@@ -77,7 +77,7 @@ fn values(kind: ParamType) -> Vec<Value> {
     }
 }
 
-async fn stumbles(bench: &Bench, tool: &Bundled) -> Vec<String> {
+async fn stumbles(runner: &CatalogRunner, tool: &Bundled) -> Vec<String> {
     let params = &tool.sound.document.params;
     let mut found = Vec::new();
     for param in params {
@@ -90,7 +90,7 @@ async fn stumbles(bench: &Bench, tool: &Bundled) -> Vec<String> {
             let mut arguments = test_arguments(tool);
             arguments[&param.name] = value.clone();
             let Outcome::Failed { code, message } =
-                bench.call(&tool.sound, &arguments, &around).await
+                runner.call(&tool.sound, &arguments, &around).await
             else {
                 continue;
             };
@@ -113,10 +113,10 @@ async fn stumbles(bench: &Bench, tool: &Bundled) -> Vec<String> {
 #[tokio::test]
 async fn no_argument_makes_a_tool_stumble() {
     let all = documents();
-    let bench = Bench::start(environment(&all));
+    let runner = CatalogRunner::start(environment(&all));
     let mut found = Vec::new();
     for tool in all.iter().filter(|tool| tool.is_offline()) {
-        found.extend(stumbles(&bench, tool).await);
+        found.extend(stumbles(&runner, tool).await);
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -126,7 +126,7 @@ async fn no_argument_makes_a_tool_stumble() {
 #[tokio::test]
 async fn large_arguments_are_answered_or_refused() {
     let all = documents();
-    let bench = Bench::start(environment(&all));
+    let runner = CatalogRunner::start(environment(&all));
     let mut found = Vec::new();
     for tool in all.iter().filter(|tool| tool.is_offline()) {
         for (name, value) in large(tool) {
@@ -137,7 +137,7 @@ async fn large_arguments_are_answered_or_refused() {
             };
             let mut arguments = test_arguments(tool);
             arguments[&name] = value;
-            let outcome = bench.call(&tool.sound, &arguments, &around).await;
+            let outcome = runner.call(&tool.sound, &arguments, &around).await;
             if let Outcome::Failed { code, message } = outcome
                 && code != "tool.threw"
             {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use model::codecall;
+use model::document::codecall;
 use serde_json::{Value, json};
 
 use crate::catalog::{documents, root};

@@ -2,9 +2,9 @@
 
 use engine::approve::{Answer, Scope};
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::document::NetworkMode;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use store::Filter;
 

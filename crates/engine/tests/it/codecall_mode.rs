@@ -1,8 +1,8 @@
 //! Modes and metadata of code mode, enforced where a call is made.
 
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::world::{Home, World, document, error};

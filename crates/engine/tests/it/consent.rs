@@ -13,10 +13,10 @@ use engine::powers::PowerSettings;
 use engine::publish::{Passed, Trial};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
-use model::audit::{Act, Status};
 use model::caller::{Caller, Origin};
-use model::consent::Need;
-use model::lifecycle::State;
+use model::document::lifecycle::State;
+use model::govern::consent::Need;
+use model::record::audit::{Act, Status};
 use serde_json::{Value, json};
 use store::Filter;
 
@@ -417,7 +417,7 @@ async fn a_question_names_the_variables() {
     );
     assert_eq!(
         asked[0].risk.level,
-        model::risk::Level::L0,
+        model::policy::risk::Level::L0,
         "a reason, no level"
     );
 }

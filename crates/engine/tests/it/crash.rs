@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::call::CallRequest;
 use engine::{Engine, Observer};
-use model::audit::Status;
 use model::caller::{Caller, Origin};
+use model::record::audit::Status;
 use serde_json::json;
 use store::Filter;
 

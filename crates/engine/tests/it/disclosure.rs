@@ -1,11 +1,11 @@
 //! Listing in short, loading cards and resources, through the one path of a call.
 
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::disclosure::tokens_of;
 use model::limits::{LIST_TOKENS_MAX, LOADED_TOKENS_MAX};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::world::{Home, World, document, error};

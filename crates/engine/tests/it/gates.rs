@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use engine::approve::Answer;
 use engine::call::{CallRequest, Purpose, Refused, Target};
 use engine::{Gate, Observer};
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::limits;
-use model::outcome::CallError;
 use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
 use serde_json::json;
 use store::Filter;
 

@@ -1,8 +1,8 @@
 //! What levels, trust and explain say is what happens.
 
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::rules::Effect;
+use model::govern::rules::Effect;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use engine::call::CallRequest;
@@ -18,7 +18,7 @@ fn sender() -> Value {
 
 fn names(world: &World, caller: &Caller) -> Vec<String> {
     let offered = world.engine.callable_tools(caller, Origin::Mcp).into_iter();
-    let own = offered.filter(|tool| tool.source == model::safety::Source::User);
+    let own = offered.filter(|tool| tool.source == model::document::safety::Source::User);
     own.map(|tool| tool.sound.document.name.clone()).collect()
 }
 
@@ -149,8 +149,9 @@ async fn trust_holds_for_whom_it_names() {
         let caller = Caller::named(name);
         let now = world.engine.current_for(&caller).unwrap();
         let standing = now.config.access.standing(&caller, None);
-        let word =
-            |level: Option<model::access::AccessLevel>| level.map(model::document::Word::word);
+        let word = |level: Option<model::govern::access::AccessLevel>| {
+            level.map(model::document::Word::word)
+        };
         (
             word(standing.given),
             word(standing.earned),

@@ -4,9 +4,9 @@
 //! The hosts are addresses of loopback: 127.0.0.1 sends elsewhere, 127.0.0.2 answers.
 
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -203,5 +203,5 @@ async fn a_rule_that_allows_holds_a_call_to_its_hosts() {
     assert_eq!(lab.last_event(&outcome).1, json!("rule `first-only`"));
     // The other tool can reach the host of the rule that asks.
     let explained = lab.world.engine.explain(&lab.request("kim", "one", ""));
-    assert_eq!(explained.effect, model::rules::Effect::Ask);
+    assert_eq!(explained.effect, model::govern::rules::Effect::Ask);
 }

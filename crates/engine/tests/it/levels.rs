@@ -5,11 +5,11 @@ use std::path::Path;
 
 use engine::approve::Answer;
 use engine::call::CallRequest;
-use model::access::AccessLevel;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::document::Word as _;
-use model::outcome::Outcome;
+use model::govern::access::AccessLevel;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

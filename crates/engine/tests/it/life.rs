@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
-use model::lifecycle::State;
-use model::safety::Source;
+use model::document::lifecycle::State;
+use model::document::safety::Source;
+use model::record::audit::{Closing, Opening, Status};
 use serde_json::{Value, json};
 use store::Filter;
 

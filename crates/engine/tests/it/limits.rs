@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use engine::approve::{Answer, Approver, Question, Scope};
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -149,7 +149,7 @@ fn explained(world: &World, tool: &str) -> engine::explain::Explained {
     world.engine.explain(&request)
 }
 
-fn limits_note(gates: &[model::audit::GateRecord]) -> String {
+fn limits_note(gates: &[model::record::audit::GateRecord]) -> String {
     let mut gates = gates.iter();
     let gate = gates.find(|gate| gate.gate == "limits").unwrap();
     gate.note.clone().unwrap()

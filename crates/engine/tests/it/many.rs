@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use engine::Observer;
 use engine::approve::{Answer, Approver, Question, Scope};
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::limits;
-use model::mask::Masked;
+use model::record::audit::Status;
+use model::record::mask::Masked;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -3,7 +3,7 @@
 
 use engine::{Engine, EngineError};
 use model::caller::{Caller, Origin};
-use model::key::{KeyRecord, Role};
+use model::govern::key::{KeyRecord, Role};
 use serde_json::json;
 use store::Keys;
 use store::keys::Added;
@@ -198,7 +198,7 @@ async fn a_key_makes_a_caller_known() {
     let rules = |world: &World| world.engine.registry().current().config.rules.list.len();
     assert_eq!(rules(&world), 0);
     let record = KeyRecord {
-        id: model::key::id([7; model::key::ID_BYTES]),
+        id: model::govern::key::id([7; model::govern::key::ID_BYTES]),
         name: "researcher".to_owned(),
         role: Role::Agent,
         digest: [1; 32],

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use engine::approve::{Answer, AnswerFault, Listing, Scope};
 use engine::call::CallRequest;
-use model::approval::State;
-use model::audit::{Act, Notice, Status};
 use model::caller::{Caller, Origin};
-use model::digest;
+use model::document::digest;
+use model::govern::approval::State;
+use model::record::audit::{Act, Notice, Status};
 use serde_json::json;
 use store::Filter;
 
@@ -395,7 +395,7 @@ async fn files_of_rules_are_bounded() {
     world.call("tool", json!({})).await;
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(
-        alarms.contains("there are more than 100 files of rules"),
+        alarms.contains("there are more than 100 rule files"),
         "{alarms}"
     );
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use engine::approve::{Answer, Approver, Question, Scope};
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::json;
 use store::Filter;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use engine::approve::Listing;
 use engine::call::CallRequest;
 use engine::replay::{Missing, Replayed};
-use model::access::quota::Denials;
-use model::audit::{Closing, GateRecord, Status};
 use model::caller::{Caller, Origin};
-use model::rules::Effect;
+use model::govern::access::quota::Denials;
+use model::govern::rules::Effect;
+use model::record::audit::{Closing, GateRecord, Status};
 use serde_json::{Value, json};
 use store::Filter;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::audit::Status;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::world::{Home, World, document};

@@ -2,8 +2,8 @@
 //! script can meet, and every cap.
 
 use engine::EngineSettings;
-use model::audit::Status;
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::world::{Home, World, document};

@@ -9,10 +9,10 @@ use std::fs;
 
 use engine::call::CallRequest;
 use guard::Level;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
 use model::config::ScriptPreset;
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use self::case::{Case, cases, folder};

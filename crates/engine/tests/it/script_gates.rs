@@ -3,11 +3,11 @@
 
 use engine::approve::Answer;
 use engine::call::CallRequest;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::audit::Status;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
-use store::{Entry, Filter};
+use store::{AuditEntry, Filter};
 
 use crate::script::{answer, run, world_with};
 use crate::world::{Says, World, document};
@@ -22,7 +22,7 @@ async fn meets(world: &World, tool: &str) -> Value {
     answer["result"].clone()
 }
 
-fn entries(world: &World) -> Vec<Entry> {
+fn entries(world: &World) -> Vec<AuditEntry> {
     world
         .engine
         .store()
@@ -32,7 +32,7 @@ fn entries(world: &World) -> Vec<Entry> {
 }
 
 /// The entries below a call, by the names of their tools.
-fn below(world: &World, outcome: &Outcome) -> Vec<Entry> {
+fn below(world: &World, outcome: &Outcome) -> Vec<AuditEntry> {
     let mut all = entries(world);
     all.retain(|entry| entry.opening.parent_id.as_deref() == Some(outcome.call_id.as_str()));
     all.sort_by(|a, b| a.opening.tool.cmp(&b.opening.tool));

@@ -10,7 +10,7 @@ use engine::approve::{Answer, Listing, Scope};
 use engine::call::CallRequest;
 use engine::{Engine, EngineSettings};
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::approvals::{WAIT, runs, writer};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use engine::Observer;
-use model::audit::Status;
-use model::digest;
+use model::document::digest;
+use model::record::audit::Status;
 use serde_json::json;
-use store::scripts::Step;
-use store::{KeptScript, Store};
+use store::scripts::JournalChange;
+use store::{ScriptJournal, Store};
 
 use crate::approvals::runs;
 use crate::script::answer;
@@ -28,7 +28,7 @@ fn at(step: &'static str, nth: u32, act: impl Fn() + Send + Sync + 'static) -> O
 }
 
 /// A world whose disk fails from some step on.
-async fn failing(step: &'static str, nth: u32, fails: Step) -> World {
+async fn failing(step: &'static str, nth: u32, fails: JournalChange) -> World {
     let store: Arc<OnceLock<Store>> = Arc::default();
     let seen = Arc::clone(&store);
     let world = changed("", |settings| {
@@ -76,7 +76,11 @@ async fn stopped_and_approved(world: &World, script: &str) {
 #[tokio::test]
 async fn a_stop_that_cannot_be_kept_is_for_good() {
     let world = changed("", |_| ()).await;
-    world.engine.store().scripts().fail(Some(Step::Keep));
+    world
+        .engine
+        .store()
+        .scripts()
+        .fail(Some(JournalChange::Keep));
     let stopped = run(&world, SCRIPT).await;
     assert_eq!(stopped.status, Status::Refused);
     let (code, words) = error(&stopped);
@@ -101,7 +105,11 @@ async fn a_stop_that_cannot_be_kept_is_for_good() {
 async fn a_journal_that_cannot_be_taken_runs_nothing() {
     let world = changed("", |_| ()).await;
     stopped_and_approved(&world, SCRIPT).await;
-    world.engine.store().scripts().fail(Some(Step::Take));
+    world
+        .engine
+        .store()
+        .scripts()
+        .fail(Some(JournalChange::Take));
     let refused = run(&world, SCRIPT).await;
     assert_eq!(
         error(&refused),
@@ -122,7 +130,7 @@ async fn a_journal_that_cannot_be_taken_runs_nothing() {
 #[tokio::test]
 async fn a_call_whose_beginning_cannot_be_written_does_not_run() {
     // From the moment the answer of the writer is on the disk.
-    let world = failing("journaled", 1, Step::Add).await;
+    let world = failing("journaled", 1, JournalChange::Add).await;
     stopped_and_approved(&world, THREE).await;
     let stopped = run(&world, THREE).await;
     let (code, words) = error(&stopped);
@@ -143,7 +151,7 @@ async fn a_call_whose_beginning_cannot_be_written_does_not_run() {
 #[tokio::test]
 async fn a_call_whose_end_cannot_be_written_is_not_made_again() {
     // From the moment the second of the marks is about to run.
-    let world = failing("begun", 2, Step::Add).await;
+    let world = failing("begun", 2, JournalChange::Add).await;
     stopped_and_approved(&world, THREE).await;
     let stopped = run(&world, THREE).await;
     let (code, words) = error(&stopped);
@@ -168,7 +176,11 @@ async fn a_call_whose_end_cannot_be_written_is_not_made_again() {
 async fn an_end_that_cannot_be_written_is_told_later() {
     let world = changed("", |_| ()).await;
     stopped_and_approved(&world, THREE).await;
-    world.engine.store().scripts().fail(Some(Step::End));
+    world
+        .engine
+        .store()
+        .scripts()
+        .fail(Some(JournalChange::End));
     let ended = run(&world, THREE).await;
     let (code, words) = error(&ended);
     assert_eq!(code, "script.journal");
@@ -193,7 +205,11 @@ async fn a_second_stop_that_cannot_be_kept_loses_nothing_here() {
         return [a, m, await callTool('writer', { text: 'b' })];";
     let world = changed("", |_| ()).await;
     stopped_and_approved(&world, script).await;
-    world.engine.store().scripts().fail(Some(Step::Keep));
+    world
+        .engine
+        .store()
+        .scripts()
+        .fail(Some(JournalChange::Keep));
     let stopped = run(&world, script).await;
     assert_eq!(error(&stopped).0, "script.journal");
     assert_alarmed(&world);
@@ -275,7 +291,7 @@ async fn what_cannot_be_read_is_refused_once() {
     let bound = json!({
         "caller": "ann", "kind": "named", "preset": "secure", "arguments": {"script": SCRIPT},
     });
-    let kept = KeptScript {
+    let kept = ScriptJournal {
         key: digest::of_value(&bound).unwrap(),
         caller: "ann".to_owned(),
         kept_at_ms: 0,

@@ -4,10 +4,10 @@
 use engine::approve::{Answer, AnswerFault, Channel, Listing, Scope};
 use engine::call::CallRequest;
 use engine::trust::TrackReport;
-use model::approval::State;
-use model::audit::{Closing, Opening, Status};
 use model::caller::{Caller, Origin};
+use model::govern::approval::State;
 use model::limits;
+use model::record::audit::{Closing, Opening, Status};
 use serde_json::json;
 
 use crate::world::{Clockwork, DAY_MS, Home, Says, World, document, error};
@@ -412,7 +412,7 @@ async fn feedback_counts_against_what_was_done() {
     for _ in 0..=limits::TRUST_FEEDBACK_MAX {
         assert!(say(1, Some("web")));
     }
-    let kept = world.engine.store().callers().said("ann").unwrap();
+    let kept = world.engine.store().callers().feedback("ann").unwrap();
     assert_eq!(kept.len(), limits::TRUST_FEEDBACK_MAX);
 }
 

@@ -10,10 +10,10 @@ use engine::call::CallRequest;
 use engine::{Alarm, Clock, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
-use model::outcome::Outcome;
+use model::record::outcome::Outcome;
 use sandbox::pool::WorkerProgram;
 use serde_json::{Value, json};
-use store::{Entry, Filter};
+use store::{AuditEntry, Filter};
 
 /// The clients that may answer for a person.
 pub(crate) const NAMED: &str =
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// The entry of a call.
-    pub(crate) fn entry(&self, outcome: &Outcome) -> Entry {
+    pub(crate) fn entry(&self, outcome: &Outcome) -> AuditEntry {
         let all = self
             .engine
             .store()
@@ -176,7 +176,8 @@ impl World {
     /// The gates an entry names, with their verdicts.
     pub(crate) fn gates(&self, outcome: &Outcome) -> Vec<String> {
         let closing = self.entry(outcome).closing.unwrap();
-        let word = |gate: &model::audit::GateRecord| format!("{} {}", gate.gate, gate.verdict);
+        let word =
+            |gate: &model::record::audit::GateRecord| format!("{} {}", gate.gate, gate.verdict);
         closing.gates.iter().map(word).collect()
     }
 

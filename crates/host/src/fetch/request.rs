@@ -3,7 +3,7 @@
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
-use model::mask::Masker;
+use model::record::mask::Masker;
 use serde_json::{Map, Value};
 
 use crate::ask::{Ask, Fault};

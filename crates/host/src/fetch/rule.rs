@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::grant::NetworkGrant;
-use model::host_bound::{HostBounds, ListedBy, OutOfBounds};
-use model::host_pattern::{HostPattern, Shape};
+use model::network::host_pattern::{HostPattern, Shape};
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::{HostBounds, ListedBy, OutOfBounds};
 use url::Host;
 
 use crate::address::{Reach, Reserved, of_address, of_host};

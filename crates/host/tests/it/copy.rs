@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use host::files::{CopyError, Files, copy_tree};
-use model::grant::FileGrant;
+use model::policy::grant::FileGrant;
 use serde_json::json;
 
 use crate::scratch::{CANARY, Scratch, call, tree};

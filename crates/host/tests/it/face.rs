@@ -4,7 +4,7 @@
 use host::ask::{Ask, Fault};
 use host::compute::Turn;
 use host::data;
-use model::mask::Masker;
+use model::record::mask::Masker;
 use rquickjs::convert::List;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime};
 use serde_json::{Value, json};

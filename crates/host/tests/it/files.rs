@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use host::ask::FaultKind;
 use host::files::{FileEvent, FileRefusal, Files, FilesError, limit};
-use model::grant::FileGrant;
-use model::mask::Masker;
+use model::policy::grant::FileGrant;
+use model::record::mask::Masker;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 use toml::Table;

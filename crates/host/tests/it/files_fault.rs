@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use host::files::Files;
-use model::grant::FileGrant;
-use model::mask::Masker;
+use model::policy::grant::FileGrant;
+use model::record::mask::Masker;
 use serde_json::json;
 
 use crate::scratch::{Scratch, call, grant, tree};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use host::ask::{Answer, Ask, Fault};
 use host::files::{FileSettings, Files};
-use model::grant::FileGrant;
+use model::policy::grant::FileGrant;
 use serde_json::Value;
 
 /// Nothing may ever give this text back.

@@ -8,10 +8,10 @@ use host::fetch::connect::Connect;
 use host::fetch::resolve::Resolve;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Fetched, Tls};
 use host::{Answer, Ask, Fault};
-use model::grant::NetworkGrant;
-use model::host_bound::{HostBounds, HostList, ListedBy};
-use model::host_pattern::HostPattern;
-use model::mask::Masker;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::{HostBounds, HostList, ListedBy};
+use model::record::mask::Masker;
 use serde_json::{Value, json};
 
 use crate::authority::Authority;

@@ -1,9 +1,9 @@
 //! Asking the person at the client: what they are shown, and what the matrix in
 //! `ask_matrix` has no row for.
 
-use engine::approve::Step;
-use model::approval::State;
-use model::audit::Status;
+use engine::approve::ApprovalChange;
+use model::govern::approval::State;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::ask_scene::{Column, Scene, TOOL, outcome, read, to, yes};
@@ -169,15 +169,18 @@ async fn a_store_that_fails_runs_nothing() {
     for column in Column::ALL {
         // Where a modern call takes an answer it does not know whether there is one.
         let taking = match column.is_modern() {
-            true => Step::Claim,
-            false => Step::Take,
+            true => ApprovalChange::Claim,
+            false => ApprovalChange::Take,
         };
-        let steps = [(Step::Answer, State::Pending), (taking, State::Approved)];
+        let steps = [
+            (ApprovalChange::Answer, State::Pending),
+            (taking, State::Approved),
+        ];
         for (step, left) in steps {
             let scene = Scene::new("a store that fails", column, "wait_seconds = 20\n").await;
             let approvals = scene.world.engine().store().approvals();
             let mut visitor = scene.visitor().await;
-            approvals.fail(Some(Step::Ask));
+            approvals.fail(Some(ApprovalChange::Ask));
             let said = visitor.call(&to("ann")).await;
             assert_eq!(outcome(&said), "approval.unavailable", "{said}");
             assert_eq!(scene.questions().len(), 0, "{column:?}");

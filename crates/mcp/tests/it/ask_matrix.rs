@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use model::approval::State;
 use model::caller::Caller;
+use model::govern::approval::State;
 use serde_json::{Value, json};
 
 use State::{Approved, Declined, Dismissed, Expired, Malformed, Pending, Used};

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use engine::approve::{AnswerFault, Listed, Listing, Scope};
-use engine::{Entry, Filter};
-use model::approval::State;
-use model::audit::Status;
+use engine::{AuditEntry, Filter};
 use model::caller::{Caller, Origin};
+use model::govern::approval::State;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -196,14 +196,14 @@ impl Scene {
     }
 
     /// The calls of clients that have ended.
-    pub(crate) fn attempts(&self) -> Vec<Entry> {
+    pub(crate) fn attempts(&self) -> Vec<AuditEntry> {
         let filter = Filter {
             tool: Some(TOOL.to_owned()),
             ..Filter::default()
         };
         let entries = self.world.engine().store().audit().list(&filter).unwrap();
         let is_over =
-            |entry: &Entry| entry.opening.origin == Origin::Mcp && entry.closing.is_some();
+            |entry: &AuditEntry| entry.opening.origin == Origin::Mcp && entry.closing.is_some();
         entries.into_iter().filter(is_over).collect()
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::Method;
-use model::audit::Status;
+use model::record::audit::Status;
 use serde_json::json;
 
 use crate::client::{LEGACY, call};

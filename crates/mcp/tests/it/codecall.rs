@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::both::Peer;
+use crate::both_eras::Peer;
 use crate::client::{call, request};
 use crate::world::{World, document, echo};
 
@@ -106,7 +106,7 @@ async fn every_client_finds_describes_and_calls() {
 }
 
 #[tokio::test]
-async fn what_invoke_calls_may_ask_a_person() {
+async fn tools_called_by_invoke_may_ask_a_person() {
     let world = World::with("[approvals]\nwait_seconds = 1\n").await;
     let more = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world
@@ -136,7 +136,7 @@ async fn what_invoke_calls_may_ask_a_person() {
 }
 
 #[tokio::test]
-async fn callers_find_what_is_theirs() {
+async fn search_finds_only_the_callers_tools() {
     let world =
         World::with("[callers.ann]\ndeny = [\"echo\"]\n[expected]\ntools = [\"echo\"]\n").await;
     let server = world.serve().await;

@@ -6,7 +6,7 @@ use model::disclosure::tokens_of;
 use model::document::NetworkMode;
 use serde_json::{Value, json};
 
-use crate::both::Peer;
+use crate::both_eras::Peer;
 use crate::client::{call, request};
 use crate::world::{World, document};
 
@@ -75,7 +75,7 @@ async fn every_client_lists_loads_and_calls() {
 
 /// The same caller over two connections, in either era, is one reader.
 #[tokio::test]
-async fn what_is_loaded_belongs_to_the_caller() {
+async fn loaded_tools_belong_to_the_caller() {
     let world = World::with(ON).await;
     let long = json!({"description": "word ".repeat(6_400)});
     for name in ["a", "b"] {
@@ -146,7 +146,7 @@ async fn two_hundred() -> World {
 }
 
 #[tokio::test]
-async fn two_hundred_tools_cost_less_to_know() {
+async fn two_hundred_tools_are_listed_in_less_text() {
     let world = two_hundred().await;
     let server = world.serve().await;
     let mut peer = Peer::all(&world, &server, &json!({})).await.remove(0);

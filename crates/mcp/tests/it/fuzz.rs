@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::jsonrpc;
+
 #[test]
 fn the_seeds_of_jsonrpc() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/jsonrpc");
@@ -11,7 +13,7 @@ fn the_seeds_of_jsonrpc() {
         let path = entry.unwrap().path();
         // Whoever looks for the seed that fails finds it in the output.
         println!("{}", path.display());
-        mcp::fuzz::jsonrpc(&fs::read(path).unwrap());
+        jsonrpc::check(&fs::read(path).unwrap());
         count += 1;
     }
     assert!(count >= 80, "only {count} seeds");

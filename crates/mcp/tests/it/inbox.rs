@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mcp::Shutdown;
-use mcp::gate::issuer::Fetching;
-use mcp::gate::{Auth, Clock, FetchKeys, Gate, GateParts, GateSettings};
+use mcp::auth::issuer::Fetching;
+use mcp::auth::{Auth, AuthClock, AuthMode, AuthParts, AuthSettings, FetchKeys};
 use mcp::http::{self, HttpBounds};
 use mcp::metrics::Metrics;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::key::Role;
+use model::govern::key::Role;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::gate_world::Book;
+use crate::auth_world::Book;
 use crate::world::World;
 
 #[derive(Debug)]
@@ -28,51 +28,51 @@ impl FetchKeys for NoIssuer {
     }
 }
 
-/// A server behind the gate.
-struct Gated {
-    address: SocketAddr,
+/// A server behind authentication.
+pub(crate) struct Guarded {
+    pub(crate) address: SocketAddr,
     operator: String,
-    agent: String,
+    pub(crate) agent: String,
 }
 
-async fn serve(world: &World) -> Gated {
+pub(crate) async fn serve(world: &World) -> Guarded {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let book = Book::default();
     let operator = book.add("bob", Role::Operator, None).reveal().to_owned();
     let agent = book.add("ann", Role::Agent, None).reveal().to_owned();
     let config = world.door.engine().registry().current().config.clone();
-    let settings = GateSettings {
+    let settings = AuthSettings {
         listen: address,
         serve: config.serve.clone(),
         oauth: None,
-        auth: Auth::On,
+        mode: AuthMode::On,
     };
-    let parts = GateParts {
+    let parts = AuthParts {
         local: None,
         keys: Arc::new(book),
         fetch: Arc::new(NoIssuer),
-        clock: Clock::system(),
+        clock: AuthClock::system(),
     };
-    let gate = Arc::new(Gate::new(&settings, parts).unwrap());
+    let auth = Arc::new(Auth::new(&settings, parts).unwrap());
     let bounds = HttpBounds::of(&config.serve);
-    let behind = http::behind(gate, &world.door, Metrics::new(), &bounds);
+    let guard = http::guarded(auth, &world.door, Metrics::new(), &bounds);
     let door = world.door.clone();
     tokio::spawn(http::serve(
         door,
         listener,
         bounds,
-        behind,
+        guard,
         Shutdown::default(),
     ));
-    Gated {
+    Guarded {
         address,
         operator,
         agent,
     }
 }
 
-impl Gated {
+impl Guarded {
     async fn ask(&self, key: Option<&str>, line: &str, kind: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let key = key.map(|key| format!("authorization: Bearer {key}\r\n"));
@@ -121,7 +121,7 @@ async fn world() -> World {
     world
 }
 
-async fn call(world: &World) -> model::outcome::Outcome {
+async fn call(world: &World) -> model::record::outcome::Outcome {
     let caller = Caller::named("ann");
     let request = engine::call::CallRequest::new(caller, Origin::Mcp, "guarded", json!({}));
     world.door.engine().call(request).await.into_inner()
@@ -186,7 +186,7 @@ async fn operators_answer_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_hears_a_no() {
+async fn a_waiting_call_is_told_of_a_denial() {
     let world = world().await;
     let server = serve(&world).await;
     let answering = async {
@@ -206,7 +206,7 @@ async fn a_call_that_waits_hears_a_no() {
 /// The front, whatever is not there, and the probes: all behind the gate, and each says
 /// something a person can go on with.
 #[tokio::test]
-async fn every_address_answers_behind_the_gate() {
+async fn every_route_is_guarded() {
     let world = World::new().await;
     let gated = serve(&world).await;
     let (status, front) = gated.ask(None, "GET /", JSON, "").await;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use engine::{Entry, Filter};
-use model::audit::Status;
+use engine::{AuditEntry, Filter};
+use model::record::audit::Status;
 use serde_json::{Value, json};
 
 use crate::client::call;
@@ -15,7 +15,7 @@ const READ: Duration = Duration::from_millis(1_200);
 const SCRIPT: &str = "const said = await callTool('echo', { text: 'once' });\n\
     return [said, await callTool('guarded', { to: said })];";
 
-fn entries(world: &World, tool: &str, status: Status) -> Vec<Entry> {
+fn entries(world: &World, tool: &str, status: Status) -> Vec<AuditEntry> {
     let mut all = world
         .engine()
         .store()
@@ -48,7 +48,7 @@ fn message(script: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_script_s_answer_is_text_and_structure() {
+async fn results_of_scripts_are_text_and_structure() {
     let world = world().await;
     let server = world.serve().await;
     let mut client = server.client().await;

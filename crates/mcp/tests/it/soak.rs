@@ -40,7 +40,7 @@ fn abandoned_sessions_leave_nothing_behind() {
         }
         assert!(server.left("sessions") > 0, "in round {round}");
         server.until_none("sessions");
-        server.until_none("sessions of the gate");
+        server.until_none("sessions of rmcp");
         if round < WARMING {
             warm = server.memory_kib();
         }
@@ -56,9 +56,10 @@ fn abandoned_sessions_keep_nobody_out() {
     for _ in 0..40 {
         server.greet("200");
         assert!(server.left("sessions") <= 8);
-        assert_eq!(server.left("sessions"), server.left("sessions of the gate"));
     }
     assert_eq!(server.left("sessions"), 8);
+    // The last one that gave way may still be closing.
+    assert!(server.left("sessions of rmcp") <= 9);
 }
 
 #[test]

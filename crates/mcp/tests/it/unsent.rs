@@ -51,7 +51,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn bytes_nobody_reads_are_bounded_for_a_caller() {
+async fn unread_bytes_are_bounded_per_caller() {
     let (world, server) = scene("").await;
     let mut streams = Vec::new();
     for count in 1..=3 {
@@ -76,7 +76,9 @@ async fn bytes_nobody_reads_are_bounded_for_a_caller() {
         "{said}"
     );
     assert!(said["result"]["_meta"]["ringfence/callId"].is_string());
-    world.ended_as("echo", model::audit::Status::Refused).await;
+    world
+        .ended_as("echo", model::record::audit::Status::Refused)
+        .await;
     let said = client.modern(&request(3, "tools/list", json!({}))).await;
     assert_eq!(said.last().await["error"]["code"], -32000);
     // Another caller is not concerned.
@@ -102,7 +104,7 @@ async fn bytes_nobody_reads_are_bounded_for_a_caller() {
 }
 
 #[tokio::test]
-async fn an_answer_nobody_reads_holds_its_place() {
+async fn an_unread_answer_keeps_its_slot() {
     let (world, server) = scene("[serve]\ncalls_per_caller_max = 2\n").await;
     let first = unread(&server, "ann").await;
     let second = unread(&server, "ann").await;
@@ -124,7 +126,7 @@ async fn an_answer_nobody_reads_holds_its_place() {
 
 /// Whoever takes an answer can go on at once: its place is free before its stream ends.
 #[tokio::test]
-async fn an_answer_that_was_read_holds_no_place() {
+async fn a_read_answer_frees_its_slot() {
     let (_world, server) = scene("[serve]\ncalls_per_caller_max = 1\n").await;
     let mut legacy = server.client().await;
     legacy.begin(LEGACY, json!({})).await;

@@ -9,13 +9,13 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use engine::{Alarm, Engine, EngineSettings, Entry, Filter, WorkerProgram};
-use mcp::gate::{Principal, PrincipalId};
+use engine::{Alarm, AuditEntry, Engine, EngineSettings, Filter, WorkerProgram};
+use mcp::auth::{Principal, PrincipalId};
 use mcp::{Door, Shutdown, http, stdio};
 use model::Environment;
-use model::audit::Status;
 use model::caller::{Caller, Origin};
-use model::key::Role;
+use model::govern::key::Role;
+use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -200,7 +200,7 @@ impl World {
     }
 
     /// The newest attempt at a tool that has ended. Waits for it.
-    pub(crate) async fn ended(&self, tool: &str) -> Entry {
+    pub(crate) async fn ended(&self, tool: &str) -> AuditEntry {
         let filter = Filter {
             tool: Some(tool.to_owned()),
             ..Filter::default()

@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use super::Faults;
 use crate::caller::Origin;
-use crate::codecall::Metadata;
+use crate::document::codecall::Metadata;
 use crate::document::{Document, Word};
+use crate::govern::pattern::{self, NamePattern};
 use crate::limits;
-use crate::pattern::{self, NamePattern};
 
 /// Tools no script calls and no search shows, unless the operator says otherwise.
 pub(super) const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::codecall::Metadata;
 use crate::document::Document;
+use crate::document::codecall::Metadata;
 
 /// Lists that tell a little first and more when asked.
 ///

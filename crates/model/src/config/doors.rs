@@ -1,13 +1,11 @@
 //! What the operator set about the doors: where the server listens, how much it
 //! takes, whom it believes, and how people are asked.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 
 use super::Faults;
+use crate::govern::approval::ApprovalsConfig;
 use crate::limits;
-use crate::risk::Level;
 
 /// Where the server listens unless the operator says otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:7464";
@@ -59,40 +57,6 @@ impl ServeConfig {
             calls_per_minute: limits::SERVE_CALLS_PER_MINUTE_DEFAULT,
             body_bytes_max: limits::SERVE_BODY_BYTES_DEFAULT,
             call_seconds_max: limits::SERVE_CALL_SECONDS_DEFAULT,
-        }
-    }
-}
-
-/// How people are asked.
-///
-/// Defaults: an answer is waited for 45 seconds, less than the minute after which common
-/// clients give a request up, a question lives ten minutes, and no caller's own client
-/// may answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalsConfig {
-    /// Seconds a call waits for an answer.
-    pub wait_seconds: u64,
-    /// Seconds a question can be answered, and an unused answer counts.
-    pub expire_seconds: u64,
-    /// Whether only somebody else than the caller may approve. Then questions go
-    /// to the inbox and never to the caller's own client.
-    pub separate: bool,
-    /// The risk up to which a command may approve without a person at a terminal.
-    /// Absent: nothing.
-    pub automation: Option<Level>,
-    /// The risk up to which a caller's own client may answer for a person, by the
-    /// caller's name as [`crate::caller::folded`] has it. Absent: nothing.
-    pub answers: BTreeMap<String, Level>,
-}
-
-impl ApprovalsConfig {
-    pub(super) fn standard() -> ApprovalsConfig {
-        ApprovalsConfig {
-            wait_seconds: limits::APPROVAL_WAIT_SECONDS_DEFAULT,
-            expire_seconds: limits::APPROVAL_EXPIRE_SECONDS_DEFAULT,
-            separate: false,
-            automation: None,
-            answers: BTreeMap::new(),
         }
     }
 }

@@ -9,15 +9,15 @@ use toml::de::DeTable;
 
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
-use crate::access::quota::{Costs, Limit};
-use crate::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
-use crate::action::{Action, ActionRisk, Actions, ListUse};
 use crate::caller::folded;
+use crate::govern::access::quota::{Costs, Limit};
+use crate::govern::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
+use crate::govern::action::{Action, ActionRisk, Actions, ListUse};
+use crate::govern::pattern::NamePattern;
+use crate::govern::rules::{Condition, Effect, RiskRange, Rule};
 use crate::limits;
 use crate::nearest::nearest;
-use crate::pattern::NamePattern;
-use crate::risk::Level;
-use crate::rules::{Condition, Effect, RiskRange, Rule};
+use crate::policy::risk::Level;
 use crate::text::elided;
 
 /// Everything about governance, as written.

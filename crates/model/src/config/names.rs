@@ -12,10 +12,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Config, ConfigFault, Faults, codecall};
-use crate::json::Lines;
+use crate::document::json::Lines;
+use crate::govern::pattern::{NamePattern, first};
 use crate::limits;
 use crate::nearest::{nearest, nearest_pattern};
-use crate::pattern::{NamePattern, first};
 use crate::text::elided;
 
 /// What a name is the name of.

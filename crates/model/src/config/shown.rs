@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::{Config, NameKind, position};
-use crate::access::{Lists, Terms};
 use crate::caller::folded;
 use crate::document::Word as _;
-use crate::exposure::Selection;
-use crate::host_pattern::HostPattern;
-use crate::pattern::NamePattern;
-use crate::risk::Level;
-use crate::rules::Rule;
-use crate::trust::{Criteria, Step};
+use crate::govern::access::{Lists, Terms};
+use crate::govern::exposure::Selection;
+use crate::govern::pattern::NamePattern;
+use crate::govern::rules::Rule;
+use crate::govern::trust::{Criteria, Step};
+use crate::network::host_pattern::HostPattern;
+use crate::policy::risk::Level;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]

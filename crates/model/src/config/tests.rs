@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::NetworkMode;
+use crate::policy::risk::Level;
 
 #[track_caller]
 fn refused(text: &str, expected: &[(usize, usize, &str, Option<&str>)]) {
@@ -265,12 +266,12 @@ fn the_tables_of_trust_are_read() {
     "#;
     let (trust, said) = section(text, |faults, file| faults.trust(file, &[]));
     assert_eq!(said, [""; 0]);
-    assert_eq!(trust.strategy, crate::trust::Strategy::Weighted);
+    assert_eq!(trust.strategy, crate::govern::trust::Strategy::Weighted);
     assert_eq!(
         trust.initial_levels["WEB"],
-        crate::access::AccessLevel::Standard
+        crate::govern::access::AccessLevel::Standard
     );
-    let first = crate::trust::Step::SandboxedToRestricted;
+    let first = crate::govern::trust::Step::SandboxedToRestricted;
     let criteria = trust.milestones[&first];
     assert_eq!((criteria.tasks, criteria.quality_min), (7, 750));
     let deployment = trust.category_milestones["DEPLOYMENT"][&first];
@@ -283,7 +284,7 @@ fn the_tables_of_trust_are_read() {
         (4_000, 1_000)
     );
     assert_eq!(
-        trust.thresholds[&crate::trust::Step::RestrictedToStandard],
+        trust.thresholds[&crate::govern::trust::Step::RestrictedToStandard],
         6_500
     );
 }
@@ -471,8 +472,8 @@ fn answers_are_for_one_caller() {
     assert_eq!(
         said,
         [
-            (&"cursor".to_owned(), &crate::risk::Level::L4),
-            (&"oauth:Kim".to_owned(), &crate::risk::Level::L3),
+            (&"cursor".to_owned(), &Level::L4),
+            (&"oauth:Kim".to_owned(), &Level::L3),
         ]
     );
     assert_eq!(Config::closed().approvals.answers.len(), 0);

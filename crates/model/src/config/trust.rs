@@ -7,9 +7,9 @@ use toml::Spanned;
 
 use super::Faults;
 use crate::document::{Word, words};
+use crate::govern::trust::{Criteria, Step, TrustConfig};
 use crate::nearest::nearest;
 use crate::text::elided;
-use crate::trust::{Criteria, Step, TrustConfig};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 
 use super::{ApprovalMode, Document, NetworkMode, Overrides, ParamType, unseen};
-use crate::disclosure::resource;
-use crate::finding::{Code, Finding};
-use crate::host_pattern::HostPattern;
+use crate::document::finding::{Code, Finding};
+use crate::document::resource;
+use crate::network::host_pattern::HostPattern;
 use crate::text::{elided, is_hidden};
-use crate::{codecall, params, placeholder, safety};
+use crate::{document::codecall, document::params, document::placeholder, document::safety};
 
 /// Globals the host installs after the params, so that they win over them.
 const HOST_GLOBALS: &[&str] = &[

@@ -7,11 +7,11 @@ use super::{
     ApprovalMode, CodeType, Document, HumanInTheLoop, NetworkMode, Overrides, Param, ParamType,
     StaticVariable,
 };
-use crate::finding::{Code, Finding};
-use crate::json::{JsonFault, Kind, Lines, Member, Node};
+use crate::document::finding::{Code, Finding};
+use crate::document::json::{JsonFault, Kind, Lines, Member, Node};
+use crate::document::safety::{self, Safety};
 use crate::limits;
 use crate::nearest::nearest;
-use crate::safety::{self, Safety};
 use crate::text::elided;
 
 /// An enum that is written as a word.

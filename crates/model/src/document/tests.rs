@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::finding::Severity;
+use crate::document::finding::Severity;
 
 fn plain() -> Value {
     json!({"name": "a", "code": "return 1", "codeType": "Javascript"})
@@ -494,9 +494,9 @@ fn the_stored_block_is_compared_never_obeyed() {
         ..document.sandbox_overrides.clone()
     };
     let policy = crate::policy::resolve(&ground, &narrow).expect("no conflict");
-    let record = crate::safety::record(&document, &policy, crate::safety::Source::User);
+    let record = crate::policy::safety::record(&document, &policy, safety::Source::User);
     let stored = document.tool_safety.clone().expect("stored");
-    let findings = crate::safety::compare(&stored, &record);
+    let findings = safety::compare(&stored, &record);
     assert_eq!(findings.len(), 1);
     assert_eq!(
         findings[0].message,

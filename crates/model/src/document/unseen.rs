@@ -2,8 +2,8 @@
 //! direction in its code and in what models read, and lines that end unseen.
 
 use super::Document;
-use crate::finding::{Code, Finding};
-use crate::json::Lines;
+use crate::document::finding::{Code, Finding};
+use crate::document::json::Lines;
 use crate::text;
 use crate::unseen::{self, Unseen};
 

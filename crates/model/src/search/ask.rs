@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Index, View};
+use crate::document::params::ArgumentFault;
 use crate::limits;
-use crate::params::ArgumentFault;
 use crate::reason::Reason;
 use crate::text::{count, elided};
 

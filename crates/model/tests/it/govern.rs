@@ -9,14 +9,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use model::access::{AccessLevel, Standing};
 use model::caller::{Caller, Origin};
 use model::config::Config;
+use model::document::params;
 use model::document::{self, Document, Word as _};
-use model::params;
+use model::govern::access::{AccessLevel, Standing};
+use model::govern::rules::{Asked, Decision, Effect};
+use model::policy::risk::rate;
 use model::policy::{Baseline, EffectivePolicy, resolve};
-use model::risk::rate;
-use model::rules::{Asked, Decision, Effect, Retry};
+use model::record::outcome::Retry;
 use serde::Deserialize;
 
 use crate::{entries, root};
@@ -164,7 +165,7 @@ fn may(standing: &Standing, tool: &Document, args: &str) -> &'static str {
     let wanted = resolve(&ground, &tool.sandbox_overrides).unwrap();
     let policy: EffectivePolicy = standing.narrow(wanted.clone());
     let arguments = params::check(&tool.params, &serde_json::from_str(args).unwrap()).unwrap();
-    let decision = model::rules::Rules::standard().decide(&Asked {
+    let decision = model::govern::rules::Rules::standard().decide(&Asked {
         caller: &Caller::named("ann"),
         standing,
         origin: Origin::Mcp,
@@ -215,6 +216,6 @@ fn the_seeds_of_the_condition_fuzzer() {
     let seeds = entries("fuzz/seeds/condition");
     assert!(seeds.len() >= 20, "only {} seeds", seeds.len());
     for seed in seeds {
-        model::rules::condition::fuzz(&fs::read(seed).unwrap());
+        model::govern::rules::condition::fuzz(&fs::read(seed).unwrap());
     }
 }

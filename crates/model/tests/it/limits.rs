@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use model::access::quota::{Again, Limit, Tally, Visit, enter};
 use model::config::Config;
+use model::govern::access::quota::{Again, Limit, Tally, Visit, enter};
 use serde::Deserialize;
 
 use crate::entries;

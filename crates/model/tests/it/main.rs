@@ -16,7 +16,7 @@ mod worlds;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::mask::Masker;
+use model::record::mask::Masker;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

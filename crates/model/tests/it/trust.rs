@@ -3,13 +3,13 @@
 
 use std::fs;
 
-use model::access::AccessLevel;
 use model::document::Word;
-use model::risk::Level;
-use model::trust::{
+use model::govern::access::AccessLevel;
+use model::govern::trust::{
     Feedback, Strategy as TrustStrategy, TrustChange, TrustConfig, TrustOutcome, TrustRecord,
     TrustState, evaluate,
 };
+use model::policy::risk::Level;
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -369,7 +369,7 @@ proptest! {
             let own = |record: &&TrustRecord| record.category.as_deref() == Some(name);
             let own: Vec<_> = records.iter().filter(own).cloned().collect();
             let alone = evaluate(&config, &state, &own, &[], now * DAY_MS);
-            let of = |all: &[model::trust::Assessment]| {
+            let of = |all: &[model::govern::trust::Assessment]| {
                 all.iter().find(|one| one.category.as_deref() == Some(name)).cloned()
             };
             prop_assert_eq!(of(&both), of(&alone));

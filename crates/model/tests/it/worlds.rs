@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use model::caller::{Caller, Origin};
 use model::config::Config;
+use model::document::params;
 use model::document::{Document, Word as _};
-use model::params;
+use model::govern::rules::{Asked, Decision, Effect, Rules};
 use model::policy::resolve;
+use model::policy::risk::rate;
 use model::reason::Reason;
-use model::risk::rate;
-use model::rules::{Asked, Decision, Effect, Rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

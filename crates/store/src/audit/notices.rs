@@ -1,38 +1,50 @@
-//! Reading notices back, alone or in one list with calls.
+//! Reading notices, alone or in one list with calls.
 
-use model::audit::Notice;
-use model::audit::chain::{Body, Ending, Record};
+use model::record::audit::Notice;
+use model::record::audit::chain::{Body, Ending, Record};
 use rusqlite::types::Value as Column;
 use rusqlite::{Row, params_from_iter};
 
-use crate::audit::read::Reader;
+use crate::audit::entry::{AuditItem, Filter, NoticeEntry, Rows};
+use crate::audit::index::RecordPlace;
+use crate::audit::read;
+use crate::audit::read::AuditReader;
 use crate::audit::tail::Tail;
-use crate::audit::{Filter, Item, NoticeEntry, Rows, read};
 use crate::error::StoreError;
-use crate::index::{Place, number, place};
+use crate::home::database::{from_integer, to_integer};
 use crate::limit;
 
 const DOING: &str = "read the notices";
 
-/// Calls and notices that a filter names, newest first.
-pub(crate) fn items(reader: &Reader<'_>, filter: &Filter) -> Result<Vec<Item>, StoreError> {
+/// Calls and notices that a filter selects, newest first.
+pub(crate) fn items(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+) -> Result<Vec<AuditItem>, StoreError> {
     let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
     let mut items = Vec::new();
     if filter.rows != Rows::Notices {
         let calls = read::list(reader, filter)?;
-        items.extend(calls.into_iter().map(|entry| Item::Call(Box::new(entry))));
+        items.extend(
+            calls
+                .into_iter()
+                .map(|entry| AuditItem::Call(Box::new(entry))),
+        );
     }
     if filter.rows != Rows::Calls {
         let notices = list(reader, filter)?;
-        items.extend(notices.into_iter().map(Item::Notice));
+        items.extend(notices.into_iter().map(AuditItem::Notice));
     }
     items.sort_by_key(|item| std::cmp::Reverse(item.sequence()));
     items.truncate(limit);
     Ok(items)
 }
 
-/// Notices that a filter names, newest first.
-pub(crate) fn list(reader: &Reader<'_>, filter: &Filter) -> Result<Vec<NoticeEntry>, StoreError> {
+/// Notices that a filter selects, newest first.
+pub(crate) fn list(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+) -> Result<Vec<NoticeEntry>, StoreError> {
     let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
     let places = chosen(reader, filter, limit)?;
     let mut found = Vec::with_capacity(places.len());
@@ -44,12 +56,12 @@ pub(crate) fn list(reader: &Reader<'_>, filter: &Filter) -> Result<Vec<NoticeEnt
     Ok(found)
 }
 
-/// The places of the notices a filter names, newest first.
+/// The places of the notices a filter selects, newest first.
 pub(crate) fn chosen(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     filter: &Filter,
     limit: usize,
-) -> Result<Vec<Place>, StoreError> {
+) -> Result<Vec<RecordPlace>, StoreError> {
     if is_about_calls(filter) {
         return Ok(Vec::new());
     }
@@ -67,11 +79,11 @@ pub(crate) fn chosen(
     Ok(places)
 }
 
-/// Notices whose id starts so, with their ids.
+/// The ids and places of notices whose id has a prefix.
 pub(crate) fn starting_with(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     start: &str,
-) -> Result<Vec<(String, Place)>, StoreError> {
+) -> Result<Vec<(String, RecordPlace)>, StoreError> {
     let fail = StoreError::database(DOING);
     let tail = Tail::read(reader)?;
     let mut found = tail.notice_ids(start);
@@ -91,7 +103,7 @@ pub(crate) fn starting_with(
     Ok(found)
 }
 
-/// A notice as it stands in its record.
+/// The notice of a record.
 pub(crate) fn entry(record: &Record) -> Result<NoticeEntry, StoreError> {
     match record.read::<Ending>() {
         Ok(Body::Notice(notice)) => Ok(NoticeEntry {
@@ -101,16 +113,16 @@ pub(crate) fn entry(record: &Record) -> Result<NoticeEntry, StoreError> {
         }),
         Ok(_) | Err(_) => Err(StoreError::Damaged {
             sequence: record.sequence,
-            what: "its body is no notice".to_owned(),
+            what: "its body is not a notice".to_owned(),
         }),
     }
 }
 
 fn places_of(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     sql: &str,
     columns: Vec<Column>,
-) -> Result<Vec<Place>, StoreError> {
+) -> Result<Vec<RecordPlace>, StoreError> {
     let fail = StoreError::database(DOING);
     let mut statement = reader.index.prepare(sql).map_err(&fail)?;
     let rows = statement
@@ -119,10 +131,10 @@ fn places_of(
     rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
-fn place_of(row: &Row<'_>) -> rusqlite::Result<Place> {
-    Ok(Place {
-        sequence: place(row.get(0)?),
-        position: place(row.get(1)?),
+fn place_of(row: &Row<'_>) -> rusqlite::Result<RecordPlace> {
+    Ok(RecordPlace {
+        sequence: from_integer(row.get(0)?),
+        position: from_integer(row.get(1)?),
     })
 }
 
@@ -161,17 +173,17 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     }
     if let Some(before) = filter.before {
         terms.push("sequence < ?");
-        columns.push(Column::Integer(number(before)));
+        columns.push(Column::Integer(to_integer(before)));
     }
     if let Some(after) = filter.after {
         terms.push("sequence > ?");
-        columns.push(Column::Integer(number(after)));
+        columns.push(Column::Integer(to_integer(after)));
     }
     (terms.join(" AND "), columns)
 }
 
-/// The same question as the SQL of [`condition`].
-fn fits(filter: &Filter, place: Place, notice: &Notice) -> bool {
+/// The same condition as the SQL of [`condition`].
+fn fits(filter: &Filter, place: RecordPlace, notice: &Notice) -> bool {
     let Filter {
         rows: _,
         tool,

@@ -1,50 +1,52 @@
-//! Reading entries back. The index says which; the log says what.
+//! Reading entries. The index says which, the log says what.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::audit::chain::{Body, Ending, Kind, Record};
-use model::audit::{Closing, Status};
+use model::record::audit::chain::{Body, Ending, Kind, Record};
+use model::record::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
+use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Rows};
+use crate::audit::index::{self, IndexHead, RecordPlace};
+use crate::audit::log::snapshot::LogSnapshot;
+use crate::audit::notices;
 use crate::audit::tail::Tail;
-use crate::audit::{Entry, Filter, Found, Item, Rows, notices};
 use crate::error::StoreError;
-use crate::index::{self, Place, Reach, number, place};
+use crate::home::database::{from_integer, to_integer};
 use crate::limit;
-use crate::log::moment::Moment;
 
 const DOING: &str = "read the audit";
 
-/// One moment of the index, and the log as it was no earlier.
+/// The index at one moment, and the log at that moment or later.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct AuditReader<'a> {
     pub(crate) index: Transaction<'a>,
-    pub(crate) log: Moment,
-    /// How far the index reaches.
-    pub(crate) reach: Reach,
+    pub(crate) log: LogSnapshot,
+    /// Where the index ends.
+    pub(crate) reach: IndexHead,
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(index: &'a Connection, home: &Path) -> Result<Reader<'a>, StoreError> {
+impl<'a> AuditReader<'a> {
+    pub(crate) fn new(index: &'a Connection, home: &Path) -> Result<AuditReader<'a>, StoreError> {
         let index = index
             .unchecked_transaction()
             .map_err(StoreError::database(DOING))?;
-        // The first question of a transaction settles its moment.
+        // The first query of a transaction fixes what it sees.
         let reach = index::reach(&index)?;
-        let log = Moment::take(&crate::log::folder(home))?;
-        Ok(Reader { index, log, reach })
+        let log = LogSnapshot::take(&crate::home::audit_folder(home))?;
+        Ok(AuditReader { index, log, reach })
     }
 }
 
 /// An entry's two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Places {
-    pub(crate) opened: Place,
-    pub(crate) closed: Option<Place>,
+    pub(crate) opened: RecordPlace,
+    pub(crate) closed: Option<RecordPlace>,
 }
 
 /// The columns [`places_of`] reads, in its order.
@@ -54,26 +56,29 @@ fn places_of(row: &Row<'_>) -> rusqlite::Result<Places> {
     let closed: Option<i64> = row.get(2)?;
     let closed_at: Option<i64> = row.get(3)?;
     Ok(Places {
-        opened: Place {
-            sequence: place(row.get(0)?),
-            position: place(row.get(1)?),
+        opened: RecordPlace {
+            sequence: from_integer(row.get(0)?),
+            position: from_integer(row.get(1)?),
         },
-        closed: closed.map(|closed| Place {
-            sequence: place(closed),
-            position: place(closed_at.unwrap_or(0)),
+        closed: closed.map(|closed| RecordPlace {
+            sequence: from_integer(closed),
+            position: from_integer(closed_at.unwrap_or(0)),
         }),
     })
 }
 
-pub(crate) fn list(reader: &Reader<'_>, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+pub(crate) fn list(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+) -> Result<Vec<AuditEntry>, StoreError> {
     let limit = filter.limit.unwrap_or(limit::LIST_MAX).min(limit::LIST_MAX);
     entries(&reader.log, &chosen(reader, filter, limit)?)
 }
 
-pub(crate) fn find(reader: &Reader<'_>, raw_id: &str) -> Result<Found, StoreError> {
+pub(crate) fn find(reader: &AuditReader<'_>, raw_id: &str) -> Result<FoundEntry, StoreError> {
     let start = raw_id.trim().to_lowercase();
     if start.is_empty() {
-        return Ok(Found::None);
+        return Ok(FoundEntry::None);
     }
     let tail = Tail::read(reader)?;
     let mut matches: Vec<(String, Places)> = tail.starting_with(&start);
@@ -82,8 +87,8 @@ pub(crate) fn find(reader: &Reader<'_>, raw_id: &str) -> Result<Found, StoreErro
     if let ([], [(_, place)]) = (matches.as_slice(), noticed.as_slice()) {
         let line = reader.log.record(place)?;
         return Ok(match line {
-            Some(line) => Found::Notice(Box::new(notices::entry(&line.record)?)),
-            None => Found::None,
+            Some(line) => FoundEntry::Notice(Box::new(notices::entry(&line.record)?)),
+            None => FoundEntry::None,
         });
     }
     if !noticed.is_empty() {
@@ -91,31 +96,31 @@ pub(crate) fn find(reader: &Reader<'_>, raw_id: &str) -> Result<Found, StoreErro
         let mut ids: Vec<_> = ids.chain(noticed.into_iter().map(|(id, _)| id)).collect();
         ids.sort();
         ids.truncate(limit::PREFIX_MATCHES_MAX);
-        return Ok(Found::Several(ids));
+        return Ok(FoundEntry::Several(ids));
     }
     let exact = matches.iter().filter(|(call_id, _)| *call_id == start);
     let (_, places) = match (exact.collect::<Vec<_>>().as_slice(), matches.as_slice()) {
         ([exact], _) => exact,
-        ([], []) => return Ok(Found::None),
+        ([], []) => return Ok(FoundEntry::None),
         ([], [one]) => one,
         ([..], [..]) => {
             matches.sort();
             let call_ids = matches.into_iter().map(|(call_id, _)| call_id);
             let call_ids = call_ids.take(limit::PREFIX_MATCHES_MAX);
-            return Ok(Found::Several(call_ids.collect()));
+            return Ok(FoundEntry::Several(call_ids.collect()));
         }
     };
     let entry = entries(&reader.log, std::slice::from_ref(places))?.pop();
-    Ok(entry.map_or(Found::None, |entry| Found::One(Box::new(entry))))
+    Ok(entry.map_or(FoundEntry::None, |entry| FoundEntry::One(Box::new(entry))))
 }
 
 fn indexed_starting_with(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     start: &str,
     tail: &Tail,
 ) -> Result<Vec<(String, Places)>, StoreError> {
     let fail = StoreError::database(DOING);
-    // Beyond every text that starts so.
+    // Greater than every text with this prefix.
     let end = format!("{start}\u{10ffff}");
     let sql = format!(
         "SELECT {PLACES}, e.call_id FROM entries e
@@ -130,12 +135,16 @@ fn indexed_starting_with(
     rows.collect::<Result<_, _>>().map_err(&fail)
 }
 
-/// The places of the entries a filter names, newest first. What is not indexed
-/// yet is looked at in the log itself.
-fn chosen(reader: &Reader<'_>, filter: &Filter, limit: usize) -> Result<Vec<Places>, StoreError> {
+/// The places of the entries a filter selects, newest first. Records that are not
+/// indexed yet are scanned.
+fn chosen(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Vec<Places>, StoreError> {
     let tail = Tail::read(reader)?;
     let mut places = tail.matching(filter);
-    // Entries that ended in the tail are judged there.
+    // Entries that ended in the tail are matched there.
     let (condition, columns) = condition(filter);
     let count = limit.saturating_add(tail.spanning());
     let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -163,13 +172,12 @@ fn indexed(
 }
 
 pub(crate) fn after(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     sequence: u64,
     limit: usize,
-) -> Result<Vec<Item>, StoreError> {
+) -> Result<Vec<AuditItem>, StoreError> {
     let limit = limit.min(limit::LIST_MAX);
-    // Not every line before the record need be looked at: one that begins an entry
-    // no later will do.
+    // Scanning starts at the last opening that is not later, not at the first line.
     let sql = "SELECT opened_at FROM entries WHERE opened <= ?1 ORDER BY opened DESC LIMIT 1";
     let from = position(reader, sql, sequence)?.unwrap_or(0);
     let mut seen = HashMap::new();
@@ -181,7 +189,7 @@ pub(crate) fn after(
         let (position, Some(line)) = placed? else {
             continue;
         };
-        let here = Place {
+        let here = RecordPlace {
             sequence: line.record.sequence,
             position,
         };
@@ -194,13 +202,13 @@ pub(crate) fn after(
         match line.record.kind {
             Kind::Open | Kind::Checkpoint => continue,
             Kind::Notice => {
-                items.push(Item::Notice(notices::entry(&line.record)?));
+                items.push(AuditItem::Notice(notices::entry(&line.record)?));
                 continue;
             }
             Kind::Close => {}
         }
         let Ok(Body::Close(close)) = line.record.read::<Ending>() else {
-            return Err(damaged(here.sequence, "its body is no end of an attempt"));
+            return Err(damaged(here.sequence, "its body is not the end of a call"));
         };
         let opened = match seen.get(&close.opened) {
             Some(opened) => Some(*opened),
@@ -211,38 +219,45 @@ pub(crate) fn after(
             closed: Some(here),
         });
         let ended = entries(&reader.log, places.as_slice())?;
-        items.extend(ended.into_iter().map(|entry| Item::Call(Box::new(entry))));
+        items.extend(
+            ended
+                .into_iter()
+                .map(|entry| AuditItem::Call(Box::new(entry))),
+        );
     }
     Ok(items)
 }
 
-fn indexed_opening(reader: &Reader<'_>, opened: u64) -> Result<Option<Place>, StoreError> {
+fn indexed_opening(
+    reader: &AuditReader<'_>,
+    opened: u64,
+) -> Result<Option<RecordPlace>, StoreError> {
     let sql = "SELECT opened_at FROM entries WHERE opened = ?1";
     let position = position(reader, sql, opened)?;
-    Ok(position.map(|position| Place {
+    Ok(position.map(|position| RecordPlace {
         sequence: opened,
         position,
     }))
 }
 
-fn position(reader: &Reader<'_>, sql: &str, sequence: u64) -> Result<Option<u64>, StoreError> {
+fn position(reader: &AuditReader<'_>, sql: &str, sequence: u64) -> Result<Option<u64>, StoreError> {
     let found = reader
         .index
         .prepare_cached(sql)
         .and_then(|mut statement| {
-            let row = statement.query_row([number(sequence)], |row| row.get(0));
+            let row = statement.query_row([to_integer(sequence)], |row| row.get(0));
             row.optional()
         })
         .map_err(StoreError::database(DOING))?;
-    Ok(found.map(place))
+    Ok(found.map(from_integer))
 }
 
 pub(crate) fn export(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     filter: &Filter,
     each: &mut dyn FnMut(&Record) -> io::Result<()>,
 ) -> Result<u64, StoreError> {
-    // Which places are wanted; all of them without a filter.
+    // The sequences to export; all of them without a filter.
     let wanted = match *filter == Filter::default() {
         true => None,
         false => {
@@ -287,9 +302,9 @@ pub(crate) fn export(
     Ok(count)
 }
 
-/// The entries at those places, in that order. One that was removed in between is
+/// The entries at some places, in their order. Entries that were removed meanwhile are
 /// left out.
-fn entries(log: &Moment, places: &[Places]) -> Result<Vec<Entry>, StoreError> {
+fn entries(log: &LogSnapshot, places: &[Places]) -> Result<Vec<AuditEntry>, StoreError> {
     let mut entries = Vec::with_capacity(places.len());
     for places in places {
         let Some(open) = log.record(&places.opened)? else {
@@ -304,15 +319,15 @@ fn entries(log: &Moment, places: &[Places]) -> Result<Vec<Entry>, StoreError> {
     Ok(entries)
 }
 
-fn entry(open: &Record, close: Option<&Record>) -> Result<Entry, StoreError> {
+fn entry(open: &Record, close: Option<&Record>) -> Result<AuditEntry, StoreError> {
     let Ok(Body::<Closing>::Open(opening)) = open.read() else {
         return Err(damaged(
             open.sequence,
-            "its body is no beginning of an attempt",
+            "its body is not the opening of a call",
         ));
     };
     let Some(close) = close else {
-        return Ok(Entry {
+        return Ok(AuditEntry {
             opening,
             closing: None,
             sequence: open.sequence,
@@ -322,7 +337,7 @@ fn entry(open: &Record, close: Option<&Record>) -> Result<Entry, StoreError> {
     };
     match close.read::<Closing>() {
         Ok(Body::Close(end)) if end.opened == open.sequence && end.call_id == opening.call_id => {
-            Ok(Entry {
+            Ok(AuditEntry {
                 opening,
                 closing: Some(end.closing),
                 sequence: open.sequence,
@@ -330,7 +345,7 @@ fn entry(open: &Record, close: Option<&Record>) -> Result<Entry, StoreError> {
                 hash: close.hash.hex(),
             })
         }
-        Ok(_) | Err(_) => Err(damaged(close.sequence, "it is no end of that attempt")),
+        Ok(_) | Err(_) => Err(damaged(close.sequence, "it does not end that call")),
     }
 }
 
@@ -341,7 +356,7 @@ fn damaged(sequence: u64, what: &str) -> StoreError {
     }
 }
 
-/// The filter as SQL with its values beside it.
+/// The filter as SQL, and its values.
 fn condition(filter: &Filter) -> (String, Vec<Column>) {
     let mut terms = vec!["1 = 1"];
     let mut columns = Vec::new();
@@ -358,7 +373,7 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     match filter.status {
         None => {}
         Some(Status::Done) => add("e.status = ?", status),
-        // The second half lets SQLite use the index of what did not get there.
+        // The second term lets SQLite use the partial index of calls that are not done.
         Some(Status::Refused | Status::Failed | Status::Cancelled | Status::Crashed) => {
             add("e.status = ? AND e.status <> 'done'", status);
         }
@@ -372,9 +387,11 @@ fn condition(filter: &Filter) -> (String, Vec<Column>) {
     if filter.differs {
         add("e.differs AND ?", Some(Column::Integer(1)));
     }
-    let before = filter.before.map(|before| Column::Integer(number(before)));
+    let before = filter
+        .before
+        .map(|before| Column::Integer(to_integer(before)));
     add("e.opened < ?", before);
-    let after = filter.after.map(|after| Column::Integer(number(after)));
+    let after = filter.after.map(|after| Column::Integer(to_integer(after)));
     add("e.opened > ?", after);
     (terms.join(" AND "), columns)
 }

@@ -1,16 +1,17 @@
-//! The last records, which the index does not cover yet. There are few, so they
-//! are looked at one by one.
+//! The last records, which the index does not cover yet. There are few, so they are
+//! scanned.
 
 use std::collections::HashMap;
 
-use model::audit::chain::{Body, Ending};
-use model::audit::{Notice, Opening};
+use model::record::audit::chain::{Body, Ending};
+use model::record::audit::{Notice, Opening};
 use rusqlite::OptionalExtension as _;
 
-use crate::audit::Filter;
-use crate::audit::read::{Places, Reader};
+use crate::audit::entry::Filter;
+use crate::audit::index::{EntryEnd, RecordPlace};
+use crate::audit::read::{AuditReader, Places};
 use crate::error::StoreError;
-use crate::index::{End, Place, number, place};
+use crate::home::database::{from_integer, to_integer};
 
 const DOING: &str = "read the end of the audit";
 
@@ -18,8 +19,8 @@ const DOING: &str = "read the end of the audit";
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     entries: HashMap<u64, TailEntry>,
-    notices: Vec<(Place, Notice)>,
-    /// How many of them began before.
+    notices: Vec<(RecordPlace, Notice)>,
+    /// How many of them began before it.
     spanning: usize,
     /// The last indexed record.
     indexed: u64,
@@ -27,24 +28,24 @@ pub(crate) struct Tail {
 
 #[derive(Debug)]
 struct TailEntry {
-    opened: Place,
+    opened: RecordPlace,
     opening: Opening,
-    end: Option<End>,
+    end: Option<EntryEnd>,
 }
 
 impl Tail {
     /// Reads what the index of a reader does not cover.
-    pub(crate) fn read(reader: &Reader<'_>) -> Result<Tail, StoreError> {
+    pub(crate) fn read(reader: &AuditReader<'_>) -> Result<Tail, StoreError> {
         let mut tail = Tail {
             indexed: reader.reach.head.sequence,
             ..Tail::default()
         };
         for placed in reader.log.lines(reader.reach.position) {
-            // One that cannot be read is for `verify` to name.
+            // `verify` reports records that cannot be read.
             let (position, Some(line)) = placed? else {
                 continue;
             };
-            let here = Place {
+            let here = RecordPlace {
                 sequence: line.record.sequence,
                 position,
             };
@@ -58,7 +59,7 @@ impl Tail {
                     tail.entries.insert(here.sequence, entry);
                 }
                 Ok(Body::Close(close)) => {
-                    let end = End {
+                    let end = EntryEnd {
                         place: here,
                         status: close.closing.status,
                         differs: close.closing.differs,
@@ -72,7 +73,12 @@ impl Tail {
         Ok(tail)
     }
 
-    fn end(&mut self, reader: &Reader<'_>, opened: u64, end: End) -> Result<(), StoreError> {
+    fn end(
+        &mut self,
+        reader: &AuditReader<'_>,
+        opened: u64,
+        end: EntryEnd,
+    ) -> Result<(), StoreError> {
         if let Some(entry) = self.entries.get_mut(&opened) {
             entry.end = Some(end);
             return Ok(());
@@ -80,13 +86,13 @@ impl Tail {
         let sql = "SELECT opened_at FROM entries WHERE opened = ?1";
         let position = reader
             .index
-            .query_row(sql, [number(opened)], |row| row.get(0))
+            .query_row(sql, [to_integer(opened)], |row| row.get(0))
             .optional()
             .map_err(StoreError::database(DOING))?;
-        let Some(position) = position.map(place) else {
+        let Some(position) = position.map(from_integer) else {
             return Ok(());
         };
-        let opened = Place {
+        let opened = RecordPlace {
             sequence: opened,
             position,
         };
@@ -104,7 +110,7 @@ impl Tail {
         Ok(())
     }
 
-    /// How many entries are both in the index and here.
+    /// How many entries are both in the index and in the tail.
     pub(crate) fn spanning(&self) -> usize {
         self.spanning
     }
@@ -114,7 +120,7 @@ impl Tail {
         self.entries.contains_key(&places.opened.sequence)
     }
 
-    /// The places of an indexed entry, with its end if it is here.
+    /// The places of an indexed entry, with its end if that is in the tail.
     pub(crate) fn closed(&self, places: Places) -> Places {
         match self.entries.get(&places.opened.sequence) {
             Some(entry) => entry.places(),
@@ -122,7 +128,7 @@ impl Tail {
         }
     }
 
-    /// Entries of the tail alone whose call id starts so.
+    /// Entries of the tail alone whose call id has a prefix.
     pub(crate) fn starting_with(&self, start: &str) -> Vec<(String, Places)> {
         let entries = self.entries.iter().filter(|(opened, entry)| {
             **opened > self.indexed && entry.opening.call_id.starts_with(start)
@@ -132,14 +138,14 @@ impl Tail {
             .collect()
     }
 
-    /// The places of notices here that fit.
-    pub(crate) fn notices(&self, fits: impl Fn(Place, &Notice) -> bool) -> Vec<Place> {
+    /// The places of matching notices of the tail.
+    pub(crate) fn notices(&self, fits: impl Fn(RecordPlace, &Notice) -> bool) -> Vec<RecordPlace> {
         let fitting = self.notices.iter().filter(|(place, it)| fits(*place, it));
         fitting.map(|(place, _)| *place).collect()
     }
 
-    /// Notices here whose id starts so.
-    pub(crate) fn notice_ids(&self, start: &str) -> Vec<(String, Place)> {
+    /// Notices of the tail whose id has a prefix.
+    pub(crate) fn notice_ids(&self, start: &str) -> Vec<(String, RecordPlace)> {
         let found = self
             .notices
             .iter()
@@ -147,7 +153,7 @@ impl Tail {
         found.map(|(place, it)| (it.id.clone(), *place)).collect()
     }
 
-    /// Entries here that a filter names.
+    /// Entries of the tail that a filter selects.
     pub(crate) fn matching(&self, filter: &Filter) -> Vec<Places> {
         let entries = self.entries.values().filter(|entry| entry.fits(filter));
         entries.map(TailEntry::places).collect()
@@ -162,8 +168,7 @@ impl TailEntry {
         }
     }
 
-    /// The same question as the SQL of `read::condition`; a test holds them
-    /// against each other.
+    /// The same condition as the SQL of `read::condition`; a test compares them.
     fn fits(&self, filter: &Filter) -> bool {
         let Filter {
             rows: _,

@@ -1,23 +1,24 @@
-//! Verifying what is kept: the walk over the chain in the log, and that the index
-//! says what the records say.
+//! Verifying the audit: walking the chain in the log, and comparing the index with
+//! the records.
 
 use std::collections::HashMap;
 
-use model::audit::chain::{Body, Ending, Head, Record};
-use model::audit::walk::{Verified, Walk};
-use model::audit::{Notice, Opening};
+use model::record::audit::chain::{Body, Ending, Head, Record};
+use model::record::audit::walk::{Verified, Walk};
+use model::record::audit::{Notice, Opening};
 use rusqlite::{Row, Rows};
 
-use crate::audit::read::Reader;
+use crate::audit::index::RecordPlace;
+use crate::audit::log::snapshot::believable;
+use crate::audit::read::AuditReader;
 use crate::error::StoreError;
-use crate::index::{Place, place};
-use crate::log::moment::believable;
+use crate::home::database::from_integer;
 
-const DOING: &str = "walk the audit";
+const DOING: &str = "verify the audit";
 
 /// What the index says about an entry.
 struct Indexed {
-    opened: Place,
+    opened: RecordPlace,
     call_id: String,
     at_ms: i64,
     origin: String,
@@ -38,14 +39,14 @@ impl Indexed {
 
 #[derive(PartialEq, Eq, Default)]
 struct End {
-    closed: Option<Place>,
+    closed: Option<RecordPlace>,
     status: Option<String>,
     differs: bool,
 }
 
 /// What the index says about a notice.
 struct IndexedNotice {
-    place: Place,
+    place: RecordPlace,
     at_ms: i64,
     id: String,
     act: String,
@@ -64,7 +65,7 @@ impl IndexedNotice {
 }
 
 pub(crate) fn verify(
-    reader: &Reader<'_>,
+    reader: &AuditReader<'_>,
     expected_head: Option<&Head>,
     remembered: Option<Head>,
 ) -> Result<Verified, StoreError> {
@@ -117,7 +118,7 @@ pub(crate) fn verify(
             return Ok(walk.finish());
         };
         last = record.sequence;
-        let here = Place {
+        let here = RecordPlace {
             sequence: record.sequence,
             position,
         };
@@ -132,7 +133,7 @@ pub(crate) fn verify(
     Ok(walk.finish())
 }
 
-/// The index, held against the records as they come.
+/// Compares the index with the records, in order.
 struct Comparison<'a> {
     rows: Rows<'a>,
     next: Option<Indexed>,
@@ -140,9 +141,9 @@ struct Comparison<'a> {
     next_notice: Option<IndexedNotice>,
     /// The last record the index covers.
     indexed: u64,
-    /// Up to here records were removed; the index may not know yet.
+    /// The last removed record. The index may still have rows up to it.
     removed: u64,
-    /// What the index says about the ends of entries whose end is yet to come.
+    /// The ends the index gives for entries whose close record is yet to come.
     ends: HashMap<u64, End>,
 }
 
@@ -152,8 +153,8 @@ struct Fault {
     what: &'static str,
 }
 
-const DIFFERS: &str = "its index says something else than its body";
-const NOT_THERE: &str = "the index names a record that is not there";
+const DIFFERS: &str = "the index disagrees with the record";
+const NOT_THERE: &str = "the index names a record that does not exist";
 
 impl Comparison<'_> {
     fn advance(&mut self) -> Result<(), StoreError> {
@@ -173,7 +174,7 @@ impl Comparison<'_> {
     fn compare(
         &mut self,
         record: &Record,
-        here: Place,
+        here: RecordPlace,
         body: Body<Ending>,
     ) -> Result<Result<(), Fault>, StoreError> {
         let is_indexed = record.sequence <= self.indexed;
@@ -224,8 +225,8 @@ impl Comparison<'_> {
         })
     }
 
-    /// What is not indexed yet has no row; what is, says the same.
-    fn compare_open(&mut self, here: Place, opening: &Opening) -> Result<bool, StoreError> {
+    /// A record that is not indexed yet has no row; an indexed one has an equal row.
+    fn compare_open(&mut self, here: RecordPlace, opening: &Opening) -> Result<bool, StoreError> {
         let is_indexed = here.sequence <= self.indexed;
         let Some(row) = self
             .next
@@ -233,7 +234,7 @@ impl Comparison<'_> {
         else {
             return Ok(!is_indexed);
         };
-        // One that stayed when its neighbours went has lost its place in the log.
+        // A record that a removal kept has lost its position in the log.
         let is_there = row.opened.position == here.position || here.sequence <= self.removed;
         let agrees = is_indexed && is_there && row.says(opening);
         self.ends.insert(here.sequence, row.end);
@@ -241,7 +242,7 @@ impl Comparison<'_> {
         Ok(agrees)
     }
 
-    fn compare_notice(&mut self, here: Place, notice: &Notice) -> Result<bool, StoreError> {
+    fn compare_notice(&mut self, here: RecordPlace, notice: &Notice) -> Result<bool, StoreError> {
         let is_indexed = here.sequence <= self.indexed;
         let Some(row) = self
             .next_notice
@@ -271,7 +272,8 @@ impl Comparison<'_> {
         Ok(None)
     }
 
-    /// Rows before a record have none of their own. Removed ones may be left.
+    /// Skips rows before a record. Rows of removed records may be left; any other row
+    /// has no record.
     fn skip_to(&mut self, sequence: u64) -> Result<Option<Fault>, StoreError> {
         while let Some(row) = self.next.take_if(|row| row.opened.sequence < sequence) {
             if row.opened.sequence > self.removed {
@@ -286,14 +288,14 @@ impl Comparison<'_> {
         Ok(None)
     }
 
-    /// What the index says beyond the records.
+    /// Rows that remain after the last record.
     fn left_over(&mut self) -> Result<Option<Fault>, StoreError> {
         let false_end = self.ends.iter().find(|(_, end)| **end != End::default());
         if let Some((opened, _)) = false_end {
             return Ok(Some(Fault {
                 sequence: *opened,
                 call_id: None,
-                what: "its index names an end that is not there",
+                what: "the index names an end that does not exist",
             }));
         }
         match self.skip_to(u64::MAX)? {
@@ -307,14 +309,14 @@ fn indexed_of(row: &Row<'_>) -> rusqlite::Result<Indexed> {
     let closed: Option<i64> = row.get(2)?;
     let closed_at: Option<i64> = row.get(3)?;
     Ok(Indexed {
-        opened: Place {
-            sequence: place(row.get(0)?),
-            position: place(row.get(1)?),
+        opened: RecordPlace {
+            sequence: from_integer(row.get(0)?),
+            position: from_integer(row.get(1)?),
         },
         end: End {
-            closed: closed.map(|closed| Place {
-                sequence: place(closed),
-                position: place(closed_at.unwrap_or(0)),
+            closed: closed.map(|closed| RecordPlace {
+                sequence: from_integer(closed),
+                position: from_integer(closed_at.unwrap_or(0)),
             }),
             status: row.get(4)?,
             differs: row.get(10)?,
@@ -329,9 +331,9 @@ fn indexed_of(row: &Row<'_>) -> rusqlite::Result<Indexed> {
 
 fn notice_of(row: &Row<'_>) -> rusqlite::Result<IndexedNotice> {
     Ok(IndexedNotice {
-        place: Place {
-            sequence: place(row.get(0)?),
-            position: place(row.get(1)?),
+        place: RecordPlace {
+            sequence: from_integer(row.get(0)?),
+            position: from_integer(row.get(1)?),
         },
         at_ms: row.get(2)?,
         id: row.get(3)?,

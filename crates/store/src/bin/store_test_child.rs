@@ -13,9 +13,9 @@ use std::path::Path;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use model::access::quota::{self, Limit, Visit};
-use model::audit::{Closing, Opening, Status};
 use model::caller::Origin;
+use model::govern::access::quota::{self, Limit, Visit};
+use model::record::audit::{Closing, Opening, Status};
 use rustix::process::{Signal, getpid, kill_process};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
 use tokio::runtime::Builder;

@@ -1,10 +1,11 @@
-//! Whether anything changed that a person can change, at the price of one system
-//! call: the kernel notes events, and a quiet queue answers "no".
+//! Whether anything that people edit changed, at the price of one system call: inotify
+//! collects events, and an empty queue means "no".
 //!
-//! Where the kernel cannot, names and stamps are compared: everywhere without its
-//! help, else for settings, secrets, rules, and tools that are links. A symbolic link may
-//! lead anywhere, and an edit through a second hard link is no event of our folders. In
-//! doubt the answer is "changed", for looking again costs little.
+//! Where inotify cannot help, names and stamps are compared: for everything if it is
+//! not available, otherwise for settings, secrets, rules, and tools that are links. A
+//! symbolic link may lead anywhere, and an edit through a second hard link causes no
+//! event in our folders. In doubt the answer is "changed", because reading again costs
+//! little.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +21,11 @@ use rustix::io::Errno;
 use crate::limit;
 use crate::tools::Stamp;
 
-/// Folders all of whose files count.
+/// Folders all of whose files are watched.
 const FOLDERS: [&str; 2] = ["tools", "rules"];
-/// Files of the home that count, beside the folders themselves.
+/// Files of the home that are watched, beside the folders themselves.
 const FILES: [&str; 2] = ["ringfence.toml", "secrets.env"];
-/// Written whenever something is published or taken back.
+/// Written whenever a test result, publication or grant changes.
 const PUBLICATIONS: [&str; 1] = ["standing.version"];
 
 #[derive(Debug)]
@@ -33,9 +34,9 @@ pub(super) struct Watch {
     /// Without it, stamps are compared.
     events: Option<Events>,
     stamps: Stamps,
-    /// Files that are looked at themselves; what stands at their end.
+    /// Files whose targets are compared at every look.
     ends: Stamps,
-    /// Files beside the usual ones that count.
+    /// Files beside the usual ones that are watched.
     named: Vec<PathBuf>,
 }
 
@@ -64,13 +65,13 @@ impl Watch {
         watch
     }
 
-    /// Whether publications are among what is noticed.
+    /// Whether changed publications are noticed.
     pub(super) fn covers_publications(&self) -> bool {
         let events = self.events.as_ref();
         events.is_some_and(|events| events.publications.is_some())
     }
 
-    /// More files that count from now on, instead of those named before.
+    /// Watches these files from now on, instead of those named before.
     pub(super) fn name(&mut self, files: Vec<PathBuf>) {
         if self.named != files {
             self.named = files;
@@ -78,12 +79,12 @@ impl Watch {
         }
     }
 
-    /// Whether anything changed since this was last asked.
-    pub(super) fn changed(&mut self) -> bool {
+    /// Whether anything changed since the last look.
+    pub(super) fn has_changed(&mut self) -> bool {
         self.look() != Changed::Nothing
     }
 
-    /// What changed since this was last asked.
+    /// What changed since the last look.
     pub(super) fn look(&mut self) -> Changed {
         let is_other_end = self.ends.iter().any(|(path, stamp)| end(path) != *stamp);
         let mut changed = self.names_changed();
@@ -106,11 +107,11 @@ impl Watch {
             };
         };
         match events.drain() {
-            News::Quiet => Changed::Nothing,
-            News::Published => Changed::Publications,
-            News::Changed => Changed::Files,
-            // A watch may have ended with its folder, so all begin anew.
-            News::Moved => {
+            Event::Quiet => Changed::Nothing,
+            Event::Published => Changed::Publications,
+            Event::Changed => Changed::Files,
+            // A watch ends with its folder, so all are set up again.
+            Event::Moved => {
                 self.events = Events::new(&self.home).ok();
                 self.stamps = match self.events {
                     Some(_) => Stamps::new(),
@@ -122,18 +123,18 @@ impl Watch {
     }
 }
 
-/// What changed; where it cannot be told, files.
+/// What changed; in doubt, files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changed {
     Nothing,
-    /// Something was tested, published or taken back, and no file is another.
+    /// A test result, publication or grant changed, and no file.
     Publications,
     Files,
 }
 
-/// In order: the greatest of many stands for all.
+/// In ascending order: the greatest of several counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
+enum Event {
     Quiet,
     Published,
     Changed,
@@ -144,8 +145,8 @@ enum News {
 impl Events {
     fn new(home: &Path) -> rustix::io::Result<Events> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        // The database lives in the home and is written all the time, so changes
-        // there are noted when a file is closed or gets its name.
+        // The database is in the home and is written all the time, so for files of
+        // the home only closing and renaming are events.
         let names = WatchFlags::CREATE
             | WatchFlags::DELETE
             | WatchFlags::MOVE
@@ -181,68 +182,68 @@ impl Events {
         })
     }
 
-    /// Reads what waits, up to a bound; beyond it the answer stands anyway.
-    fn drain(&self) -> News {
+    /// Reads the waiting events, up to a bound; beyond it the answer is known anyway.
+    fn drain(&self) -> Event {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.queue, &mut buffer);
-        let mut news = News::Quiet;
+        let mut news = Event::Quiet;
         for _ in 0..limit::EVENTS_MAX {
             let event = match reader.next() {
                 Ok(event) => event,
                 Err(Errno::AGAIN) => return news,
                 Err(Errno::INTR) => continue,
-                Err(_) => return News::Moved,
+                Err(_) => return Event::Moved,
             };
             let name = event.file_name().map(|name| name.to_bytes());
             news = news.max(self.judge(event.wd(), event.events(), name));
         }
-        // More may wait; whatever it is, everything is looked at.
-        news.max(News::Changed)
+        // More may wait; everything is read again in any case.
+        news.max(Event::Changed)
     }
 
-    fn judge(&self, watch: i32, events: ReadFlags, name: Option<&[u8]>) -> News {
+    fn judge(&self, watch: i32, events: ReadFlags, name: Option<&[u8]>) -> Event {
         let lost = ReadFlags::QUEUE_OVERFLOW
             | ReadFlags::IGNORED
             | ReadFlags::UNMOUNT
             | ReadFlags::DELETE_SELF
             | ReadFlags::MOVE_SELF;
         if events.intersects(lost) {
-            return News::Moved;
+            return Event::Moved;
         }
         let is = |names: &[&str]| {
             name.is_some_and(|name| names.iter().any(|known| known.as_bytes() == name))
         };
         if watch == self.home {
             if is(&FOLDERS) {
-                return News::Moved;
+                return Event::Moved;
             }
-            // Its own watch tells of writes; here it came or went.
+            // Its own watch reports writes; here it was created or deleted.
             if is(&PUBLICATIONS) && !events.intersects(ReadFlags::CLOSE_WRITE) {
-                return News::Moved;
+                return Event::Moved;
             }
             return if is(&FILES) {
-                News::Changed
+                Event::Changed
             } else {
-                News::Quiet
+                Event::Quiet
             };
         }
         if self.publications == Some(watch) {
-            return News::Published;
+            return Event::Published;
         }
         if !self.folders.contains(&watch) {
-            return News::Quiet;
+            return Event::Quiet;
         }
         match name {
             // Our own unfinished files, and those of editors.
-            Some([b'.', ..]) => News::Quiet,
-            Some(_) | None => News::Changed,
+            Some([b'.', ..]) => Event::Quiet,
+            Some(_) | None => Event::Changed,
         }
     }
 }
 
-/// What stands at the end of settings, secrets and rules, of every tool that is a link,
-/// and of the files named. A second hard link to one of the first may be made at any
-/// time, without an event; of tools there are too many to look at each.
+/// The stamps of the targets of settings, secrets, rules, tools that are links, and
+/// named files. A second hard link to one of the first three can be made at any time
+/// without an event; there are too many tools to check each.
 fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
     let is_link = |path: &PathBuf| {
         let about = fs::symlink_metadata(path);
@@ -258,7 +259,7 @@ fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
     let watched = files.chain(inside("rules")).chain(linked_tools);
     let all = watched.chain(named.iter().cloned());
     let settled = |path: PathBuf| {
-        // Of an edit under the file's own name, the kernel tells.
+        // An edit under the file's own name is an event.
         let may_be_missed = is_link(&path) || named.contains(&path);
         let stamp = end(&path).map(|stamp| match may_be_missed && is_fresh(&stamp) {
             // Equals no stamp there is.
@@ -273,8 +274,8 @@ fn ends(home: &Path, named: &[PathBuf]) -> Stamps {
     all.map(settled).collect()
 }
 
-/// Whether a file was changed so lately that another change may leave it with the
-/// same stamp: clocks of file systems tick a few times in a hundredth of a second.
+/// Whether a file changed so recently that another change may leave it with the same
+/// stamp: file system clocks tick only every few milliseconds.
 fn is_fresh(stamp: &Stamp) -> bool {
     let (seconds, nanoseconds) = stamp.changed;
     let changed = Duration::new(
@@ -289,7 +290,7 @@ fn end(path: &Path) -> Option<Stamp> {
     fs::metadata(path).ok().as_ref().map(Stamp::of)
 }
 
-/// Names and stamps of everything that counts.
+/// Names and stamps of everything that is watched.
 fn stamps(home: &Path) -> Stamps {
     let mut found = Stamps::new();
     let mut add = |path: PathBuf| {
@@ -317,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// The way without the kernel's help, held to the same acts.
+    /// Without inotify, the same edits are noticed.
     #[test]
     fn stamps_notice_what_events_notice() {
         let name = format!("store-stamps-{}", std::process::id());
@@ -330,7 +331,7 @@ mod tests {
             ends: Stamps::new(),
             named: Vec::new(),
         };
-        assert!(!watch.changed());
+        assert!(!watch.has_changed());
         let acts: [(&str, &str); 4] = [
             ("tools/a.json", "1"),
             ("tools/a.json", "12"),
@@ -339,15 +340,15 @@ mod tests {
         ];
         for (file, text) in acts {
             fs::write(home.join(file), text).expect("written");
-            assert!(watch.changed(), "{file}");
-            assert!(!watch.changed(), "{file}");
+            assert!(watch.has_changed(), "{file}");
+            assert!(!watch.has_changed(), "{file}");
         }
         fs::create_dir(home.join("rules")).expect("a folder");
-        assert!(watch.changed());
+        assert!(watch.has_changed());
         fs::remove_file(home.join("tools/a.json")).expect("removed");
-        assert!(watch.changed());
+        assert!(watch.has_changed());
         fs::write(home.join("notes.txt"), "z").expect("written");
-        assert!(!watch.changed());
+        assert!(!watch.has_changed());
         fs::remove_dir_all(&home).expect("removed");
     }
 
@@ -361,19 +362,19 @@ mod tests {
         let file = home.join("next.toml");
         fs::write(&file, "a").expect("written");
         watch.name(vec![file.clone()]);
-        assert!(watch.changed());
-        while watch.changed() {
+        assert!(watch.has_changed());
+        while watch.has_changed() {
             std::hint::spin_loop();
         }
         fs::write(&file, "b").expect("written");
-        assert!(watch.changed());
+        assert!(watch.has_changed());
         fs::write(&file, "c").expect("written");
-        assert!(watch.changed());
-        while watch.changed() {
+        assert!(watch.has_changed());
+        while watch.has_changed() {
             std::hint::spin_loop();
         }
         fs::remove_file(&file).expect("removed");
-        assert!(watch.changed());
+        assert!(watch.has_changed());
         fs::remove_dir_all(&home).expect("removed");
     }
 }

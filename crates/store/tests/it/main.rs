@@ -6,21 +6,8 @@
     reason = "a test that cannot go on should stop"
 )]
 
-mod approvals;
 mod audit;
-mod callers;
-mod crash;
-mod full;
-mod guarded;
 mod home;
-mod hostile;
-mod keys;
-mod notices;
-mod retention;
-mod scripts;
-mod settings;
-mod standing;
-mod sync;
+mod scratch;
+mod tables;
 mod tools;
-mod torn;
-mod usage;

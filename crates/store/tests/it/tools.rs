@@ -9,7 +9,7 @@ use std::path::Path;
 use store::tools::FileFault;
 use store::{StoreError, ToolFile, ToolFolder};
 
-use crate::home::Home;
+use crate::scratch::Home;
 
 fn names(files: &[ToolFile]) -> Vec<&str> {
     files.iter().map(|file| file.file_name.as_str()).collect()
@@ -21,7 +21,7 @@ fn text(files: &[ToolFile], name: &str) -> Result<String, FileFault> {
 }
 
 #[test]
-fn what_is_written_is_found() {
+fn a_written_tool_is_found() {
     let home = Home::new("tools");
     let folder = ToolFolder::open(&home.path).unwrap();
     folder.write("b", "{}").unwrap();
@@ -80,7 +80,7 @@ fn the_trash_keeps_everything() {
 }
 
 #[test]
-fn a_name_leads_nowhere_else() {
+fn file_names_cannot_leave_the_folder() {
     let home = Home::new("stem");
     let folder = ToolFolder::open(&home.path).unwrap();
     let long = "x".repeat(201);
@@ -305,7 +305,7 @@ fn publish(home: &Path) {
         error: None,
         elapsed_ms: 1,
     };
-    store.standing().record_pass(&pass).unwrap();
+    store.publications().record_pass(&pass).unwrap();
 }
 
 /// None of these does.
@@ -315,7 +315,7 @@ const QUIET: &[Act] = &[
     ("the trash", |home| put(home, "trash/x")),
     ("the store", |home| {
         let store = store::Store::open(home, store::StoreSettings::standard()).unwrap();
-        crate::home::fill(&store, 0..20);
+        crate::scratch::fill(&store, 0..20);
     }),
 ];
 

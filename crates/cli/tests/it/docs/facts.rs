@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use engine::native::Native;
-use model::approval::Scope;
-use model::audit::notice::Act;
-use model::autonomy::Autonomy;
 use model::config::{CodecallMode, Config, ScriptPreset};
 use model::document::Word;
-use model::finding::Code;
-use model::lifecycle::State;
+use model::document::finding::Code;
+use model::document::lifecycle::State;
+use model::govern::approval::Scope;
+use model::govern::autonomy::Autonomy;
+use model::govern::rules::Effect;
 use model::reason::Reason;
-use model::rules::Effect;
+use model::record::audit::notice::Act;
 use serde_json::Value;
 
 use super::source;
@@ -255,7 +255,7 @@ fn connection_limits(table: &Table) -> Result<(), String> {
         format!("{} minutes", mcp("SESSION_IDLE_SECONDS_MAX") / 60),
         bytes_of("UNSENT_PER_CALLER_BYTES_MAX"),
         bytes_of("UNSENT_BYTES_MAX"),
-        bytes_of("UNREAD_BYTES_MAX"),
+        bytes_of("RESUME_ANSWERS_BYTES_MAX"),
     ];
     column_is(table, 1, &expected)?;
     let piece = bytes_of("WRITE_PIECE_BYTES");

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use host::{Answer, Fault};
-use model::mask::Masker;
+use model::record::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, reply};

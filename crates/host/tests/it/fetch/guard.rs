@@ -4,9 +4,9 @@
 use host::fetch::resolve::{Resolve as _, SystemResolver};
 use host::fetch::{Fetch, FetchSettings};
 use host::{Ask, FaultKind};
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::mask::Masker;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, redirect, reply};

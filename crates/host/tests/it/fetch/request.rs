@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use host::fetch::{Fetch, FetchSettings};
 use host::{Ask, FaultKind};
-use model::grant::NetworkGrant;
-use model::host_bound::HostBounds;
-use model::host_pattern::HostPattern;
-use model::mask::Masker;
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use model::record::mask::Masker;
 use serde_json::{Value, json};
 
 use crate::lab::{Ending, Lab, raw, reply};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use host::fetch::FetchLimits;
-use model::mask::Masker;
+use model::record::mask::Masker;
 use serde_json::json;
 
 use crate::lab::{Ending, Lab, raw, redirect};

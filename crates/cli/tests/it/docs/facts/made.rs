@@ -1,11 +1,11 @@
 //! Tables that are made from the code, whole.
 
-use model::access::AccessLevel;
-use model::approval::{Scope, scopes};
 use model::config::ScriptPreset;
 use model::document::Word as _;
-use model::risk::Level;
-use model::trust::{Criteria, Step, TrustConfig};
+use model::govern::access::AccessLevel;
+use model::govern::approval::{Scope, scopes};
+use model::govern::trust::{Criteria, Step, TrustConfig};
+use model::policy::risk::Level;
 
 use super::{bytes, count, length};
 use crate::docs::source;
@@ -178,7 +178,8 @@ fn categories() -> String {
     names.sort();
     for path in names {
         let category = path.file_name().unwrap().to_string_lossy().into_owned();
-        let known = model::access::level::CATEGORIES.contains(&category.to_uppercase().as_str());
+        let known =
+            model::govern::access::level::CATEGORIES.contains(&category.to_uppercase().as_str());
         assert!(
             known,
             "{category} means nothing to levels, actions or trust"

@@ -1,0 +1,207 @@
+//! Authentication around routes: reads requests, writes answers.
+//!
+//! The server must put the peer's address into each request, as
+//! `into_make_service_with_connect_info::<SocketAddr>()` does; a request without one
+//! is refused.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use model::govern::key::Role;
+use model::reason::Reason;
+
+use crate::auth::authenticate::{Auth, DOCUMENT, DOCUMENT_OF_MCP};
+use crate::auth::refusal::{AuthRefusal, RefusedFor};
+use crate::auth::{bearer, cors};
+
+/// Whom routes are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    /// No key is needed.
+    Anyone,
+    /// The same for probes, which know the machine by its number.
+    Probes,
+    /// Callers of tools.
+    Agents,
+    /// Those who answer questions.
+    Operators,
+}
+
+#[derive(Clone, Debug)]
+struct Guard {
+    auth: Arc<Auth>,
+    audience: Audience,
+}
+
+/// Guards routes that need no key, such as health. `Host`, `Origin` and the limit of an
+/// address still count.
+pub fn open(router: Router, auth: &Arc<Auth>) -> Router {
+    guard(router, auth, Audience::Anyone)
+}
+
+/// The address of ours that a connection reached. The server puts it into each request
+/// that may be a probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached(pub SocketAddr);
+
+/// Guards the routes of probes. No key is needed, and besides the names of the server
+/// the address that was reached does as `Host`.
+pub fn probes(router: Router, auth: &Arc<Auth>) -> Router {
+    guard(router, auth, Audience::Probes)
+}
+
+/// Guards routes of agents. Requests that pass carry a [`crate::auth::Principal`] of
+/// role agent, in an extension.
+pub fn agents(router: Router, auth: &Arc<Auth>) -> Router {
+    guard(router, auth, Audience::Agents)
+}
+
+/// Guards routes of operators. Invariant 7: no agent's key, no token of this machine
+/// and no issuer's token passes here.
+pub fn operators(router: Router, auth: &Arc<Auth>) -> Router {
+    guard(router, auth, Audience::Operators)
+}
+
+/// The documents that tell clients where to get a token. Put [`open`] around them.
+pub fn documents(auth: &Arc<Auth>) -> Router {
+    Router::new()
+        .route(DOCUMENT, get(document))
+        .route(DOCUMENT_OF_MCP, get(document))
+        .with_state(Arc::clone(auth))
+}
+
+fn guard(router: Router, auth: &Arc<Auth>, audience: Audience) -> Router {
+    let guard = Guard {
+        auth: Arc::clone(auth),
+        audience,
+    };
+    router.layer(from_fn_with_state(guard, check))
+}
+
+async fn document(State(auth): State<Arc<Auth>>) -> Response {
+    match auth.document() {
+        Some(document) => Json(document).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let response = match check_host_and_origin(&guard, &request) {
+        Err(refusal) => refusal.into_response(),
+        Ok(origin) => {
+            let mut response = if cors::is_preflight(request.method(), request.headers()) {
+                cors::preflight(request.headers())
+            } else {
+                let passed = authenticate(&guard, request, next).await;
+                passed.unwrap_or_else(AuthRefusal::into_response)
+            };
+            cors::stamp(&mut response, origin);
+            response
+        }
+    };
+    // Some are refused further in, such as those that name a foreign session.
+    if let Some(RefusedFor(reason)) = response.extensions().get() {
+        guard.auth.count(*reason);
+    }
+    response
+}
+
+/// Whether the request was meant for this server and comes from no stranger's page.
+/// Gives the page's origin, if it is a page.
+fn check_host_and_origin(
+    guard: &Guard,
+    request: &Request,
+) -> Result<Option<HeaderValue>, AuthRefusal> {
+    let addresses = &guard.auth.addresses;
+    let mut hosts = all(request.headers(), &HOST);
+    let count = hosts.len();
+    // A full address in the first line is a second place for the name.
+    if let Some(authority) = request.uri().authority() {
+        hosts.push(authority.as_str().as_bytes());
+    }
+    let is_ours = match guard.audience {
+        Audience::Probes => {
+            let reached = request.extensions().get::<Reached>();
+            let reached = reached.map(|Reached(address)| address.ip());
+            addresses.host_is_ours_or(&hosts, reached)
+        }
+        Audience::Anyone | Audience::Agents | Audience::Operators => addresses.host_is_ours(&hosts),
+    };
+    if count > 1 || !is_ours {
+        let sentence =
+            "this server does not go by that name; its operator can list it in `serve.hosts`";
+        return Err(AuthRefusal::new(Reason::GateHost, sentence));
+    }
+    let origins = all(request.headers(), &ORIGIN);
+    if origins.is_empty() {
+        return Ok(None);
+    }
+    if !addresses.origin_is_welcome(&origins) {
+        let sentence = "pages of that origin may not talk to this server; its operator can list it in `serve.origins`";
+        return Err(AuthRefusal::new(Reason::GateOrigin, sentence));
+    }
+    Ok(request.headers().get(ORIGIN).cloned())
+}
+
+/// Everything behind `Host` and `Origin`, in order.
+async fn authenticate(
+    guard: &Guard,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, AuthRefusal> {
+    let auth = &guard.auth;
+    let now = auth.clock.now();
+    let peer = peer(&request)?;
+    auth.peers.count_request(peer, now.steady)?;
+    let role = match guard.audience {
+        Audience::Anyone | Audience::Probes => {
+            request.headers_mut().remove(AUTHORIZATION);
+            return Ok(next.run(request).await);
+        }
+        Audience::Agents => Role::Agent,
+        Audience::Operators => Role::Operator,
+    };
+    let principal = {
+        let headers = all(request.headers(), &AUTHORIZATION);
+        let credential = bearer::read(&headers, request.uri().query())?;
+        auth.principal(credential, peer, now).await?
+    };
+    if principal.role != role {
+        return Err(wrong_role(principal.role));
+    }
+    auth.take_turn(&principal.caller, now)?;
+    // What was shown here goes no further.
+    request.headers_mut().remove(AUTHORIZATION);
+    request.extensions_mut().insert(principal);
+    Ok(next.run(request).await)
+}
+
+fn peer(request: &Request) -> Result<IpAddr, AuthRefusal> {
+    let found = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let found = found.map(|ConnectInfo(address)| address.ip());
+    found.ok_or_else(|| {
+        let sentence = "the server does not know where the request comes from";
+        AuthRefusal::new(Reason::GateUnavailable, sentence)
+    })
+}
+
+fn all<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a [u8]> {
+    let values = headers.get_all(name).iter();
+    values.map(HeaderValue::as_bytes).collect()
+}
+
+fn wrong_role(role: Role) -> AuthRefusal {
+    let sentence = match role {
+        Role::Agent => "agents' keys call tools; to answer questions takes an operator's key",
+        Role::Operator => "operators' keys answer questions; to call tools takes an agent's key",
+    };
+    AuthRefusal::new(Reason::GateRole, sentence)
+}

@@ -1,0 +1,326 @@
+//! Tokens of an issuer the operator trusts: what makes one count, who it stands
+//! for, and what a client is told that has none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::caller::Caller;
+use model::config::OauthConfig;
+use model::govern::key::{KeyDigest, Role};
+use serde_json::{Map, Value, json};
+
+use crate::auth::clock::AuthMoment;
+use crate::auth::issuer::{FetchKeys, Issuer, Known};
+use crate::auth::jwt::{Algorithm, RawToken};
+use crate::auth::limit;
+use crate::auth::principal::{Principal, PrincipalId};
+
+/// What a token must be, and who says so.
+#[derive(Debug)]
+pub struct Oauth {
+    rule: TokenRule,
+    issuer: Arc<Issuer>,
+    verified: Mutex<Verified>,
+}
+
+/// What a token must say.
+#[derive(Clone, Debug)]
+pub struct TokenRule {
+    issuer: String,
+    audience: String,
+    algorithms: Vec<Algorithm>,
+    caller_claim: String,
+    scopes: Vec<String>,
+}
+
+/// Why a token does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It is wrong; the words are fixed and say nothing of the token.
+    Invalid(&'static str),
+    /// It is right and lacks these scopes.
+    Scopes(Vec<String>),
+    /// The issuer cannot be asked for its keys.
+    Unavailable,
+}
+
+/// Tokens that were checked a moment ago, by digest, so that a client that calls
+/// often does not pay for the same signature each time.
+#[derive(Debug, Default)]
+struct Verified {
+    version: u64,
+    tokens: HashMap<KeyDigest, Remembered>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    claims: Map<String, Value>,
+    until: Duration,
+}
+
+impl Oauth {
+    /// From the operator's settings. `resource` is the server's own address, which
+    /// is whom tokens must be for unless the operator says otherwise.
+    pub fn new(
+        config: &OauthConfig,
+        resource: &str,
+        fetch: Arc<dyn FetchKeys>,
+    ) -> Result<Oauth, Vec<String>> {
+        let mut problems = Vec::new();
+        let algorithms: Vec<_> = config
+            .algorithms
+            .iter()
+            .filter_map(|word| Algorithm::from_word(word))
+            .collect();
+        if algorithms.is_empty() {
+            problems.push("`oauth.algorithms` names none, so no token could be taken".to_owned());
+        }
+        let urls = [
+            ("issuer", Some(&config.issuer)),
+            ("jwks_url", config.jwks_url.as_ref()),
+        ];
+        for (setting, url) in urls {
+            // Some issuers tell their key sets apart by a query.
+            let without_query = |url: &String| match setting {
+                "jwks_url" => url.split('?').next().unwrap_or_default().to_owned(),
+                _ => url.clone(),
+            };
+            let is_bad = url
+                .map(without_query)
+                .is_some_and(|url| !is_sound_url(&url));
+            if is_bad {
+                problems.push(format!(
+                    "`oauth.{setting}` must be an `https` address without query; `http` is for addresses of this machine or network, in digits"
+                ));
+            }
+        }
+        if config.audience.as_deref() == Some("") {
+            problems.push("`oauth.audience` is empty".to_owned());
+        }
+        if let Some(bad) = config.scopes.iter().find(|scope| !is_scope(scope)) {
+            let shown = model::text::elided(bad, 40);
+            problems.push(format!("`{shown}` in `oauth.scopes` is not a scope"));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Oauth {
+            rule: TokenRule {
+                issuer: config.issuer.clone(),
+                audience: config.audience.clone().unwrap_or(resource.to_owned()),
+                algorithms,
+                caller_claim: config.caller_claim.clone(),
+                scopes: config.scopes.clone(),
+            },
+            issuer: Arc::new(Issuer::new(
+                &config.issuer,
+                config.jwks_url.as_deref(),
+                fetch,
+            )),
+            verified: Mutex::default(),
+        })
+    }
+
+    /// Who a token stands for.
+    pub async fn principal(
+        &self,
+        raw_token: &str,
+        now: AuthMoment,
+    ) -> Result<Principal, Rejection> {
+        let digest = model::govern::key::digest(raw_token);
+        if let Some(claims) = self.remembered(&digest, now.steady) {
+            return self.rule.principal(&claims, now.unix_ms);
+        }
+        let token = RawToken::read(raw_token).ok_or(Rejection::Invalid("it cannot be read"))?;
+        if !self.rule.algorithms.contains(&token.algorithm) {
+            return Err(Rejection::Invalid("its algorithm is not taken here"));
+        }
+        let version = self.issuer.version();
+        let key_name = token.key_name.as_deref();
+        let known = self.issuer.key(key_name, token.algorithm, now.steady);
+        let key = match known.await {
+            Known::Key(key) => key,
+            Known::Unknown => return Err(Rejection::Invalid("its key is not the issuer's")),
+            Known::Unavailable => return Err(Rejection::Unavailable),
+        };
+        let claims = token
+            .verified(&key)
+            .ok_or(Rejection::Invalid("its signature is wrong"))?;
+        let principal = self.rule.principal(&claims, now.unix_ms)?;
+        self.remember(digest, claims, version, now.steady);
+        Ok(principal)
+    }
+
+    /// The scopes a token must have, as a challenge says them.
+    #[must_use]
+    pub fn scopes(&self) -> String {
+        self.rule.scopes.join(" ")
+    }
+
+    /// The document that tells clients where to get a token (RFC 9728).
+    #[must_use]
+    pub fn document(&self, resource: &str) -> Value {
+        json!({
+            "resource": resource,
+            "authorization_servers": [self.rule.issuer],
+            "scopes_supported": self.rule.scopes,
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Ringfence",
+        })
+    }
+
+    /// Why the issuer could not be asked the last time, for the operator.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.issuer.trouble()
+    }
+
+    fn remembered(&self, digest: &KeyDigest, now: Duration) -> Option<Map<String, Value>> {
+        let version = self.issuer.version();
+        let verified = self.verified();
+        let found = verified.tokens.get(digest)?;
+        (verified.version == version && now < found.until).then(|| found.claims.clone())
+    }
+
+    fn remember(&self, digest: KeyDigest, claims: Map<String, Value>, version: u64, now: Duration) {
+        let mut verified = self.verified();
+        if verified.version != version {
+            // Other keys: nothing signed with the old ones counts unseen.
+            verified.tokens.clear();
+            verified.version = version;
+        }
+        if verified.tokens.len() >= limit::VERIFIED_MAX {
+            verified.tokens.retain(|_, token| now < token.until);
+        }
+        if verified.tokens.len() >= limit::VERIFIED_MAX {
+            verified.tokens.clear();
+        }
+        let until = now.saturating_add(limit::VERIFIED_AGE_MAX);
+        verified.tokens.insert(digest, Remembered { claims, until });
+    }
+
+    fn verified(&self) -> MutexGuard<'_, Verified> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenRule {
+    /// Who the claims of a token with a right signature stand for.
+    fn principal(&self, claims: &Map<String, Value>, now_ms: i64) -> Result<Principal, Rejection> {
+        let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
+        if text("iss") != Some(&self.issuer) {
+            return Err(Rejection::Invalid("it is of another issuer"));
+        }
+        if !is_for(claims.get("aud"), &self.audience) {
+            return Err(Rejection::Invalid("it is for another audience"));
+        }
+        self.check_times(claims, now_ms)?;
+        let subject = text("sub").ok_or(Rejection::Invalid("it names no subject"))?;
+        let name = text(&self.caller_claim).ok_or(Rejection::Invalid("it names no caller"))?;
+        for word in [subject, name] {
+            if !is_plain_name(word) {
+                return Err(Rejection::Invalid("its name for the caller is odd"));
+            }
+        }
+        let scopes = scopes(claims);
+        let missing: Vec<_> = self
+            .scopes
+            .iter()
+            .filter(|needed| !scopes.contains(needed))
+            .cloned()
+            .collect();
+        if !missing.is_empty() {
+            return Err(Rejection::Scopes(missing));
+        }
+        Ok(Principal {
+            caller: Caller::named(format!("oauth:{name}")),
+            id: PrincipalId::subject(&self.issuer, subject),
+            role: Role::Agent,
+            scopes: scopes.into(),
+        })
+    }
+
+    fn check_times(&self, claims: &Map<String, Value>, now_ms: i64) -> Result<(), Rejection> {
+        let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or(0)).as_secs_f64();
+        let leeway = limit::CLOCK_LEEWAY.as_secs_f64();
+        let moment = |claim: &str| match claims.get(claim) {
+            None => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(seconds) if seconds.is_finite() => Ok(Some(seconds)),
+                Some(_) | None => Err(Rejection::Invalid("its times cannot be read")),
+            },
+        };
+        let expires = moment("exp")?.ok_or(Rejection::Invalid("it never expires"))?;
+        if now >= expires + leeway {
+            return Err(Rejection::Invalid("it has expired"));
+        }
+        if moment("nbf")?.is_some_and(|from| now + leeway < from) {
+            return Err(Rejection::Invalid("it does not count yet"));
+        }
+        Ok(())
+    }
+}
+
+/// One audience or several; ours must be among them.
+fn is_for(audience: Option<&Value>, ours: &str) -> bool {
+    match audience {
+        Some(Value::String(one)) => one == ours,
+        Some(Value::Array(several)) => several.iter().any(|one| one == ours),
+        Some(_) | None => false,
+    }
+}
+
+/// `scope` as one string, or `scp` as some issuers have it.
+fn scopes(claims: &Map<String, Value>) -> Vec<String> {
+    match claims.get("scope").or_else(|| claims.get("scp")) {
+        Some(Value::String(words)) => words.split(' ').map(str::to_owned).collect(),
+        Some(Value::Array(words)) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// Names stand in rules, questions and the audit, so they must be what they look.
+fn is_plain_name(name: &str) -> bool {
+    let count = name.chars().count();
+    (1..=limit::CLAIM_CHARS_MAX).contains(&count)
+        && name.trim() == name
+        && !name.chars().any(model::text::is_hidden)
+}
+
+fn is_scope(scope: &str) -> bool {
+    let legal = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    !scope.is_empty() && scope.bytes().all(legal)
+}
+
+/// `https`, or `http` to an address in digits: a name in the clear could be led
+/// anywhere.
+fn is_sound_url(url: &str) -> bool {
+    let odd = |character: char| {
+        character.is_whitespace()
+            || character.is_control()
+            || matches!(character, '?' | '#' | '@' | '\\' | '"')
+    };
+    if url.contains(odd) {
+        return false;
+    }
+    if let Some(rest) = url.strip_prefix("https://") {
+        return !rest.is_empty() && !rest.starts_with(['/', ':']);
+    }
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    host.parse::<std::net::SocketAddr>().is_ok()
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_ipv4())
+        || host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok())
+}

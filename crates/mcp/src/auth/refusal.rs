@@ -1,0 +1,106 @@
+//! A refused request: why, in one sentence, and what the client may do about it.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use model::reason::Reason;
+use serde_json::json;
+
+use crate::jsonrpc;
+
+/// Why an answer is a refusal. It goes along as an extension, so that the outermost
+/// layer counts refusals of all layers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RefusedFor(pub(crate) Reason);
+
+/// A refused request. It holds nothing the client sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthRefusal {
+    /// Why.
+    pub reason: Reason,
+    /// Why, for a person, and what helps.
+    pub sentence: String,
+    /// How long to wait.
+    pub wait: Option<Duration>,
+    /// What kind of token would do.
+    pub challenge: Option<String>,
+}
+
+impl AuthRefusal {
+    /// Refuses for good.
+    #[must_use]
+    pub fn new(reason: Reason, sentence: impl Into<String>) -> AuthRefusal {
+        AuthRefusal {
+            reason,
+            sentence: sentence.into(),
+            wait: None,
+            challenge: None,
+        }
+    }
+
+    /// Refuses until some time has passed.
+    #[must_use]
+    pub fn after(mut self, wait: Duration) -> AuthRefusal {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Refuses until another token is shown.
+    #[must_use]
+    pub fn challenged(mut self, challenge: String) -> AuthRefusal {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    /// The status of the answer.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self.reason {
+            Reason::GateToken => StatusCode::UNAUTHORIZED,
+            Reason::GateRequest => StatusCode::BAD_REQUEST,
+            Reason::GateSession => StatusCode::NOT_FOUND,
+            Reason::GateAddressLimit | Reason::GateCallerLimit | Reason::GateSessionLimit => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Reason::GateUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            // Host, origin, role, scope, and every other refusal.
+            _ => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+impl IntoResponse for AuthRefusal {
+    fn into_response(self) -> Response {
+        let code = match self.reason {
+            Reason::GateSession => jsonrpc::NO_SESSION,
+            _ => jsonrpc::TRANSPORT,
+        };
+        let body = json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": {
+                "code": code,
+                "message": self.sentence,
+                "data": { "reason": self.reason.code() },
+            },
+        });
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status();
+        response.extensions_mut().insert(RefusedFor(self.reason));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(wait) = self.wait {
+            // Rounded up: who waits as told must be let in.
+            let seconds = wait.as_secs().saturating_add(1);
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        let challenge = self.challenge.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(challenge)) = challenge {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

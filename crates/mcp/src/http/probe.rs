@@ -1,0 +1,50 @@
+//! What keeps a server in rotation: whether it is alive, and whether it can work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use crate::auth::Auth;
+use crate::metrics::{self, Metrics};
+use crate::protocol::door::Door;
+
+/// Milliseconds the sandbox may take to say that it is up.
+const POOL_MS_MAX: u64 = 2_000;
+
+/// The process answers.
+pub(super) async fn alive() -> Response {
+    Json(json!({"status": "alive"})).into_response()
+}
+
+/// A call could run now.
+pub(super) async fn ready(State(door): State<Door>) -> Response {
+    match unready(&door).await {
+        None => Json(json!({"status": "ready"})).into_response(),
+        Some(why) => {
+            let body = Json(json!({"status": "not ready", "reason": why}));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    }
+}
+
+/// What was counted.
+pub(super) async fn metrics(State((metrics, auth)): State<(Metrics, Arc<Auth>)>) -> Response {
+    let text = metrics.text(&auth.refused());
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
+/// The first thing in the way of a call. Details are the operator's, who has them
+/// from the alarm; a probe may be anybody.
+async fn unready(door: &Door) -> Option<&'static str> {
+    if door.inner.closing.is_cancelled() {
+        return Some("the server is ending");
+    }
+    let bound = Duration::from_millis(POOL_MS_MAX);
+    door.engine().ready(bound).await.err()
+}

@@ -1,0 +1,199 @@
+//! Tells clients when the tools they see have changed.
+//!
+//! The registry is looked at once for all of them, twice a second, and only while
+//! somebody listens. A listener is told only if its own list changed: a tool that is
+//! hidden from a caller must not show by a notification either.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::Engine;
+use futures_util::future::join_all;
+use model::caller::Caller;
+use model::document::digest;
+use rmcp::RoleServer;
+use rmcp::service::{Peer, SubscriptionSink};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::limit;
+use crate::protocol::tool;
+
+/// The clients that are told.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    known: Mutex<Known>,
+    /// Wakes the watcher, which sleeps while nobody listens.
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    next: u64,
+    all: HashMap<u64, Listener>,
+}
+
+#[derive(Clone, Debug)]
+struct Listener {
+    caller: Caller,
+    channel: ListenerChannel,
+    /// The digest of the list it was last told about.
+    seen: String,
+}
+
+/// How a listener is reached.
+#[derive(Clone, Debug)]
+pub(crate) enum ListenerChannel {
+    /// A legacy session.
+    Peer(Peer<RoleServer>),
+    /// The stream of a modern `subscriptions/listen`.
+    Sink(SubscriptionSink),
+}
+
+impl ListenerChannel {
+    fn is_gone(&self) -> bool {
+        match self {
+            ListenerChannel::Peer(peer) => peer.is_transport_closed(),
+            // Its own task takes it off the list.
+            ListenerChannel::Sink(_) => false,
+        }
+    }
+
+    /// Tells the listener; whether it is still there.
+    async fn notify(&self) -> bool {
+        let bound = Duration::from_secs(limit::LIST_CHANGED_SECONDS_MAX);
+        let told = match self {
+            ListenerChannel::Peer(peer) => timeout(bound, peer.notify_tool_list_changed())
+                .await
+                .map(|told| told.is_ok()),
+            ListenerChannel::Sink(sink) => timeout(bound, sink.notify_tool_list_changed())
+                .await
+                .map(|told| told.is_ok()),
+        };
+        // A slow reader is told again next time; a closed one is not.
+        told.unwrap_or(true)
+    }
+}
+
+impl Listeners {
+    /// Adds a listener. Nothing if there are too many.
+    pub(crate) fn add(
+        &self,
+        engine: &Engine,
+        caller: Caller,
+        channel: ListenerChannel,
+        most: u64,
+    ) -> Option<u64> {
+        let seen = list_digest(engine, &caller);
+        let mut listeners = self.lock();
+        listeners
+            .all
+            .retain(|_, listener| !listener.channel.is_gone());
+        if u64::try_from(listeners.all.len()).unwrap_or(u64::MAX) >= most {
+            return None;
+        }
+        let id = listeners.next;
+        listeners.next += 1;
+        listeners.all.insert(
+            id,
+            Listener {
+                caller,
+                channel,
+                seen,
+            },
+        );
+        drop(listeners);
+        self.added.notify_one();
+        Some(id)
+    }
+
+    /// Takes a listener off the list.
+    pub(crate) fn remove(&self, id: u64) {
+        self.lock().all.remove(&id);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().all.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the listeners whose list is another one now, and marks them as told.
+    /// Forgets those that went away.
+    fn take_due(&self, engine: &Engine) -> Vec<(u64, ListenerChannel)> {
+        let callers: Vec<_> = {
+            let mut listeners = self.lock();
+            listeners
+                .all
+                .retain(|_, listener| !listener.channel.is_gone());
+            let callers = listeners.all.values();
+            callers.map(|listener| listener.caller.clone()).collect()
+        };
+        // Lists are made outside the lock, one for each caller.
+        let mut lists = HashMap::new();
+        for caller in callers {
+            lists
+                .entry(caller)
+                .or_insert_with_key(|caller| list_digest(engine, caller));
+        }
+        let mut due = Vec::new();
+        for (id, listener) in &mut self.lock().all {
+            match lists.get(&listener.caller) {
+                Some(list) if *list != listener.seen => {
+                    listener.seen.clone_from(list);
+                    due.push((*id, listener.channel.clone()));
+                }
+                Some(_) | None => {}
+            }
+        }
+        due
+    }
+}
+
+/// Looks for changes until `ended`.
+pub(crate) async fn watch(
+    engine: Arc<Engine>,
+    listeners: Arc<Listeners>,
+    ended: CancellationToken,
+) {
+    let watching = async {
+        let mut known = engine.registry().current();
+        let mut looks: u32 = 0;
+        loop {
+            if listeners.count() == 0 {
+                listeners.added.notified().await;
+            }
+            // The pause is what makes one message out of many changes.
+            tokio::time::sleep(Duration::from_millis(limit::LIST_CHANGED_EVERY_MS)).await;
+            let now = engine.registry().current();
+            looks = looks.wrapping_add(1);
+            // Variables are no part of the registry, so that even where nothing
+            // changed lists are compared now and then.
+            if Arc::ptr_eq(&now, &known) && !looks.is_multiple_of(limit::LIST_CHANGED_LOOKS_MAX) {
+                continue;
+            }
+            known = now;
+            let due = listeners.take_due(&engine);
+            let told = join_all(due.iter().map(|(_, channel)| channel.notify())).await;
+            let gone = due.iter().zip(told).filter(|(_, told)| !told);
+            gone.for_each(|((id, _), _)| listeners.remove(*id));
+        }
+    };
+    tokio::select! {
+        () = watching => {}
+        () = ended.cancelled() => {}
+    }
+}
+
+/// The digest of what a caller sees.
+fn list_digest(engine: &Engine, caller: &Caller) -> String {
+    let offered = engine.listed(caller);
+    let tools: Vec<_> = offered.iter().map(tool::listed).collect();
+    let value = serde_json::to_value(tools).unwrap_or(Value::Null);
+    digest::of_value(&value).unwrap_or_default()
+}

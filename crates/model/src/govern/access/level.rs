@@ -1,0 +1,490 @@
+//! Access levels: which categories of tools a caller has, and six constraints on
+//! what those tools may do. A level takes from a call's policy, it never adds.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::document::{NetworkMode, Word};
+use crate::govern::action::{Action, Actions, ListUse};
+use crate::govern::rules::Effect;
+use crate::policy::EffectivePolicy;
+use crate::text::elided;
+
+/// A level. Later is wider; `custom` stands apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccessLevel {
+    /// No access to anything outside the workspace.
+    Sandboxed,
+    /// Listed hosts, and questions before what matters.
+    Restricted,
+    /// Ordinary work.
+    Standard,
+    /// Everything the documents declare.
+    Elevated,
+    /// What the operator writes, and nothing else.
+    Custom,
+}
+
+macro_rules! words {
+    ($name:ident, $about:literal, $($value:ident = $word:literal, $note:literal;)*) => {
+        #[doc = $about]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $(#[doc = $note] $value,)*
+        }
+
+        impl Word for $name {
+            const ALL: &'static [$name] = &[$($name::$value,)*];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($name::$value => $word,)*
+                }
+            }
+        }
+    };
+}
+
+impl Word for AccessLevel {
+    const ALL: &'static [AccessLevel] = &[
+        AccessLevel::Sandboxed,
+        AccessLevel::Restricted,
+        AccessLevel::Standard,
+        AccessLevel::Elevated,
+        AccessLevel::Custom,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            AccessLevel::Sandboxed => "sandboxed",
+            AccessLevel::Restricted => "restricted",
+            AccessLevel::Standard => "standard",
+            AccessLevel::Elevated => "elevated",
+            AccessLevel::Custom => "custom",
+        }
+    }
+}
+
+words! { FileScope, "Which folders a call sees. Later is wider.",
+    WorkspaceOnly = "workspace_only", "The workspace.";
+    ProjectDirectory = "project_directory", "Folders under the home folder.";
+    Full = "full", "Whatever the operator's file and the document name.";
+}
+words! { CodeIsolation, "What a tool may run in.",
+    Containerized = "containerized", "The sandbox, and nothing else.";
+    Any = "any", "Also a process outside of it, such as a bridged server.";
+}
+words! { NetworkScope, "What a call reaches. Later is wider.",
+    None = "none", "Nothing.";
+    AllowlistOnly = "allowlist_only", "Hosts that are listed by name.";
+    Open = "open", "Whatever its policy says.";
+}
+words! { GitScope, "What a call does with repositories. Later is wider.",
+    LocalOnly = "local_only", "Neither pushes nor clones.";
+    ReadAndBranch = "read_and_branch", "Does not push.";
+    Full = "full", "Everything.";
+}
+words! { TerminalScope, "Whether a call may run commands. Later is wider.",
+    None = "none", "None.";
+    RestrictedCommands = "restricted_commands", "Single commands that are listed.";
+    Full = "full", "Any.";
+}
+
+/// The six constraints of a level, and the commands `restricted_commands` allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constraints {
+    /// Which folders.
+    pub files: FileScope,
+    /// What the code runs in.
+    pub code: CodeIsolation,
+    /// What can be reached.
+    pub network: NetworkScope,
+    /// What is done with repositories.
+    pub git: GitScope,
+    /// Whether commands are run.
+    pub terminal: TerminalScope,
+    /// Which ones, under `restricted_commands`.
+    pub commands: BTreeSet<String>,
+    /// Actions that are asked about.
+    pub requires_approval: BTreeSet<Action>,
+}
+
+/// What the operator changes about the constraints of a level.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConstraintChanges {
+    /// Which folders.
+    pub files: Option<FileScope>,
+    /// What the code runs in.
+    pub code: Option<CodeIsolation>,
+    /// What can be reached.
+    pub network: Option<NetworkScope>,
+    /// What is done with repositories.
+    pub git: Option<GitScope>,
+    /// Whether commands are run.
+    pub terminal: Option<TerminalScope>,
+    /// Which ones.
+    pub commands: Option<BTreeSet<String>>,
+    /// Actions that are asked about.
+    pub requires_approval: Option<BTreeSet<Action>>,
+}
+
+/// What constraints look at besides the policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Deed<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// Its category.
+    pub category: &'a str,
+    /// What the call does.
+    pub actions: &'a [Action],
+    /// With what.
+    pub arguments: &'a Map<String, Value>,
+    /// Whether it runs in the sandbox.
+    pub contained: bool,
+}
+
+/// Commands of `restricted_commands` unless the operator lists others.
+pub const COMMANDS_DEFAULT: [&str; 10] = [
+    "cat", "diff", "git", "grep", "head", "ls", "pwd", "sort", "tail", "wc",
+];
+
+/// What a command line can start other commands with.
+const SHELL_MARKS: [char; 17] = [
+    ';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\n', '\r', '\\', '*', '?', '!',
+];
+
+impl AccessLevel {
+    /// The categories of tools that come with a level, in capitals; nothing
+    /// means all. A tool without a category, or with one that is not known
+    /// here, comes with `elevated` only.
+    #[must_use]
+    pub fn categories(self) -> Option<&'static [&'static str]> {
+        match self {
+            AccessLevel::Sandboxed => Some(&SANDBOXED),
+            AccessLevel::Restricted => Some(&RESTRICTED),
+            AccessLevel::Standard => Some(&STANDARD),
+            AccessLevel::Elevated => None,
+            AccessLevel::Custom => Some(&[]),
+        }
+    }
+
+    /// The constraints of a level. Those of `custom` are the tightest there are,
+    /// until the operator says otherwise.
+    #[must_use]
+    pub fn constraints(self) -> Constraints {
+        let (files, network, git, terminal) = match self {
+            AccessLevel::Sandboxed | AccessLevel::Custom => (
+                FileScope::WorkspaceOnly,
+                NetworkScope::None,
+                GitScope::LocalOnly,
+                TerminalScope::None,
+            ),
+            AccessLevel::Restricted => (
+                FileScope::ProjectDirectory,
+                NetworkScope::AllowlistOnly,
+                GitScope::ReadAndBranch,
+                TerminalScope::None,
+            ),
+            AccessLevel::Standard => (
+                FileScope::ProjectDirectory,
+                NetworkScope::Open,
+                GitScope::Full,
+                TerminalScope::RestrictedCommands,
+            ),
+            AccessLevel::Elevated => (
+                FileScope::Full,
+                NetworkScope::Open,
+                GitScope::Full,
+                TerminalScope::Full,
+            ),
+        };
+        let asked: &[&str] = match self {
+            AccessLevel::Restricted => &["deployment", "database_write"],
+            AccessLevel::Sandboxed
+            | AccessLevel::Standard
+            | AccessLevel::Elevated
+            | AccessLevel::Custom => &[],
+        };
+        let built_in = Actions::default();
+        let expand = |word: &&str| built_in.expand(word, ListUse::Restrict).unwrap_or_default();
+        Constraints {
+            files,
+            code: CodeIsolation::Containerized,
+            network,
+            git,
+            terminal,
+            commands: COMMANDS_DEFAULT
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect(),
+            requires_approval: asked.iter().flat_map(expand).collect(),
+        }
+    }
+}
+
+/// Categories that mean something here, for levels, actions or trust, whether or
+/// not a tool has them, in capitals. A document may have another.
+pub const CATEGORIES: [&str; 27] = [
+    "AI",
+    "ANALYTICS",
+    "BROWSER",
+    "CODE",
+    "CODE_EXECUTION",
+    "COMMUNICATION",
+    "CRYPTO",
+    "DATA",
+    "DATABASE",
+    "DATETIME",
+    "DEPLOYMENT",
+    "DESKTOP",
+    "ENCODING",
+    "FILE",
+    "FILE_SYSTEM",
+    "GIT",
+    "MATH",
+    "MEMORY",
+    "MESSAGING",
+    "PRODUCTIVITY",
+    "SECURITY",
+    "TERMINAL",
+    "TEXT",
+    "UTILITY",
+    "VCS",
+    "VERSION_CONTROL",
+    "WEB",
+];
+
+const SANDBOXED: [&str; 14] = [
+    "CODE",
+    "CODE_EXECUTION",
+    "CRYPTO",
+    "DATA",
+    "DATETIME",
+    "ENCODING",
+    "FILE",
+    "FILE_SYSTEM",
+    "MATH",
+    "MEMORY",
+    "SECURITY",
+    "TEXT",
+    "UTILITY",
+    "VERSION_CONTROL",
+];
+const RESTRICTED: [&str; 15] = [
+    "CODE",
+    "CODE_EXECUTION",
+    "CRYPTO",
+    "DATA",
+    "DATETIME",
+    "ENCODING",
+    "FILE",
+    "FILE_SYSTEM",
+    "MATH",
+    "MEMORY",
+    "SECURITY",
+    "TEXT",
+    "UTILITY",
+    "VERSION_CONTROL",
+    "WEB",
+];
+const STANDARD: [&str; 20] = [
+    "AI",
+    "ANALYTICS",
+    "BROWSER",
+    "CODE",
+    "CODE_EXECUTION",
+    "CRYPTO",
+    "DATA",
+    "DATETIME",
+    "ENCODING",
+    "FILE",
+    "FILE_SYSTEM",
+    "MATH",
+    "MEMORY",
+    "PRODUCTIVITY",
+    "SECURITY",
+    "TERMINAL",
+    "TEXT",
+    "UTILITY",
+    "VERSION_CONTROL",
+    "WEB",
+];
+
+/// A policy as a level leaves it.
+#[must_use]
+pub fn narrow(policy: &EffectivePolicy, level: AccessLevel) -> EffectivePolicy {
+    level.constraints().narrow(policy)
+}
+
+impl Constraints {
+    /// A policy with everything taken away that the constraints do not allow. The
+    /// badge's signals that take nothing (`destructive`, class lists) stay.
+    #[must_use]
+    pub fn narrow(&self, policy: &EffectivePolicy) -> EffectivePolicy {
+        let mut narrowed = policy.clone();
+        match (self.network, policy.network) {
+            (NetworkScope::Open, _) | (_, NetworkMode::Blocked) => {}
+            (NetworkScope::None, _) => {
+                narrowed.network = NetworkMode::Blocked;
+                narrowed.hosts.clear();
+            }
+            // `*` names nobody.
+            (NetworkScope::AllowlistOnly, NetworkMode::Allowlist) => {
+                narrowed.hosts.retain(|host| !host.is_any());
+            }
+            (NetworkScope::AllowlistOnly, NetworkMode::Strict | NetworkMode::Open) => {
+                narrowed.network = NetworkMode::Allowlist;
+                narrowed.hosts.clear();
+            }
+        }
+        if !self.reaches(policy.fs_base_path.as_deref()) {
+            narrowed.file_read = false;
+            narrowed.file_write = false;
+        }
+        narrowed
+    }
+
+    /// Whether a folder is in reach. Spelling only: the folder's handle keeps what
+    /// is opened beneath it.
+    fn reaches(&self, folder: Option<&str>) -> bool {
+        let Some(folder) = folder else {
+            return true;
+        };
+        match self.files {
+            FileScope::WorkspaceOnly => false,
+            FileScope::ProjectDirectory => {
+                let absolute = folder.starts_with(['/', '\\', '~']) || folder.contains(':');
+                !absolute && folder.split(['/', '\\']).all(|part| part != "..")
+            }
+            FileScope::Full => true,
+        }
+    }
+
+    /// The tighter of two, in each.
+    #[must_use]
+    pub fn at_most(&self, other: &Constraints) -> Constraints {
+        Constraints {
+            files: self.files.min(other.files),
+            code: self.code.min(other.code),
+            network: self.network.min(other.network),
+            git: self.git.min(other.git),
+            terminal: self.terminal.min(other.terminal),
+            commands: &self.commands & &other.commands,
+            requires_approval: &self.requires_approval | &other.requires_approval,
+        }
+    }
+
+    /// What the constraints that no policy can express say about a call.
+    #[must_use]
+    pub fn check(&self, deed: &Deed<'_>) -> Option<(Effect, String)> {
+        let does = |word: &str| deed.actions.iter().any(|action| action.word() == word);
+        let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
+        let clones = deed.tool.to_lowercase().contains("clone");
+        if self.code == CodeIsolation::Containerized && !deed.contained {
+            return deny("the caller's level takes only tools that run in the sandbox");
+        }
+        if self.network == NetworkScope::None && does("comms:external") {
+            return deny("the caller's level has no network");
+        }
+        if self.git < GitScope::Full && does("vcs:push") {
+            return deny("the caller's level does not push");
+        }
+        let repository = deed.actions.iter().any(|action| action.category() == "vcs");
+        if self.git == GitScope::LocalOnly && repository && clones {
+            return deny("the caller's level does not clone");
+        }
+        if deed.category.eq_ignore_ascii_case("TERMINAL") {
+            match self.terminal {
+                TerminalScope::None => return deny("the caller's level has no terminal"),
+                TerminalScope::RestrictedCommands => {
+                    if let Some(why) = self.refused_command(deed.arguments) {
+                        return Some((Effect::Deny, why));
+                    }
+                }
+                TerminalScope::Full => {}
+            }
+        }
+        let asked = deed
+            .actions
+            .iter()
+            .find(|action| self.requires_approval.contains(action));
+        asked.map(|action| {
+            let why = format!(
+                "the caller's level asks before `{}`",
+                elided(action.word(), 60)
+            );
+            (Effect::Ask, why)
+        })
+    }
+
+    /// One command of the list, with nothing in it that starts another.
+    fn refused_command(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let Some(command) = arguments.get("command").and_then(Value::as_str) else {
+            return Some("the caller's level needs a `command` it can look at".to_owned());
+        };
+        if command.contains(SHELL_MARKS) {
+            return Some("the caller's level takes single commands only".to_owned());
+        }
+        let first = command.split_whitespace().next().unwrap_or("");
+        let listed = self.commands.contains(first);
+        (!listed).then(|| {
+            let shown = elided(first, 40);
+            format!("the command `{shown}` is not on the list of the caller's level")
+        })
+    }
+}
+
+impl ConstraintChanges {
+    /// Constraints with what is set here in place of what was there.
+    #[must_use]
+    pub fn over(&self, under: Constraints) -> Constraints {
+        let own = self.clone();
+        Constraints {
+            files: own.files.unwrap_or(under.files),
+            code: own.code.unwrap_or(under.code),
+            network: own.network.unwrap_or(under.network),
+            git: own.git.unwrap_or(under.git),
+            terminal: own.terminal.unwrap_or(under.terminal),
+            commands: own.commands.unwrap_or(under.commands),
+            requires_approval: own.requires_approval.unwrap_or(under.requires_approval),
+        }
+    }
+
+    /// Both at once, the tighter where they differ: for a caller in two groups.
+    #[must_use]
+    pub fn with(&self, other: &ConstraintChanges) -> ConstraintChanges {
+        ConstraintChanges {
+            files: tighter(self.files, other.files),
+            code: tighter(self.code, other.code),
+            network: tighter(self.network, other.network),
+            git: tighter(self.git, other.git),
+            terminal: tighter(self.terminal, other.terminal),
+            commands: joined(&self.commands, &other.commands, |one, two| one & two),
+            requires_approval: joined(
+                &self.requires_approval,
+                &other.requires_approval,
+                |one, two| one | two,
+            ),
+        }
+    }
+}
+
+/// The smaller of two, absent ones left out.
+pub(crate) fn tighter<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+fn joined<T: Clone + Ord>(
+    one: &Option<BTreeSet<T>>,
+    two: &Option<BTreeSet<T>>,
+    join: fn(&BTreeSet<T>, &BTreeSet<T>) -> BTreeSet<T>,
+) -> Option<BTreeSet<T>> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(join(one, two)),
+        (one, two) => one.clone().or_else(|| two.clone()),
+    }
+}

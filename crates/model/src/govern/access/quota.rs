@@ -1,0 +1,689 @@
+//! How much: calls in a minute, calls at one time, units in a day; and the pause
+//! of a caller who is denied again and again.
+//!
+//! State machines without a clock or a place to be: whoever asks brings the time
+//! and what was counted so far, and keeps what comes back. They are exact on the
+//! safe side: no minute, wherever it starts, holds more than the limit.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::caller;
+use crate::govern::pattern::{NamePattern, first};
+use crate::limits;
+use crate::reason::Reason;
+use crate::record::audit::Status;
+use crate::record::outcome::Outcome;
+use crate::text;
+
+/// One limit. Each caller it holds for is counted apart; the tools it names are
+/// counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The name people know it by.
+    pub id: String,
+    /// Whom it holds for. With no callers and no groups: everybody.
+    pub callers: Vec<NamePattern>,
+    /// Groups of callers, in lower case.
+    pub groups: Vec<String>,
+    /// For which tools; all if empty.
+    pub tools: Vec<NamePattern>,
+    /// Calls in any minute.
+    pub calls_per_minute: Option<u64>,
+    /// Calls at one time.
+    pub concurrent: Option<u64>,
+    /// Units in a day of universal time. What a unit is, is the operator's affair;
+    /// [`Costs`] says how many a call takes.
+    pub units_per_day: Option<u64>,
+}
+
+/// What a call costs of a day's units, by tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// Patterns of tools, and the units a call of one costs.
+    pub list: Vec<(NamePattern, u64)>,
+}
+
+/// What a call costs where nothing is said about its tool.
+const UNITS_DEFAULT: u64 = 1;
+
+/// A call at the door.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit<'a> {
+    /// Who calls.
+    pub caller: &'a str,
+    /// The caller's groups.
+    pub groups: &'a [String],
+    /// What is called.
+    pub tool: &'a str,
+    /// What it costs of a day's units.
+    pub units: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A call that a limit does not let in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Exceeded {
+    /// The limit.
+    pub id: String,
+    /// What is used up.
+    pub message: String,
+    /// When it makes sense to try again.
+    pub again: Again,
+}
+
+/// When a call that was not let in may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// After so many milliseconds.
+    Later(u64),
+    /// With the next day, which begins after so many milliseconds.
+    Tomorrow(u64),
+    /// When another call has ended.
+    AfterAnother,
+    /// Never: it costs more than a whole day has.
+    Never,
+}
+
+/// How a day stands under one limit, before a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day {
+    /// Units of a day.
+    pub most: u64,
+    /// Those that are used.
+    pub used: u64,
+    /// What the call costs.
+    pub costs: u64,
+    /// How long until the day turns, in milliseconds.
+    pub turns_in_ms: u64,
+}
+
+/// What one caller used of one limit: calls by second for one minute, what runs,
+/// and the units of the day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    seconds: BTreeMap<u64, u64>,
+    /// By the process they run in: what a dead one ran is over.
+    running: BTreeMap<String, u64>,
+    day: u64,
+    units: u64,
+    /// The latest time seen. A clock that is set back stands still here.
+    now_ms: u64,
+}
+
+const SECONDS: u64 = 60;
+const DAY_MS: u64 = 86_400_000;
+
+impl Limit {
+    /// Whether it limits nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let all = [self.calls_per_minute, self.concurrent, self.units_per_day];
+        all.iter().all(Option::is_none)
+    }
+
+    /// Whether it holds for a call.
+    #[must_use]
+    pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
+        self.concerns(visit.caller, visit.groups)
+            && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
+    }
+
+    /// Whether it can hold for calls of a caller who is in some groups.
+    #[must_use]
+    pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
+        let everybody = self.callers.is_empty() && self.groups.is_empty();
+        let grouped = || groups.iter().any(|group| self.groups.contains(group));
+        let is_named = || {
+            let name = caller::folded(caller);
+            let mut callers = self.callers.iter();
+            callers.any(|pattern| pattern.matches_caller(&name))
+        };
+        everybody || is_named() || grouped()
+    }
+}
+
+impl Costs {
+    /// What a call of a tool costs: the most that any pattern says, so that no line
+    /// makes cheaper what another made dear, and their order does not matter.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> u64 {
+        if self.list.is_empty() {
+            return UNITS_DEFAULT;
+        }
+        let tool = tool.to_lowercase();
+        let fitting = self.list.iter();
+        let fitting = fitting.filter(|(pattern, _)| pattern.matches_lowered(&tool));
+        let most = fitting.map(|(_, units)| *units).max();
+        most.unwrap_or(UNITS_DEFAULT)
+    }
+}
+
+impl Day {
+    /// Units that are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.most.saturating_sub(self.used)
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Day { used, costs, .. } = self;
+        write!(
+            f,
+            "{used} used, {} left, this call costs {costs}",
+            self.left()
+        )
+    }
+}
+
+/// Lets a call in, or says which limit does not. Either it counts under every
+/// limit or under none. Each limit comes with what its caller used of it.
+pub fn enter(
+    held: &mut [(&Limit, Tally)],
+    visit: &Visit<'_>,
+    process: &str,
+) -> Result<(), Exceeded> {
+    for (limit, tally) in held.iter_mut() {
+        tally.forget(visit.at_ms);
+        tally.fits(limit, visit.units)?;
+    }
+    for (_, tally) in held.iter_mut() {
+        let second = tally.now_ms / 1_000;
+        *tally.seconds.entry(second).or_default() += 1;
+        *tally.running.entry(process.to_owned()).or_default() += 1;
+        tally.units = tally.units.saturating_add(visit.units);
+    }
+    Ok(())
+}
+
+impl Tally {
+    /// A call that was let in is over. Units it did not use are given back, unless
+    /// the day they were taken from is over too.
+    pub fn leave(&mut self, process: &str, entered_ms: u64, units_back: u64) {
+        if let Some(running) = self.running.get_mut(process) {
+            *running = running.saturating_sub(1);
+        }
+        self.running.retain(|_, running| *running > 0);
+        if self.day == entered_ms / DAY_MS {
+            self.units = self.units.saturating_sub(units_back);
+        }
+    }
+
+    /// The processes that have calls under way.
+    pub fn processes(&self) -> impl Iterator<Item = &str> {
+        self.running.keys().map(String::as_str)
+    }
+
+    /// What a dead process ran is over.
+    pub fn bury(&mut self, process: &str) {
+        self.running.remove(process);
+    }
+
+    /// From when on it says nothing any more; never while something runs.
+    #[must_use]
+    pub fn idle_from_ms(&self) -> Option<u64> {
+        if !self.running.is_empty() {
+            return None;
+        }
+        let last = self.seconds.keys().next_back();
+        let minute = last.map_or(0, |second| (second + SECONDS + 1) * 1_000);
+        let day = if self.units > 0 {
+            (self.day + 1) * DAY_MS
+        } else {
+            0
+        };
+        Some(minute.max(day))
+    }
+
+    /// Units used on the day of the last call.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// How the day stands for a call under a limit that has units.
+    #[must_use]
+    pub fn day(&self, limit: &Limit, visit: &Visit<'_>) -> Option<Day> {
+        let mut now = self.clone();
+        now.forget(visit.at_ms);
+        now.day_of(limit, visit.units)
+    }
+
+    fn day_of(&self, limit: &Limit, units: u64) -> Option<Day> {
+        limit.units_per_day.map(|most| Day {
+            most,
+            used: self.units,
+            costs: units,
+            turns_in_ms: DAY_MS - self.now_ms % DAY_MS,
+        })
+    }
+
+    fn forget(&mut self, at_ms: u64) {
+        self.now_ms = self.now_ms.max(at_ms);
+        // A second that began up to a minute ago may still hold a call of the last
+        // minute; it counts until it cannot.
+        let second = self.now_ms / 1_000;
+        self.seconds.retain(|began, _| began + SECONDS >= second);
+        if self.day != self.now_ms / DAY_MS {
+            self.day = self.now_ms / DAY_MS;
+            self.units = 0;
+        }
+    }
+
+    fn fits(&self, limit: &Limit, units: u64) -> Result<(), Exceeded> {
+        let now_ms = self.now_ms;
+        let exceeded = |what: String, again| {
+            Err(Exceeded {
+                id: limit.id.clone(),
+                message: format!("the limit `{}` allows {what}", limit.id),
+                again,
+            })
+        };
+        let minute: u64 = self.seconds.values().sum();
+        if let Some(most) = limit.calls_per_minute.filter(|most| minute >= *most) {
+            let first = self
+                .seconds
+                .keys()
+                .next()
+                .copied()
+                .unwrap_or(now_ms / 1_000);
+            let free_ms = (first + SECONDS + 1) * 1_000;
+            let wait = free_ms.saturating_sub(now_ms);
+            let what = format!("{} in a minute", counted(most, "call"));
+            return exceeded(what, Again::Later(wait));
+        }
+        let running: u64 = self.running.values().sum();
+        if let Some(most) = limit.concurrent.filter(|most| running >= *most) {
+            let what = format!("{} at one time", counted(most, "call"));
+            return exceeded(what, Again::AfterAnother);
+        }
+        if let Some(day) = self.day_of(limit, units)
+            && units > day.left()
+        {
+            let again = match units > day.most {
+                true => Again::Never,
+                false => Again::Tomorrow(day.turns_in_ms),
+            };
+            let most = counted(day.most, "unit");
+            return exceeded(format!("{most} in a day: {day}"), again);
+        }
+        Ok(())
+    }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    text::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
+}
+
+/// How often a caller was denied. Three in a row, or twenty in all, and the
+/// caller is paused until a person says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Denials {
+    /// Since the last call that was not denied.
+    pub in_a_row: u32,
+    /// Since a person last looked.
+    pub in_all: u32,
+}
+
+/// What a call says about whether its caller should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conduct {
+    /// It was let through.
+    Allowed,
+    /// A rule, a level or a person said no.
+    Denied,
+    /// Neither: a slip, a limit, a call that was taken back.
+    Neither,
+}
+
+impl Conduct {
+    /// Looks at what the caller was told. Arguments that do not fit and tools that
+    /// do not exist are slips. So is a tool that exists, but not for this caller:
+    /// if it counted, a pause would tell the two apart (invariant 10).
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Conduct {
+        match outcome.status {
+            Status::Done | Status::Failed | Status::Crashed => Conduct::Allowed,
+            Status::Cancelled => Conduct::Neither,
+            Status::Refused => match outcome.error.as_ref().map(|error| error.reason) {
+                Some(
+                    Reason::ApprovalDeclined
+                    | Reason::LevelDenied
+                    | Reason::RuleDenied
+                    | Reason::RuleUnevaluable,
+                ) => Conduct::Denied,
+                Some(_) | None => Conduct::Neither,
+            },
+        }
+    }
+}
+
+impl Denials {
+    /// After a call that was denied.
+    #[must_use]
+    pub fn denied(self) -> Denials {
+        Denials {
+            in_a_row: self.in_a_row.saturating_add(1),
+            in_all: self.in_all.saturating_add(1),
+        }
+    }
+
+    /// After a call that was let through. Nothing ends a pause but a person.
+    #[must_use]
+    pub fn allowed(self) -> Denials {
+        if self.is_paused() {
+            return self;
+        }
+        self.row_ended()
+    }
+
+    /// After a call that was let through, of somebody whom denials do not pause.
+    #[must_use]
+    pub fn row_ended(self) -> Denials {
+        Denials {
+            in_a_row: 0,
+            ..self
+        }
+    }
+
+    /// After a person said so.
+    #[must_use]
+    pub fn resumed() -> Denials {
+        Denials::default()
+    }
+
+    /// Whether there are too many in a row, or in all, where before there were not.
+    #[must_use]
+    pub fn is_news(self, before: Denials) -> bool {
+        let passed = |before: u32, now: u32, most: u32| before < most && now >= most;
+        passed(before.in_a_row, self.in_a_row, limits::DENIALS_IN_A_ROW_MAX)
+            || passed(before.in_all, self.in_all, limits::DENIALS_IN_ALL_MAX)
+    }
+
+    /// Whether the caller is paused.
+    #[must_use]
+    pub fn is_paused(self) -> bool {
+        self.in_a_row >= limits::DENIALS_IN_A_ROW_MAX || self.in_all >= limits::DENIALS_IN_ALL_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::outcome::CallError;
+
+    fn limit(minute: Option<u64>, concurrent: Option<u64>, day: Option<u64>) -> Limit {
+        Limit {
+            id: "some".to_owned(),
+            callers: Vec::new(),
+            groups: Vec::new(),
+            tools: Vec::new(),
+            calls_per_minute: minute,
+            concurrent,
+            units_per_day: day,
+        }
+    }
+
+    fn visit<'a>(caller: &'a str, tool: &'a str, units: u64, at_ms: u64) -> Visit<'a> {
+        Visit {
+            caller,
+            groups: &[],
+            tool,
+            units,
+            at_ms,
+        }
+    }
+
+    /// What everybody used of every limit, in memory.
+    #[derive(Default)]
+    struct Meter(BTreeMap<(String, String), Tally>);
+
+    impl Meter {
+        fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<(), Exceeded> {
+            let caller = caller::folded(visit.caller);
+            let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+            let held = all.iter().filter(|limit| limit.holds_for(visit));
+            let mut held: Vec<_> = held
+                .map(|limit| (limit, self.0.get(&key(limit)).cloned().unwrap_or_default()))
+                .collect();
+            let entered = enter(&mut held, visit, "p");
+            for (limit, tally) in held {
+                self.0.insert(key(limit), tally);
+            }
+            entered
+        }
+
+        fn tally(&mut self, caller: &str) -> &mut Tally {
+            let key = ("some".to_owned(), caller.to_owned());
+            self.0.get_mut(&key).expect("counted")
+        }
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_and_a_clock_set_back_gives_nothing() {
+        let all = [limit(None, None, Some(10))];
+        let mut meter = Meter::default();
+        let mut enter = |units, at| meter.enter(&all, &visit("ann", "pay", units, at));
+        assert!(enter(6, DAY_MS - 1_000).is_ok());
+        let fault = enter(5, DAY_MS - 1_000).expect_err("too much");
+        assert_eq!(
+            fault.to_string(),
+            "the limit `some` allows 10 units in a day: 6 used, 4 left, this call costs 5"
+        );
+        assert_eq!(fault.again, Again::Tomorrow(1_000));
+        assert!(enter(10, DAY_MS).is_ok());
+        assert!(enter(1, DAY_MS - 1_000).is_err());
+        // More than a day has, used or fresh: waiting does not help.
+        for (units, at) in [(1, 4 * DAY_MS), (0, 5 * DAY_MS)] {
+            enter(units, at).expect("room");
+            let fault = enter(11, at).expect_err("too much for any day");
+            assert_eq!(fault.again, Again::Never);
+        }
+    }
+
+    #[test]
+    fn calls_at_one_time_come_back() {
+        let all = [limit(None, Some(2), None)];
+        let mut meter = Meter::default();
+        meter.enter(&all, &visit("Ann", "a", 1, 0)).expect("room");
+        meter.enter(&all, &visit("ann", "b", 1, 0)).expect("room");
+        assert!(meter.enter(&all, &visit("ANN", "c", 1, 0)).is_err());
+        assert!(
+            meter.enter(&all, &visit("bob", "c", 1, 0)).is_ok(),
+            "counted apart"
+        );
+        meter.tally("ann").leave("p", 0, 0);
+        assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
+        assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_err());
+        meter.tally("ann").bury("p");
+        assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
+    }
+
+    #[test]
+    fn units_come_back_to_their_own_day_only() {
+        let all = [limit(None, None, Some(2))];
+        let mut meter = Meter::default();
+        for _ in 0..2 {
+            meter.enter(&all, &visit("ann", "a", 1, 5)).expect("room");
+        }
+        meter.tally("ann").leave("p", 5, 1);
+        assert_eq!(meter.tally("ann").units(), 1);
+        assert!(meter.enter(&all, &visit("ann", "a", 1, DAY_MS)).is_ok());
+        meter.tally("ann").leave("p", 5, 1);
+        assert_eq!(meter.tally("ann").units(), 1, "yesterday's");
+    }
+
+    #[test]
+    fn the_dearest_pattern_counts_and_a_stranger_costs_one() {
+        let list = [
+            ("pay.*", 5),
+            ("PAY.Refund", 2),
+            ("*.list", 0),
+            ("pay.l*", 3),
+        ];
+        let pattern = |text: &str| NamePattern::parse(text).expect("a pattern");
+        let mut list = Vec::from(list.map(|(name, units)| (pattern(name), units)));
+        for _ in 0..2 {
+            let costs = Costs { list: list.clone() };
+            let of = ["Pay.refund", "pay.list", "user.list", "user.get"].map(|tool| costs.of(tool));
+            assert_eq!(of, [5, 5, 0, 1]);
+            list.reverse();
+        }
+        assert_eq!(Costs::default().of("anything"), 1);
+    }
+
+    #[test]
+    fn a_day_says_how_it_stands_without_counting() {
+        let all = [limit(None, None, Some(10))];
+        let mut meter = Meter::default();
+        meter.enter(&all, &visit("ann", "a", 4, 0)).expect("room");
+        let at = |at_ms| {
+            meter.0[&("some".to_owned(), "ann".to_owned())]
+                .day(&all[0], &visit("ann", "a", 3, at_ms))
+        };
+        let day = at(DAY_MS - 60_000).expect("it has units");
+        assert_eq!(
+            (day.used, day.left(), day.costs, day.turns_in_ms),
+            (4, 6, 3, 60_000)
+        );
+        let next = at(DAY_MS).expect("it has units");
+        assert_eq!((next.used, next.turns_in_ms), (0, DAY_MS));
+        assert_eq!(
+            meter
+                .tally("ann")
+                .day(&limit(Some(1), None, None), &visit("ann", "a", 1, 0)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_tally_says_when_it_says_nothing_any_more() {
+        let all = [limit(Some(5), None, Some(5))];
+        let mut meter = Meter::default();
+        meter
+            .enter(&all, &visit("ann", "a", 0, 1_500))
+            .expect("room");
+        assert_eq!(meter.tally("ann").idle_from_ms(), None, "it runs");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(62_000));
+        meter
+            .enter(&all, &visit("ann", "a", 1, 1_500))
+            .expect("room");
+        meter.tally("ann").leave("p", 1_500, 0);
+        assert_eq!(meter.tally("ann").idle_from_ms(), Some(DAY_MS));
+    }
+
+    #[test]
+    fn a_refused_call_counts_nowhere() {
+        let wide = limit(Some(5), None, None);
+        let tight = Limit {
+            id: "tight".to_owned(),
+            ..limit(Some(1), None, None)
+        };
+        let all = [wide, tight];
+        let mut meter = Meter::default();
+        assert!(meter.enter(&all, &visit("ann", "a", 1, 0)).is_ok());
+        for _ in 0..10 {
+            let fault = meter
+                .enter(&all, &visit("ann", "a", 1, 0))
+                .expect_err("tight");
+            assert_eq!(
+                (fault.id.as_str(), fault.again),
+                ("tight", Again::Later(61_000))
+            );
+        }
+        assert!(
+            meter.enter(&all[..1], &visit("ann", "a", 1, 0)).is_ok(),
+            "four are left"
+        );
+    }
+
+    /// Every reason there is: only these are a no to the caller itself.
+    #[test]
+    fn a_slip_is_no_denial() {
+        let outcome = |status, reason| Outcome {
+            call_id: String::new(),
+            status,
+            value: None,
+            error: Some(CallError::new(reason, "")),
+            console: Vec::new(),
+            elapsed_us: 0,
+        };
+        let denies =
+            |reason: &&Reason| Conduct::of(&outcome(Status::Refused, **reason)) == Conduct::Denied;
+        let denying = Reason::ALL
+            .iter()
+            .filter(denies)
+            .map(|reason| reason.code());
+        let expected = [
+            "approval.declined",
+            "level.denied",
+            "rule.denied",
+            "rule.unevaluable",
+        ];
+        assert_eq!(denying.collect::<Vec<_>>(), expected);
+        for status in Status::ALL {
+            let conduct = Conduct::of(&outcome(status, Reason::ToolThrew));
+            let is_through = matches!(status, Status::Done | Status::Failed | Status::Crashed);
+            assert_eq!(conduct == Conduct::Allowed, is_through, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_person_ends_a_pause() {
+        let three = Denials::default().denied().denied().denied();
+        assert!(three.is_paused() && three.allowed().is_paused());
+        assert!(!Denials::resumed().is_paused());
+        let mut spread = Denials::default();
+        for _ in 0..19 {
+            spread = spread.denied().allowed();
+        }
+        assert!(!spread.is_paused());
+        assert!(spread.denied().is_paused());
+    }
+
+    proptest! {
+        #[test]
+        fn no_minute_holds_more(steps in prop::collection::vec(0_u64..20_000, 1..80), most in 1_u64..6) {
+            let all = [limit(Some(most), None, None)];
+            let mut meter = Meter::default();
+            let (mut now, mut seen) = (0, Vec::new());
+            for step in steps {
+                now += step;
+                if meter.enter(&all, &visit("ann", "a", 1, now)).is_ok() {
+                    seen.push(now);
+                }
+            }
+            for start in &seen {
+                let within = seen.iter().filter(|at| **at >= *start && **at < start + 60_000);
+                prop_assert!(within.count() as u64 <= most);
+            }
+        }
+
+        #[test]
+        fn waiting_as_long_as_told_is_enough(gaps in prop::collection::vec(0_u64..5_000, 1..20)) {
+            let all = [limit(Some(3), None, None)];
+            let mut meter = Meter::default();
+            let mut now = 0;
+            for gap in gaps {
+                now += gap;
+                if let Err(fault) = meter.enter(&all, &visit("ann", "a", 1, now)) {
+                    let Again::Later(wait) = fault.again else {
+                        return Err(TestCaseError::fail(format!("{fault:?}")));
+                    };
+                    now += wait;
+                    prop_assert!(meter.enter(&all, &visit("ann", "a", 1, now)).is_ok());
+                }
+            }
+        }
+    }
+}

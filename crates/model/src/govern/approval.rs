@@ -1,0 +1,250 @@
+//! What an approval is: what it counts for, how long, and the words it is asked
+//! for in. The engine asks people; the store remembers what they said.
+//!
+//! An approval binds to a digest of everything that was looked at. Whatever
+//! changes makes another digest, and an approval that does not fit is none.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::caller::{Caller, CallerKind};
+use crate::canonical::CanonicalError;
+use crate::document::Word;
+use crate::document::digest;
+use crate::limits;
+use crate::policy::EffectivePolicy;
+use crate::policy::host_bound::HostList;
+use crate::policy::risk::Level;
+
+pub mod authority;
+mod config;
+mod question;
+
+pub use authority::{Channel, Matter, Unfit};
+pub use config::ApprovalsConfig;
+pub use question::{arguments, prompt, shown};
+
+/// What an approval counts for, besides the call it was given for. Later is wider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Nothing else.
+    Once,
+    /// The same tool with the same arguments, for a while.
+    SameArguments,
+    /// The same tool, in the same session.
+    Session,
+    /// The same tool, until its document or its policy changes.
+    UntilChanged,
+}
+
+impl Word for Scope {
+    const ALL: &'static [Scope] = &[
+        Scope::Once,
+        Scope::SameArguments,
+        Scope::Session,
+        Scope::UntilChanged,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Scope::Once => "once",
+            Scope::SameArguments => "same-arguments",
+            Scope::Session => "session",
+            Scope::UntilChanged => "until-changed",
+        }
+    }
+}
+
+impl Scope {
+    /// What it counts for, in words a person can agree to.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Scope::Once => "this call",
+            Scope::SameArguments => "this tool with these arguments, for an hour",
+            Scope::Session => "this tool in this session, for a day at most",
+            Scope::UntilChanged => {
+                "this tool until it or its policy changes, for thirty days at most"
+            }
+        }
+    }
+
+    /// Seconds it counts from the moment it is given. One that counts once is as
+    /// good as a question: as long as the operator says.
+    #[must_use]
+    pub fn lasts_seconds(self, expire_seconds: u64) -> u64 {
+        match self {
+            Scope::Once => expire_seconds,
+            Scope::SameArguments => limits::APPROVAL_SAME_ARGUMENTS_SECONDS,
+            Scope::Session => limits::APPROVAL_SESSION_SECONDS,
+            Scope::UntilChanged => limits::APPROVAL_UNTIL_CHANGED_SECONDS,
+        }
+    }
+}
+
+/// The scopes a risk allows, narrowest first.
+#[must_use]
+pub fn scopes(level: Level) -> &'static [Scope] {
+    match level {
+        Level::L5 => &[Scope::Once],
+        Level::L4 => &[Scope::Once, Scope::SameArguments],
+        Level::L3 => &[Scope::Once, Scope::SameArguments, Scope::Session],
+        Level::L0 | Level::L1 | Level::L2 => Scope::ALL,
+    }
+}
+
+/// The scopes an approval of one call may have. Without a session there is none
+/// to count for.
+#[must_use]
+pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<Scope> {
+    let fits = |scope: &Scope| *scope != Scope::Session || has_session;
+    scopes(level).iter().copied().filter(fits).collect()
+}
+
+/// Where a question stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Nobody answered yet.
+    Pending,
+    /// Approved, and it still counts.
+    Approved,
+    /// Approved, and used up.
+    Used,
+    /// Somebody said no.
+    Declined,
+    /// It was put away without an answer.
+    Dismissed,
+    /// The answer did not fit.
+    Malformed,
+    /// Approved, and taken back.
+    Revoked,
+    /// Nobody answered in time, or the approval is too old.
+    Expired,
+}
+
+impl Word for State {
+    const ALL: &'static [State] = &[
+        State::Pending,
+        State::Approved,
+        State::Used,
+        State::Declined,
+        State::Dismissed,
+        State::Malformed,
+        State::Revoked,
+        State::Expired,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            State::Pending => "pending",
+            State::Approved => "approved",
+            State::Used => "used",
+            State::Declined => "declined",
+            State::Dismissed => "dismissed",
+            State::Malformed => "malformed",
+            State::Revoked => "revoked",
+            State::Expired => "expired",
+        }
+    }
+}
+
+impl State {
+    /// What a kept state is at a moment: what waits or counts does so until it
+    /// expires.
+    #[must_use]
+    pub fn at(self, expires_at_ms: i64, now_ms: i64) -> State {
+        match self {
+            State::Pending | State::Approved if expires_at_ms <= now_ms => State::Expired,
+            State::Pending
+            | State::Approved
+            | State::Used
+            | State::Declined
+            | State::Dismissed
+            | State::Malformed
+            | State::Revoked
+            | State::Expired => self,
+        }
+    }
+}
+
+/// Everything an approval depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// The document's digest.
+    pub document: &'a str,
+    /// The safety record in force.
+    pub safety: &'a Value,
+    /// The policy in force.
+    pub policy: &'a EffectivePolicy,
+    /// The badge.
+    pub level: Level,
+    /// Where the tool finds files.
+    pub files: &'a str,
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// With what, checked.
+    pub arguments: &'a Map<String, Value>,
+}
+
+/// What an approval binds to, as digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// All of it.
+    pub call: String,
+    /// All but the arguments.
+    pub tool: String,
+}
+
+impl Bound<'_> {
+    /// The digests.
+    pub fn binding(&self) -> Result<Binding, CanonicalError> {
+        let policy = self.policy;
+        let hosts: Vec<_> = policy.hosts.iter().map(ToString::to_string).collect();
+        let bounds = &policy.bounds;
+        let lists = |lists: &[HostList]| {
+            let hosts = |list: &HostList| {
+                let hosts = list.hosts.iter().map(ToString::to_string);
+                json!({"by": list.by.to_string(), "hosts": hosts.collect::<Vec<_>>()})
+            };
+            lists.iter().map(hosts).collect::<Vec<_>>()
+        };
+        let kind = match self.caller.kind {
+            CallerKind::Owner => "owner",
+            CallerKind::Named => "named",
+        };
+        let mut bound = json!({
+            "document": self.document,
+            "safety": self.safety,
+            "policy": {
+                "allowClasses": *policy.allow_classes,
+                "denyClasses": *policy.deny_classes,
+                "network": policy.network.word(),
+                "hosts": hosts,
+                "hostsWithin": lists(&bounds.within),
+                "hostsNever": lists(&bounds.never),
+                "fileRead": policy.file_read,
+                "fileWrite": policy.file_write,
+                "fsBasePath": policy.fs_base_path,
+                "destructive": policy.destructive,
+                // As text: canonical numbers end at 2^53.
+                "statementsMax": policy.statements_max.to_string(),
+                "timeoutMs": policy.timeout_ms.to_string(),
+            },
+            "risk": self.level.badge(),
+            "files": self.files,
+            "caller": [kind, self.caller.name],
+        });
+        let tool = digest::of_value(&bound)?;
+        if let Some(members) = bound.as_object_mut() {
+            let arguments = Value::Object(self.arguments.clone());
+            members.insert("arguments".to_owned(), arguments);
+        }
+        let call = digest::of_value(&bound)?;
+        Ok(Binding { call, tool })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Who may say yes: for each way an answer can come, and for each caller, up to
+//! which risk an answer counts. The engine asks here before it shows a question,
+//! when an answer comes, and again when a call wants to run by it.
+//!
+//! Attack: the program that wants a call is also the program that shows the
+//! question. Its word that a person agreed is worth what the owner says it is
+//! worth, for that one caller, and nothing where the owner said nothing.
+
+use crate::caller::{self, Caller, CallerKind};
+use crate::document::Word;
+use crate::govern::approval::ApprovalsConfig;
+use crate::limits;
+use crate::policy::risk::Level;
+
+/// The risk up to which a client that its owner connects answers, unless the owner
+/// says otherwise.
+pub const CONNECTED_DEFAULT: Level = Level::L4;
+
+/// How an answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// A form in the caller's own client, while its call waits.
+    Elicitation,
+    /// The caller's own client brings the answer with another call.
+    InputRequired,
+    /// Typed at the terminal of a command: `run`, `script run`, `approvals approve`.
+    Terminal,
+    /// Typed at the terminal of `approvals watch`.
+    Watch,
+    /// A command that was told to answer without a terminal.
+    Automation,
+    /// The interface for operators, with an operator's key.
+    Inbox,
+    /// The Studio, in a person's session.
+    Studio,
+}
+
+impl Word for Channel {
+    const ALL: &'static [Channel] = &[
+        Channel::Elicitation,
+        Channel::InputRequired,
+        Channel::Terminal,
+        Channel::Watch,
+        Channel::Automation,
+        Channel::Inbox,
+        Channel::Studio,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Channel::Elicitation => "elicitation",
+            Channel::InputRequired => "input_required",
+            Channel::Terminal => "terminal",
+            Channel::Watch => "watch",
+            Channel::Automation => "automation",
+            Channel::Inbox => "inbox",
+            Channel::Studio => "studio",
+        }
+    }
+}
+
+/// What speaks for a person having answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The caller's own program says so.
+    ClientWord,
+    /// Keys pressed at a terminal of the owner's.
+    Typed,
+    /// A credential that only people are given and that calls no tool.
+    Credential,
+    /// A command of the owner's user; nobody typed an answer.
+    Command,
+}
+
+impl Channel {
+    /// What an answer that comes so has for itself.
+    #[must_use]
+    pub fn evidence(self) -> Evidence {
+        match self {
+            Channel::Elicitation | Channel::InputRequired => Evidence::ClientWord,
+            Channel::Terminal | Channel::Watch => Evidence::Typed,
+            Channel::Automation => Evidence::Command,
+            Channel::Inbox | Channel::Studio => Evidence::Credential,
+        }
+    }
+
+    /// Whether it is the caller's own client that answers.
+    #[must_use]
+    pub fn is_own_client(self) -> bool {
+        self.evidence() == Evidence::ClientWord
+    }
+}
+
+/// What is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// A call of this risk.
+    Call(Level),
+    /// A step in trust.
+    Trust,
+}
+
+/// Why an answer does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The caller's own client may answer up to this risk only; nothing if none.
+    Client(Option<Level>),
+    /// A command without a person may answer up to this risk only; nothing if none.
+    Automation(Option<Level>),
+    /// Somebody other than the caller must answer.
+    Separate,
+}
+
+/// The risk up to which answers that come so count for this caller's calls. Nothing
+/// means that none does.
+#[must_use]
+pub fn up_to(channel: Channel, caller: &Caller, settings: &ApprovalsConfig) -> Option<Level> {
+    if channel == Channel::Automation {
+        return settings.automation;
+    }
+    if !channel.is_own_client() {
+        return Some(Level::L5);
+    }
+    if settings.separate {
+        return None;
+    }
+    client_up_to(&caller.name, settings)
+}
+
+/// What the owner said that a caller's own client may answer. L0 is nothing, also
+/// for a question about a tool of L0.
+#[must_use]
+pub fn client_up_to(name: &str, settings: &ApprovalsConfig) -> Option<Level> {
+    let said = settings.answers.get(&caller::folded(name)).copied();
+    said.filter(|level| *level > Level::L0)
+}
+
+/// Whether an answer that comes so, from the one called `by`, counts for a question
+/// about `matter` that this caller raised.
+pub fn counts(
+    channel: Channel,
+    matter: Matter,
+    caller: &Caller,
+    by: &str,
+    settings: &ApprovalsConfig,
+) -> Result<(), Unfit> {
+    let is_self = caller::is_same(&caller.name, by);
+    match matter {
+        // Invariant 7: whatever the settings, trust is raised by somebody else.
+        Matter::Trust if channel.is_own_client() || is_self => Err(Unfit::Separate),
+        Matter::Trust if channel == Channel::Automation => Err(Unfit::Automation(None)),
+        Matter::Trust => Ok(()),
+        Matter::Call(_) if settings.separate && (channel.is_own_client() || is_self) => {
+            Err(Unfit::Separate)
+        }
+        Matter::Call(level) => match up_to(channel, caller, settings) {
+            Some(most) if level <= most => Ok(()),
+            most if channel == Channel::Automation => Err(Unfit::Automation(most)),
+            most => Err(Unfit::Client(most)),
+        },
+    }
+}
+
+/// Who may answer a question about a call, for people.
+#[must_use]
+pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String {
+    let mut places = Vec::new();
+    let is_owner = caller.kind == CallerKind::Owner;
+    let by_client = counts(
+        Channel::Elicitation,
+        Matter::Call(level),
+        caller,
+        &caller.name,
+        settings,
+    );
+    match by_client {
+        Ok(()) => places.push("the person at the caller's own client".to_owned()),
+        Err(Unfit::Client(Some(most))) => {
+            let note = format!(
+                "not the caller's own client, which answers up to {}",
+                most.badge()
+            );
+            return format!("{ELSEWHERE}; {note}");
+        }
+        Err(Unfit::Client(None) | Unfit::Automation(_) | Unfit::Separate) => {}
+    }
+    let elsewhere = match (settings.separate, is_owner) {
+        (true, true) => "an operator in the inbox or the Studio of this Ringfence",
+        (true, false) | (false, true | false) => ELSEWHERE,
+    };
+    places.push(elsewhere.to_owned());
+    places.join(", or ")
+}
+
+/// Where anybody's questions can be answered.
+pub const ELSEWHERE: &str = "a person at the terminal, the inbox or the Studio of this Ringfence";
+
+/// Milliseconds within which nobody has read a question of this text. An answer that
+/// comes faster was given by a program.
+#[must_use]
+pub fn reading_ms(question: &str) -> u64 {
+    let chars = u64::try_from(question.chars().count()).unwrap_or(u64::MAX);
+    let reading = chars.saturating_mul(1_000) / limits::APPROVAL_READ_CHARS_PER_SECOND;
+    limits::APPROVAL_READ_MS_MIN
+        .saturating_add(reading)
+        .min(limits::APPROVAL_READ_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! The words of a question. Arguments are data: one line of JSON, secrets masked
+//! before anything is cut, everything a reader cannot see or could take for
+//! something else written as its number, the middle left out with a count.
+//!
+//! Attack: an argument that rewrites the question it is part of, by escape
+//! sequences, by reading backwards, by letters nobody sees, by letters that look
+//! like others, by length, by runs of spaces that push the rest out of sight, or by
+//! looking like a place to be filled in.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::document::Document;
+use crate::limits;
+use crate::record::mask::{Masked, Masker};
+use crate::text;
+
+/// The question in the document's words, or in ours. What was filled in is not
+/// looked at again.
+#[must_use]
+pub fn prompt(
+    document: &Document,
+    arguments: &Map<String, Value>,
+    masker: &Masker,
+) -> Masked<String> {
+    let masked = masked(arguments, masker);
+    let template = document
+        .human_in_the_loop
+        .as_ref()
+        .and_then(|block| block.prompt_template.as_deref())
+        .filter(|template| !template.trim().is_empty())
+        .unwrap_or("Run `{toolName}` with {args}?");
+    let mut prompt = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        prompt.push_str(&shown(before));
+        let filled = after
+            .split_once('}')
+            .and_then(|(field, tail)| Some((fill(field, document, &masked)?, tail)));
+        match filled {
+            Some((filled, tail)) => {
+                let chars_max = limits::APPROVAL_ARGUMENTS_CHARS_MAX;
+                prompt.push_str(&text::elided(&shown(&filled), chars_max));
+                rest = tail;
+            }
+            None => {
+                prompt.push('{');
+                rest = after;
+            }
+        }
+    }
+    prompt.push_str(&shown(rest));
+    let prompt = text::folded(&prompt);
+    masker.text(&text::elided(&prompt, limits::APPROVAL_PROMPT_CHARS_MAX))
+}
+
+/// `toolName`, `args`, or a path into the arguments; anything else stays as it is.
+fn fill(field: &str, document: &Document, arguments: &Value) -> Option<String> {
+    if field == "toolName" {
+        return Some(document.name.clone());
+    }
+    if field == "args" {
+        return Some(arguments.to_string());
+    }
+    let path = field.strip_prefix("args.")?;
+    if path.contains('{') {
+        return None;
+    }
+    let mut value = Some(arguments);
+    for step in path.split('.') {
+        value = value.and_then(|value| match value {
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        });
+    }
+    Some(value.map_or_else(|| "nothing".to_owned(), Value::to_string))
+}
+
+/// The arguments as one line of JSON of at most `chars_max` characters.
+#[must_use]
+pub fn arguments(
+    arguments: &Map<String, Value>,
+    masker: &Masker,
+    chars_max: usize,
+) -> Masked<String> {
+    let line = shown(&masked(arguments, masker).to_string());
+    masker.text(&text::elided(&line, chars_max))
+}
+
+/// Masked first, value by value: a cut or an escape in the middle of a secret
+/// would hide it from the masker and leave its halves.
+fn masked(arguments: &Map<String, Value>, masker: &Masker) -> Value {
+    masker.value(Value::Object(arguments.clone())).into_inner()
+}
+
+/// The text on one line, with every character a reader cannot see, or could take
+/// for another, as its number: what [`text::one_line`] shows, spaces that are not
+/// the space, long runs of spaces, and letters of other alphabets inside a word of
+/// Latin ones.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut word = String::new();
+    for character in text::one_line(text).chars() {
+        if character.is_alphanumeric() {
+            word.push(character);
+            continue;
+        }
+        push_word(&mut shown, &word);
+        word.clear();
+        if (character.is_whitespace() && character != ' ') || is_blank(character) {
+            push_number(&mut shown, character);
+        } else {
+            shown.push(character);
+        }
+    }
+    push_word(&mut shown, &word);
+    text::folded(&shown)
+}
+
+/// A word of one alphabet is shown as it is; in one that has ASCII letters, those
+/// that could be taken for such are shown as numbers.
+fn push_word(shown: &mut String, word: &str) {
+    let is_mixed = word
+        .chars()
+        .any(|character| character.is_ascii_alphabetic());
+    for character in word.chars() {
+        if is_mixed && looks_latin(character) {
+            push_number(shown, character);
+        } else {
+            shown.push(character);
+        }
+    }
+}
+
+fn push_number(shown: &mut String, character: char) {
+    let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+}
+
+/// Blank without being a space.
+fn is_blank(character: char) -> bool {
+    matches!(character, '\u{2800}' | '\u{1d159}')
+}
+
+/// Letters of the alphabets whose letters pass for Latin ones: IPA and modifier
+/// letters, Greek, Cyrillic, Armenian, Cherokee, Lisu, letter-like symbols, full
+/// width forms, and the alphabets of mathematics.
+fn looks_latin(character: char) -> bool {
+    matches!(character,
+        '\u{0250}'..='\u{02ff}' | '\u{0370}'..='\u{058f}' | '\u{13a0}'..='\u{13ff}'
+        | '\u{1c80}'..='\u{1c8f}' | '\u{1d00}'..='\u{1dbf}' | '\u{1f00}'..='\u{1fff}'
+        | '\u{2100}'..='\u{218f}' | '\u{24b6}'..='\u{24e9}' | '\u{2c60}'..='\u{2cff}'
+        | '\u{2de0}'..='\u{2dff}' | '\u{a4d0}'..='\u{a4ff}' | '\u{a640}'..='\u{a69f}'
+        | '\u{a720}'..='\u{a7ff}' | '\u{ab30}'..='\u{abbf}' | '\u{ff00}'..='\u{ffef}'
+        | '\u{10280}'..='\u{1044f}' | '\u{1d400}'..='\u{1d7ff}')
+}

@@ -1,0 +1,399 @@
+//! May this call, with these arguments, run now? Allow, ask a person, or deny.
+//! Deny is stronger than ask, and ask than allow.
+//!
+//! The order of rules means nothing: of those that match, the strongest decides.
+//! A rule that cannot be decided denies. Where no rule matches, the document and
+//! the caller's level decide.
+
+use crate::caller::{Caller, CallerKind, Origin};
+use crate::document::params::Arguments;
+use crate::document::{ApprovalMode, CodeType, Document, Word as _};
+use crate::govern::access::Standing;
+use crate::govern::access::level::Deed;
+use crate::govern::action::{Action, Actions};
+use crate::govern::autonomy::Autonomy;
+use crate::policy::EffectivePolicy;
+use crate::policy::host_bound::{HostBounds, HostList, ListedBy};
+use crate::policy::risk::{Level, Risk};
+use crate::reason::Reason;
+use crate::record::outcome::{Advice, Retry};
+
+pub mod condition;
+pub mod lint;
+mod rule;
+mod words;
+
+pub use condition::{Condition, ConditionFault, Unevaluable};
+use rule::{Facts, Match};
+pub use rule::{RiskRange, Rule};
+
+/// What the operator decides about calls.
+///
+/// Defaults ([`Rules::standard`]): no rules; documents that leave it to the rules
+/// (`AUTO_APPROVE`) ask from L3 up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The badge from which a document that leaves it to the rules asks.
+    pub ask_from: Level,
+    /// The rules, each with an id of its own.
+    pub list: Vec<Rule>,
+    /// Every action there is.
+    pub actions: Actions,
+}
+
+/// What a rule may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// What holds for the caller.
+    pub standing: &'a Standing,
+    /// Through which door.
+    pub origin: Origin,
+    /// What is called.
+    pub document: &'a Document,
+    /// With what, checked.
+    pub arguments: &'a Arguments,
+    /// What the call is held to, the caller's level included.
+    pub policy: &'a EffectivePolicy,
+    /// The badge of the call's policy.
+    pub risk: &'a Risk,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// What is to happen, and the one thing that decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What is to happen.
+    pub effect: Effect,
+    /// For people.
+    pub reason: String,
+    /// The rule that decided, if one did.
+    pub rule: Option<String>,
+    /// The stable code, where the call is denied.
+    pub code: Option<Reason>,
+    /// The narrowest change that would let the call through, where it is denied.
+    pub remedy: Option<String>,
+    /// Whether it makes sense to try again, where it is denied.
+    pub retry: Retry,
+    /// What rules leave of the hosts of the call, where it is not denied.
+    pub bounds: HostBounds,
+}
+
+/// What is to happen. Later is stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// It runs.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl crate::document::Word for Effect {
+    const ALL: &'static [Effect] = &[Effect::Allow, Effect::Ask, Effect::Deny];
+
+    fn word(self) -> &'static str {
+        match self {
+            Effect::Allow => "allow",
+            Effect::Ask => "ask",
+            Effect::Deny => "deny",
+        }
+    }
+}
+
+impl Rules {
+    /// The rules when the operator says nothing.
+    #[must_use]
+    pub fn standard() -> Rules {
+        Rules {
+            ask_from: Level::L3,
+            list: Vec::new(),
+            actions: Actions::default(),
+        }
+    }
+
+    /// Decides about one call.
+    #[must_use]
+    pub fn decide(&self, asked: &Asked<'_>) -> Decision {
+        let actions = self.actions.of(asked.document, asked.policy);
+        let (by_rule, bounds) = self.strongest(asked, &actions);
+        // A rule that allows answers the questions of the defaults and of the
+        // level; never that of the document itself, and never a preset's.
+        let said = match &by_rule {
+            Some(_) => None,
+            None => Some(self.unsaid(asked)),
+        };
+        let by_level = level(asked, &actions)
+            .filter(|decision| decision.effect == Effect::Deny || by_rule.is_none());
+        let all = [
+            by_rule,
+            said,
+            by_level,
+            document(asked),
+            self.autonomy(asked, &actions),
+            emptied(asked, &bounds),
+        ];
+        let strongest = |one: Decision, two: Decision| {
+            if two.effect > one.effect { two } else { one }
+        };
+        let decided = all.into_iter().flatten().reduce(strongest);
+        let decided = decided
+            .unwrap_or_else(|| Decision::deny(Reason::RuleDenied, "nothing decided".to_owned()));
+        Decision { bounds, ..decided }
+    }
+
+    /// Whether the operator wants a person asked, whatever the document wants: by a
+    /// rule, a level or an autonomy.
+    #[must_use]
+    pub fn operator_asks(&self, asked: &Asked<'_>) -> bool {
+        let actions = self.actions.of(asked.document, asked.policy);
+        let (by_rule, _) = self.strongest(asked, &actions);
+        let by_level = level(asked, &actions).filter(|_| by_rule.is_none());
+        let all = [by_rule, by_level, self.autonomy(asked, &actions)];
+        all.into_iter()
+            .flatten()
+            .any(|decision| decision.effect == Effect::Ask)
+    }
+
+    /// The strongest of the rules that match; of several, the one whose id comes
+    /// first, so that their order in the file means nothing.
+    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> (Option<Decision>, HostBounds) {
+        let mut bounds = HostBounds::default();
+        if self.list.is_empty() {
+            return (None, bounds);
+        }
+        let name = asked.document.name.to_lowercase();
+        let caller = crate::caller::folded(&asked.caller.name);
+        let category = asked
+            .document
+            .category
+            .as_deref()
+            .unwrap_or("")
+            .to_lowercase();
+        let facts = Facts {
+            tool: &name,
+            caller: &caller,
+            category: &category,
+            actions,
+            known: &self.actions,
+            risk: asked.risk.level,
+            policy: asked.policy,
+            scope: scope(asked, actions),
+        };
+        let mut matched: Vec<(Effect, bool, &Rule, Option<Unevaluable>)> = Vec::new();
+        for rule in &self.list {
+            match rule.matches(&facts) {
+                Match::No => {}
+                Match::Yes => matched.push((rule.effect, false, rule, None)),
+                Match::ItsHosts => bounds.never.push(HostList {
+                    by: ListedBy::Rules(vec![rule.id.clone()]),
+                    hosts: rule.hosts.clone(),
+                }),
+                Match::Unevaluable(why) => matched.push((Effect::Deny, true, rule, Some(why))),
+            }
+        }
+        let matching = matched.iter().map(|(_, _, rule, _)| *rule);
+        bounds.within.extend(held_to(matching));
+        let strongest = matched.into_iter().min_by(|one, two| {
+            let stronger = two.0.cmp(&one.0).then(one.1.cmp(&two.1));
+            stronger.then_with(|| one.2.id.cmp(&two.2.id))
+        });
+        let decision = strongest.map(|(_, _, rule, why)| match why {
+            None => rule.decision(),
+            Some(why) => rule.undecided(&why),
+        });
+        (decision, bounds)
+    }
+
+    /// No rule says anything: the document's own wish decides.
+    fn unsaid(&self, asked: &Asked<'_>) -> Decision {
+        let from = self.ask_from.badge();
+        match asked.document.approval() {
+            ApprovalMode::Required => Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned()),
+            ApprovalMode::AutoApprove if asked.risk.level >= self.ask_from => {
+                Decision::of(Effect::Ask, format!("calls from {from} up are asked about"))
+            }
+            ApprovalMode::AutoApprove => Decision::of(
+                Effect::Allow,
+                format!("only calls from {from} up are asked about"),
+            ),
+            ApprovalMode::Disabled => Decision::of(Effect::Allow, "no rule names it".to_owned()),
+        }
+    }
+
+    fn autonomy(&self, asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+        let preset = asked.standing.autonomy;
+        if preset == Autonomy::Full {
+            return None;
+        }
+        let word = preset.word();
+        match preset.effect(actions, &self.actions) {
+            Effect::Allow => None,
+            Effect::Ask => {
+                let reason = format!("the caller's autonomy is {word}");
+                Some(Decision::of(Effect::Ask, reason))
+            }
+            Effect::Deny => {
+                let reason =
+                    format!("the caller's autonomy is {word}, which refuses what cannot be undone");
+                Some(Decision {
+                    remedy: Some("ask the operator for another autonomy".to_owned()),
+                    ..Decision::deny(Reason::LevelDenied, reason)
+                })
+            }
+        }
+    }
+}
+
+/// The hosts that the rules which allow a call hold it to: those of all of them
+/// together. One that allows it wherever it goes holds it to none; one that asks
+/// leaves that to the person who answers.
+fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostList> {
+    let allows = |rule: &&Rule| rule.effect == Effect::Allow && !rule.hosts.is_empty();
+    let held = matching.clone().filter(allows);
+    if held.clone().count() != matching.count() {
+        return None;
+    }
+    let mut ids: Vec<_> = held.clone().map(|rule| rule.id.clone()).collect();
+    ids.sort();
+    (!ids.is_empty()).then(|| HostList {
+        by: ListedBy::Rules(ids),
+        hosts: held.flat_map(|rule| rule.hosts.iter().cloned()).collect(),
+    })
+}
+
+/// A call that is left nothing of the network it was granted could only fail.
+fn emptied(asked: &Asked<'_>, bounds: &HostBounds) -> Option<Decision> {
+    if bounds.is_empty() && asked.policy.bounds.is_empty() {
+        return None;
+    }
+    let policy = EffectivePolicy {
+        bounds: asked.policy.bounds.clone().and(bounds),
+        ..asked.policy.clone()
+    };
+    if !policy.bounds_leave_nothing() {
+        return None;
+    }
+    let HostBounds { within, never } = &policy.bounds;
+    let whose: Vec<_> = within
+        .iter()
+        .chain(never)
+        .map(|it| it.by.to_string())
+        .collect();
+    let reason = format!(
+        "none of the hosts the tool may reach is left by the hosts of {}",
+        whose.join(", ")
+    );
+    Some(Decision {
+        remedy: Some("ask the operator for another list of hosts".to_owned()),
+        ..Decision::deny(Reason::HostDenied, reason)
+    })
+}
+
+const ASKS_ALWAYS: &str = "the tool asks before every call";
+
+fn document(asked: &Asked<'_>) -> Option<Decision> {
+    match asked.document.approval() {
+        ApprovalMode::Required => Some(Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned())),
+        ApprovalMode::AutoApprove | ApprovalMode::Disabled => None,
+    }
+}
+
+fn level(asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
+    let constraints = asked.standing.constraints.as_ref()?;
+    let contained = match asked.document.code_type {
+        CodeType::Javascript => true,
+    };
+    let (effect, reason) = constraints.check(&Deed {
+        tool: &asked.document.name,
+        category: asked.document.category.as_deref().unwrap_or(""),
+        actions,
+        arguments: asked.arguments.values(),
+        contained,
+    })?;
+    Some(match effect {
+        Effect::Allow | Effect::Ask => Decision::of(effect, reason),
+        Effect::Deny => Decision::deny(Reason::LevelDenied, reason),
+    })
+}
+
+fn scope<'a>(asked: &'a Asked<'a>, actions: &'a [Action]) -> condition::Scope<'a> {
+    condition::Scope {
+        args: asked.arguments.values(),
+        caller_name: &asked.caller.name,
+        caller_kind: match asked.caller.kind {
+            CallerKind::Owner => "owner",
+            CallerKind::Named => "named",
+        },
+        caller_door: asked.origin.word(),
+        caller_groups: &asked.standing.groups,
+        caller_level: asked.standing.level.map_or("", |level| level.word()),
+        tool_name: &asked.document.name,
+        tool_category: asked.document.category.as_deref().unwrap_or(""),
+        tool_tags: &asked.document.tags,
+        tool_actions: actions,
+        risk: asked.risk.level,
+        at_ms: asked.at_ms,
+    }
+}
+
+impl Decision {
+    /// A denial in a sentence the caller can act on: the reason, the rule, what
+    /// would help, and whether to try again.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let mut told = self.reason.clone();
+        if let Some(rule) = &self.rule {
+            told.push_str(&format!(" (rule `{rule}`)"));
+        }
+        if let Some(remedy) = &self.remedy {
+            told.push_str(&format!("; it would take: {remedy}"));
+        }
+        match (self.effect, self.retry) {
+            (Effect::Allow | Effect::Ask, _) => {}
+            (Effect::Deny, Retry::Changed) => {
+                told.push_str("; do not try again with the same arguments");
+            }
+            (Effect::Deny, Retry::Never) => told.push_str("; do not try again"),
+        }
+        told
+    }
+
+    /// The same in parts, for programs.
+    #[must_use]
+    pub fn advice(&self) -> Option<Advice> {
+        (self.effect == Effect::Deny).then(|| Advice {
+            rule: self.rule.clone(),
+            remedy: self.remedy.clone(),
+            retry: self.retry,
+        })
+    }
+
+    /// Allow or ask, for a reason.
+    fn of(effect: Effect, reason: String) -> Decision {
+        Decision {
+            effect,
+            reason,
+            rule: None,
+            code: None,
+            remedy: None,
+            retry: Retry::Never,
+            bounds: HostBounds::default(),
+        }
+    }
+
+    /// Deny, for a reason, until the operator changes something.
+    fn deny(code: Reason, reason: String) -> Decision {
+        Decision {
+            code: Some(code),
+            remedy: Some("ask the operator for another level".to_owned()),
+            ..Decision::of(Effect::Deny, reason)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,404 @@
+//! The `when` of a rule: one expression in a small part of the Common Expression
+//! Language, on `args`, `caller`, `tool`, `risk` and `time`.
+//!
+//! It is our own reader and evaluator and not the `cel` package, because that
+//! one counts no steps: `args.list.all(a, args.list.all(b, …))` on a list the
+//! caller sends would run for as long as the caller likes. Here everything is
+//! bounded: the text, its depth and parts when it is read, the steps when it is
+//! evaluated. It always ends, and ends in true, false, or a reason why neither.
+//!
+//! Where CEL would quietly say false (a number against text, a result that is
+//! not a number) this says that it cannot tell, and the rule denies.
+
+mod eval;
+mod lexer;
+mod parser;
+mod value;
+
+use std::fmt;
+
+use serde_json::{Map, Value as Json};
+
+use crate::govern::action::Action;
+use crate::limits;
+use crate::policy::risk::Level;
+
+pub use parser::ConditionFault;
+
+/// An expression that was read and found sound.
+#[derive(Clone)]
+pub struct Condition {
+    text: String,
+    root: Expr,
+}
+
+/// What a condition may look at.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    /// The arguments, checked.
+    pub args: &'a Map<String, Json>,
+    /// Who calls.
+    pub caller_name: &'a str,
+    /// `owner` or `named`.
+    pub caller_kind: &'a str,
+    /// The door, such as `mcp`.
+    pub caller_door: &'a str,
+    /// The caller's groups.
+    pub caller_groups: &'a [String],
+    /// The caller's level, or nothing.
+    pub caller_level: &'a str,
+    /// The tool's name.
+    pub tool_name: &'a str,
+    /// Its category, or nothing.
+    pub tool_category: &'a str,
+    /// Its tags.
+    pub tool_tags: &'a [String],
+    /// Its action types.
+    pub tool_actions: &'a [Action],
+    /// The badge.
+    pub risk: Level,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// Why a condition is neither true nor false.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unevaluable {
+    /// A part of it has no value for this call.
+    #[error("{0}")]
+    Undefined(String),
+    /// It is something else than true or false.
+    #[error("it is {0}, not true or false")]
+    NotBoolean(&'static str),
+    /// It takes more steps than a rule may.
+    #[error("it takes more than {} steps", limits::CONDITION_STEPS_MAX)]
+    TooCostly,
+}
+
+impl Condition {
+    /// Reads an expression.
+    pub fn parse(text: &str) -> Result<Condition, ConditionFault> {
+        let root = parser::parse(text)?;
+        Ok(Condition {
+            text: text.to_owned(),
+            root,
+        })
+    }
+
+    /// The expression as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it holds.
+    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, Unevaluable> {
+        eval::boolean(&self.root, scope)
+    }
+
+    /// What it is when nobody needs to be asked: `true`, `1 > 2`.
+    #[must_use]
+    pub fn constant(&self) -> Option<bool> {
+        let scope = Scope {
+            args: &Map::new(),
+            caller_name: "",
+            caller_kind: "",
+            caller_door: "",
+            caller_groups: &[],
+            caller_level: "",
+            tool_name: "",
+            tool_category: "",
+            tool_tags: &[],
+            tool_actions: &[],
+            risk: Level::L0,
+            at_ms: 0,
+        };
+        let free = !self.root.mentions_world();
+        free.then(|| self.holds(&scope).ok()).flatten()
+    }
+
+    /// Whether it looks at nothing but arguments.
+    #[must_use]
+    pub fn is_about_arguments_only(&self) -> bool {
+        self.root.only_arguments()
+    }
+
+    /// Whether it looks at arguments, by name or all together.
+    #[must_use]
+    pub fn looks_at_arguments(&self) -> bool {
+        self.root
+            .any(&|part| matches!(part, Expr::Root(Root::Args)))
+    }
+
+    /// Whether it counts the arguments where their length may be meant.
+    #[must_use]
+    pub fn counts_arguments(&self) -> bool {
+        self.root.any(&|part| {
+            matches!(part, Expr::Function(Function::Size, of) if matches!(**of, Expr::Root(Root::Args)))
+        })
+    }
+
+    /// The arguments it names, such as `amount` in `args.amount`.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.root.argument_names(&mut names);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text)
+    }
+}
+
+// The text says all there is to say, and a compiled pattern cannot be compared.
+impl PartialEq for Condition {
+    fn eq(&self, other: &Condition) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Condition {}
+
+/// One part of an expression.
+#[derive(Clone, Debug)]
+enum Expr {
+    Literal(Literal),
+    Root(Root),
+    /// A name that `all` or `exists` gives to each member; counted from outside.
+    Bound(usize),
+    Field(Box<Expr>, String),
+    Index(Box<Expr>, Box<Expr>),
+    List(Vec<Expr>),
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    All(Vec<Expr>),
+    Any(Vec<Expr>),
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    Arithmetic(Operation, Box<Expr>, Box<Expr>),
+    Choose(Box<Expr>, Box<Expr>, Box<Expr>),
+    Has(Box<Expr>, String),
+    Function(Function, Box<Expr>),
+    Method(Method, Box<Expr>, Box<Expr>),
+    Matches(Box<Expr>, regex::Regex),
+    Each(Quantifier, Box<Expr>, usize, Box<Expr>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(String),
+}
+
+/// What an expression can start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Root {
+    Args,
+    Risk,
+    World(World),
+}
+
+/// One field of `caller`, `tool` or `time`. Known when the rule is read, so a
+/// slip is found then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum World {
+    CallerName,
+    CallerKind,
+    CallerDoor,
+    CallerGroups,
+    CallerLevel,
+    ToolName,
+    ToolCategory,
+    ToolTags,
+    ToolActions,
+    TimeMs,
+    TimeHour,
+    TimeMinute,
+    TimeWeekday,
+    TimeDate,
+}
+
+/// Each field with its spelling.
+const WORLD: &[(&str, &str, World)] = &[
+    ("caller", "name", World::CallerName),
+    ("caller", "kind", World::CallerKind),
+    ("caller", "door", World::CallerDoor),
+    ("caller", "groups", World::CallerGroups),
+    ("caller", "level", World::CallerLevel),
+    ("tool", "name", World::ToolName),
+    ("tool", "category", World::ToolCategory),
+    ("tool", "tags", World::ToolTags),
+    ("tool", "actions", World::ToolActions),
+    ("time", "ms", World::TimeMs),
+    ("time", "hour", World::TimeHour),
+    ("time", "minute", World::TimeMinute),
+    ("time", "weekday", World::TimeWeekday),
+    ("time", "date", World::TimeDate),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    In,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Size,
+    Int,
+    Double,
+    Text,
+    Lower,
+    JsonSize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    StartsWith,
+    EndsWith,
+    Contains,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantifier {
+    Every,
+    Some,
+    One,
+}
+
+impl Expr {
+    /// The parts of this part.
+    fn parts(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Literal(_) | Expr::Root(_) | Expr::Bound(_) => Vec::new(),
+            Expr::Field(of, _)
+            | Expr::Not(of)
+            | Expr::Negate(of)
+            | Expr::Has(of, _)
+            | Expr::Function(_, of)
+            | Expr::Matches(of, _) => vec![of],
+            Expr::List(many) | Expr::All(many) | Expr::Any(many) => many.iter().collect(),
+            Expr::Index(left, right)
+            | Expr::Compare(_, left, right)
+            | Expr::Arithmetic(_, left, right)
+            | Expr::Method(_, left, right)
+            | Expr::Each(_, left, _, right) => vec![left, right],
+            Expr::Choose(test, yes, no) => vec![test, yes, no],
+        }
+    }
+
+    /// Whether some part is so.
+    fn any(&self, is_so: &dyn Fn(&Expr) -> bool) -> bool {
+        is_so(self) || self.parts().into_iter().any(|part| part.any(is_so))
+    }
+
+    fn mentions_world(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Root(_)))
+    }
+
+    fn only_arguments(&self) -> bool {
+        let foreign = matches!(self, Expr::Root(Root::Risk | Root::World(_)));
+        !foreign && self.parts().into_iter().all(Expr::only_arguments)
+    }
+
+    fn argument_names<'a>(&'a self, names: &mut Vec<&'a str>) {
+        if let Expr::Field(of, name) | Expr::Has(of, name) = self
+            && matches!(**of, Expr::Root(Root::Args))
+        {
+            names.push(name);
+        }
+        if let Expr::Index(of, index) = self
+            && let (Expr::Root(Root::Args), Expr::Literal(Literal::Text(name))) = (&**of, &**index)
+        {
+            names.push(name);
+        }
+        for part in self.parts() {
+            part.argument_names(names);
+        }
+    }
+
+    /// What it certainly is, where that is plain from the text.
+    fn kind(&self) -> Option<&'static str> {
+        match self {
+            Expr::Literal(Literal::Null) => Some("null"),
+            Expr::Literal(Literal::Int(_) | Literal::Double(_))
+            | Expr::Negate(_)
+            | Expr::Function(
+                Function::Size | Function::Int | Function::Double | Function::JsonSize,
+                _,
+            ) => Some("a number"),
+            Expr::Literal(Literal::Text(_))
+            | Expr::Root(Root::Risk)
+            | Expr::Function(Function::Text | Function::Lower, _) => Some("text"),
+            Expr::List(_) => Some("a list"),
+            Expr::Root(Root::Args) => Some("an object"),
+            Expr::Literal(Literal::Bool(_))
+            | Expr::Root(Root::World(_))
+            | Expr::Bound(_)
+            | Expr::Field(..)
+            | Expr::Index(..)
+            | Expr::Not(_)
+            | Expr::All(_)
+            | Expr::Any(_)
+            | Expr::Compare(..)
+            | Expr::Arithmetic(..)
+            | Expr::Choose(..)
+            | Expr::Has(..)
+            | Expr::Method(..)
+            | Expr::Matches(..)
+            | Expr::Each(..) => None,
+        }
+    }
+}
+
+/// Any text at all, read as a condition and evaluated. Neither panics, and what
+/// is read once is read again the same.
+pub fn fuzz(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (text, args) = text.split_once('\n').unwrap_or((&text, "{}"));
+    let Ok(condition) = Condition::parse(text) else {
+        return;
+    };
+    let args = serde_json::from_str::<Json>(args).unwrap_or_default();
+    let empty = Map::new();
+    let scope = Scope {
+        args: args.as_object().unwrap_or(&empty),
+        caller_name: "ann",
+        caller_kind: "named",
+        caller_door: "mcp",
+        caller_groups: &[],
+        caller_level: "standard",
+        tool_name: "web.fetch",
+        tool_category: "WEB",
+        tool_tags: &[],
+        tool_actions: &[],
+        risk: Level::L3,
+        at_ms: 1_763_000_000_000,
+    };
+    let again = Condition::parse(condition.text()).map(|again| again.holds(&scope));
+    assert_eq!(again, Ok(condition.holds(&scope)), "{text}");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Everything there is to say about a document before it runs: state, policy,
+//! badge, record and findings. What `check` prints and the Studio shows.
+
+use std::sync::OnceLock;
+
+use crate::document::digest::{self, ToolDigest};
+use crate::document::environment::Environment;
+use crate::document::finding::{Code, Finding};
+use crate::document::json::Lines;
+use crate::document::lifecycle::{self, State};
+use crate::document::safety::{Safety, Source, compare};
+use crate::document::{Document, Item};
+use crate::limits;
+use crate::policy::risk::{self, Risk};
+use crate::policy::safety;
+use crate::policy::{self, Baseline, EffectivePolicy};
+use crate::record::audit::{SharedFacts, ToolFacts};
+use crate::record::mask::is_maskable;
+
+/// What is known about one document of a file.
+#[derive(Clone, Debug)]
+pub struct Assessment {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What holds when the document can be used; absent if any finding is an error.
+    pub sound: Option<Sound>,
+    /// Everything that was seen.
+    pub findings: Vec<Finding>,
+}
+
+/// A document that can be used, and what holds for it.
+#[derive(Clone, Debug)]
+pub struct Sound {
+    /// The document.
+    pub document: Document,
+    /// What holds for it.
+    pub judged: Judged,
+}
+
+/// What holds for a document that can be used.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Its identity.
+    pub tool_id: String,
+    /// The digest of what it means.
+    pub digest: ToolDigest,
+    /// Where it stands.
+    pub state: State,
+    /// Variables it needs that are not set.
+    pub missing: Vec<String>,
+    /// What a call would be held to.
+    pub policy: EffectivePolicy,
+    /// Its badge.
+    pub risk: Risk,
+    /// Where the document comes from.
+    source: Source,
+    /// The record of the policy, made when first asked for.
+    safety: OnceLock<Safety>,
+    /// What the audit says about it, made when first asked for.
+    facts: OnceLock<SharedFacts>,
+}
+
+impl Judged {
+    /// The record of the policy of the document that was judged.
+    fn safety(&self, document: &Document) -> &Safety {
+        let make = || safety::record(document, &self.policy, self.source);
+        self.safety.get_or_init(make)
+    }
+}
+
+impl Sound {
+    /// What the audit says about a call that is held to what was judged here.
+    #[must_use]
+    pub fn facts(&self) -> SharedFacts {
+        let make = || self.facts_under(&self.judged.risk, self.safety());
+        self.judged.facts.get_or_init(make).clone()
+    }
+
+    /// The record of the policy.
+    #[must_use]
+    pub fn safety(&self) -> &Safety {
+        self.judged.safety(&self.document)
+    }
+
+    /// What the audit says about a call that is held to something else.
+    #[must_use]
+    pub fn facts_under(&self, risk: &Risk, safety: &Safety) -> SharedFacts {
+        let reasons = risk.signals.iter().map(|signal| signal.words.clone());
+        SharedFacts::from(ToolFacts {
+            tool_id: self.judged.tool_id.clone(),
+            name: self.document.name.clone(),
+            category: self.document.category.clone(),
+            digest: self.judged.digest.to_string(),
+            risk: risk.level.badge().to_owned(),
+            risk_reasons: reasons.collect(),
+            tool_safety: serde_json::to_value(safety).unwrap_or_default(),
+        })
+    }
+}
+
+/// Assesses one document of a file. `lines` are the file's, for places.
+#[must_use]
+pub fn assess(
+    item: Item,
+    lines: &Lines<'_>,
+    ground: &Baseline,
+    environment: &Environment,
+    source: Source,
+) -> Assessment {
+    let Item {
+        name,
+        document,
+        mut findings,
+    } = item;
+    let sound = document.and_then(|document| {
+        let place = |finding: Finding| {
+            let span = document.tree().locate(&finding.pointer);
+            finding.place(span, lines)
+        };
+        match judge(&document, ground, environment, source) {
+            Ok(judged) => {
+                let stored = document.tool_safety.iter();
+                let resolved = || judged.safety(&document);
+                let differences = stored.flat_map(|stored| compare(stored, resolved()));
+                findings.extend(differences.map(place));
+                findings.extend(unmasked(&document, environment).into_iter().map(place));
+                Some(Sound { document, judged })
+            }
+            Err(finding) => {
+                findings.push(place(*finding));
+                None
+            }
+        }
+    });
+    Assessment {
+        name,
+        sound,
+        findings,
+    }
+}
+
+/// Variables whose values are too short to be masked.
+fn unmasked(document: &Document, environment: &Environment) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for name in lifecycle::requirements(document) {
+        let short = environment
+            .get(name)
+            .is_some_and(|value| !is_maskable(value));
+        let message = format!(
+            "the value of `{name}` has fewer than {} characters and is not masked",
+            limits::SECRET_CHARS_MIN
+        );
+        if short && findings.iter().all(|finding| finding.message != message) {
+            let finding = Finding::warning(Code::SpecInvariant, "staticVariables", message);
+            findings.push(finding.fix("use a longer value"));
+        }
+    }
+    findings
+}
+
+fn judge(
+    document: &Document,
+    ground: &Baseline,
+    environment: &Environment,
+    source: Source,
+) -> Result<Judged, Box<Finding>> {
+    let policy = policy::resolve(ground, &document.sandbox_overrides)
+        .map_err(|conflict| conflict.to_finding())?;
+    let digest = digest::of_document(document)
+        .map_err(|error| Finding::error(Code::SpecParse, "", error.to_string()))?;
+    Ok(Judged {
+        tool_id: digest::tool_id(document),
+        digest,
+        state: lifecycle::state(document, environment, source),
+        missing: lifecycle::missing(document, environment),
+        risk: risk::of(document, ground, &policy),
+        policy,
+        source,
+        safety: OnceLock::new(),
+        facts: OnceLock::new(),
+    })
+}

@@ -1,0 +1,65 @@
+//! What one call may use, exactly: the policy's yes, ready to be made into
+//! powers. Nothing here can be made but from a policy.
+
+use crate::document::NetworkMode;
+use crate::network::host_pattern::HostPattern;
+use crate::policy::EffectivePolicy;
+use crate::policy::host_bound::HostBounds;
+
+/// What one call may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// What `fetch` may reach.
+    pub network: NetworkGrant,
+    /// What the operator leaves of it, asked on every hop.
+    pub bounds: HostBounds,
+    /// What `safety.fs` may touch.
+    pub files: FileGrant,
+}
+
+/// What `fetch` may reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkGrant {
+    /// Nothing: `fetch` does not exist.
+    Blocked,
+    /// These hosts.
+    Allowlist(Vec<HostPattern>),
+    /// Any public host, every address checked.
+    Strict,
+    /// Any host.
+    Open,
+}
+
+/// What `safety.fs` may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileGrant {
+    /// Whether the read group exists.
+    pub read: bool,
+    /// Whether the write group exists.
+    pub write: bool,
+    /// The one folder it sees; the workspace when absent.
+    pub base_path: Option<String>,
+}
+
+impl Grant {
+    /// The grant of a call that was allowed under this policy.
+    #[must_use]
+    pub fn from_policy(policy: &EffectivePolicy) -> Grant {
+        let network = match policy.network {
+            NetworkMode::Blocked => NetworkGrant::Blocked,
+            NetworkMode::Allowlist => NetworkGrant::Allowlist(policy.hosts.clone()),
+            NetworkMode::Strict => NetworkGrant::Strict,
+            NetworkMode::Open => NetworkGrant::Open,
+        };
+        let files = FileGrant {
+            read: policy.file_read,
+            write: policy.file_write,
+            base_path: policy.fs_base_path.clone(),
+        };
+        Grant {
+            network,
+            bounds: policy.bounds.clone(),
+            files,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The record of what a call is held to, made from its effective policy.
+
+use crate::document::safety::{
+    Capabilities, Category, Network, RUNTIME_ID, Runtime, Safety, Source, VERSION,
+};
+use crate::document::{Document, NetworkMode};
+use crate::policy::EffectivePolicy;
+
+/// The record of what a call of this tool is held to.
+#[must_use]
+pub fn record(document: &Document, policy: &EffectivePolicy, source: Source) -> Safety {
+    let source = match source {
+        Source::Builtin => "builtin",
+        Source::User => "user",
+    };
+    Safety {
+        version: Some(VERSION.to_owned()),
+        runtime: Some(Runtime {
+            id: Some(RUNTIME_ID.to_owned()),
+            min_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            ecma_version: Some("2024".to_owned()),
+            java_interop: Some(false),
+            helpers: helpers(policy)
+                .iter()
+                .map(|helper| (*helper).to_owned())
+                .collect(),
+            console: Some(true),
+        }),
+        category: Some(Category {
+            source: Some(source.to_owned()),
+            id: document.category.clone(),
+        }),
+        capabilities: Some(Capabilities {
+            network: Some(Network {
+                mode: Some(policy.network),
+                hosts: policy.hosts.iter().map(ToString::to_string).collect(),
+            }),
+            file_read: Some(policy.file_read),
+            file_write: Some(policy.file_write),
+            destructive: policy.destructive.then_some(true),
+        }),
+    }
+}
+
+const ALWAYS: &[&str] = &[
+    "safety.parser/v1",
+    "tool-safety-helpers/v1#crypto",
+    "tool-safety-helpers/v1#encoding",
+];
+
+/// The helper groups a policy gives.
+fn helpers(policy: &EffectivePolicy) -> Vec<&'static str> {
+    let http = (policy.network != NetworkMode::Blocked).then_some("safety.http/v1");
+    let fs = (policy.file_read || policy.file_write).then_some("safety.fs/v1");
+    http.into_iter()
+        .chain(fs)
+        .chain(ALWAYS.iter().copied())
+        .collect()
+}

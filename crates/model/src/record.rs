@@ -1,0 +1,9 @@
+//! What is left of a call: how it ended, what the audit keeps of it, and the masking
+//! that everything goes through on its way out.
+
+/// The rows of the audit and their chain.
+pub mod audit;
+/// Secrets taken out of all that leaves.
+pub mod mask;
+/// How a call ended.
+pub mod outcome;

@@ -1,0 +1,40 @@
+//! Folders and files of the home: private to the owner, and on the disk when a
+//! function returns.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use crate::error::StoreError;
+
+/// Creates a folder that only its owner can enter. An existing folder keeps its
+/// mode: it may be one that others need, named by mistake.
+pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    if !path.is_dir() {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(|error| StoreError::file("create", path, error))?;
+    }
+    Ok(())
+}
+
+/// Syncs a folder. Without this the name of a new or renamed file can be lost in a
+/// power cut although the file itself was synced.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| StoreError::file("sync", folder, error))
+}
+
+/// Writes a new private file and syncs it.
+pub(crate) fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

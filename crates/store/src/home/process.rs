@@ -1,0 +1,194 @@
+//! Which processes of a home are alive. Each process that has the store open holds a
+//! lock on a file of its own; the kernel releases it however the process ends. The
+//! calls of a dead process are closed by the next one that opens the store.
+//!
+//! The lock belongs to the process (`fcntl`), not to the open file (`flock`): a
+//! worker that was being started when its parent died holds copies of all
+//! descriptors for a moment, and with `flock` the dead parent would look alive. The
+//! price is that the kernel never tells a process about its own locks, so [`OWN`]
+//! remembers them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::home::files::make_folder;
+use crate::home::lock_folder;
+use crate::limit;
+
+/// The lock files this process holds, by id: one home can have several paths. It
+/// must never open one of these files again: closing that second handle would
+/// release the lock.
+static OWN: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
+
+fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps this process alive in the eyes of others until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    identity: ProcessIdentity,
+    _lock: LockFile,
+}
+
+impl Liveness {
+    pub(crate) fn identity(&self) -> &ProcessIdentity {
+        &self.identity
+    }
+}
+
+/// A lock file that is held.
+#[derive(Debug)]
+struct LockFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        if let Some(id) = self.path.file_name() {
+            own().remove(id);
+        }
+    }
+}
+
+/// The id of a process, and how it notices that others took it for dead.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessIdentity {
+    id: Arc<str>,
+    path: PathBuf,
+    inode: u64,
+}
+
+impl ProcessIdentity {
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Whether our lock file is still the one that others look at.
+    pub(crate) fn has_lock(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
+    }
+}
+
+/// Takes a lock for this process, before anything is written in its name.
+pub(crate) fn begin(home: &Path) -> Result<Liveness, StoreError> {
+    let folder = lock_folder(home);
+    make_folder(&folder)?;
+    let id = Uuid::new_v4().to_string();
+    let lock = take_lock(folder.join(&id))?;
+    let held = lock.file.metadata();
+    let held = held.map_err(|error| StoreError::file("lock", &lock.path, error))?;
+    Ok(Liveness {
+        identity: ProcessIdentity {
+            id: Arc::from(id),
+            path: lock.path.clone(),
+            inode: held.ino(),
+        },
+        _lock: lock,
+    })
+}
+
+fn take_lock(path: PathBuf) -> Result<LockFile, StoreError> {
+    let fail = |error| StoreError::file("lock", &path, error);
+    own().extend(path.file_name().map(OsString::from));
+    let start = Instant::now();
+    loop {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&path).map_err(fail)?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // Another process cleans up, has locked it and is about to remove it.
+            Err(Errno::AGAIN | Errno::ACCESS)
+                if start.elapsed() < Duration::from_millis(limit::BUSY_MS_MAX) =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            Err(error) => return Err(fail(error.into())),
+        }
+        // Another process that cleans up may have removed it before we locked it.
+        let held = file.metadata().map_err(fail)?;
+        match fs::metadata(&path) {
+            Ok(found) if found.ino() == held.ino() => return Ok(LockFile { path, file }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+}
+
+/// Lock files of dead processes, locked by us now.
+pub(crate) type DeadLocks = Vec<(PathBuf, File)>;
+
+/// Locks the lock files that no live process holds.
+pub(crate) fn dead_locks(home: &Path, own: &str) -> Result<DeadLocks, StoreError> {
+    let folder = lock_folder(home);
+    let fail = |error| StoreError::file("read", &folder, error);
+    let mut locks = Vec::new();
+    for entry in fs::read_dir(&folder)
+        .map_err(fail)?
+        .take(limit::PROCESSES_MAX)
+    {
+        let path = entry.map_err(fail)?.path();
+        if path.ends_with(own) {
+            continue;
+        }
+        if let Ok(Fate::Dead(Some(lock))) = fate(&path) {
+            locks.push((path, lock));
+        }
+    }
+    Ok(locks)
+}
+
+/// The lock file of a process.
+pub(crate) fn lock_path(home: &Path, id: &str) -> PathBuf {
+    lock_folder(home).join(id)
+}
+
+/// Whether a process of this home is dead. In doubt it counts as alive.
+pub(crate) fn is_dead(home: &Path, id: &str) -> bool {
+    matches!(fate(&lock_path(home, id)), Ok(Fate::Dead(_)))
+}
+
+enum Fate {
+    Alive,
+    /// With the lock, if the file still exists.
+    Dead(Option<File>),
+}
+
+fn fate(path: &Path) -> Result<Fate, StoreError> {
+    let fail = |error| StoreError::file("look at", path, error);
+    match fs::symlink_metadata(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
+        Err(error) => return Err(fail(error)),
+    }
+    if path.file_name().is_some_and(|id| own().contains(id)) {
+        return Ok(Fate::Alive);
+    }
+    // An exclusive lock needs a file opened for writing.
+    let file = match File::options().write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Dead(None)),
+        Err(error) => return Err(fail(error)),
+    };
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Fate::Dead(Some(file))),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(Fate::Alive),
+        Err(error) => Err(StoreError::file("lock", path, error.into())),
+    }
+}

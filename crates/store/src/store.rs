@@ -1,0 +1,177 @@
+//! The store of one home. Opening it makes what is absent, closes the calls of dead
+//! processes and starts two threads: one writes the audit, one syncs it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::audit::Audit;
+use crate::audit::settings::{Room, StoreSettings};
+use crate::audit::write::writer::Writer;
+use crate::error::StoreError;
+use crate::home::process::Liveness;
+use crate::home::{database, permission, process};
+use crate::tables::approvals::Approvals;
+use crate::tables::callers::CallerRecords;
+use crate::tables::publications::Publications;
+use crate::tables::scripts::Scripts;
+use crate::tables::usage::QuotaUsage;
+
+/// The store of one home. Clones share it; dropping the last one closes it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// What the store has done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Groups of records written.
+    pub commits: u64,
+    /// Times the disk was asked to confirm.
+    pub syncs: u64,
+    /// Ends of calls that could not be written yet.
+    pub owed: u64,
+    /// Calls of dead processes that were closed when this process opened the store.
+    pub crashed: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    audit: Audit,
+    publications: Publications,
+    approvals: Approvals,
+    callers: CallerRecords,
+    usage: QuotaUsage,
+    scripts: Scripts,
+    writer: Arc<Writer>,
+    crashed: u64,
+    threads: Vec<JoinHandle<()>>,
+    /// Dropped last: while records are written, this process counts as alive.
+    _liveness: Liveness,
+}
+
+impl Store {
+    /// Opens the store of a home, creating both if absent, and closes the calls that
+    /// dead processes left open.
+    pub fn open(home: &Path, settings: StoreSettings) -> Result<Store, StoreError> {
+        let database = database::prepare(home)?;
+        permission::check(home)?;
+        let home = home
+            .canonicalize()
+            .map_err(|error| StoreError::file("find", home, error))?;
+        let liveness = process::begin(&home)?;
+        let process = Arc::clone(liveness.identity().id());
+        let (writer, crashed) = Writer::open(&home, liveness.identity(), settings)?;
+        let writer = Arc::new(writer);
+        let callers = CallerRecords::open(&home, &database)?;
+        let mut inner = Inner {
+            audit: Audit::new(home.clone(), Arc::clone(&writer)),
+            publications: Publications::open(&home, database)?,
+            approvals: Approvals::new(&home),
+            callers,
+            usage: QuotaUsage::new(&home, &process),
+            scripts: Scripts::new(&home, &process),
+            writer: Arc::clone(&writer),
+            crashed,
+            threads: Vec::new(),
+            _liveness: liveness,
+        };
+        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread
+                .spawn(work)
+                .map_err(|error| StoreError::file("start the writer of", &home, error))
+        };
+        let syncing = Arc::clone(&writer);
+        let thread = start("audit-writer", Box::new(move || writer.run()))?;
+        inner.threads.push(thread);
+        let thread = start("audit-sync", Box::new(move || syncing.run_syncer()))?;
+        inner.threads.push(thread);
+        Ok(Store {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The audit.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.inner.audit
+    }
+
+    /// Test results, published documents and grants of tools.
+    #[must_use]
+    pub fn publications(&self) -> &Publications {
+        &self.inner.publications
+    }
+
+    /// Questions to people and their answers.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.inner.approvals
+    }
+
+    /// Denials, pauses, trust levels and feedback of callers.
+    #[must_use]
+    pub fn callers(&self) -> &CallerRecords {
+        &self.inner.callers
+    }
+
+    /// How much of their quotas callers used.
+    #[must_use]
+    pub fn usage(&self) -> &QuotaUsage {
+        &self.inner.usage
+    }
+
+    /// Journals of scripts that wait for a person.
+    #[must_use]
+    pub fn scripts(&self) -> &Scripts {
+        &self.inner.scripts
+    }
+
+    /// Applies other settings from the next record on. The length of the queue is
+    /// fixed when the store is opened.
+    pub fn set(&self, settings: StoreSettings) -> Result<(), StoreError> {
+        self.inner.writer.batches()?.set(settings);
+        Ok(())
+    }
+
+    /// Whether the opening of a call could be written now.
+    pub fn ready(&self) -> Result<(), StoreError> {
+        self.inner.writer.ready()
+    }
+
+    /// How much of its allowed size the audit uses.
+    pub fn room(&self) -> Result<Room, StoreError> {
+        Ok(self.inner.writer.batches()?.room())
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn status(&self) -> StoreStatus {
+        let shared = self.inner.writer.shared();
+        StoreStatus {
+            commits: shared.commits(),
+            syncs: shared.syncer.count(),
+            owed: shared.owed(),
+            crashed: self.inner.crashed,
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Writes what waits, syncs it, and ends the threads. The writer ends first, for
+    /// the last sync must cover what it wrote.
+    fn drop(&mut self) {
+        let shared = self.writer.shared();
+        shared.queue.close();
+        let mut threads = self.threads.drain(..);
+        if let Some(writer) = threads.next() {
+            let _ = writer.join();
+        }
+        shared.syncer.stop();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}

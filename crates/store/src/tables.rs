@@ -1,0 +1,16 @@
+//! What is kept in tables of the home's database. Each table has a type of its own
+//! with a connection of its own; a change is one transaction, so of two processes
+//! that want the same row one gets it.
+
+/// Questions to people and their answers.
+pub mod approvals;
+/// Denials, pauses, trust levels and feedback of callers.
+pub mod callers;
+/// The keys with which callers identify themselves.
+pub mod keys;
+/// Test results, published documents and grants of tools.
+pub mod publications;
+/// Journals of scripts that wait for a person.
+pub mod scripts;
+/// How much of their quotas callers used.
+pub mod usage;

@@ -1,0 +1,707 @@
+//! Questions to people and their answers, for all processes of a home.
+//!
+//! Every change is one transaction that names the state it starts from, so of two
+//! processes that want the same approval one gets it. A change is on the disk before
+//! the engine acts on it: a used approval stays used, whatever crashes.
+
+use std::path::Path;
+
+use model::caller;
+use model::document::Word;
+use model::govern::approval::{Scope, State};
+use model::policy::risk::Level;
+use model::{limits, text};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::home::database::LazyConnection;
+use crate::limit;
+#[cfg(feature = "testing")]
+use crate::testing::Failing;
+
+const READING: &str = "read the approvals";
+
+/// A question to a person, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Its id, which cannot be guessed.
+    pub id: String,
+    /// Its state as stored: [`State::at`] says whether it expired since.
+    pub state: State,
+    /// Where it waits.
+    pub place: WaitingPlace,
+    /// Milliseconds since 1970.
+    pub asked_at_ms: i64,
+    /// When it can no longer be answered or, once approved, is no longer valid.
+    pub expires_at_ms: i64,
+    /// A digest of everything it is about.
+    pub binding: String,
+    /// A digest of everything but the arguments.
+    pub tool_binding: String,
+    /// A digest of the session.
+    pub session: Option<String>,
+    /// The call that asked first.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Who called.
+    pub caller: String,
+    /// Whether that was the owner.
+    pub caller_is_owner: bool,
+    /// The risk level.
+    pub level: Level,
+    /// Why that level.
+    pub reasons: Vec<String>,
+    /// Why a person is asked.
+    pub why: String,
+    /// The question in words.
+    pub prompt: String,
+    /// The arguments as one line of JSON: whole while it waits, with the middle left out
+    /// once it is answered.
+    pub arguments: String,
+    /// The answer, if there is one.
+    pub answer: Option<GivenAnswer>,
+    /// The call that used it last, or that got the refusal.
+    pub used_by_call: Option<String>,
+    /// When.
+    pub used_at_ms: Option<i64>,
+    /// How many calls ran by it.
+    pub uses: u64,
+}
+
+/// Where a question waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitingPlace {
+    /// At the client of the call.
+    Client,
+    /// At a client that will come back with the answer.
+    Deferred,
+    /// In the inbox.
+    Inbox,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// Which calls an approval covers.
+    pub scope: Option<Scope>,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Who gave it.
+    pub by: String,
+    /// Through what.
+    pub channel: String,
+    /// Whether that was the caller's own client.
+    pub own_client: bool,
+    /// What they added.
+    pub note: Option<String>,
+}
+
+/// The result of storing a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskResult {
+    /// It is stored and waits.
+    Written,
+    /// The same question waits already; this is it.
+    Joined(Box<Approval>),
+    /// This caller has as many waiting questions as allowed.
+    TooManyOfCaller,
+    /// As many questions wait as are allowed.
+    TooMany,
+}
+
+/// Which approvals a call may run by.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The call.
+    pub call_id: String,
+    /// The digest of all it is about.
+    pub binding: String,
+    /// The digest of all but the arguments.
+    pub tool_binding: String,
+    /// The digest of its session.
+    pub session: Option<String>,
+    /// Whether the caller may not approve its own calls.
+    pub separate: bool,
+    /// Whether an approval by the caller's own client is valid.
+    pub own_client: bool,
+}
+
+/// What an id or a prefix of one finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundApproval {
+    /// Nothing.
+    None,
+    /// This one.
+    One(Box<Approval>),
+    /// Several ids have this prefix; some of them.
+    Several(Vec<String>),
+}
+
+/// Which ones to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// Those that wait for an answer.
+    Pending,
+    /// Those that wait, and approvals that are still valid.
+    Live,
+    /// All that are stored.
+    All,
+}
+
+/// The kinds of change, each one transaction. An error names the one that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalChange {
+    /// A question is stored.
+    Ask,
+    /// It waits in another place.
+    Wait,
+    /// It is answered.
+    Answer,
+    /// A call looks for an answer it may run by.
+    Claim,
+    /// A call takes the answer to its own question.
+    Take,
+    /// An approval is revoked.
+    Revoke,
+    /// A session ends.
+    EndSession,
+}
+
+/// Questions to people and their answers.
+#[derive(Debug)]
+pub struct Approvals {
+    connection: LazyConnection,
+    #[cfg(feature = "testing")]
+    failing: Failing<ApprovalChange>,
+}
+
+impl Approvals {
+    pub(crate) fn new(home: &Path) -> Approvals {
+        Approvals {
+            // A used approval must stay used if the power fails.
+            connection: LazyConnection::new(home, "FULL"),
+            #[cfg(feature = "testing")]
+            failing: Failing::default(),
+        }
+    }
+
+    /// For tests: from now on this change fails just before it commits, or none does.
+    #[cfg(feature = "testing")]
+    pub fn fail(&self, step: Option<ApprovalChange>) {
+        self.failing.set(step);
+    }
+
+    /// Stores a question, or finds the same one that waits already. A question that
+    /// another call is showing to its client right now is not joined: each of the two
+    /// gets its own answer.
+    pub fn ask(&self, question: &Approval, now_ms: i64) -> Result<AskResult, StoreError> {
+        self.change(ApprovalChange::Ask, |change| {
+            if let Some(same) = waiting_for(change, &question.binding, now_ms)? {
+                return Ok(AskResult::Joined(Box::new(same)));
+            }
+            prune(change, now_ms)?;
+            if let Some(full) = is_full(change, question, now_ms)? {
+                return Ok(full);
+            }
+            insert(change, question)?;
+            Ok(AskResult::Written)
+        })
+    }
+
+    /// Moves a question from a client to the inbox, or defers it until the client comes
+    /// back. Returns the id it waits under: that of another question, if the same one
+    /// waits there already.
+    pub fn wait_at(
+        &self,
+        id: &str,
+        place: WaitingPlace,
+        now_ms: i64,
+    ) -> Result<String, StoreError> {
+        self.change(ApprovalChange::Wait, |change| {
+            let binding: Option<String> = change
+                .query_row(
+                    "SELECT binding FROM approvals WHERE id = ?1 AND state = 'pending'",
+                    [id],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            let Some(binding) = binding else {
+                return Ok(id.to_owned());
+            };
+            match waiting_for(change, &binding, now_ms)? {
+                Some(same) if same.id != id => {
+                    change.execute("DELETE FROM approvals WHERE id = ?1", [id])?;
+                    Ok(same.id)
+                }
+                Some(_) | None => {
+                    change.execute(
+                        "UPDATE approvals SET place = ?2 WHERE id = ?1",
+                        params![id, place.word()],
+                    )?;
+                    Ok(id.to_owned())
+                }
+            }
+        })
+    }
+
+    /// Stores an answer if the question waits for one, and returns whether it did. An
+    /// approval is valid until `expires_at_ms`.
+    pub fn answer(
+        &self,
+        id: &str,
+        state: State,
+        answer: &GivenAnswer,
+        expires_at_ms: Option<i64>,
+    ) -> Result<bool, StoreError> {
+        self.change(ApprovalChange::Answer, |change| {
+            let changed = change.execute(
+                "UPDATE approvals SET state = ?2, scope = ?3, answered_ms = ?4, answered_by = ?5,
+                 channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms)
+                 WHERE id = ?1 AND state = 'pending' AND expires_ms > ?4",
+                params![
+                    id,
+                    state.word(),
+                    answer.scope.map(Word::word),
+                    answer.at_ms,
+                    answer.by,
+                    answer.channel,
+                    answer.own_client,
+                    answer.note,
+                    expires_at_ms,
+                ],
+            )?;
+            if changed == 1 {
+                shorten(change, "id = ?1", [id])?;
+            }
+            Ok(changed == 1)
+        })
+    }
+
+    /// Claims the answer that decides a call: an approval that covers it, otherwise a
+    /// refusal that no call has got yet. A one-time approval is used up; a refusal is
+    /// delivered once.
+    pub fn claim(&self, claim: &Claim, now_ms: i64) -> Result<Option<Approval>, StoreError> {
+        self.change(ApprovalChange::Claim, |change| {
+            let found = change
+                .query_row(
+                    "SELECT * FROM approvals WHERE expires_ms > ?1 AND (
+                       (state = 'approved'
+                        AND ((scope IN ('once', 'same-arguments') AND binding = ?2)
+                          OR (scope = 'session' AND tool_binding = ?3 AND session = ?4)
+                          OR (scope = 'until-changed' AND tool_binding = ?3))
+                        AND (NOT ?5 OR (own_client = 0 AND lower(answered_by) <> lower(caller)))
+                        AND (?6 OR own_client = 0))
+                       OR (state IN ('declined', 'dismissed', 'malformed')
+                        AND used_by_call IS NULL AND binding = ?2))
+                     ORDER BY state = 'approved' DESC, scope <> 'once' DESC, answered_ms
+                     LIMIT 1",
+                    params![
+                        now_ms,
+                        claim.binding,
+                        claim.tool_binding,
+                        claim.session,
+                        claim.separate,
+                        claim.own_client
+                    ],
+                    approval_of,
+                )
+                .optional()?;
+            match found {
+                Some(found) => take(change, &found, claim, now_ms),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// Claims the answer to one question, if there is one and it covers the call.
+    pub fn claim_one(
+        &self,
+        id: &str,
+        claim: &Claim,
+        now_ms: i64,
+    ) -> Result<Option<Approval>, StoreError> {
+        self.change(ApprovalChange::Take, |change| match read(change, id)? {
+            Some(found) => take(change, &found, claim, now_ms),
+            None => Ok(None),
+        })
+    }
+
+    /// Revokes an approval. Returns whether it was still valid.
+    pub fn revoke(&self, id: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.change(ApprovalChange::Revoke, |change| {
+            let changed = change.execute(
+                "UPDATE approvals SET state = 'revoked'
+                 WHERE id = ?1 AND state = 'approved' AND expires_ms > ?2",
+                params![id, now_ms],
+            )?;
+            Ok(changed == 1)
+        })
+    }
+
+    /// Ends a session: approvals for that session are revoked.
+    pub fn end_session(&self, session: &str) -> Result<usize, StoreError> {
+        self.change(ApprovalChange::EndSession, |change| {
+            change.execute(
+                "UPDATE approvals SET state = 'revoked'
+                 WHERE session = ?1 AND scope = 'session' AND state = 'approved'",
+                [session],
+            )
+        })
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        let connection = self.connection.lock()?;
+        read(&connection, id).map_err(StoreError::database(READING))
+    }
+
+    /// The last question with this binding, in any state.
+    pub fn last_about(&self, binding: &str) -> Result<Option<Approval>, StoreError> {
+        self.connection
+            .lock()?
+            .query_row(
+                "SELECT * FROM approvals WHERE binding = ?1 ORDER BY asked_ms DESC LIMIT 1",
+                [binding],
+                approval_of,
+            )
+            .optional()
+            .map_err(StoreError::database(READING))
+    }
+
+    /// One by its id or a prefix of it.
+    pub fn find(&self, beginning: &str) -> Result<FoundApproval, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection.lock()?;
+        let mut statement = connection
+            .prepare_cached(
+                "SELECT * FROM approvals WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2",
+            )
+            .map_err(&fail)?;
+        let matches_max = i64::try_from(limit::PREFIX_MATCHES_MAX).unwrap_or(i64::MAX);
+        let found = statement
+            .query_map(params![beginning, matches_max], approval_of)
+            .map_err(&fail)?
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(&fail)?;
+        let mut found = found;
+        Ok(match (found.pop(), found.is_empty()) {
+            (None, _) => FoundApproval::None,
+            (Some(_), _) if beginning.is_empty() => FoundApproval::None,
+            (Some(one), true) => FoundApproval::One(Box::new(one)),
+            (Some(last), false) => FoundApproval::Several(
+                found
+                    .into_iter()
+                    .chain([last])
+                    .map(|approval| approval.id)
+                    .collect(),
+            ),
+        })
+    }
+
+    /// Several, the oldest first.
+    pub fn list(&self, listing: Listing, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
+        let fail = StoreError::database(READING);
+        let which = match listing {
+            Listing::Pending => "state = 'pending' AND expires_ms > ?1",
+            Listing::Live => "state IN ('pending', 'approved') AND expires_ms > ?1",
+            Listing::All => "?1 = ?1",
+        };
+        // If there are too many, the newest are listed.
+        let sql =
+            format!("SELECT * FROM approvals WHERE {which} ORDER BY asked_ms DESC, id LIMIT ?2");
+        let connection = self.connection.lock()?;
+        let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
+        let list_max = i64::try_from(limit::LIST_MAX).unwrap_or(i64::MAX);
+        let mut listed = statement
+            .query_map(params![now_ms, list_max], approval_of)
+            .map_err(&fail)?
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(&fail)?;
+        listed.reverse();
+        Ok(listed)
+    }
+
+    fn change<T>(
+        &self,
+        step: ApprovalChange,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let fail = StoreError::database(step.doing());
+        let mut connection = self.connection.lock()?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let changed = change(&transaction).map_err(&fail)?;
+        #[cfg(feature = "testing")]
+        self.failing.at(step).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(changed)
+    }
+}
+
+impl ApprovalChange {
+    fn doing(self) -> &'static str {
+        match self {
+            ApprovalChange::Ask => "write a question down",
+            ApprovalChange::Wait => "keep a question waiting",
+            ApprovalChange::Answer => "write an answer down",
+            ApprovalChange::Claim => "look for an approval",
+            ApprovalChange::Take => "take an answer",
+            ApprovalChange::Revoke => "take an approval back",
+            ApprovalChange::EndSession => "end the approvals of a session",
+        }
+    }
+}
+
+impl WaitingPlace {
+    fn word(self) -> &'static str {
+        match self {
+            WaitingPlace::Client => "client",
+            WaitingPlace::Deferred => "deferred",
+            WaitingPlace::Inbox => "inbox",
+        }
+    }
+}
+
+/// The waiting question with the same binding that can be joined.
+fn waiting_for(
+    connection: &Connection,
+    binding: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Option<Approval>> {
+    connection
+        .query_row(
+            "SELECT * FROM approvals WHERE binding = ?1 AND state = 'pending'
+             AND place <> 'client' AND expires_ms > ?2 ORDER BY asked_ms LIMIT 1",
+            params![binding, now_ms],
+            approval_of,
+        )
+        .optional()
+}
+
+/// Whether there is no room. A waiting question never makes room for a new one: the
+/// new one is refused.
+fn is_full(
+    connection: &Connection,
+    question: &Approval,
+    now_ms: i64,
+) -> rusqlite::Result<Option<AskResult>> {
+    let [all, own, all_bytes, own_bytes] = connection.query_row(
+        "SELECT count(*), count(*) FILTER (WHERE caller = ?2 AND caller_owner = ?3),
+         coalesce(sum(octet_length(arguments)), 0),
+         coalesce(sum(octet_length(arguments)) FILTER (WHERE caller = ?2 AND caller_owner = ?3), 0)
+         FROM approvals WHERE state = 'pending' AND expires_ms > ?1",
+        params![now_ms, question.caller, question.caller_is_owner],
+        |row| {
+            Ok([
+                count_of(row, 0)?,
+                count_of(row, 1)?,
+                count_of(row, 2)?,
+                count_of(row, 3)?,
+            ])
+        },
+    )?;
+    let bytes = u64::try_from(question.arguments.len()).unwrap_or(u64::MAX);
+    let with = |waiting: u64| waiting.saturating_add(bytes);
+    if own >= limits::APPROVALS_PENDING_PER_CALLER_MAX
+        || with(own_bytes) > limits::APPROVALS_WAITING_BYTES_PER_CALLER_MAX
+    {
+        return Ok(Some(AskResult::TooManyOfCaller));
+    }
+    let kept: u64 =
+        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let kept_max = limits::APPROVALS_KEPT_MAX + limits::APPROVALS_PENDING_MAX;
+    let is_full = all >= limits::APPROVALS_PENDING_MAX
+        || with(all_bytes) > limits::APPROVALS_WAITING_BYTES_MAX
+        || kept >= kept_max;
+    Ok(is_full.then_some(AskResult::TooMany))
+}
+
+/// Leaves out the middle of long arguments of answered questions: nobody has to read
+/// them to decide any more.
+fn shorten(
+    connection: &Connection,
+    which: &str,
+    of: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    // The byte length comes first: SQLite knows it without reading the text.
+    let kept_max = limits::APPROVAL_KEPT_CHARS_MAX;
+    let sql = format!(
+        "SELECT id, arguments FROM approvals WHERE octet_length(arguments) > {kept_max} AND {which}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let long = statement
+        .query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    for (id, arguments) in long {
+        connection.execute(
+            "UPDATE approvals SET arguments = ?2 WHERE id = ?1",
+            params![id, text::elided(&arguments, kept_max)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Deletes the oldest questions that are neither waiting nor valid approvals.
+fn prune(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
+    shorten(
+        connection,
+        "state = 'pending' AND expires_ms <= ?1",
+        [now_ms],
+    )?;
+    let kept: u64 =
+        connection.query_row("SELECT count(*) FROM approvals", [], |row| count_of(row, 0))?;
+    let over = kept.saturating_sub(limits::APPROVALS_KEPT_MAX);
+    if over == 0 {
+        return Ok(());
+    }
+    connection.execute(
+        "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals
+         WHERE expires_ms <= ?1 OR state NOT IN ('pending', 'approved')
+         ORDER BY asked_ms LIMIT ?2)",
+        params![now_ms, i64::try_from(over).unwrap_or(i64::MAX)],
+    )?;
+    Ok(())
+}
+
+/// Uses an approval, or marks a refusal as delivered. Nothing if there is neither.
+fn take(
+    connection: &Connection,
+    found: &Approval,
+    claim: &Claim,
+    now_ms: i64,
+) -> rusqlite::Result<Option<Approval>> {
+    let Some(answer) = &found.answer else {
+        return Ok(None);
+    };
+    let is_own = answer.own_client || caller::is_same(&answer.by, &found.caller);
+    let may_count = !(claim.separate && is_own) && (claim.own_client || !answer.own_client);
+    let next = match found.state.at(found.expires_at_ms, now_ms) {
+        State::Approved if may_count && answer.scope == Some(Scope::Once) => State::Used,
+        State::Approved if may_count => State::Approved,
+        no @ (State::Declined | State::Dismissed | State::Malformed)
+            if found.used_by_call.is_none() =>
+        {
+            no
+        }
+        State::Pending
+        | State::Approved
+        | State::Used
+        | State::Declined
+        | State::Dismissed
+        | State::Malformed
+        | State::Revoked
+        | State::Expired => return Ok(None),
+    };
+    let runs = matches!(next, State::Used | State::Approved);
+    let changed = connection.execute(
+        "UPDATE approvals SET state = ?3, uses = uses + ?4, used_ms = ?5, used_by_call = ?6
+         WHERE id = ?1 AND state = ?2",
+        params![
+            found.id,
+            found.state.word(),
+            next.word(),
+            runs,
+            now_ms,
+            claim.call_id
+        ],
+    )?;
+    if changed != 1 {
+        return Ok(None);
+    }
+    read(connection, &found.id)
+}
+
+fn read(connection: &Connection, id: &str) -> rusqlite::Result<Option<Approval>> {
+    connection
+        .query_row("SELECT * FROM approvals WHERE id = ?1", [id], approval_of)
+        .optional()
+}
+
+fn insert(connection: &Connection, question: &Approval) -> rusqlite::Result<()> {
+    let reasons = serde_json::to_string(&question.reasons).unwrap_or_default();
+    connection.execute(
+        "INSERT INTO approvals (id, state, place, asked_ms, expires_ms, binding, tool_binding,
+         session, call_id, tool, caller, caller_owner, risk, reasons, prompt, arguments, why)
+         VALUES (?1, 'pending', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
+            question.id,
+            question.place.word(),
+            question.asked_at_ms,
+            question.expires_at_ms,
+            question.binding,
+            question.tool_binding,
+            question.session,
+            question.call_id,
+            question.tool,
+            question.caller,
+            question.caller_is_owner,
+            question.level.badge(),
+            reasons,
+            question.prompt,
+            question.arguments,
+            question.why,
+        ],
+    )?;
+    Ok(())
+}
+
+fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    let reasons: String = row.get("reasons")?;
+    let answered_ms: Option<i64> = row.get("answered_ms")?;
+    let scope: Option<String> = row.get("scope")?;
+    let scope = scope.map(|word| known(&word)).transpose()?;
+    let answer = match answered_ms {
+        None => None,
+        Some(at_ms) => Some(GivenAnswer {
+            scope,
+            at_ms,
+            by: row.get("answered_by")?,
+            channel: row.get("channel")?,
+            own_client: row.get("own_client")?,
+            note: row.get("note")?,
+        }),
+    };
+    Ok(Approval {
+        id: row.get("id")?,
+        state: known(&row.get::<_, String>("state")?)?,
+        place: match row.get::<_, String>("place")?.as_str() {
+            "client" => WaitingPlace::Client,
+            "deferred" => WaitingPlace::Deferred,
+            _ => WaitingPlace::Inbox,
+        },
+        asked_at_ms: row.get("asked_ms")?,
+        expires_at_ms: row.get("expires_ms")?,
+        binding: row.get("binding")?,
+        tool_binding: row.get("tool_binding")?,
+        session: row.get("session")?,
+        call_id: row.get("call_id")?,
+        tool: row.get("tool")?,
+        caller: row.get("caller")?,
+        caller_is_owner: row.get("caller_owner")?,
+        level: known(&row.get::<_, String>("risk")?)?,
+        reasons: serde_json::from_str(&reasons).unwrap_or_default(),
+        why: row.get("why")?,
+        prompt: row.get("prompt")?,
+        arguments: row.get("arguments")?,
+        answer,
+        used_by_call: row.get("used_by_call")?,
+        used_at_ms: row.get("used_ms")?,
+        uses: count_of(row, "uses")?,
+    })
+}
+
+/// A word of a closed set; a row with any other word is an error.
+fn known<T: Word>(word: &str) -> rusqlite::Result<T> {
+    let mut all = T::ALL.iter().copied();
+    all.find(|known| known.word() == word).ok_or_else(|| {
+        let what = format!("`{word}` is not a known word");
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
+    })
+}
+
+fn count_of(row: &Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}

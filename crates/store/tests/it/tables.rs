@@ -1,0 +1,8 @@
+//! The tables, each as several processes see it.
+
+mod approvals;
+mod callers;
+mod keys;
+mod publications;
+mod scripts;
+mod usage;
