@@ -11,11 +11,11 @@ help:
 	@echo
 	@echo "cargo xtask   the single tasks behind them"
 
+# The task runner is built like the program, so that both share their dependencies.
 serve: cargo
-	@cargo xtask setup
-	@cargo xtask guest
-	@cargo build --release --quiet --bin ringfence
-	@exec target/release/ringfence serve
+	@echo "== 0 of 4: the task runner of this project"
+	@cargo build --locked --profile serve --package xtask --no-default-features
+	@exec target/serve/xtask serve
 
 test: cargo
 	@cargo xtask ci

@@ -3,7 +3,10 @@
 
 /* Errors made by a power, with the JSON they came from: an uncaught one is told
  * apart from whatever a script may dress up to look the same. */
-static struct { JSValue error, json; } *helpers;
+static struct helper {
+    JSValue error, json;
+    struct place asked_at; /* where the call was made, for an error no script has met */
+} *helpers;
 static uint32_t helpers_count, helpers_capacity;
 
 /* Globals of the host, which win over parameters of the same name. */
@@ -36,20 +39,23 @@ static void *room_for_one(void *list, uint32_t count, uint32_t *capacity, size_t
     return longer;
 }
 
-static JSValue helper_of(JSValueConst thrown)
+/* What is known of an error that a power made; null for any other value. */
+static const struct helper *helper_of(JSValueConst thrown)
 {
     uint32_t i;
 
     for (i = 0; i < helpers_count; i++)
         if (JS_VALUE_GET_PTR(helpers[i].error) == JS_VALUE_GET_PTR(thrown))
-            return helpers[i].json;
-    return JS_AtomToString(ctx, JS_ATOM_empty_string);
+            return &helpers[i];
+    return NULL;
 }
+
+static void find_place(struct place *place);
 
 /* An error of a power: `message` and, beside it, what the engine knows. One with a
  * `code` is a script's, and frozen. It gets no trace yet, so that it gets one where
  * the script first meets it. */
-static JSValue helper_error(JSValue json, JSValue fields)
+static JSValue helper_error(JSValue json, JSValue fields, struct place asked_at)
 {
     static const char *const names[] = { "message", "kind", "reason", "helper", "code", "toolName" };
     JSValue error = JS_NewObjectClass(ctx, JS_CLASS_ERROR);
@@ -73,13 +79,14 @@ static JSValue helper_error(JSValue json, JSValue fields)
         JS_PreventExtensions(ctx, error);
     helpers = room_for_one(helpers, helpers_count, &helpers_capacity, sizeof *helpers);
     helpers[helpers_count].error = js_dup(error);
+    helpers[helpers_count].asked_at = asked_at;
     helpers[helpers_count++].json = json;
     JS_FreeValue(ctx, fields);
     return error;
 }
 
 /* Takes the answer out of the mailbox: the call's value, or JS_EXCEPTION. */
-static JSValue take_answer(JSValueConst shape)
+static JSValue take_answer(JSValueConst shape, struct place asked_at)
 {
     uint32_t json_length = mailbox.answer_json_length, bytes_length = mailbox.answer_bytes_length;
     char *json = guest_alloc(NULL, json_length + 1);
@@ -98,7 +105,7 @@ static JSValue take_answer(JSValueConst shape)
         JSValue text = JS_NewStringLen(ctx, json, json_length);
         js_free(ctx, bytes);
         free(json);
-        return JS_Throw(ctx, helper_error(text, arguments[0]));
+        return JS_Throw(ctx, helper_error(text, arguments[0], asked_at));
     }
     free(json);
     if (JS_IsUndefined(shape)) {
@@ -124,7 +131,7 @@ static void settle(uint32_t id)
         return;
     call = hot.calls[i];
     hot.calls[i] = hot.calls[--hot.calls_count];
-    value = take_answer(call.shape);
+    value = take_answer(call.shape, call.asked_at);
     failed = JS_IsException(value);
     if (failed)
         value = JS_GetException(ctx);
@@ -181,6 +188,7 @@ static uint32_t send_request(JSValueConst *argv, int kind)
 static JSValue js_queued(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
 {
     JSValue functions[2], promise;
+    struct place asked_at;
     uint32_t id;
 
     promise = JS_NewPromiseCapability(ctx, functions);
@@ -194,16 +202,19 @@ static JSValue js_queued(JSContext *context, JSValueConst this, int argc, JSValu
         return JS_EXCEPTION;
     }
     hot.calls = room_for_one(hot.calls, hot.calls_count, &hot.calls_capacity, sizeof *hot.calls);
-    hot.calls[hot.calls_count++] = (struct call){ id, functions[0], functions[1], js_dup(argv[3]) };
+    find_place(&asked_at);
+    hot.calls[hot.calls_count++] = (struct call){ id, asked_at, functions[0], functions[1], js_dup(argv[3]) };
     return promise;
 }
 
 /* direct(operation, value, bytes?, shape?) -> value. The script stands still. */
 static JSValue js_direct(JSContext *context, JSValueConst this, int argc, JSValueConst *argv)
 {
+    struct place asked_at = { 0, 0 }; /* the error is thrown there, and has a trace */
+
     if (send_request(argv, CALL_DIRECT) == 0)
         return JS_EXCEPTION;
-    return take_answer(argv[3]);
+    return take_answer(argv[3], asked_at);
 }
 
 /* console.log and its four siblings. */

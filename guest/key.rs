@@ -16,10 +16,12 @@ pub(crate) const KEY: &str = "guest.key";
 
 /// The files and folders a guest is made from, seen from the root. The lock file
 /// stands for the C sources, the snapshot tool and the compiler.
-const INPUTS: [&str; 12] = [
+const INPUTS: [&str; 14] = [
     "guest/shim.c",
     "guest/calls.h",
+    "guest/ending.h",
     "guest/heap.h",
+    "guest/member.h",
     "guest/notes.h",
     "guest/seal.h",
     "guest/text.h",

@@ -53,10 +53,24 @@ enum { BODY_SOURCE, BODY_SOURCE_KEEP, BODY_BYTECODE };
 #define GC_DISTANCE_BYTES_MAX (12 << 20)
 #define PAYLOAD_DEPTH_MAX 128
 #define SCRIPT_NAME "script.js"
+#define THROWN_CHARS_MAX 16384
+/* Of a value that was thrown and is no error. */
+#define CONTENTS_BYTES_MAX 2000
 
 struct text {
     const char *start;
     uint32_t length;
+};
+
+/* In the author's own text, from 1; 0 when unknown. */
+struct place {
+    uint32_t line, column;
+};
+
+/* A value that was thrown, as the host reads it. */
+struct thrown {
+    struct text message, name, helper;
+    struct place at;
 };
 
 /* Read and written by the host between calls. Little-endian, no padding. */
@@ -77,12 +91,8 @@ struct mailbox {
     uint32_t answer_is_error;
     uint32_t answer_json_length;
     uint32_t answer_bytes_length;
-    /* Guest to host: the end. */
-    struct text value; /* JSON, or the message of what was thrown */
-    struct text name;
-    struct text helper;
-    uint32_t line;
-    uint32_t column;
+    /* Guest to host: the end. Its message is the result as JSON, if nothing was thrown. */
+    struct thrown end;
     /* Guest to host: used work is `work_granted` less what stands at `work_left`. */
     uint64_t work_granted;
     const int *work_left;
@@ -91,11 +101,20 @@ struct mailbox {
     uint32_t input_capacity;
     /* Guest to host: what whoever reads the result should know, a line for each. */
     struct text notes;
+    /* Guest to host: promises that were rejected and that nothing handled. */
+    const struct thrown *rejections;
+    uint32_t rejections_told;
+    uint32_t rejections_count;
+    /* Guest to host: where the script was when it was last polled, and whether a
+     * regular expression was at work there. */
+    struct place polled_at;
+    uint32_t polled_in_regex;
 };
 
 /* A queued call that waits for its answer. */
 struct call {
     uint32_t id;
+    struct place asked_at;
     JSValue resolve, reject, shape;
 };
 
@@ -145,11 +164,16 @@ static int results_are_lenient;
 
 #include "seal.h"
 #include "notes.h"
+#include "member.h"
 #include "writer.h"
 #include "calls.h"
 #include "text.h"
+#include "ending.h"
 
 /* ---- The work budget -------------------------------------------------------- */
+
+/* To find a place takes time in a long function, so not every poll does. */
+#define POLLS_PER_PLACE 16
 
 /* Hands the engine its next portion of backward jumps and calls. A portion is what
  * the engine counts by itself between two polls, so counting costs nothing. */
@@ -158,16 +182,22 @@ static void work_grant(void)
     uint64_t left = mailbox.work_max - mailbox.work_granted;
     int portion = left < JS_INTERRUPT_COUNTER_INIT ? (int)left : JS_INTERRUPT_COUNTER_INIT;
 
-    if (left == 0)
+    if (left == 0) {
+        find_place(&mailbox.polled_at);
         host_breach(BREACH_WORK);
+    }
     mailbox.work_granted += portion;
     ctx->interrupt_counter = portion;
 }
 
 static int on_poll(JSRuntime *runtime, void *opaque)
 {
+    static uint32_t polls;
     size_t next = runtime->malloc_state.malloc_size + GC_DISTANCE_BYTES_MAX;
 
+    mailbox.polled_in_regex = 0;
+    if (polls++ % POLLS_PER_PLACE == 0)
+        find_place(&mailbox.polled_at);
     /* The engine waits for half as much again before it looks for circles, which
      * near the limit is past the limit. */
     if (runtime->malloc_gc_threshold > next)
@@ -182,8 +212,18 @@ static int on_poll(JSRuntime *runtime, void *opaque)
  * on how it was portioned. */
 int lre_check_timeout(void *opaque)
 {
+    static const uint8_t *found_for;
+    JSStackFrame *frame = rt->current_stack_frame;
     uint64_t over;
 
+    /* The same call as at the last poll has the same place. */
+    while (frame && !frame->cur_pc)
+        frame = frame->prev_frame;
+    if (!mailbox.polled_in_regex || !frame || found_for != frame->cur_pc) {
+        find_place(&mailbox.polled_at);
+        found_for = frame ? frame->cur_pc : NULL;
+    }
+    mailbox.polled_in_regex = 1;
     mailbox.work_granted += JS_INTERRUPT_COUNTER_INIT;
     if (mailbox.work_granted > mailbox.work_max) {
         over = mailbox.work_granted - mailbox.work_max;
@@ -199,69 +239,12 @@ int lre_check_timeout(void *opaque)
 
 /* ---- How a run ends --------------------------------------------------------- */
 
-static void set_text(struct text *text, JSValueConst string)
-{
-    struct writer w;
-
-    /* Cut here already, so that an enormous message costs no second copy; the
-     * host cuts again at a character. */
-    writer_init(&w, MODE_DISPLAY, UINT32_MAX, BREACH_MEMORY);
-    if (JS_VALUE_GET_STRING(string)->len > 16384) {
-        JSValue head = js_sub_string(ctx, JS_VALUE_GET_STRING(string), 0, 16384);
-        put_plain(&w, JS_VALUE_GET_STRING(head));
-        JS_FreeValue(ctx, head);
-    } else {
-        put_plain(&w, JS_VALUE_GET_STRING(string));
-    }
-    text->start = w.text;
-    text->length = w.length;
-    hot.first_text_taken = 1; /* the host reads it after we return */
-}
-
-/* The author's own position: the first frame of the trace that is in the script.
- * The trace of an error is kept where scripts cannot write. */
-static void set_position(JSValueConst trace)
-{
-    const char *text, *at;
-    unsigned line = 0, column = 0;
-
-    mailbox.line = mailbox.column = 0;
-    if (!JS_IsString(trace))
-        return;
-    text = JS_ToCString(ctx, trace);
-    if (!text)
-        return;
-    at = strstr(text, SCRIPT_NAME ":");
-    if (at && read_position(at + sizeof(SCRIPT_NAME), &line, &column)) {
-        mailbox.line = line;
-        mailbox.column = column;
-    }
-    JS_FreeCString(ctx, text);
-}
-
 static int ended_threw(JSValue thrown)
 {
-    JSValue name, message, trace = ctx->error_back_trace;
-    struct writer w;
+    struct place at;
 
-    if (JS_IsObject(thrown)) {
-        JSObject *p = JS_VALUE_GET_OBJ(thrown);
-        if (p->class_id == JS_CLASS_ERROR)
-            trace = p->u.object_data;
-        set_position(trace);
-        name = error_text(thrown, JS_ATOM_name, "Error");
-        message = error_text(thrown, JS_ATOM_message, "");
-        set_text(&mailbox.helper, helper_of(thrown));
-    } else {
-        set_position(trace);
-        name = JS_NewString(ctx, "Error");
-        writer_init(&w, MODE_DISPLAY, UINT32_MAX, BREACH_MEMORY);
-        put_owned(&w, js_dup(thrown), NULL);
-        message = JS_NewStringLen(ctx, w.text, w.length);
-        writer_free(&w);
-    }
-    set_text(&mailbox.name, name);
-    set_text(&mailbox.value, message);
+    find_end(&at, thrown);
+    describe_thrown(&mailbox.end, thrown, &at, THROWN_CHARS_MAX, 0);
     return STATUS_THREW;
 }
 
@@ -282,24 +265,14 @@ static int ended_value(JSValue value)
         writer_free(&w);
         return ended_threw(JS_GetException(ctx));
     }
-    mailbox.value.start = w.text;
-    mailbox.value.length = w.length;
+    mailbox.end.message.start = w.text;
+    mailbox.end.message.length = w.length;
     return wrote == WROTE_TEXT ? STATUS_VALUE : STATUS_UNDEFINED;
 }
 
-/* Runs what can run, then says where the body stands. */
-static int pump(void)
+/* Says where the body stands. */
+static int body_status(void)
 {
-    JSContext *context;
-    int ran;
-
-    do {
-        JS_FreeValue(ctx, ctx->error_back_trace);
-        ctx->error_back_trace = JS_UNDEFINED;
-        ran = JS_ExecutePendingJob(rt, &context);
-    } while (ran > 0);
-    if (ran < 0)
-        return ended_threw(JS_GetException(ctx));
     switch (JS_PromiseState(ctx, hot.finished)) {
     case JS_PROMISE_FULFILLED:
         return ended_value(JS_PromiseResult(ctx, hot.finished));
@@ -308,6 +281,21 @@ static int pump(void)
     default:
         return hot.calls_count > 0 ? STATUS_PENDING : STATUS_DEADLOCK;
     }
+}
+
+/* Runs what can run. */
+static int pump(void)
+{
+    JSContext *context;
+    int ran, status;
+
+    do {
+        ran = JS_ExecutePendingJob(rt, &context);
+    } while (ran > 0);
+    status = ran < 0 ? ended_threw(JS_GetException(ctx)) : body_status();
+    if (status != STATUS_PENDING)
+        tell_rejections();
+    return status;
 }
 
 /* ---- How a run starts ------------------------------------------------------- */
@@ -496,6 +484,8 @@ EXPORT("init") void guest_init(void)
     ctx = JS_NewContext(rt);
     faces = JS_NewObjectProto(ctx, JS_NULL);
     hot.finished = JS_UNDEFINED;
+    script_name = JS_NewAtom(ctx, SCRIPT_NAME);
+    JS_SetHostPromiseRejectionTracker(rt, on_rejection, NULL);
     JS_SetInterruptHandler(rt, on_poll, NULL);
     mailbox.work_max = UINT64_MAX;
     mailbox.work_left = &ctx->interrupt_counter;

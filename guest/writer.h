@@ -12,9 +12,10 @@ struct writer {
     uint32_t depth_max;
     uint32_t bytes_breach; /* what to report when `bytes_max` is passed */
     uint32_t depth_breach; /* 0: too deep is a RangeError */
-    size_t cut_at; /* beyond so many bytes a lenient writer leaves out what is to come */
+    size_t cut_at; /* beyond so many bytes it leaves out what is to come */
     enum mode mode;
     int is_lenient; /* a circle is a word, an error keeps its code; see `script` */
+    int is_quiet; /* runs no code of the script: a getter or proxy is a word */
     int is_cut;
     int has_half; /* half a character was met, and not yet told of */
     int told_half;
@@ -39,6 +40,7 @@ static void writer_init(struct writer *w, enum mode mode, size_t bytes_max, uint
     w->bytes_max = bytes_max;
     w->bytes_breach = bytes_breach;
     w->depth_max = DISPLAY_DEPTH_MAX;
+    w->cut_at = SIZE_MAX;
 }
 
 static void writer_free(struct writer *w)
@@ -80,7 +82,7 @@ static inline void put_char(struct writer *w, char c)
 
 #define put_literal(w, literal) put_bytes(w, literal, sizeof(literal) - 1)
 
-/* Where a lenient writer begins to leave out: early enough that what is open can be
+/* Where the writer of a lenient result begins to leave out: early enough that what is open can be
  * closed. */
 static size_t cut_at(size_t bytes_max)
 {
@@ -90,10 +92,12 @@ static size_t cut_at(size_t bytes_max)
 /* Whether there is no room for more; says so once. */
 static int is_full(struct writer *w, const struct inside *at)
 {
-    if (!w->is_lenient || w->length <= w->cut_at)
+    if (w->length <= w->cut_at)
         return 0;
-    if (!w->is_cut)
+    if (!w->is_cut && w->mode == MODE_JSON)
         note(at, "was cut: longer than a result may be");
+    else if (!w->is_cut)
+        put_literal(w, "\xe2\x80\xa6");
     w->is_cut = 1;
     return 1;
 }
@@ -148,7 +152,7 @@ static void put_plain(struct writer *w, JSString *s)
 {
     uint32_t i = 0;
 
-    while (i < s->len)
+    while (i < s->len && w->length <= w->cut_at)
         put_code_point(w, next_code_point(w, s, &i));
 }
 
@@ -182,7 +186,7 @@ static void put_quoted(struct writer *w, JSString *s)
 
     put_char(w, '"');
     while (i < s->len) {
-        if (w->is_lenient && w->length > w->cut_at) {
+        if (w->length > w->cut_at) {
             put_literal(w, "\xe2\x80\xa6");
             break;
         }
@@ -267,26 +271,6 @@ static int put_bigint(struct writer *w, JSValueConst value)
 
 static int put_value(struct writer *w, JSValueConst value, const struct inside *outer);
 
-/* `name` or `message` of an error, as a string value. The fallback stands in when
- * it is missing, no string, or its getter throws. */
-static JSValue error_text(JSValueConst error, JSAtom which, const char *fallback)
-{
-    JSValue text = JS_GetProperty(ctx, error, which);
-
-    if (JS_IsException(text)) {
-        JS_FreeValue(ctx, JS_GetException(ctx));
-    } else if (JS_IsString(text)) {
-        JSValue flat = JS_ToString(ctx, text);
-        JS_FreeValue(ctx, text);
-        if (!JS_IsException(flat))
-            return flat;
-        JS_FreeValue(ctx, JS_GetException(ctx));
-    } else {
-        JS_FreeValue(ctx, text);
-    }
-    return JS_NewString(ctx, fallback);
-}
-
 static int put_error_code(struct writer *w, JSValueConst error)
 {
     JSValue code = JS_GetPropertyStr(ctx, error, "code");
@@ -303,8 +287,8 @@ static int put_error_code(struct writer *w, JSValueConst error)
 
 static int put_error(struct writer *w, JSValueConst error)
 {
-    JSValue name = error_text(error, JS_ATOM_name, "Error");
-    JSValue message = error_text(error, JS_ATOM_message, "");
+    JSValue name = error_text(error, JS_ATOM_name, "Error", w->is_quiet);
+    JSValue message = error_text(error, JS_ATOM_message, "", w->is_quiet);
 
     if (JS_IsException(name) || JS_IsException(message))
         return WROTE_FAILED;
@@ -380,7 +364,7 @@ static int put_array(struct writer *w, JSValueConst array, struct inside *here)
         if (p->class_id == JS_CLASS_ARRAY && p->fast_array && i < p->u.array.count)
             element = js_dup(p->u.array.u.values[i]);
         else
-            element = JS_GetPropertyInt64(ctx, array, i);
+            element = slow_element(array, i, w->is_quiet);
         if (put_element(w, element, here) < 0)
             return WROTE_FAILED;
     }
@@ -542,7 +526,7 @@ static int put_object(struct writer *w, JSValueConst object, struct inside *here
         if (JS_IsException(key))
             wrote = WROTE_FAILED;
         else
-            wrote = put_member(w, key, JS_GetProperty(ctx, object, names[i].atom), &first, here);
+            wrote = put_member(w, key, own_member(object, names[i].atom, w->is_quiet), &first, here);
         JS_FreeValue(ctx, key);
     }
     put_char(w, '}');
@@ -661,6 +645,10 @@ static int put_as_it_is(struct writer *w, JSValueConst value, const struct insid
     struct inside here = { JS_VALUE_GET_OBJ(value), outer, outer ? outer->depth + 1 : 1, -1, JS_UNDEFINED };
     const struct inside *at;
 
+    if (w->is_quiet && here.object->class_id == JS_CLASS_PROXY) {
+        put_literal(w, "[proxy]");
+        return WROTE_TEXT;
+    }
     if (JS_IsFunction(ctx, value))
         return put_function(w, value);
     if (here.object->class_id == JS_CLASS_DATE)

@@ -46,19 +46,22 @@ fn embed() -> Result<(), String> {
         "cargo::rerun-if-changed={}",
         root.join("guest/key.rs").display()
     );
-    let folder = guest_folder(&out, root);
-    println!(
-        "cargo::rerun-if-changed={}",
-        folder.join(key::KEY).display()
-    );
-    let built = fs::read_to_string(folder.join(key::KEY))
-        .map_err(|_| format!("the sandbox guest is not built; {ADVICE}"))?;
     let wanted = key::of_inputs(root).map_err(|error| format!("could not read guest/: {error}"))?;
-    if built != wanted {
-        return Err(format!(
-            "the sandbox guest was built from other sources; {ADVICE}"
-        ));
+    // The one in the repository, for most people; while the guest is being worked on,
+    // the one that was just built.
+    let kept = root.join("guest/image").join(env::consts::ARCH);
+    let folders = [guest_folder(&out, root), kept];
+    for folder in &folders {
+        let key = folder.join(key::KEY);
+        println!("cargo::rerun-if-changed={}", key.display());
     }
+    let is_wanted = |folder: &&PathBuf| {
+        fs::read_to_string(folder.join(key::KEY)).is_ok_and(|built| built == wanted)
+    };
+    let folder = folders
+        .iter()
+        .find(is_wanted)
+        .ok_or_else(|| format!("there is no sandbox guest of these sources; {ADVICE}"))?;
     fs::copy(folder.join(key::ARTIFACT), out.join(key::ARTIFACT))
         .map_err(|error| format!("could not copy the sandbox guest ({error}); {ADVICE}"))?;
     println!("cargo::rustc-env=RINGFENCE_GUEST_KEY={wanted}");

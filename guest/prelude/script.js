@@ -49,8 +49,10 @@
   const parallel = async (items, fn, options) => {
     if (!isArray(items)) throw new TypeError("parallel takes an array of items");
     const bare = typeof fn !== "function";
-    const { maxConcurrency = LANES_DEFAULT } = (bare ? fn : options) ?? {};
-    const count = items.length;
+    const { maxConcurrency: wanted = LANES_DEFAULT } = (bare ? fn : options) ?? {};
+    // Numbers from here on: an object would be asked again each time, and answer anew.
+    const maxConcurrency = +wanted;
+    const count = +items.length;
     if (count > ITEMS_MAX) throw new RangeError(`parallel takes at most ${ITEMS_MAX} items`);
     if (!(maxConcurrency >= 1)) throw new RangeError("maxConcurrency must be at least 1");
     // A copy: what `fn` does to the array while it runs changes neither which items

@@ -13,7 +13,7 @@ use crate::printer;
 use crate::root::Root;
 use crate::run::{self, Answer};
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::PromiseSet;
 
 /// What is measured, and the crate whose `benches/` folder does it: a server is
 /// measured as the program people start.
@@ -32,7 +32,7 @@ const CRATES: &[(&str, &str)] = &[
 pub(crate) fn bench(
     root: &Root,
     name: Option<&str>,
-    gate: Option<Gate>,
+    promises: Option<PromiseSet>,
     arguments: &[OsString],
 ) -> Result<Answer> {
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
@@ -52,18 +52,18 @@ pub(crate) fn bench(
     for (known, package) in chosen {
         let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
         command.args(arguments);
-        let Some(gate) = gate else {
+        let Some(promises) = promises else {
             match run::run(&mut command)? {
                 Answer::Yes => continue,
                 Answer::No => return Ok(Answer::No),
             }
         };
-        if !gate::has_promises(known, gate) {
+        if !gate::has_promises(known, promises) {
             continue;
         }
         command.args(gate::arguments(known));
         let (ended, printed) = shown(&mut command)?;
-        let judged = gate::judge(known, gate, &printed);
+        let judged = gate::judge(known, promises, &printed);
         for line in &judged.lines {
             printer::line(line);
         }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::printer;
 use crate::root::Root;
@@ -21,6 +21,11 @@ struct Generated {
     text: fn() -> String,
 }
 
+/// A task runner that only serves is built without the types these come from.
+#[cfg(not(feature = "gen"))]
+const GENERATED: &[Generated] = &[];
+
+#[cfg(feature = "gen")]
 const GENERATED: &[Generated] = &[
     Generated {
         path: "docs/reference/limits.md",
@@ -38,6 +43,7 @@ const GENERATED: &[Generated] = &[
 
 /// Writes every file whose text has changed.
 pub(crate) fn write(root: &Root) -> Result<Answer> {
+    refuse_without_types()?;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
             entry.write(root.path())?;
@@ -54,6 +60,7 @@ pub(crate) fn write(root: &Root) -> Result<Answer> {
 
 /// Says which files differ from what would be written.
 pub(crate) fn compare(root: &Root) -> Result<Answer> {
+    refuse_without_types()?;
     let mut answer = Answer::Yes;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
@@ -67,6 +74,13 @@ pub(crate) fn compare(root: &Root) -> Result<Answer> {
         answer = Answer::No;
     }
     Ok(answer)
+}
+
+fn refuse_without_types() -> Result<()> {
+    if GENERATED.is_empty() {
+        bail!("this task runner was built to serve only; use `cargo xtask`");
+    }
+    Ok(())
 }
 
 impl Generated {

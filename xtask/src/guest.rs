@@ -1,27 +1,140 @@
-//! `cargo xtask guest`: builds what runs inside the sandbox. Quick when nothing
-//! it is built from has changed; minutes on a fresh machine.
+//! `cargo xtask guest`: what runs inside the sandbox. Its image for this kind of
+//! processor is in the repository, so that nobody has to build a compiler first; it
+//! can be built again from its sources, byte for byte, and CI does.
 
-use anyhow::Result;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use anyhow::{Context, Result, bail};
+
+use crate::build;
+use crate::printer;
 use crate::root::Root;
 use crate::run::{self, Answer};
+
+#[path = "../../guest/key.rs"]
+mod key;
 
 /// The builder's own workspace: it brings a compiler that nothing else needs.
 const BUILDER: &str = "guest/builder/Cargo.toml";
 
-/// Builds the guest if there is none for the sources as they are.
-pub(crate) fn guest(root: &Root) -> Result<Answer> {
+/// What building it takes from nothing, on two cores.
+const USUAL: Duration = Duration::from_secs(4 * 60);
+
+/// What to do about the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// See to it that there is one for the sources as they are.
+    Ensure,
+    /// Build it and put it into the repository.
+    Write,
+    /// Build it and compare it with the one in the repository.
+    Compare,
+}
+
+/// Sees to it that there is a guest for the sources as they are.
+pub(crate) fn ensure(root: &Root) -> Result<Answer> {
+    guest(root, Wish::Ensure)
+}
+
+/// Builds the guest and compares it with the one in the repository.
+pub(crate) fn compare(root: &Root) -> Result<Answer> {
+    guest(root, Wish::Compare)
+}
+
+/// Does what is wished.
+pub(crate) fn guest(root: &Root, wish: Wish) -> Result<Answer> {
+    let kept = Image::kept(root);
+    let built = Image::built(root);
+    if wish == Wish::Ensure {
+        let wanted = key::of_inputs(root.path()).context("could not read guest/")?;
+        if kept.is_of(&wanted) || built.is_of(&wanted) {
+            printer::note("   the image is there and of these sources");
+            return Ok(Answer::Yes);
+        }
+        printer::note("   its sources changed, so its compiler is built first");
+    }
+    match build(root)? {
+        Answer::Yes => {}
+        Answer::No => return Ok(Answer::No),
+    }
+    match wish {
+        Wish::Ensure => Ok(Answer::Yes),
+        Wish::Write => {
+            fs::create_dir_all(&kept.folder).context("could not make the image's folder")?;
+            for name in [key::ARTIFACT, key::KEY] {
+                fs::copy(built.folder.join(name), kept.folder.join(name))
+                    .with_context(|| format!("could not write guest/image/…/{name}"))?;
+            }
+            Ok(Answer::Yes)
+        }
+        Wish::Compare if !kept.folder.exists() => {
+            let arch = std::env::consts::ARCH;
+            printer::note(&format!("   the repository has no image for {arch}"));
+            Ok(Answer::Yes)
+        }
+        Wish::Compare => match kept.bytes()? == built.bytes()? {
+            true => Ok(Answer::Yes),
+            false => {
+                printer::note(
+                    "the guest in guest/image is not what its sources make; run `cargo xtask guest --write`",
+                );
+                Ok(Answer::No)
+            }
+        },
+    }
+}
+
+fn build(root: &Root) -> Result<Answer> {
     let target = root.join("target/guest/build");
-    let mut command = run::cargo(
-        root,
-        &[
-            "run",
-            "--quiet",
-            "--release",
-            "--locked",
-            "--manifest-path",
-            BUILDER,
-        ],
-    );
-    run::run(command.arg("--target-dir").arg(target))
+    let Some(target) = target.to_str() else {
+        bail!("the path of the project is not text");
+    };
+    let common = [
+        "--release",
+        "--locked",
+        "--manifest-path",
+        BUILDER,
+        "--target-dir",
+        target,
+    ];
+    let mut arguments = vec!["build"];
+    arguments.extend(common);
+    let tree = ["--manifest-path", BUILDER];
+    match build::build_of(root, &arguments, &tree, USUAL)? {
+        Answer::Yes => {}
+        Answer::No => return Ok(Answer::No),
+    }
+    let mut command = run::cargo(root, &["run", "--quiet"]);
+    run::run(command.args(common))
+}
+
+/// A guest in a folder, if there is one.
+struct Image {
+    folder: PathBuf,
+}
+
+impl Image {
+    /// The one in the repository.
+    fn kept(root: &Root) -> Image {
+        let folder = root.join("guest/image").join(std::env::consts::ARCH);
+        Image { folder }
+    }
+
+    /// The one that was built here.
+    fn built(root: &Root) -> Image {
+        let folder = root.join("target/guest");
+        Image { folder }
+    }
+
+    fn is_of(&self, wanted: &str) -> bool {
+        let key = fs::read_to_string(self.folder.join(key::KEY));
+        key.is_ok_and(|key| key == wanted) && self.folder.join(key::ARTIFACT).exists()
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>> {
+        let path = self.folder.join(key::ARTIFACT);
+        fs::read(&path).with_context(|| format!("could not read {}", path.display()))
+    }
 }

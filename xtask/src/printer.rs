@@ -14,6 +14,13 @@ pub(crate) fn note(text: &str) {
     let _closed = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// One line about the work, in the place of the last one.
+pub(crate) fn replace(text: &str) {
+    let mut error = io::stderr().lock();
+    let _closed = write!(error, "\r\x1b[K{text}");
+    let _closed = error.flush();
+}
+
 /// The heading of a step, before it runs.
 pub(crate) fn heading(name: &str) {
     note(&format!("== {name}"));

@@ -4,9 +4,11 @@
 use std::env;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use crate::printer;
 use crate::root::Root;
 
 /// What a task found out.
@@ -15,6 +17,25 @@ use crate::root::Root;
 pub(crate) enum Answer {
     Yes,
     No,
+}
+
+/// A part of a longer task.
+pub(crate) type TaskStep = fn(&Root) -> Result<Answer>;
+
+/// Runs parts in order, each under its name and with its time, and stops at the first
+/// that answers no.
+pub(crate) fn parts(root: &Root, parts: &[(&str, TaskStep)]) -> Result<Answer> {
+    for (number, (name, part)) in parts.iter().enumerate() {
+        printer::heading(&format!("{} of {}: {name}", number + 1, parts.len()));
+        let began = Instant::now();
+        let answer = part(root)?;
+        printer::duration(name, began.elapsed());
+        match answer {
+            Answer::Yes => {}
+            Answer::No => return Ok(Answer::No),
+        }
+    }
+    Ok(Answer::Yes)
 }
 
 /// A cargo command at the root, by the same cargo that started us.

@@ -23,6 +23,11 @@ const GUEST: &[(&str, &[&str])] = &[
     ("python3", &["-m", "pip", "--version"]),
 ];
 
+/// What building and starting the program needs.
+pub(crate) fn for_serving(root: &Root) -> Result<Answer> {
+    compiler(root)
+}
+
 /// Answers no if something needed is missing and could not be installed.
 pub(crate) fn setup(root: &Root) -> Result<Answer> {
     let mut answer = compiler(root)?;

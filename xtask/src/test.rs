@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::dist;
 use crate::peers;
 use crate::printer;
 use crate::root::Root;
@@ -35,8 +36,8 @@ pub(crate) enum Lanes {
     Fast,
 }
 
-/// Runs the lanes and prints the totals alone on the last line.
-pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
+/// Runs the lanes, of one crate or of all, and prints the totals alone on the last line.
+pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Answer> {
     let mut totals = Totals::default();
     match lanes {
         Lanes::All => match peers::peers(root)? {
@@ -48,8 +49,13 @@ pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
         },
         Lanes::Fast => {}
     }
-    // Lanes in other languages are added here, each adding to the same totals.
-    let answer = lane(&mut workspace(root, lanes), &mut totals, SILENCE_MAX)?;
+    let mut answer = lane(&mut tests(root, lanes, name), &mut totals, SILENCE_MAX)?;
+    if let Lanes::All = lanes {
+        match release(root, &mut totals)? {
+            Answer::Yes => {}
+            Answer::No => answer = Answer::No,
+        }
+    }
     if answer == Answer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
@@ -61,9 +67,45 @@ pub(crate) fn test(root: &Root, lanes: Lanes) -> Result<Answer> {
     })
 }
 
+/// A release of the program the tests used: made, signed, installed and used as
+/// somebody would who has only its files.
+fn release(root: &Root, totals: &mut Totals) -> Result<Answer> {
+    let folder = root.join("target/tmp");
+    fs::create_dir_all(&folder).context("could not make target/tmp")?;
+    let key = folder.join("release-key");
+    for old in [key.clone(), key.with_extension("pub")] {
+        let _ = fs::remove_file(old);
+    }
+    let mut keygen = Command::new("ssh-keygen");
+    keygen
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&key);
+    let program = root.join("target/debug/ringfence");
+    let packed = match run::run(&mut keygen)? {
+        Answer::Yes => dist::pack_given(root, &program, Some(&key))?,
+        Answer::No => Answer::No,
+    };
+    if packed == Answer::No {
+        printer::note("a release could not be made");
+        return Ok(Answer::No);
+    }
+    let mut command = Command::new(root.join("packaging/try.sh"));
+    command
+        .arg(root.join("target/release-files"))
+        .env("RELEASE_KEY", key.with_extension("pub"));
+    lane(&mut command, totals, SILENCE_MAX)
+}
+
 /// Unit, integration and documentation tests of all crates.
-fn workspace(root: &Root, lanes: Lanes) -> Command {
-    let mut command = run::cargo(root, &["test", "--locked", "--workspace", "--no-fail-fast"]);
+fn tests(root: &Root, lanes: Lanes, name: Option<&str>) -> Command {
+    let mut command = run::cargo(root, &["test", "--locked", "--no-fail-fast"]);
+    match name {
+        // The first time some dependencies are built again, with the features this
+        // crate alone asks for; after that only the crate is.
+        Some("xtask") => command.args(["--package", "xtask"]),
+        Some(name) => command.args(["--package", &format!("ringfence-{name}")]),
+        None => command.arg("--workspace"),
+    };
     // A test run never rewrites the snapshots it is compared with.
     command.env("INSTA_UPDATE", "no").stdin(Stdio::null());
     match lanes {

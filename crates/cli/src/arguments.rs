@@ -5,27 +5,34 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::callers::CallersArguments;
-use crate::connect::Connect;
-use crate::exit::Exit;
-use crate::keys::KeysArguments;
-use crate::printer::{Format, Printer};
-use crate::secrets::SecretsArguments;
-use crate::trust::TrustArguments;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer};
 
 mod approvals;
+mod callers;
+mod connect;
+mod init;
+mod keys;
 mod policy;
 mod script;
+mod secrets;
+mod trust;
 
 pub(crate) use approvals::{
-    Approvals, ApprovalsApprove, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApprovalsWatch,
-    ScopeWord,
+    ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
+    ApprovalsWatch, ScopeWord,
 };
+pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
+pub(crate) use connect::{ClientWord, ConnectArguments};
+pub(crate) use init::InitArguments;
+pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
+pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
+pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};
 
 pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 
-/// Runs the tools of AI agents behind a fence.
+/// Runs AI-agent tools in a sandbox, under your policy, with an audit log.
 #[derive(Debug, Parser)]
 #[command(
     name = "ringfence",
@@ -42,57 +49,61 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Validate tool documents: state, risk, reasons, findings
     Check(Check),
-    /// Prove tools: run each with its own test values (the Local Pass)
+    /// Run tools with their own test values (the Local Pass)
     Test(Test),
     /// Call one tool once, through every gate
-    Run(Run),
+    Run(RunArguments),
     /// Check a script that calls tools, or run it
     Script(Script),
-    /// Serve the tools on offer to MCP clients, over HTTP
+    /// Serve the exposed tools to MCP clients, over HTTP
     Serve(Serve),
-    /// Serve the tools on offer to the MCP client that starts this command
+    /// Serve the exposed tools to the MCP client that starts this command
     Stdio(Stdio),
-    /// Write a new tool that passes its own test, to start from
+    /// Create a tool to start from, which passes its own test
     New(New),
-    /// List tools: state, badge, whether they are on offer
+    /// List tools: state, risk level, whether they are exposed
     List(List),
     /// Show one tool: what the model sees and what is enforced
     Show(Named),
-    /// Take documents in, as drafts
-    Import(Import),
-    /// Write documents out: one as an object, several as an array
+    /// Import documents as drafts
+    Import(ImportArguments),
+    /// Export documents: one as an object, several as an array
     Export(Export),
     /// Publish tools that passed their own test
     Publish(Publish),
-    /// Make published tools drafts again
+    /// Turn published tools back into drafts
     Unpublish(Many),
     /// Move tools to the trash folder
     Delete(Many),
-    /// Say which variables a tool may have
+    /// Show and change which variables a tool may read
     Secrets(SecretsArguments),
-    /// Say which tools are on offer
+    /// Show and change which tools are exposed
     Expose(Expose),
-    /// Answer questions of calls that a person must approve
-    Approvals(Approvals),
+    /// Answer calls that wait for a person's approval
+    Approvals(ApprovalsArguments),
     /// Read the audit and verify it
-    Audit(Audit),
-    /// Tell why a call was or would be allowed, asked about or refused
+    Audit(AuditArguments),
+    /// Explain why a call was or would be allowed, held or refused
     Explain(Explain),
-    /// Show, check and try rules
+    /// Show, check and replay rules
     Policy(Policy),
-    /// Make, list and revoke the keys of callers
+    /// Create, list and revoke the keys of callers
     Keys(KeysArguments),
-    /// See who is paused; pause and resume callers
+    /// List, pause and resume callers
     Callers(CallersArguments),
-    /// Explain what a caller earned, and say how well it works
+    /// Explain a caller's trust level, and rate its work
     Trust(TrustArguments),
-    /// Put the server into the settings of an MCP client
-    Connect(Connect),
+    /// Add the server to the settings of an MCP client
+    Connect(ConnectArguments),
     /// Show every setting and where it comes from
-    Config(Home),
-    /// Look whether everything that keeps tool code in is up
-    Doctor(Home),
-    /// Print the completions of a shell
+    Config(HomeArguments),
+    /// Set up: four questions, then a commented configuration file
+    Init(InitArguments),
+    /// See the sandbox, policy, approvals and audit at work in one minute
+    Demo(Words),
+    /// Check that every sandbox layer is active
+    Doctor(HomeArguments),
+    /// Print completions for a shell
     Completions(Completions),
     /// Print the manual page
     Man(Words),
@@ -101,7 +112,7 @@ pub(crate) enum Command {
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
 /// could not be read.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 all sound, 1 a finding is an error, 2 a file could not be read.")]
+#[command(after_help = "Exit: 0 all usable, 1 a finding is an error, 2 a file could not be read.")]
 pub(crate) struct Check {
     /// Files of one document or an array of them, `-` for standard input, or names
     #[arg(required = true, value_name = "FILE|NAME")]
@@ -110,7 +121,7 @@ pub(crate) struct Check {
     pub(crate) common: Common,
 }
 
-/// Real sandbox, real policy; what came of it is remembered for publishing.
+/// Uses the real sandbox and policy. Publishing needs a passed test.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A test works on files of its own, which go with it. What a tool reaches for beyond computing (hosts, variables, writing) is asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
@@ -131,7 +142,7 @@ pub(crate) struct Test {
 /// A name is a published tool; a file is taken as it stands.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
-pub(crate) struct Run {
+pub(crate) struct RunArguments {
     /// The name of a tool, or a file of one document, or of several with `--tool`
     #[arg(value_name = "FILE|NAME")]
     pub(crate) target: String,
@@ -141,21 +152,21 @@ pub(crate) struct Run {
     /// Which document of an array
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Agree to whatever the document of a file reaches for; recorded
+    /// Grant whatever the document of a file reaches for; recorded
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-/// Prints where to connect, then stays until it is told to end.
+/// Prints the address, then runs until it is stopped.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 ended when asked to, 2 could not listen.")]
+#[command(after_help = "Exit: 0 stopped when asked to, 2 could not listen.")]
 pub(crate) struct Serve {
     /// Address and port, instead of `serve.listen`; port 0 is any free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// Let everybody on this machine in; loopback only
+    /// Require no key from clients on this machine; loopback only
     #[arg(long)]
     pub(crate) no_auth: bool,
     #[command(flatten)]
@@ -175,11 +186,11 @@ pub(crate) struct Stdio {
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// What the model will call it
+    /// The tool's name
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -193,10 +204,10 @@ pub(crate) struct List {
     /// Only tools with this tag
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// Only tools that are on offer
+    /// Only exposed tools
     #[arg(long)]
     pub(crate) exposed: bool,
-    /// Only tools of one's own
+    /// Only your own tools
     #[arg(long)]
     pub(crate) own: bool,
     #[command(flatten)]
@@ -232,7 +243,7 @@ pub(crate) struct Many {
 /// How a tool is tried.
 #[derive(Debug, Args)]
 pub(crate) struct TrialWords {
-    /// Agree to whatever the tools reach for, instead of being asked; recorded
+    /// Grant whatever the tools reach for, without asking; recorded
     #[arg(long)]
     pub(crate) yes: bool,
     /// A folder whose files the test starts with, as a copy
@@ -241,7 +252,7 @@ pub(crate) struct TrialWords {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 all published, 1 one stays a draft, 2 could not do it.")]
+#[command(after_help = "Exit: 0 all published, 1 one stays a draft, 2 could not be done.")]
 pub(crate) struct Publish {
     /// The tools
     #[arg(required = true, value_name = "NAME")]
@@ -253,22 +264,22 @@ pub(crate) struct Publish {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 all taken in, 1 one was not, 2 a file could not be read.")]
-pub(crate) struct Import {
+#[command(after_help = "Exit: 0 all imported, 1 one was not, 2 a file could not be read.")]
+pub(crate) struct ImportArguments {
     /// Files of one document or an array of them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Put them in the place of tools with the same names
+    /// Replace tools with the same names
     #[arg(long)]
     pub(crate) replace: bool,
     /// Put this before each name
     #[arg(long, value_name = "PREFIX")]
     pub(crate) prefix: Option<String>,
-    /// Take one in under another name; may be repeated, and gets no prefix
+    /// Import one under another name, without the prefix; may be repeated
     #[arg(long, value_name = "OLD=NEW", value_parser = renaming)]
     pub(crate) rename: Vec<(String, String)>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -280,13 +291,13 @@ pub(crate) struct Export {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
-/// Without anything to change it shows what is on offer. Exclusion always wins.
+/// Without anything to change it shows what is exposed. Exclusion always wins.
 #[derive(Debug, Args)]
 pub(crate) struct Expose {
-    /// Tools to put on offer
+    /// Tools to expose
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// Tools with this tag
@@ -298,40 +309,40 @@ pub(crate) struct Expose {
     /// The preset of bundled tools; `none` for none
     #[arg(long, value_name = "PRESET")]
     pub(crate) preset: Option<String>,
-    /// Whether published tools of one's own are on offer by themselves
+    /// Whether your published tools are exposed automatically
     #[arg(long, value_name = "BOOL")]
     pub(crate) auto: Option<bool>,
-    /// Take off the offer instead, whatever else includes them
+    /// Exclude them instead, whatever else includes them
     #[arg(long)]
     pub(crate) exclude: bool,
-    /// Forget what was said about them, either way
+    /// Remove them from both lists
     #[arg(long, conflicts_with = "exclude")]
     pub(crate) forget: bool,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditArguments {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List attempts and notices, newest first
+    /// List calls and notices, newest first
     List(AuditList),
-    /// Show one attempt or notice whole
+    /// Show one call or notice in full
     Show(AuditShow),
-    /// Walk the chain and name the first record that is wrong
+    /// Verify the chain and report the first record that is wrong
     Verify(AuditVerify),
-    /// Write the records out as JSON, enough to verify elsewhere
+    /// Export the records as JSON, enough to verify elsewhere
     Export(AuditExport),
-    /// Follow attempts as they end, and notices
+    /// Follow calls as they end, and notices
     Tail(AuditTail),
     /// Remove old entries; the chain stays verifiable
     Prune(AuditPrune),
-    /// Say that you know why records are missing from the end
+    /// Acknowledge that records are missing from the end
     Acknowledge(AuditAcknowledge),
 }
 
@@ -343,13 +354,13 @@ pub(crate) struct Which {
     /// Only calls by this caller
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
-    /// Only calls that ended so
+    /// Only calls with this status
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<StatusWord>,
     /// Only calls after this: a length such as `2h` or `7d`, or a date
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
-    /// Only calls about which the rules that are only tried say something else
+    /// Only calls the shadow rules decide differently
     #[arg(long)]
     pub(crate) differs: bool,
 }
@@ -359,7 +370,7 @@ pub(crate) struct Which {
 pub(crate) enum KindWord {
     /// Calls
     Call,
-    /// What was done beside calls: settings, keys, approvals, publications
+    /// What happened beside calls: settings, keys, approvals, publications
     Notice,
     /// Both
     All,
@@ -381,20 +392,20 @@ pub(crate) struct AuditList {
     /// Calls, notices or both
     #[arg(long, value_name = "KIND", default_value = "call")]
     pub(crate) kind: KindWord,
-    /// At most so many
+    /// At most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub(crate) limit: usize,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditShow {
-    /// The id of a call or a notice, or how it begins
+    /// The id of a call or notice, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -404,23 +415,23 @@ pub(crate) struct AuditVerify {
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditAcknowledge {
-    /// The `audit.cut` notice, or how its id begins
+    /// The id of the `audit.cut` notice, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Why they are missing
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A record to a line; with `--json` all of them in one array.")]
+#[command(after_help = "One record per line; with `--json` all of them in one array.")]
 pub(crate) struct AuditExport {
     #[command(flatten)]
     pub(crate) which: Which,
@@ -428,29 +439,29 @@ pub(crate) struct AuditExport {
     #[arg(long, value_name = "KIND", default_value = "all")]
     pub(crate) kind: KindWord,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "With `--json` one value to a line, as they come.")]
+#[command(after_help = "With `--json` one value per line, as they come.")]
 pub(crate) struct AuditTail {
-    /// End after so many
+    /// Stop after this many
     #[arg(long, value_name = "COUNT")]
     pub(crate) count: Option<usize>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditPrune {
-    /// What is older than this: a length such as `90d`, or a date
+    /// Entries older than this: a length such as `90d`, or a date
     #[arg(long, value_name = "WHEN", required_unless_present = "bytes")]
     pub(crate) before: Option<String>,
-    /// What is beyond so many bytes, counted from the newest
+    /// Entries beyond this many bytes, counted from the newest
     #[arg(long, value_name = "BYTES")]
     pub(crate) bytes: Option<u64>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -471,8 +482,8 @@ pub(crate) struct Words {
 }
 
 /// Where everything is, and how to say it.
-#[derive(Debug, Args)]
-pub(crate) struct Home {
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HomeArguments {
     /// Folder of ringfence.toml [env: RINGFENCE_HOME]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -488,7 +499,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 impl Arguments {
@@ -525,7 +536,8 @@ impl Arguments {
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
-            Command::Man(words) => return format(words.json),
+            Command::Init(init) => &init.home,
+            Command::Man(words) | Command::Demo(words) => return format(words.json),
         };
         format(home.json)
     }
@@ -535,8 +547,8 @@ fn format(is_json: bool) -> Format {
     if is_json { Format::Json } else { Format::Human }
 }
 
-impl Audit {
-    pub(crate) fn home(&self) -> &Home {
+impl AuditArguments {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             AuditCommand::List(list) => &list.home,
             AuditCommand::Show(show) => &show.home,

@@ -2,43 +2,26 @@
 
 use std::process::ExitCode;
 
-mod approvals;
+/// The command line.
 mod arguments;
-mod audit;
-mod auth;
-mod badge;
-mod callers;
-mod check;
-mod config;
-mod connect;
-mod consent;
-mod console;
-mod doctor;
-mod excerpt;
-mod exit;
-mod explain;
-mod expose;
-mod keys;
-mod list;
-mod policy;
-mod printer;
-mod run;
-mod script;
-mod secrets;
-mod serve;
+/// One module for each command.
+mod commands;
+/// Output, questions, exit codes.
+mod output;
+/// Environment variables, the home folder, the configuration file.
 mod settings;
-mod sheet;
+/// Reading files that were named on the command line.
 mod source;
-mod stdio;
-mod telemetry;
-mod test;
-mod tool;
-mod trust;
+/// From arguments and settings to an engine.
 mod wiring;
 
 use arguments::{Arguments, Command};
-use exit::Exit;
-use printer::{Format, Printer};
+use commands::{
+    approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
+    list, policy, run, script, secrets, serve, stdio, test, tool, trust,
+};
+use output::exit::Exit;
+use output::printer::{Format, Printer};
 
 fn main() -> ExitCode {
     // A sandbox worker is this program, started again. It must become one before
@@ -86,6 +69,8 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
         Command::Config(home) => config::run(home, printer),
+        Command::Init(init) => init::run(init, printer),
+        Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
             Ok(text(&arguments::completions(completions), printer))

@@ -1,5 +1,14 @@
 //! From arguments and variables to an engine, and to what a command is about.
 
+/// The person at this process's terminal, who answers questions.
+pub(crate) mod approver;
+/// Who may use the server, and as which caller.
+pub(crate) mod auth;
+/// Asks whether a tool may be tried with what it reaches for.
+pub(crate) mod consent;
+/// Exports traces to a collector.
+pub(crate) mod telemetry;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,10 +21,12 @@ use model::policy::assessment::{Assessment, Sound};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::approvals::Terminal;
-use crate::arguments::{Common, Home};
+use crate::arguments::{Common, HomeArguments};
+use crate::output::console;
+use crate::output::printer;
+use crate::settings;
 use crate::source::{self, Source};
-use crate::{console, printer, settings};
+use crate::wiring::approver::Terminal;
 
 /// The engine of a command that looks at variables.
 pub(crate) fn engine(common: &Common) -> anyhow::Result<Engine> {
@@ -49,11 +60,11 @@ pub(crate) fn serving_settings(
 }
 
 /// The engine of a command that looks at no variables.
-pub(crate) fn engine_at(home: &Home) -> anyhow::Result<Engine> {
+pub(crate) fn engine_at(home: &HomeArguments) -> anyhow::Result<Engine> {
     open(home, settings::environment(), false)
 }
 
-fn open(home: &Home, environment: Environment, single: bool) -> anyhow::Result<Engine> {
+fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow::Result<Engine> {
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.single = single;
@@ -68,7 +79,7 @@ fn alarm() -> Alarm {
 }
 
 /// The home folder, absolute.
-pub(crate) fn absolute_home(home: &Home) -> anyhow::Result<PathBuf> {
+pub(crate) fn absolute_home(home: &HomeArguments) -> anyhow::Result<PathBuf> {
     let home = settings::home(home.home.as_deref())
         .context("there is no home folder; set RINGFENCE_HOME")?;
     Ok(std::path::absolute(home)?)

@@ -12,7 +12,7 @@ use model::record::audit::Status;
 use model::record::mask::Masker;
 use model::record::outcome::{CallError, ConsoleLine};
 use model::{Environment, document::placeholder};
-use sandbox::job::{Ended, Job, Limits, Thrown, Usage};
+use sandbox::job::{Ended, Job, Limits, Report, StopPlace, Thrown, Usage};
 use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value};
 
@@ -131,11 +131,12 @@ impl RunResult {
                 let mut console: Vec<_> = run.console.into_iter().map(line).collect();
                 // What the sandbox has to say about the result stands behind what the
                 // tool itself said.
-                console.extend(run.report.notes.lines().map(|note| ConsoleLine {
+                let remarks = run.report.remarks().into_iter();
+                console.extend(remarks.map(|text| ConsoleLine {
                     level: sandbox::job::ConsoleLevel::Warn.word(),
-                    text: note.to_owned(),
+                    text,
                 }));
-                let (status, value, error) = ended(run.report.ended);
+                let (status, value, error) = ended(run.report.ended, run.report.stopped_at);
                 RunResult {
                     status,
                     value,
@@ -158,7 +159,10 @@ impl RunResult {
     }
 }
 
-fn ended(ended: Ended) -> (Status, Option<Value>, Option<CallError>) {
+fn ended(
+    ended: Ended,
+    stopped_at: Option<StopPlace>,
+) -> (Status, Option<Value>, Option<CallError>) {
     let failed = |error| (Status::Failed, None, Some(error));
     let broken = |message: &str| failed(CallError::new(Reason::SandboxBroken, message));
     match ended {
@@ -168,7 +172,10 @@ fn ended(ended: Ended) -> (Status, Option<Value>, Option<CallError>) {
         },
         Ended::Undefined => (Status::Done, None, None),
         Ended::Threw(thrown) => failed(threw(thrown)),
-        Ended::Breached(breach) => failed(CallError::new(breach.reason(), breach.to_string())),
+        Ended::Breached(breach) => failed(CallError {
+            place: stopped_at.map(|at| (at.line, at.column)),
+            ..CallError::new(breach.reason(), Report::breach_words(breach, stopped_at))
+        }),
         Ended::Cancelled => {
             let error = CallError::new(Reason::CallCancelled, "the call was cancelled");
             (Status::Cancelled, None, Some(error))

@@ -119,7 +119,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, Refusal> {
     let ran = match over {
         Over::Ended(Ok(Run { report, console })) => {
             let ran = report::ran(report, &console, &host, &prepared, &limits);
-            let unheard = unheard::warnings(&host.unfinished(), &prepared.calls);
+            let unheard = unheard::stopped(&host.unfinished(), &prepared.calls);
             Ok(report::with_warnings(ran, unheard))
         }
         // What it did is kept, if it had stopped before: it may come again.

@@ -58,18 +58,6 @@ pub(crate) fn sites<'a>(program: &Program<'a>, names: &Names<'a>, preset: &Prese
     walk.sites
 }
 
-/// Regular expressions whose places are kept.
-const PATTERNS_MAX: usize = 5;
-
-/// Where the first regular expressions stand, as bytes.
-pub(crate) fn patterns(names: &Names<'_>) -> Vec<usize> {
-    let literals = names.nodes.iter().filter_map(|node| match node {
-        AstKind::RegExpLiteral(literal) => usize::try_from(literal.span.start).ok(),
-        _ => None,
-    });
-    literals.take(PATTERNS_MAX).collect()
-}
-
 struct Walk<'n, 'a> {
     source: &'a str,
     names: &'n Names<'a>,

@@ -77,7 +77,6 @@ pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
         }
         let mut prepared = rewrite::rewrite(source, &parsed.program, &names, preset);
         prepared.calls = report::placed(source, sites);
-        prepared.patterns = report::places(source, &calls::patterns(&names));
         Ok(prepared)
     })
 }

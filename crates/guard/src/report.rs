@@ -53,16 +53,6 @@ pub(crate) fn placed(source: &str, sites: Vec<Site>) -> Vec<CallSite> {
     placed.collect()
 }
 
-/// Lines and columns of bytes.
-pub(crate) fn places(source: &str, bytes: &[usize]) -> Vec<(usize, usize)> {
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    let lines = Lines::new(source);
-    let places = bytes.iter().map(|at| lines.position(*at));
-    places.map(|place| (place.line, place.column)).collect()
-}
-
 /// A finding that still knows its place as a byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {

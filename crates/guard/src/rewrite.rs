@@ -24,8 +24,6 @@ pub struct Prepared {
     pub map: Map,
     /// Where the script calls tools, in its order.
     pub calls: Vec<CallSite>,
-    /// Lines and columns of its regular expressions, both from 1, the first few.
-    pub patterns: Vec<(usize, usize)>,
 }
 
 impl Prepared {
@@ -288,7 +286,6 @@ fn write(source: &str, edits: &[Edit]) -> Prepared {
             prelude: 0,
         },
         calls: Vec::new(),
-        patterns: Vec::new(),
     }
 }
 

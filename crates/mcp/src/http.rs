@@ -35,7 +35,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::{self, Auth};
 use crate::http::body::BodyBounds;
-use crate::http::transport::counting;
+use crate::http::transport::router_with;
 use crate::jsonrpc::TRANSPORT;
 use crate::metrics::Metrics;
 use crate::protocol::door::{Door, DoorError, Shutdown};
@@ -68,7 +68,7 @@ pub async fn serve(
 ) -> Result<(), DoorError> {
     let of_servers = door.clone();
     let make = move || McpServer::authenticated(of_servers.clone());
-    let transport = counting(make, &bounds, door.inner.unsent.clone());
+    let transport = router_with(make, &bounds, door.inner.unsent.clone());
     let of_sessions = door.clone();
     transport.sessions.on_end(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());

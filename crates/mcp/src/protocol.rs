@@ -13,6 +13,8 @@ pub(crate) mod list_changed;
 mod progress;
 /// What came of a call, as clients read it.
 mod reply;
+/// The state modern clients carry between a question and its answer.
+mod request_state;
 /// Every method of the protocol.
 pub mod server;
 /// A tool as clients see it.

@@ -13,17 +13,17 @@ use crate::limit;
 
 /// What a server was started with, and will keep.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartupSettings {
     config: Config,
     /// Whether the address was given besides the settings, which then do not matter.
     listen_is_given: bool,
 }
 
-impl Started {
+impl StartupSettings {
     /// A server that was started with these settings.
     #[must_use]
-    pub fn with(config: Config, listen_is_given: bool) -> Started {
-        Started {
+    pub fn with(config: Config, listen_is_given: bool) -> StartupSettings {
+        StartupSettings {
             config,
             listen_is_given,
         }
@@ -100,7 +100,7 @@ fn serve_differs(started: &ServeConfig, now: &ServeConfig) -> Vec<&'static str> 
 
 /// Looks at the settings now and then, for as long as it is polled, and says of each
 /// change once what it takes.
-pub async fn watch(engine: Arc<Engine>, started: Started, alarm: Alarm) {
+pub async fn watch(engine: Arc<Engine>, started: StartupSettings, alarm: Alarm) {
     let mut known = Vec::new();
     let mut tended = Instant::now();
     loop {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn settings_that_take_a_restart_are_named() {
-        let started = Started::with(config(""), false);
+        let started = StartupSettings::with(config(""), false);
         for (text, expected) in [
             ("", &[][..]),
             ("[serve]\nlisten = \"127.0.0.1:1\"", &["serve.listen"]),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_address_given_besides_does_not_change_with_the_settings() {
-        let started = Started::with(config(""), true);
+        let started = StartupSettings::with(config(""), true);
         let now = config("[serve]\nlisten = \"127.0.0.1:1\"");
         assert_eq!(started.differs(&now), [""; 0]);
     }

@@ -29,14 +29,11 @@ pub fn is_hidden(character: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether it is drawn onto the letter before it.
+/// Whether it is drawn onto the letter before it, in whatever script. The standard
+/// library knows, and writes such a character as an escape; so it does with what has no
+/// glyph of its own, of which a pile is no better.
 fn is_mark(character: char) -> bool {
-    matches!(character,
-        '\u{0300}'..='\u{036f}' | '\u{0483}'..='\u{0489}' | '\u{0591}'..='\u{05bd}'
-        | '\u{0610}'..='\u{061a}' | '\u{064b}'..='\u{065f}' | '\u{0e34}'..='\u{0e3a}'
-        | '\u{0e47}'..='\u{0e4e}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
-        | '\u{20d0}'..='\u{20ff}' | '\u{302a}'..='\u{302f}' | '\u{3099}' | '\u{309a}'
-        | '\u{a66f}'..='\u{a67d}' | '\u{fe20}'..='\u{fe2f}')
+    !character.is_ascii() && !character.is_whitespace() && character.escape_debug().len() > 1
 }
 
 /// The text on one line: hidden characters, and marks piled on one letter, written as

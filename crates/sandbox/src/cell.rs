@@ -282,6 +282,8 @@ impl Cell {
                     ended: finished.ended,
                     usage,
                     notes: finished.notes,
+                    rejections: finished.rejections,
+                    stopped_at: finished.stopped_at,
                 }))
             }
         }
@@ -305,11 +307,7 @@ impl Cell {
 
 /// The report of a cell that was stepped once more after its end.
 fn over() -> Report {
-    Report {
-        ended: Ended::Broken("stepped after its end".to_owned()),
-        usage: Usage::default(),
-        notes: String::new(),
-    }
+    Report::new(Ended::Broken("stepped after its end".to_owned()))
 }
 
 fn micros(since: Instant) -> u64 {

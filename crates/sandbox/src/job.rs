@@ -136,6 +136,50 @@ pub struct Report {
     /// What whoever reads the result should know, a line for each: a promise nobody
     /// waited for, half a character, what was cut. Empty when there is nothing.
     pub notes: String,
+    /// Promises that were rejected and that nothing handled.
+    pub rejections: Rejections,
+    /// Where the script was when [`Limits::work_max`] or [`Limits::cpu_ms_max`] stopped
+    /// it, if that is known.
+    pub stopped_at: Option<StopPlace>,
+}
+
+impl Report {
+    /// An end that used nothing and has nothing beside it.
+    pub fn new(ended: Ended) -> Report {
+        Report {
+            ended,
+            usage: Usage::default(),
+            notes: String::new(),
+            rejections: Rejections::default(),
+            stopped_at: None,
+        }
+    }
+}
+
+/// Promises that were rejected and that nothing handled until the run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejections {
+    /// What the first of them were rejected with, at most [`REJECTIONS_TOLD_MAX`].
+    pub told: Vec<Thrown>,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// The most rejections that are told one by one.
+pub const REJECTIONS_TOLD_MAX: usize = 8;
+/// The most bytes all of them have.
+pub const REJECTIONS_BYTES_MAX: usize = 128 << 10;
+
+/// Where a script was when it was stopped: exact for the work budget, the last place the
+/// sandbox looked at for processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StopPlace {
+    /// The author's own line, from 1.
+    pub line: u32,
+    /// The author's own column, from 1.
+    pub column: u32,
+    /// A regular expression was at work.
+    pub in_regex: bool,
 }
 
 /// The most that notes have.

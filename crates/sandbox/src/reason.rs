@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::reason::Reason;
 
-use crate::job::{Breach, ConsoleLevel};
+use crate::job::{Breach, ConsoleLevel, Report, StopPlace, Thrown};
 use crate::pool::{PoolError, RunError, StartError};
 
 impl Breach {
@@ -26,6 +26,48 @@ impl Breach {
             Breach::Deadlock => Reason::SandboxDeadlock,
         }
     }
+}
+
+impl Report {
+    /// What to say about a bound that was reached: one sentence, without its full stop.
+    pub fn breach_words(breach: Breach, stopped_at: Option<StopPlace>) -> String {
+        let in_regex = stopped_at.is_some_and(|place| place.in_regex);
+        match breach {
+            Breach::Work if in_regex => {
+                "a regular expression took more steps than the code may".to_owned()
+            }
+            Breach::Cpu if in_regex => {
+                "the code used up its processor time in a regular expression".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// What the reader of a tool's result should know, a line for each.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.notes.lines().map(str::to_owned).collect();
+        let told = &self.rejections.told;
+        lines.extend(told.iter().map(rejection_words));
+        let more = (self.rejections.count as usize).saturating_sub(told.len());
+        if more > 0 {
+            lines.push(format!(
+                "rejected promises that nothing handled, besides these: {more}"
+            ));
+        }
+        lines
+    }
+}
+
+fn rejection_words(thrown: &Thrown) -> String {
+    let place = match thrown.line {
+        0 => String::new(),
+        line => format!(" at line {line}, column {}", thrown.column),
+    };
+    let message = match thrown.message.is_empty() {
+        true => thrown.name.clone(),
+        false => format!("{}: {}", thrown.name, thrown.message),
+    };
+    format!("a promise was rejected{place} and nothing handled it: {message}")
 }
 
 /// One sentence for the caller, without its full stop.

@@ -21,7 +21,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use crate::cell::{self, Cell, CellSettings, Cells, Step};
 use crate::frame::{self, FRAME_BYTES_MAX, FrameBuffer, Hello, PROTOCOL_VERSION};
-use crate::job::{CallId, Down, Ended, HostAnswer, HostCallId, Job, Limits, Report, Up, Usage};
+use crate::job::{CallId, Down, Ended, HostAnswer, HostCallId, Job, Limits, Report, Up};
 use crate::walls;
 
 /// The first argument of a process that is a worker.
@@ -554,9 +554,7 @@ impl<'a, G: Guests> Loop<'a, G> {
 }
 
 fn too_long() -> Report {
-    Report {
-        ended: Ended::Broken("a message was longer than a frame may be".to_owned()),
-        usage: Usage::default(),
-        notes: String::new(),
-    }
+    Report::new(Ended::Broken(
+        "a message was longer than a frame may be".to_owned(),
+    ))
 }

@@ -1,6 +1,6 @@
 //! The audit: writing openings, ends and notices, and reading them back.
 //!
-//! Writes go through the [writer](write). A reader has a snapshot of the log and a
+//! Writes go through the writer. A reader has a snapshot of the log and a
 //! connection of its own to the index, and blocks nobody.
 
 /// What readers ask for and get.

@@ -41,7 +41,7 @@ pub(crate) fn to_wasm(folders: &Folders) -> Result<Vec<u8>> {
     }
     copy_sources(&sources, &work)?;
     for file in [
-        "shim.c", "calls.h", "heap.h", "notes.h", "seal.h", "text.h", "writer.h",
+        "shim.c", "calls.h", "ending.h", "heap.h", "member.h", "notes.h", "seal.h", "text.h", "writer.h",
     ] {
         fs::copy(folders.root.join("guest").join(file), work.join(file))
             .with_context(|| format!("could not copy guest/{file}"))?;

@@ -333,11 +333,83 @@ const PLACES: [Patch; 11] = [
     ),
 ];
 
+/// What is thrown and is no error has no trace of its own, so the context keeps the last
+/// one. It is made anew for each value: one that was caught must not lend its place to
+/// the next. A value that is thrown on keeps the place it was first thrown at.
+const THROWS: [Patch; 2] = [
+    (
+        1,
+        "    if (needs_backtrace(rt->current_exception)
+    || JS_IsUndefined(ctx->error_back_trace)) {
+",
+        "    if (needs_backtrace(rt->current_exception)
+    || is_new_throw(ctx, rt->current_exception)) {
+",
+    ),
+    (
+        1,
+        "static void JS_ThrowInterrupted(JSContext *ctx)
+",
+        "/* Held, so that its address is not given to another value. */
+static JSValue last_thrown = JS_UNDEFINED;
+
+static bool is_new_throw(JSContext *ctx, JSValueConst thrown)
+{
+    if (JS_VALUE_GET_TAG(thrown) == JS_TAG_OBJECT && JS_VALUE_GET_OBJ(thrown)->class_id == JS_CLASS_ERROR)
+        return JS_IsUndefined(ctx->error_back_trace);
+    if (last_thrown == thrown && !JS_IsUndefined(ctx->error_back_trace))
+        return false;
+    JS_FreeValue(ctx, last_thrown);
+    last_thrown = js_dup(thrown);
+    JS_FreeValue(ctx, ctx->error_back_trace);
+    ctx->error_back_trace = JS_UNDEFINED;
+    return true;
+}
+
+static void JS_ThrowInterrupted(JSContext *ctx)
+",
+    ),
+];
+
+/// A loop notes where it is when it is polled, so that a run that is stopped there has a
+/// place. The position is read one byte back, as after a call.
+const POLLS: [Patch; 2] = [
+    (
+        7,
+        "if (unlikely(js_poll_interrupts(ctx)))",
+        "if (unlikely(js_poll_interrupts_at(ctx, sf, pc + 1)))",
+    ),
+    (
+        1,
+        "        return __js_poll_interrupts(ctx);
+    } else {
+        return 0;
+    }
+}
+",
+        "        return __js_poll_interrupts(ctx);
+    } else {
+        return 0;
+    }
+}
+
+static inline __exception int js_poll_interrupts_at(JSContext *ctx, JSStackFrame *sf, uint8_t *pc)
+{
+    if (likely(--ctx->interrupt_counter > 0))
+        return 0;
+    sf->cur_pc = pc;
+    return __js_poll_interrupts(ctx);
+}
+",
+    ),
+];
+
 /// Changes the engine's source in place.
 pub(crate) fn apply(path: &Path) -> Result<()> {
     let mut text = fs::read_to_string(path).context("could not read quickjs.c")?;
     let patches = STACK.iter().chain(&BLOCKS).chain(&COLLECTOR).chain(&COUNTS);
     let patches = patches.chain(&TRACES).chain(&FROZEN).chain(&CLOCK).chain(&PLACES);
+    let patches = patches.chain(&THROWS).chain(&POLLS);
     for (count, before, after) in patches {
         let found = text.matches(before).count();
         ensure!(

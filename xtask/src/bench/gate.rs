@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Which promises are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Gate {
+pub(crate) enum PromiseSet {
     /// Those that hold on a machine shared with other work.
     Ci,
     /// All of them; for an idle machine.
@@ -47,7 +47,7 @@ struct Promise {
     name: &'static str,
     measure: Measure,
     bound: Bound,
-    gate: Gate,
+    set: PromiseSet,
     absence: Absence,
 }
 
@@ -56,63 +56,63 @@ const PROMISES: &[Promise] = &[
         name: "host.fetch_1kb",
         measure: Measure::Number(&["fetch_over_client_1kb"]),
         bound: Bound::AtMost(1.3),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::Breaks,
     },
     Promise {
         name: "host.fetch_1mb",
         measure: Measure::Number(&["fetch_over_client_1mb"]),
         bound: Bound::AtMost(1.3),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
         name: "sandbox.fresh",
         measure: Measure::Number(&["fresh_ratio"]),
         bound: Bound::AtMost(0.5),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
         name: "sandbox.emscripten",
         measure: Measure::Number(&["quickjs_emscripten", "ours", "16", "times_less"]),
         bound: Bound::AtLeast(6.0),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::IsTold,
     },
     Promise {
         name: "sandbox.compute",
         measure: Measure::Number(&["compute_geomean_ratio"]),
         bound: Bound::AtMost(2.5),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
         name: "sandbox.memory",
         measure: Measure::Sum(&["parked", "worker_kb_each"], &["parked", "parent_kb_each"]),
         bound: Bound::AtMost(130.0),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
         name: "sandbox.deadline",
         measure: Measure::Number(&["kill", "median_ms"]),
         bound: Bound::AtMost(105.0),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::Breaks,
     },
     Promise {
         name: "store.verify",
         measure: Measure::Number(&["verify_cpu_ms"]),
         bound: Bound::AtMost(1_500.0),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
         name: "store.list",
         measure: Measure::Number(&["list_50_all_cpu_ms"]),
         bound: Bound::AtMost(5.0),
-        gate: Gate::Ci,
+        set: PromiseSet::Ci,
         absence: Absence::Breaks,
     },
     Promise {
@@ -122,21 +122,21 @@ const PROMISES: &[Promise] = &[
             &["cpu_us_per_call", "sixty_four_at_a_time", "bare"],
         ),
         bound: Bound::AtMost(2.0),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::Breaks,
     },
     Promise {
         name: "mcp.governed",
         measure: Measure::Number(&["governed / echo, 2026-07-28", "2"]),
         bound: Bound::AtMost(4.0),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::Breaks,
     },
     Promise {
         name: "mcp.wait",
         measure: Measure::Number(&["targets", "p50 ms alone, 2026-07-28", "measured"]),
         bound: Bound::AtMost(1.0),
-        gate: Gate::All,
+        set: PromiseSet::All,
         absence: Absence::Breaks,
     },
 ];
@@ -149,17 +149,17 @@ pub(super) struct Judged {
     pub(super) is_kept: bool,
 }
 
-fn promises(crate_name: &str, gate: Gate) -> impl Iterator<Item = &'static Promise> {
+fn promises(crate_name: &str, set: PromiseSet) -> impl Iterator<Item = &'static Promise> {
     let is_of = move |promise: &&Promise| {
         let own = promise.name.split('.').next();
-        own == Some(crate_name) && (gate == Gate::All || promise.gate == Gate::Ci)
+        own == Some(crate_name) && (set == PromiseSet::All || promise.set == PromiseSet::Ci)
     };
     PROMISES.iter().filter(is_of)
 }
 
 /// Whether a crate's benches have to be run.
-pub(super) fn has_promises(crate_name: &str, gate: Gate) -> bool {
-    promises(crate_name, gate).next().is_some()
+pub(super) fn has_promises(crate_name: &str, set: PromiseSet) -> bool {
+    promises(crate_name, set).next().is_some()
 }
 
 /// What its benches need to be told to print what is judged.
@@ -171,13 +171,13 @@ pub(super) fn arguments(crate_name: &str) -> &'static [&'static str] {
 }
 
 /// Judges what the benches of a crate printed.
-pub(super) fn judge(crate_name: &str, gate: Gate, printed: &str) -> Judged {
+pub(super) fn judge(crate_name: &str, set: PromiseSet, printed: &str) -> Judged {
     let reports = reports(printed);
     let mut judged = Judged {
         lines: Vec::new(),
         is_kept: true,
     };
-    for promise in promises(crate_name, gate) {
+    for promise in promises(crate_name, set) {
         let measured = promise.measure.of(&reports);
         let (is_kept, verdict) = match (measured, promise.absence) {
             (Some(value), _) if promise.bound.holds(value) => (true, "kept"),

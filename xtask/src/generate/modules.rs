@@ -79,9 +79,27 @@ fn sentence(text: &str) -> String {
         Some(end) => head.get(..=end).unwrap_or(&head),
         None => &head,
     };
-    // A link to an item leads nowhere from a page.
-    let plain = first.replace("[`", "`").replace("`]", "`");
-    plain.replace('|', "\\|")
+    unlinked(first).replace('|', "\\|")
+}
+
+/// Without links: those to items lead nowhere from a page.
+fn unlinked(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        plain.push_str(before);
+        let Some((label, after)) = after.split_once(']') else {
+            plain.push('[');
+            rest = after;
+            continue;
+        };
+        plain.push_str(label);
+        let target = after
+            .strip_prefix('(')
+            .and_then(|after| after.split_once(')'));
+        rest = target.map_or(after, |(_, after)| after);
+    }
+    plain + rest
 }
 
 #[cfg(test)]
@@ -93,6 +111,10 @@ mod tests {
         let text = "//! Reads a | b,\n//! with [`Page`]. More.\n//!\n//! Not this.\n\nuse x;\n";
         assert_eq!(sentence(text), "Reads a \\| b, with `Page`.");
         assert_eq!(sentence("//! Only one\n"), "Only one");
+        assert_eq!(
+            sentence("//! The [log](log) of [`A`] a[0\n"),
+            "The log of `A` a[0"
+        );
         assert_eq!(sentence("use x;\n//! late\n"), "");
     }
 

@@ -7,7 +7,10 @@ use crate::tidy::mention::{Mention, mentions};
 use crate::tidy::tree::Tree;
 
 /// The two modules that write.
-const WRITERS: &[&str] = &["crates/cli/src/printer.rs", "crates/cli/src/console.rs"];
+const WRITERS: &[&str] = &[
+    "crates/cli/src/output/printer.rs",
+    "crates/cli/src/output/console.rs",
+];
 
 /// Names that print, in the crate that has a terminal. Methods count: `error.print()`
 /// of the command line's parser shows what was typed as it was typed.

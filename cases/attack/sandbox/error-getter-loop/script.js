@@ -1,2 +1,2 @@
-// The message of the error never comes.
+// The message of what is thrown would never come, so it is not asked for.
 throw { get message() { for (;;) {} } };

@@ -3,27 +3,27 @@
 use clap::{Args, Subcommand, ValueEnum};
 use engine::approve::Scope;
 
-use super::Home;
+use super::HomeArguments;
 
-/// Questions are answered here whoever asks them, in whichever process.
+/// Answers questions of every process that uses this home.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 done, 1 it cannot be answered so, 2 could not be tried.")]
-pub(crate) struct Approvals {
+pub(crate) struct ApprovalsArguments {
     #[command(subcommand)]
     pub(crate) command: ApprovalsCommand,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List what waits for an answer, and approvals that still count
+    /// List waiting questions, and approvals that are still valid
     List(ApprovalsList),
-    /// Show one question whole
+    /// Show one question in full
     Show(ApprovalsShow),
-    /// Show a question and say yes to it, at a terminal
+    /// Show a question and approve it, at a terminal
     Approve(ApprovalsApprove),
-    /// Say no
+    /// Decline a question
     Deny(ApprovalsDeny),
-    /// Take an approval back that still counts
+    /// Revoke an approval that is still valid
     Revoke(ApprovalsShow),
     /// Show questions as they come, and answer them at a terminal
     Watch(ApprovalsWatch),
@@ -31,67 +31,67 @@ pub(crate) enum ApprovalsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsList {
-    /// Also what is over: used, declined, revoked, expired
+    /// Also past ones: used, declined, revoked, expired
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsShow {
-    /// The id of a question, or how it begins
+    /// The id of a question, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 /// Shows the question at the terminal and takes a typed answer. Without a terminal
 /// nothing is approved.
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsApprove {
-    /// The id of a question, or how it begins
+    /// The id of a question, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// What it counts for besides; the risk bounds it, a key chooses if left out
+    /// Which further calls it covers, as far as the risk allows; asked if left out
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<ScopeWord>,
-    /// Ask nobody, where `approvals.automation` allows it; the audit says so
+    /// Do not ask, where `approvals.automation` allows it; recorded
     #[arg(long)]
     pub(crate) automation: bool,
-    /// A word for the audit
+    /// A note for the audit
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsDeny {
-    /// The id of a question, or how it begins
+    /// The id of a question, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// What the caller is told
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "With `--json` one value to a line, as they come, and nobody is asked.")]
 pub(crate) struct ApprovalsWatch {
-    /// End after so many questions
+    /// Stop after this many questions
     #[arg(long, value_name = "COUNT")]
     pub(crate) count: Option<usize>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeWord {
-    /// Nothing else
+    /// This call only
     Once,
     /// The same tool with the same arguments, for an hour
     SameArguments,
@@ -112,8 +112,8 @@ impl ScopeWord {
     }
 }
 
-impl Approvals {
-    pub(crate) fn home(&self) -> &Home {
+impl ApprovalsArguments {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             ApprovalsCommand::List(list) => &list.home,
             ApprovalsCommand::Show(show) | ApprovalsCommand::Revoke(show) => &show.home,

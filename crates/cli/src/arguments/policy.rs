@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use model::caller::Origin;
 
-use super::{Common, Home};
+use super::{Common, HomeArguments};
 
 /// Nothing here changes what is in force.
 #[derive(Debug, Args)]
@@ -16,41 +16,40 @@ pub(crate) struct Policy {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Show the rules in force, in words
+    /// Show the rules in force
     Show(PolicyShow),
-    /// Look for rules that cannot do what they were meant to
+    /// Find rules that cannot have the intended effect
     Lint(PolicyLint),
-    /// Decide recorded calls again, as another file of rules or settings would
+    /// Decide recorded calls again under another rule file or configuration
     Test(PolicyTest),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PolicyShow {
-    /// Only what is about this caller, and where it stands
+    /// Only what applies to this caller, and its rights
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
-/// A file of rules alone stands in the place of all rules; any other in that of
-/// ringfence.toml.
+/// A file with only rules replaces all rules; any other replaces ringfence.toml.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 nothing wrong, 1 a finding is an error, 2 could not be looked at.")]
 pub(crate) struct PolicyLint {
-    /// A file of rules or settings, instead of what is in force
+    /// A rule file or configuration, instead of what is in force
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
-/// A file of rules alone stands in the place of all rules; any other in that of
-/// ringfence.toml. Nothing runs and nobody is asked.
+/// A file with only rules replaces all rules; any other replaces ringfence.toml.
+/// Nothing runs and nobody is asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 nothing gets looser, 1 something does, 2 could not be tried.")]
 pub(crate) struct PolicyTest {
-    /// A file of rules or settings
+    /// A rule file or configuration
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Only calls after this: a length such as `2h` or `7d`, or a date
@@ -63,25 +62,25 @@ pub(crate) struct PolicyTest {
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
-/// Either a call that was made, by its id, or one that was not.
+/// Explains a recorded call by its id, or a call that is not made.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit: 0 it would run or be asked about, 1 it is refused, 2 could not be told."
 )]
 pub(crate) struct Explain {
-    /// The id of a call, or how it begins
+    /// The id of a call, or a prefix of it
     #[arg(value_name = "CALL-ID", required_unless_present = "tool", conflicts_with_all = ["tool", "caller", "args", "door"])]
     pub(crate) id: Option<String>,
     /// The tool of a call that is not made
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Who would call
+    /// The caller
     #[arg(long, value_name = "NAME", default_value = "owner")]
     pub(crate) caller: String,
-    /// With what, as a JSON object
+    /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
     /// Through which door
@@ -113,7 +112,7 @@ impl DoorWord {
 }
 
 impl Policy {
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             PolicyCommand::Show(show) => &show.home,
             PolicyCommand::Lint(lint) => &lint.home,

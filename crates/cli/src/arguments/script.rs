@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use model::config::ScriptPreset;
 
-use super::{Common, Home};
+use super::{Common, HomeArguments};
 
 /// Scripts call tools; each call goes through every gate.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct Script {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
-    /// Read a script without running it: what is refused, where, what to write
+    /// Check a script without running it: what is refused, where, what to write
     Check(ScriptCheck),
     /// Run a script, with the tools you may call
     Run(ScriptRun),
@@ -32,7 +32,7 @@ pub(crate) struct ScriptCheck {
     #[arg(long, value_name = "PRESET")]
     pub(crate) preset: Option<PresetWord>,
     #[command(flatten)]
-    pub(crate) home: Home,
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +74,7 @@ impl PresetWord {
 }
 
 impl Script {
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &HomeArguments {
         match &self.command {
             ScriptCommand::Check(check) => &check.home,
             ScriptCommand::Run(run) => &run.common.home,

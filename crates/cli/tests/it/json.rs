@@ -50,6 +50,8 @@ enum Writes {
 
 /// How each command is tried, in this order, in one home.
 const TRIED: &[(&str, &str, Writes)] = &[
+    ("init", "--yes", Writes::Value),
+    ("demo", "", Writes::Value),
     ("check", "hello.json", Writes::Value),
     ("test", "hello.json", Writes::Value),
     ("run", "hello.json --args {\"who\":\"a\"}", Writes::Value),

@@ -123,6 +123,11 @@ fn hostile() -> String {
     }
     text.push('z');
     text.push_str(&"\u{301}".repeat(200));
+    // Marks of other scripts pile up as well: Arabic, Cyrillic, Vedic, Tibetan.
+    for mark in ['\u{670}', '\u{2de0}', '\u{1cd0}', '\u{f71}'] {
+        text.push('z');
+        text.extend(std::iter::repeat_n(mark, 20));
+    }
     text.push_str("END");
     text
 }
@@ -150,7 +155,9 @@ fn is_harmless(what: &str, bytes: &[u8]) -> String {
         .find(|character| model::text::is_hidden(*character) && !"\r\n".contains(*character));
     assert_eq!(odd, None, "{what}: {text:?}");
     assert!(!text.replace("\r\n", "").contains('\r'), "{what}: {text:?}");
-    assert!(!text.contains(&"\u{301}".repeat(4)), "{what}: {text:?}");
+    for mark in ["\u{301}", "\u{670}", "\u{2de0}", "\u{1cd0}", "\u{f71}"] {
+        assert!(!text.contains(&mark.repeat(4)), "{what}: {text:?}");
+    }
     text
 }
 
@@ -387,6 +394,42 @@ fn a_fake_question_in_watch_does_not_look_like_one() {
             assert!(said.contains("approval.declined"), "{said}");
         }
     }
+}
+
+/// A window made narrower while a question is open: the terminal breaks the lines again,
+/// without a bar, so the question is shown anew as it fits.
+#[test]
+fn a_question_is_shown_again_when_the_window_changes() {
+    let folder = scratch("resized");
+    fs::write(folder.join("send.json"), tool("send", "return 'sent'")).unwrap();
+    let arguments = json!({"text": "[risk L0 Verified] ".repeat(12)}).to_string();
+    fs::write(folder.join("arguments.json"), arguments).unwrap();
+    let (wide, narrow) = ((100, 30), (40, 30));
+    let line = format!(
+        "{{ while [ ! -e narrower ]; do :; done; stty cols {} </dev/tty; }} & \
+         {PROGRAM} run send.json --yes --args \"$(cat arguments.json)\" --home ring",
+        narrow.0
+    );
+    let mut terminal = Terminal::sized(&line, &folder, wide);
+    terminal.until("\n> ", 1);
+    let before = terminal.bytes().len();
+    // Half an answer, which belongs to what was shown before.
+    terminal.type_in("y");
+    fs::write(folder.join("narrower"), "").unwrap();
+    terminal.until("\n> ", 2);
+    let after = terminal.bytes().split_off(before);
+    let parser = emulated(&after, narrow);
+    let rows = rows(&parser, narrow.0);
+    let asks = rows.iter().any(|row| row.contains("answer for [risk L4"));
+    assert!(asks, "{rows:#?}");
+    for row in rows.iter().filter(|row| row.contains("L0")) {
+        assert!(row.starts_with("| "), "{rows:#?}");
+    }
+    // Alone it is no yes.
+    terminal.answer("\n", 2);
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("no: [risk L4 High] `send`"), "{shown}");
+    assert!(!shown.contains("sent\r\n"), "{shown}");
 }
 
 /// Of long arguments both ends are shown, with a count, and a key shows all of them,

@@ -13,7 +13,7 @@ use serde_json::{Map as Object, Value, json};
 use super::clock::Spent;
 use super::host::{Made, ScriptHost};
 use super::limit::ScriptLimits;
-use super::words;
+use super::{unheard, words};
 use crate::run::RunResult;
 
 /// Characters of a message.
@@ -138,6 +138,12 @@ pub(crate) fn ran(
     prepared: &Prepared,
     limits: &ScriptLimits,
 ) -> RunResult {
+    let stopped_at = report
+        .stopped_at
+        .and_then(|at| Some((author(at.line, at.column, &prepared.map)?, at.in_regex)));
+    let rejected = unheard::rejected(&report.rejections, host, |thrown| {
+        author(thrown.line, thrown.column, &prepared.map)
+    });
     let mut ran = match report.ended {
         Ended::Value(text) => match serde_json::from_str(&text) {
             Ok(value) => value_of(value, limits),
@@ -145,18 +151,19 @@ pub(crate) fn ran(
         },
         Ended::Undefined => value_of(Value::Null, limits),
         Ended::Threw(thrown) => threw(thrown, host, &prepared.map, limits),
-        Ended::Breached(Breach::Cpu | Breach::Wall) => spent(Spent::Script, limits),
+        Ended::Breached(Breach::Cpu | Breach::Wall) => out_of_time(limits, stopped_at),
         Ended::Breached(breach) => {
             let code = breach.reason().code();
-            let words = breached(breach, limits, &prepared.patterns);
+            let words = breached(breach, limits, stopped_at);
             let error = json!({"source": "script", "message": words, "code": code});
-            ended(End::Runtime, error, None)
+            ended(End::Runtime, error, stopped_at.map(|(place, _)| place))
         }
         Ended::Cancelled => broken("the script was stopped"),
         Ended::Broken(_) => broken("the sandbox broke"),
     };
     ran.usage = Some(report.usage);
-    with_logs(with_warnings(ran, noted(&report.notes)), console)
+    let ran = with_warnings(ran, noted(&report.notes));
+    with_logs(warn(ran, rejected), console)
 }
 
 /// What the sandbox has to say about the result. What is too deep for it was too deep for
@@ -167,9 +174,17 @@ fn noted(notes: &str) -> Vec<String> {
 }
 
 /// The same with what its sender should know of a script that ended well.
-pub(crate) fn with_warnings(mut ran: RunResult, more: Vec<String>) -> RunResult {
+pub(crate) fn with_warnings(ran: RunResult, more: Vec<String>) -> RunResult {
+    match ran.status {
+        Status::Done => warn(ran, more),
+        _ => ran,
+    }
+}
+
+/// The same with what its sender should know however it ended.
+fn warn(mut ran: RunResult, more: Vec<String>) -> RunResult {
     let answer = ran.value.as_mut().and_then(Value::as_object_mut);
-    if let (false, Status::Done, Some(answer)) = (more.is_empty(), ran.status, answer) {
+    if let (false, Some(answer)) = (more.is_empty(), answer) {
         let warnings = answer.entry("warnings").or_insert_with(|| json!([]));
         if let Value::Array(warnings) = warnings {
             warnings.extend(more.iter().map(|line| json!(message(line))));
@@ -204,14 +219,8 @@ fn value_of(value: Value, limits: &ScriptLimits) -> RunResult {
 
 /// A script's line and column are the author's own.
 fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits) -> RunResult {
-    let place = author(&thrown, map);
-    let helper = thrown.helper.as_deref().filter(|text| !text.is_empty());
-    let helper: Option<Value> = helper.and_then(|text| serde_json::from_str(text).ok());
-    let call = helper
-        .as_ref()
-        .and_then(|helper| helper.get("call")?.as_u64());
-    let made = call.and_then(|call| host.made(usize::try_from(call).ok()?));
-    if let Some(made) = made {
+    let place = author(thrown.line, thrown.column, map);
+    if let Some(made) = unheard::failed_call(&thrown, host) {
         return tool_failed(&made, place, limits);
     }
     let mut error = json!({"source": "script", "message": message(&words::plain(&thrown.message))});
@@ -220,6 +229,21 @@ fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits
         put(&mut error, "code", json!(code));
     }
     ended(End::Runtime, error, place)
+}
+
+/// Its time is spent.
+fn out_of_time(limits: &ScriptLimits, stopped_at: Option<((u32, u32), bool)>) -> RunResult {
+    let Some((place, in_regex)) = stopped_at else {
+        return spent(Spent::Script, limits);
+    };
+    let (line, column) = place;
+    let at = match in_regex {
+        true => "in the regular expression at",
+        false => "and was last seen at",
+    };
+    let most = limits.script_ms_max;
+    let words = format!("the script used up its {most} ms, {at} line {line}, column {column}");
+    ended(End::Timeout, json!({"message": words}), Some(place))
 }
 
 /// The code of an error that is ours. A script that throws the same words only
@@ -236,22 +260,29 @@ fn code_of(thrown: &Thrown, limits: &ScriptLimits) -> Option<&'static str> {
 }
 
 /// What a script did too much of, and how much it may.
-fn breached(breach: Breach, limits: &ScriptLimits, patterns: &[(usize, usize)]) -> String {
+fn breached(
+    breach: Breach,
+    limits: &ScriptLimits,
+    stopped_at: Option<((u32, u32), bool)>,
+) -> String {
+    match (breach, stopped_at) {
+        (Breach::Work, Some(((line, column), true))) => format!(
+            "the script did more than its {} units of work, in the regular expression at line {line}, column {column}; \
+             make it simpler, or search with `includes` and `split`",
+            limits.work_max
+        ),
+        (Breach::Work, Some(((line, column), false))) => format!(
+            "the script did more than its {} units of work, at line {line}, column {column}; do less, or let a tool do it",
+            limits.work_max
+        ),
+        (breach, _) => exceeded(breach, limits),
+    }
+}
+
+fn exceeded(breach: Breach, limits: &ScriptLimits) -> String {
     match breach {
-        // Where it stood is not known; a slow pattern is the likely culprit.
-        Breach::Work if !patterns.is_empty() => {
-            let places = patterns.iter();
-            let places = places.map(|(line, column)| format!("line {line}, column {column}"));
-            format!(
-                "the script did more than its {} units of work, and a regular expression can take most of them (here at \
-                 {}); make it simpler, or search with `includes` and `split`",
-                limits.work_max,
-                places.collect::<Vec<_>>().join("; ")
-            )
-        }
         Breach::Work => format!(
-            "the script did more than its {} units of work: too much in callbacks or a recursion; do less, or let a \
-             tool do it",
+            "the script did more than its {} units of work; do less, or let a tool do it",
             limits.work_max
         ),
         Breach::Memory => format!(
@@ -322,12 +353,12 @@ fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> RunResult {
     }
 }
 
-fn author(thrown: &Thrown, map: &Map) -> Option<(u32, u32)> {
-    if thrown.line == 0 {
+fn author(line: u32, column: u32, map: &Map) -> Option<(u32, u32)> {
+    if line == 0 {
         return None;
     }
     let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    let (line, column) = (whole(thrown.line), whole(thrown.column));
+    let (line, column) = (whole(line), whole(column));
     if map.is_prelude(line, column) {
         // Thrown by what was put before the script, not by the script.
         return None;

@@ -1,57 +1,41 @@
-//! Calls of a script that ended well and that nothing waited for: those under way when
-//! it ended, which are stopped, and those that failed where the script does not look.
+//! What a script left behind when it ended: calls that were still under way, and promises
+//! that were rejected and that nothing handled.
 //!
-//! Attack: none; the commonest slip of a model is to forget `await`.
+//! The commonest slip of a model is to forget `await`. The guard warns where it sees one in
+//! the text; here the sandbox has seen what became of it.
 
 use guard::CallSite;
 use model::text;
+use sandbox::job::{Rejections, Thrown};
+use serde_json::Value;
 
-use super::host::Made;
+use super::host::{Made, ScriptHost};
 
-/// Warnings about one script; more say nothing new.
-const WARNINGS_MAX: usize = 10;
+/// Warnings about calls that were stopped; more say nothing new.
+const STOPPED_MAX: usize = 10;
 /// Characters of a tool's name or of what it said.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// What its sender should know.
-pub(crate) fn warnings(unfinished: &[Made], sites: &[CallSite]) -> Vec<String> {
+/// Calls that were under way when the script ended.
+pub(crate) fn stopped(unfinished: &[Made], sites: &[CallSite]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut left_out = 0;
-    for made in unfinished {
-        let Some(warning) = warning(made, sites) else {
-            continue;
-        };
-        if warnings.len() < WARNINGS_MAX {
-            warnings.push(warning);
-        } else {
+    for made in unfinished.iter().filter(|made| made.was_stopped()) {
+        if warnings.len() == STOPPED_MAX {
             left_out += 1;
+            continue;
         }
-    }
-    if left_out > 0 {
-        let more = text::count(left_out, "more call");
-        warnings.push(format!("{more} without `await` failed or were stopped"));
-    }
-    warnings
-}
-
-fn warning(made: &Made, sites: &[CallSite]) -> Option<String> {
-    let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
-    let site = site(made, sites);
-    if made.was_stopped() {
-        let place = site.map_or_else(String::new, place);
-        return Some(format!(
+        let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
+        let place = site(made, sites).map_or_else(String::new, |site| at(site.line, site.column));
+        warnings.push(format!(
             "the call of `{tool}`{place} was not over when the script ended, and was stopped; write `await`"
         ));
     }
-    // One that is caught is no news. Which of several calls of a tool it was is not
-    // known, so what is said holds for all of them.
-    let site = site.filter(|site| site.is_dropped)?;
-    let fault = made.fault.as_ref()?;
-    let (code, said) = (fault.code, text::elided(&fault.message, SHOWN_CHARS_MAX));
-    Some(format!(
-        "a call of `{tool}` failed ({code}: {said}), and nothing waits for the one{}; write `await`",
-        place(site)
-    ))
+    if left_out > 0 {
+        let more = text::count(left_out, "more call");
+        warnings.push(format!("{more} without `await` were stopped"));
+    }
+    warnings
 }
 
 /// Where the script makes such a call: where nothing waits for it, if there is such a
@@ -63,6 +47,70 @@ fn site<'s>(made: &Made, sites: &'s [CallSite]) -> Option<&'s CallSite> {
     dropped.or_else(|| found.next().filter(|_| found.next().is_none()))
 }
 
-fn place(site: &CallSite) -> String {
-    format!(" at line {}, column {}", site.line, site.column)
+/// Promises that nothing handled: a call's, or the script's own. `place` finds the
+/// author's own line and column.
+pub(crate) fn rejected(
+    rejections: &Rejections,
+    host: &ScriptHost<'_>,
+    place: impl Fn(&Thrown) -> Option<(u32, u32)>,
+) -> Vec<String> {
+    let mut warnings: Vec<(String, usize)> = Vec::new();
+    for thrown in &rejections.told {
+        let place = place(thrown).map_or_else(String::new, |(line, column)| at(line, column));
+        let warning = match failed_call(thrown, host) {
+            Some(made) => failed(&made, &place),
+            None => thrown_away(thrown, &place),
+        };
+        // One line of a loop, and one failure of several promises, is one warning.
+        match warnings.iter_mut().find(|(known, _)| *known == warning) {
+            Some((_, times)) => *times += 1,
+            None => warnings.push((warning, 1)),
+        }
+    }
+    let mut warnings: Vec<String> = warnings.into_iter().map(counted).collect();
+    let told = u32::try_from(rejections.told.len()).unwrap_or(u32::MAX);
+    let more = usize::try_from(rejections.count.saturating_sub(told)).unwrap_or(usize::MAX);
+    if more > 0 {
+        let more = text::count(more, "more promise");
+        warnings.push(format!("{more} without a handler failed"));
+    }
+    warnings
+}
+
+/// The call whose failure this is, if it is one.
+pub(crate) fn failed_call(thrown: &Thrown, host: &ScriptHost<'_>) -> Option<Made> {
+    let helper: Value = serde_json::from_str(thrown.helper.as_deref()?).ok()?;
+    let call = helper.get("call")?.as_u64()?;
+    host.made(usize::try_from(call).ok()?)
+}
+
+fn counted((warning, times): (String, usize)) -> String {
+    match times {
+        1 => warning,
+        times => format!("{warning} ({times} times)"),
+    }
+}
+
+fn failed(made: &Made, place: &str) -> String {
+    let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
+    let said = made.fault.as_ref().map_or_else(String::new, |fault| {
+        let said = text::elided(&fault.message, SHOWN_CHARS_MAX);
+        format!(" ({}: {said})", fault.code)
+    });
+    format!("the call of `{tool}`{place} failed{said}, and nothing handles that; write `await`")
+}
+
+fn thrown_away(thrown: &Thrown, place: &str) -> String {
+    let name = text::elided(&thrown.name, SHOWN_CHARS_MAX);
+    let said = match thrown.message.as_str() {
+        "" => name,
+        message => format!("{name}: {}", text::elided(message, SHOWN_CHARS_MAX)),
+    };
+    format!(
+        "a promise was rejected{place} ({said}), and nothing handles that; write `await`, or `.catch(…)`"
+    )
+}
+
+fn at<N: std::fmt::Display>(line: N, column: N) -> String {
+    format!(" at line {line}, column {column}")
 }

@@ -6,7 +6,7 @@ pub(crate) fn plain(message: &str) -> String {
     let need = "`for … of`, `...` and `[a, b] = …` need an array";
     if message.is_empty() {
         return String::from(
-            "the script threw something without a message; write `throw new Error('what went wrong')`",
+            "the script threw an error without a message; write `throw new Error('what went wrong')`",
         );
     }
     if let Some(found) = message.strip_prefix("cannot read property 'Symbol.iterator' of ") {

@@ -50,7 +50,7 @@ pub fn open(router: Router, auth: &Arc<Auth>) -> Router {
 /// The address of ours that a connection reached. The server puts it into each request
 /// that may be a probe.
 #[derive(Clone, Copy, Debug)]
-pub struct Reached(pub SocketAddr);
+pub struct ReachedAddress(pub SocketAddr);
 
 /// Guards the routes of probes. No key is needed, and besides the names of the server
 /// the address that was reached does as `Host`.
@@ -129,8 +129,8 @@ fn check_host_and_origin(
     }
     let is_ours = match guard.audience {
         Audience::Probes => {
-            let reached = request.extensions().get::<Reached>();
-            let reached = reached.map(|Reached(address)| address.ip());
+            let reached = request.extensions().get::<ReachedAddress>();
+            let reached = reached.map(|ReachedAddress(address)| address.ip());
             addresses.host_is_ours_or(&hosts, reached)
         }
         Audience::Anyone | Audience::Agents | Audience::Operators => addresses.host_is_ours(&hosts),

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Reached;
+use crate::auth::ReachedAddress;
 use crate::http::body;
 use crate::http::bounds::HttpBounds;
 use crate::http::transport::Transport;
@@ -65,7 +65,7 @@ pub async fn listen(
             Ok(place) => {
                 let reached = stream
                     .local_addr()
-                    .map(|address| Extension(Reached(address)));
+                    .map(|address| Extension(ReachedAddress(address)));
                 let app = app.clone().layer(Extension(ConnectInfo(peer)));
                 let app = match reached {
                     Ok(reached) => app.layer(reached),

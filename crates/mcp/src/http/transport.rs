@@ -45,11 +45,11 @@ pub fn router<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
 ) -> Transport {
-    counting(make, bounds, Unsent::default())
+    router_with(make, bounds, Unsent::default())
 }
 
 /// The same, with what the server knows of answers that are not sent.
-pub(super) fn counting<H: ServerHandler>(
+pub(super) fn router_with<H: ServerHandler>(
     make: impl Fn() -> H + Send + Sync + 'static,
     bounds: &HttpBounds,
     unsent: Unsent,

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::PipeClient;
 use crate::call_count::CallCount;
 use crate::limit;
-use crate::protocol::elicit::Seal;
 use crate::protocol::list_changed::Listeners;
+use crate::protocol::request_state::Seal;
 use crate::unsent::Unsent;
 
 /// The door of one engine. Clones share it.

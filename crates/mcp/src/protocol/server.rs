@@ -33,10 +33,9 @@ use crate::call_count::CallSlot;
 use crate::era::Era;
 use crate::limit;
 use crate::protocol::door::{Door, Inner};
-use crate::protocol::elicit::{
-    AskVia, ClientAnswer, Deferred, Elicit, ReturnedState, StateBinding, can_ask,
-};
+use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
 use crate::protocol::list_changed::ListenerChannel;
+use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
 use crate::protocol::{instruction, progress, reply, tool};
 use crate::unsent::{self, ReplyHold};
 

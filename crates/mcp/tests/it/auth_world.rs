@@ -188,7 +188,7 @@ impl World {
         let app = Router::new()
             .merge(auth::agents(mcp, &auth))
             .merge(auth::operators(api, &auth))
-            .merge(auth::probes(probe, &auth).layer(Extension(auth::Reached(REACHED))))
+            .merge(auth::probes(probe, &auth).layer(Extension(auth::ReachedAddress(REACHED))))
             .merge(auth::open(health.merge(auth::documents(&auth)), &auth));
         let service = app.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });

@@ -62,6 +62,35 @@ fn abandoned_sessions_keep_nobody_out() {
     assert!(server.left("sessions of rmcp") <= 9);
 }
 
+/// A client that asks for a session and hangs up leaves one that counts: rmcp keeps none
+/// that the table does not know.
+#[test]
+fn sessions_of_clients_that_hang_up_count() {
+    let server = Server::start(8, 600_000);
+    for round in 0..60 {
+        let stream = server.send(&initialize("2025-11-25", json!({})), "2025-11-25");
+        if round % 2 == 0 {
+            // Some leave before the answer, some while it comes.
+            std::thread::yield_now();
+        }
+        drop(stream);
+    }
+    let start = Instant::now();
+    loop {
+        let (table, rmcp) = (server.left("sessions"), server.left("sessions of rmcp"));
+        assert!(table <= 8, "{table}");
+        if table == rmcp {
+            break;
+        }
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{table} in the table, {rmcp} kept"
+        );
+        // Sleeps: those that gave way are closed in tasks of their own.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn dropped_streams_leave_nothing_behind() {
     let server = Server::start(SESSIONS, IDLE_MS);

@@ -25,6 +25,27 @@ fn hidden_characters_are_shown() {
 #[test]
 fn marks_do_not_pile_up() {
     check("Việt e\u{302}\u{301}", "Việt e\u{302}\u{301}");
+    // In any script, and whatever is written with marks is left as it is.
+    for mark in ['\u{670}', '\u{2de0}', '\u{1cd0}', '\u{f71}', '\u{8e4}'] {
+        let pile = |count| format!("z{}", mark.to_string().repeat(count));
+        check(&pile(3), &pile(3));
+        let shown = one_line(&pile(5));
+        assert!(
+            shown.starts_with(&pile(3)) && shown.ends_with('}'),
+            "{shown}"
+        );
+    }
+    for text in [
+        "नमस्ते",
+        "สวัสดีครับ",
+        "שָׁלוֹם",
+        "العَرَبِيَّة",
+        "日本語　です",
+        "👍🏽 👩‍",
+    ] {
+        let kept = text.replace('\u{200d}', "\\u{200d}");
+        check(text, &kept);
+    }
     check(
         "z\u{301}\u{301}\u{301}\u{301}\u{301}y",
         "z\u{301}\u{301}\u{301}\\u{301}\\u{301}y",

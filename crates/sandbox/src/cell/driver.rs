@@ -16,7 +16,7 @@ use super::exchange::{Exchange, Stop, lock};
 use super::imports::{Run, State};
 use super::mailbox::{self, BodyKind, End};
 use super::{Wall, store};
-use crate::job::{Breach, Ended, Job};
+use crate::job::{Breach, Ended, Job, Rejections, StopPlace};
 
 /// A run that is over.
 pub(super) struct Finished {
@@ -24,6 +24,8 @@ pub(super) struct Finished {
     pub(super) work: u64,
     pub(super) memory_bytes: u64,
     pub(super) notes: String,
+    pub(super) rejections: Rejections,
+    pub(super) stopped_at: Option<StopPlace>,
 }
 
 /// What `run` and `deliver` return, as in guest/shim.c.
@@ -64,10 +66,16 @@ pub(super) async fn drive(wall: Arc<Wall>, job: Job, exchange: Arc<Mutex<Exchang
         .and_then(|guest: &Guest| End::read(guest.memory.data(&store), wall.mailbox));
     let work = end.as_ref().and_then(End::work).unwrap_or(0);
     let notes = end.as_ref().and_then(End::notes).unwrap_or_default();
+    let rejections = end.as_ref().and_then(|end| end.rejections(&job.body));
+    let polled_at = end.as_ref().and_then(|end| end.polled_at(&job.body));
     Finished {
+        // Only these two look at where the script is; the others stop it anywhere.
+        stopped_at: polled_at
+            .filter(|_| matches!(ended, Ended::Breached(Breach::Work | Breach::Cpu))),
         ended,
         work,
         notes,
+        rejections: rejections.unwrap_or_default(),
         memory_bytes: store.data().memory_bytes as u64,
     }
 }

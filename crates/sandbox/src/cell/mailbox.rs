@@ -2,7 +2,9 @@
 //! calls. The offsets are those of `struct mailbox` in guest/shim.c. What is read here
 //! was written by the guest and is believed no further than its bounds.
 
-use crate::job::{Ended, HostAnswer, Job, NOTES_BYTES_MAX, Thrown};
+use crate::job::{
+    Ended, HostAnswer, Job, NOTES_BYTES_MAX, REJECTIONS_TOLD_MAX, Rejections, StopPlace, Thrown,
+};
 
 /// What stands before the body. The author's lines begin after it, at 1.
 const HEAD: &str = "(async function () {\n";
@@ -18,7 +20,9 @@ pub(super) const ANSWER: usize = 52;
 
 /// Where the guest's own fields begin, and how many bytes they take.
 const END: usize = 64;
-const END_BYTES: usize = 60;
+const END_BYTES: usize = 84;
+/// The size of `struct thrown`.
+const THROWN_BYTES: usize = 32;
 
 /// How the body is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,29 +140,66 @@ impl<'a> End<'a> {
     }
 
     pub(super) fn thrown(&self, body: &str) -> Option<Ended> {
-        let helper = self.text(16)?;
+        let thrown = self.fields.get(..THROWN_BYTES)?;
+        Some(Ended::Threw(self.read_thrown(thrown, body)?))
+    }
+
+    /// Promises that were rejected and that nothing handled.
+    pub(super) fn rejections(&self, body: &str) -> Option<Rejections> {
+        let (start, told, count) = (self.word(60)?, self.word(64)?, self.word(68)?);
+        let told = (told as usize).min(REJECTIONS_TOLD_MAX);
+        let list = self.memory.get(start as usize..)?;
+        let told = list.chunks_exact(THROWN_BYTES).take(told);
+        let told = told.map(|thrown| self.read_thrown(thrown, body));
+        Some(Rejections {
+            told: told.collect::<Option<_>>()?,
+            count,
+        })
+    }
+
+    /// Where the script was when it was last polled.
+    pub(super) fn polled_at(&self, body: &str) -> Option<StopPlace> {
+        let (line, column) = (self.word(72)?, self.word(76)?);
+        let in_regex = self.word(80)? != 0;
+        let (line, column) = position(body, line, column);
+        (line > 0).then_some(StopPlace {
+            line,
+            column,
+            in_regex,
+        })
+    }
+
+    /// A `struct thrown` of the guest.
+    fn read_thrown(&self, fields: &[u8], body: &str) -> Option<Thrown> {
+        let helper = self.text_of(fields, 16)?;
         let helper = (!helper.is_empty()).then(|| String::from_utf8_lossy(helper).into_owned());
-        let (line, column) = position(body, self.word(24)?, self.word(28)?);
-        Some(Ended::Threw(Thrown {
-            name: named(self.text(8)?),
-            message: cut(self.text(0)?, MESSAGE_BYTES_MAX),
+        let (line, column) = position(body, word_of(fields, 24)?, word_of(fields, 28)?);
+        Some(Thrown {
+            name: named(self.text_of(fields, 8)?),
+            message: cut(self.text_of(fields, 0)?, MESSAGE_BYTES_MAX),
             line,
             column,
             helper,
-        }))
+        })
     }
 
     fn word(&self, at: usize) -> Option<u32> {
-        Some(u32::from_le_bytes(
-            self.fields.get(at..at + 4)?.try_into().ok()?,
-        ))
+        word_of(self.fields, at)
     }
 
     fn text(&self, at: usize) -> Option<&'a [u8]> {
-        let start = self.word(at)? as usize;
-        let length = self.word(at + 4)? as usize;
+        self.text_of(self.fields, at)
+    }
+
+    fn text_of(&self, fields: &[u8], at: usize) -> Option<&'a [u8]> {
+        let start = word_of(fields, at)? as usize;
+        let length = word_of(fields, at + 4)? as usize;
         self.memory.get(start..start.checked_add(length)?)
     }
+}
+
+fn word_of(fields: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(fields.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// The name of an error. One that is too long is not cut: half a secret could not be
@@ -222,13 +263,28 @@ pub(super) fn fuzz(data: &[u8]) {
     {
         panic!("a result of {} bytes was taken", text.len());
     }
+    let rejections = end.rejections(BODY).unwrap_or_default();
+    if rejections.told.len() > REJECTIONS_TOLD_MAX {
+        panic!("too many rejections were taken");
+    }
+    if end.polled_at(BODY).is_some_and(|place| place.line > 2) {
+        panic!("a place outside the body was taken");
+    }
+    for thrown in rejections.told {
+        check_thrown(&thrown);
+    }
     if let Some(Ended::Threw(thrown)) = end.thrown(BODY) {
-        let fits = thrown.name.len() <= NAME_BYTES_MAX
-            && thrown.message.len() <= MESSAGE_BYTES_MAX
-            && thrown.line <= 2;
-        if !fits {
-            panic!("an error out of bounds was taken: {thrown:?}");
-        }
+        check_thrown(&thrown);
+    }
+}
+
+#[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
+fn check_thrown(thrown: &Thrown) {
+    let fits = thrown.name.len() <= NAME_BYTES_MAX
+        && thrown.message.len() <= MESSAGE_BYTES_MAX
+        && thrown.line <= 2;
+    if !fits {
+        panic!("an error out of bounds was taken: {thrown:?}");
     }
 }
 

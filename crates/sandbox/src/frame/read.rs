@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::job::{
     Breach, CallId, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Limits, Payload, Report, Thrown, Up, Usage,
+    HostRequest, Job, Limits, Payload, Rejections, Report, StopPlace, Thrown, Up, Usage,
 };
 use crate::walls::{Layer, Standing, Walls};
 
@@ -232,6 +232,8 @@ fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
         host_calls: fields.u32()?,
     };
     let notes = fields.text()?;
+    let rejections = rejections(fields)?;
+    let stopped_at = stop_place(fields)?;
     let ended = match fields.u8()? {
         1 => Ended::Value(fields.text()?),
         2 => Ended::Undefined,
@@ -245,7 +247,33 @@ fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
         ended,
         usage,
         notes,
+        rejections,
+        stopped_at,
     })
+}
+
+fn rejections(fields: &mut Fields<'_>) -> Result<Rejections, FrameError> {
+    let count = fields.u32()?;
+    // The number is the worker's word, so nothing is reserved for it.
+    let mut told = Vec::new();
+    for _ in 0..fields.u32()? {
+        told.push(thrown(fields)?);
+    }
+    Ok(Rejections { told, count })
+}
+
+fn stop_place(fields: &mut Fields<'_>) -> Result<Option<StopPlace>, FrameError> {
+    let in_regex = match fields.u8()? {
+        0 => return Ok(None),
+        1 => false,
+        2 => true,
+        other => return Err(FrameError::UnknownTag(other)),
+    };
+    Ok(Some(StopPlace {
+        line: fields.u32()?,
+        column: fields.u32()?,
+        in_regex,
+    }))
 }
 
 fn thrown(fields: &mut Fields<'_>) -> Result<Thrown, FrameError> {

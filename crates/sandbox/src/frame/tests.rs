@@ -7,7 +7,7 @@ use proptest::strategy::Just;
 
 use crate::job::{
     Breach, CallId, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Limits, Payload, Report, Thrown, Up, Usage,
+    HostRequest, Job, Limits, Payload, Rejections, Report, StopPlace, Thrown, Up, Usage,
 };
 use crate::walls::{Layer, Standing, Walls};
 
@@ -84,8 +84,8 @@ fn down() -> impl Strategy<Value = Down> {
     ]
 }
 
-fn ended() -> impl Strategy<Value = Ended> {
-    let thrown = (
+fn thrown() -> impl Strategy<Value = Thrown> {
+    (
         text(),
         text(),
         any::<u32>(),
@@ -98,7 +98,10 @@ fn ended() -> impl Strategy<Value = Ended> {
             line,
             column,
             helper,
-        });
+        })
+}
+
+fn ended() -> impl Strategy<Value = Ended> {
     let breach = prop_oneof![
         Just(Breach::Work),
         Just(Breach::Cpu),
@@ -117,7 +120,7 @@ fn ended() -> impl Strategy<Value = Ended> {
     prop_oneof![
         text().prop_map(Ended::Value),
         Just(Ended::Undefined),
-        thrown.prop_map(Ended::Threw),
+        thrown().prop_map(Ended::Threw),
         breach.prop_map(Ended::Breached),
         Just(Ended::Cancelled),
         text().prop_map(Ended::Broken),
@@ -144,7 +147,16 @@ fn up() -> impl Strategy<Value = Up> {
             }
         });
     let numbers = (any::<[u64; 4]>(), any::<u32>());
-    let report = (ended(), numbers, text()).prop_map(|(ended, (n, host_calls), notes)| {
+    let place = (any::<u32>(), any::<u32>(), any::<bool>());
+    let place = option::of(place.prop_map(|(line, column, in_regex)| StopPlace {
+        line,
+        column,
+        in_regex,
+    }));
+    let rejections =
+        (vec(thrown(), 0..3), any::<u32>()).prop_map(|(told, count)| Rejections { told, count });
+    let beside = (text(), rejections, place);
+    let report = (ended(), numbers, beside).prop_map(|(ended, (n, host_calls), beside)| {
         let usage = Usage {
             work: n[0],
             cpu_us: n[1],
@@ -155,7 +167,9 @@ fn up() -> impl Strategy<Value = Up> {
         Box::new(Report {
             ended,
             usage,
-            notes,
+            notes: beside.0,
+            rejections: beside.1,
+            stopped_at: beside.2,
         })
     });
     prop_oneof![

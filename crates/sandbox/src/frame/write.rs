@@ -2,7 +2,7 @@
 
 use crate::job::{
     Breach, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallKind, HostRequest, Job,
-    Limits, Payload, Report, Thrown, Up, Usage,
+    Limits, Payload, Report, StopPlace, Thrown, Up, Usage,
 };
 use crate::walls::{Standing, Walls};
 
@@ -186,6 +186,12 @@ fn request(request: &HostRequest, out: &mut Vec<u8>) -> Result<(), FrameError> {
 fn report(report: &Report, out: &mut Vec<u8>) -> Result<(), FrameError> {
     usage(report.usage, out);
     text(&report.notes, out)?;
+    out.extend_from_slice(&report.rejections.count.to_le_bytes());
+    count(report.rejections.told.len(), out)?;
+    for rejection in &report.rejections.told {
+        thrown(rejection, out)?;
+    }
+    stop_place(report.stopped_at, out);
     match &report.ended {
         Ended::Value(json) => {
             out.push(1);
@@ -227,6 +233,17 @@ fn usage(usage: Usage, out: &mut Vec<u8>) {
         out.extend_from_slice(&amount.to_le_bytes());
     }
     out.extend_from_slice(&host_calls.to_le_bytes());
+}
+
+fn stop_place(place: Option<StopPlace>, out: &mut Vec<u8>) {
+    match place {
+        None => out.push(0),
+        Some(place) => {
+            out.push(if place.in_regex { 2 } else { 1 });
+            out.extend_from_slice(&place.line.to_le_bytes());
+            out.extend_from_slice(&place.column.to_le_bytes());
+        }
+    }
 }
 
 fn thrown(thrown: &Thrown, out: &mut Vec<u8>) -> Result<(), FrameError> {

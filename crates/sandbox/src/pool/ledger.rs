@@ -7,7 +7,10 @@
 use std::time::Instant;
 
 use crate::frame::{self, FrameBuffer};
-use crate::job::{ConsoleLine, Ended, HostRequest, Limits, NOTES_BYTES_MAX, Report, Thrown, Up};
+use crate::job::{
+    ConsoleLine, Ended, HostRequest, Limits, NOTES_BYTES_MAX, REJECTIONS_BYTES_MAX,
+    REJECTIONS_TOLD_MAX, Report, Thrown, Up,
+};
 
 use super::Run;
 use super::error::Violation;
@@ -18,6 +21,13 @@ pub(super) const OPERATION_BYTES_MAX: usize = 256;
 
 /// The longest error text, beside what an answer of the host brought in.
 pub(super) const THROWN_BYTES_MAX: u32 = 64 << 10;
+
+/// The most a report has beside its end: notes and rejections.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "both are small, and known here"
+)]
+pub(super) const REPORT_BYTES_MAX: u32 = (NOTES_BYTES_MAX + REJECTIONS_BYTES_MAX) as u32;
 
 /// The longest text about a broken sandbox that is kept.
 const BROKEN_CHARS_MAX: usize = 1 << 10;
@@ -120,6 +130,7 @@ impl Ledger {
         if report.notes.len() > NOTES_BYTES_MAX {
             return Err(Violation::ResultSize);
         }
+        check_rejections(&report.rejections.told)?;
         // What the parent knows itself it does not take from the worker.
         report.usage.host_calls = self.host_calls;
         let wall_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -157,6 +168,22 @@ impl Ledger {
         }
         Ok(())
     }
+}
+
+fn check_rejections(told: &[Thrown]) -> Result<(), Violation> {
+    let length = |thrown: &Thrown| {
+        thrown.name.len() + thrown.message.len() + thrown.helper.as_deref().map_or(0, str::len)
+    };
+    if told.len() > REJECTIONS_TOLD_MAX
+        || told.iter().map(length).sum::<usize>() > REJECTIONS_BYTES_MAX
+    {
+        return Err(Violation::ThrownLength);
+    }
+    let helpers = told.iter().filter_map(|thrown| thrown.helper.as_deref());
+    for helper in helpers {
+        json::check(helper, json::RESULT_DEPTH_MAX).map_err(|_| Violation::ResultNotJson)?;
+    }
+    Ok(())
 }
 
 /// Hears any bytes at all as a worker's words about one call. Panics on a broken promise:

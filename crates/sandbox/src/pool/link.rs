@@ -19,7 +19,7 @@ use crate::job::{CallId, Down, HostAnswer, HostCallId, Job, Limits, Up};
 
 use super::call::{Aftermath, Call};
 use super::error::{RunError, Violation};
-use super::ledger::{Ledger, THROWN_BYTES_MAX};
+use super::ledger::{Ledger, REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::warden::WorkerId;
 
 /// Unsent bytes above which nobody may add a job or an answer.
@@ -388,7 +388,7 @@ fn longest_body(limits: &Limits) -> u32 {
         .result_bytes_max
         .max(limits.console_bytes_max)
         .max(limits.payload_bytes_max.saturating_add(THROWN_BYTES_MAX))
-        .saturating_add(FRAME_OVERHEAD_BYTES)
+        .saturating_add(FRAME_OVERHEAD_BYTES + REPORT_BYTES_MAX)
 }
 
 fn drop_rest(out: &mut Out) {

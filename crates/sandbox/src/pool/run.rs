@@ -16,7 +16,7 @@ use crate::job::{Breach, CallId, Ended, HostAnswer, HostCallId, Job, Limits};
 use super::call::{Call, Event};
 use super::error::RunError;
 use super::json::RESULT_DEPTH_MAX;
-use super::ledger::THROWN_BYTES_MAX;
+use super::ledger::{REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::link::{Link, Loss};
 use super::roster::Place;
 use super::{HostCalls, Run, Shared};
@@ -110,7 +110,8 @@ fn answer_bytes(answer: &HostAnswer) -> usize {
 
 /// Lowers what no frame, or no reader of JSON, could carry.
 fn fit_frames(limits: &mut Limits) {
-    const TEXT_BYTES_MAX: u32 = FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES - THROWN_BYTES_MAX;
+    const TEXT_BYTES_MAX: u32 =
+        FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES - THROWN_BYTES_MAX - REPORT_BYTES_MAX;
     for bound in [
         &mut limits.result_bytes_max,
         &mut limits.payload_bytes_max,

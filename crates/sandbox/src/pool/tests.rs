@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use crate::frame;
 use crate::job::{
     CallId, ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits,
-    NOTES_BYTES_MAX, Payload, Report, Thrown, Up, Usage,
+    NOTES_BYTES_MAX, Payload, REJECTIONS_BYTES_MAX, REJECTIONS_TOLD_MAX, Rejections, Report,
+    Thrown, Up, Usage,
 };
 
 use super::error::Violation;
@@ -52,12 +53,11 @@ fn request(id: u32, bytes: usize) -> HostRequest {
 
 fn end(ledger: &mut Ledger, ended: Ended) -> Result<Verdict, Violation> {
     ledger.ended(Report {
-        ended,
         usage: Usage {
             host_calls: 77,
             ..Usage::default()
         },
-        notes: String::new(),
+        ..Report::new(ended)
     })
 }
 
@@ -113,11 +113,31 @@ fn results_are_checked() {
     );
     refused(Ended::Cancelled, Violation::NotCancelled);
     let long = Report {
-        ended: Ended::Undefined,
-        usage: Usage::default(),
         notes: "x".repeat(NOTES_BYTES_MAX + 1),
+        ..Report::new(Ended::Undefined)
     };
     assert_eq!(ledger().ended(long).err(), Some(Violation::ResultSize));
+    let rejected = |told: Vec<Thrown>| Report {
+        rejections: Rejections { told, count: 9 },
+        ..Report::new(Ended::Undefined)
+    };
+    let many = rejected(vec![Thrown::default(); REJECTIONS_TOLD_MAX + 1]);
+    assert_eq!(ledger().ended(many).err(), Some(Violation::ThrownLength));
+    let long = rejected(vec![Thrown {
+        message: "x".repeat(REJECTIONS_BYTES_MAX + 1),
+        ..Thrown::default()
+    }]);
+    assert_eq!(ledger().ended(long).err(), Some(Violation::ThrownLength));
+    let no_json = rejected(vec![Thrown {
+        helper: Some("{".to_owned()),
+        ..Thrown::default()
+    }]);
+    assert_eq!(
+        ledger().ended(no_json).err(),
+        Some(Violation::ResultNotJson)
+    );
+    let most = rejected(vec![Thrown::default(); REJECTIONS_TOLD_MAX]);
+    assert!(ledger().ended(most).is_ok());
     let long = Thrown {
         message: "x".repeat(100_000),
         ..Thrown::default()
@@ -162,9 +182,8 @@ fn ended(ended: Ended) -> Up {
     Up::Ended(
         CallId(1),
         Box::new(Report {
-            ended,
             usage,
-            notes: String::new(),
+            ..Report::new(ended)
         }),
     )
 }

@@ -70,7 +70,7 @@ pub(crate) fn run(job: Job) -> Ran {
 pub(crate) fn run_in(cells: &Cells, job: Job) -> Ran {
     let mut cell = cells.start(CallId(1), job);
     let mut ran = Ran {
-        report: empty(),
+        report: Report::new(Ended::Undefined),
         console: Vec::new(),
         requests: Vec::new(),
     };
@@ -103,14 +103,6 @@ pub(crate) fn run_in(cells: &Cells, job: Job) -> Ran {
     }
 }
 
-fn empty() -> Report {
-    Report {
-        ended: Ended::Undefined,
-        usage: sandbox::job::Usage::default(),
-        notes: String::new(),
-    }
-}
-
 fn answer(cell: &mut Cell, request: &HostRequest) -> bool {
     let answer = match request.operation.as_str() {
         "echo" => HostAnswer::Value(request.payload.clone()),
@@ -123,6 +115,10 @@ fn answer(cell: &mut Cell, request: &HostRequest) -> bool {
             r#"{"kind":"SECURITY","reason":"host.denied","helper":"fetch","message":"not allowed"}"#
                 .to_owned(),
         ),
+        "fail-long" => HostAnswer::Error(format!(
+            r#"{{"message":"{}","reason":"host.denied"}}"#,
+            "x".repeat(40_000)
+        )),
         _ => return false,
     };
     cell.answer(request.id, answer);

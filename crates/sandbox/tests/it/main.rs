@@ -12,6 +12,7 @@ mod wall_pool;
 mod cell_attack;
 mod cell_cache;
 mod cell_contract;
+mod cell_ending;
 mod cell_isolation;
 mod cell_language;
 mod cell_limits;

@@ -1,7 +1,7 @@
-//! Writing the audit, from the bottom up: the [chain](chain) turns records into
-//! lines of the log and rows of the index; a [batch](batch) of requests is written
-//! and answered together; the [writer](writer) decides which thread does it; the
-//! [syncer](syncer) gets it onto the disk.
+//! Writing the audit, from the bottom up: the `chain` turns records into
+//! lines of the log and rows of the index; a `batch` of requests is written
+//! and answered together; the `writer` decides which thread does it; the
+//! `syncer` gets it onto the disk.
 
 /// Requests taken together, written as one group and answered.
 pub(crate) mod batch;

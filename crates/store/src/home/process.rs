@@ -5,7 +5,7 @@
 //! The lock belongs to the process (`fcntl`), not to the open file (`flock`): a
 //! worker that was being started when its parent died holds copies of all
 //! descriptors for a moment, and with `flock` the dead parent would look alive. The
-//! price is that the kernel never tells a process about its own locks, so [`OWN`]
+//! price is that the kernel never tells a process about its own locks, so `OWN`
 //! remembers them.
 
 use std::collections::BTreeSet;

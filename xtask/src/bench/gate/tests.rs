@@ -1,3 +1,5 @@
+//! What the gate makes of reports, against samples of what benches print.
+
 use super::*;
 
 /// What the benches of `sandbox` print: a table, then two reports.
@@ -14,7 +16,7 @@ fn sandbox(fresh: &str, worker_kb: &str) -> String {
 
 #[test]
 fn kept_promises_pass() {
-    let judged = judge("sandbox", Gate::All, &sandbox("0.305", "62"));
+    let judged = judge("sandbox", PromiseSet::All, &sandbox("0.305", "62"));
     assert!(judged.is_kept, "{judged:?}");
     assert_eq!(judged.lines.len(), 5);
     let lines = judged.lines.join("\n");
@@ -27,7 +29,7 @@ fn kept_promises_pass() {
 
 #[test]
 fn a_broken_promise_fails_and_is_named() {
-    let judged = judge("sandbox", Gate::Ci, &sandbox("0.51", "62"));
+    let judged = judge("sandbox", PromiseSet::Ci, &sandbox("0.51", "62"));
     assert!(!judged.is_kept);
     let broken: Vec<_> = judged
         .lines
@@ -39,7 +41,7 @@ fn a_broken_promise_fails_and_is_named() {
         .first()
         .is_some_and(|line| line.starts_with("sandbox.fresh"));
     assert!(first, "{judged:?}");
-    assert!(!judge("sandbox", Gate::Ci, &sandbox("0.3", "129")).is_kept);
+    assert!(!judge("sandbox", PromiseSet::Ci, &sandbox("0.3", "129")).is_kept);
 }
 
 #[test]
@@ -50,27 +52,30 @@ fn what_was_not_measured_is_not_kept() {
         "{\"verify_cpu_ms\": null, \"list_50_all_cpu_ms\": 1}",
         "{\"verify",
     ] {
-        assert!(!judge("store", Gate::Ci, printed).is_kept, "{printed}");
+        assert!(
+            !judge("store", PromiseSet::Ci, printed).is_kept,
+            "{printed}"
+        );
     }
 }
 
 #[test]
 fn ratios_and_items_of_lists_are_found() {
     let calls = "{\"cpu_us_per_call\": {\"sixty_four_at_a_time\": {\"whole\": 110, \"bare\": 55}}}";
-    assert!(judge("engine", Gate::All, calls).is_kept);
+    assert!(judge("engine", PromiseSet::All, calls).is_kept);
     let dearer = calls.replace("110", "111");
-    assert!(!judge("engine", Gate::All, &dearer).is_kept);
+    assert!(!judge("engine", PromiseSet::All, &dearer).is_kept);
     let server = "{\"governed / echo, 2026-07-28\": [3.1, 3.7, 4.1], \"targets\": {\"p50 ms alone, 2026-07-28\": {\"measured\": 0.5}}}";
-    assert!(!judge("mcp", Gate::All, server).is_kept);
-    assert!(judge("mcp", Gate::All, &server.replace("4.1", "3.9")).is_kept);
+    assert!(!judge("mcp", PromiseSet::All, server).is_kept);
+    assert!(judge("mcp", PromiseSet::All, &server.replace("4.1", "3.9")).is_kept);
 }
 
 /// A busy machine is asked for less.
 #[test]
 fn ci_judges_what_is_stable() {
-    assert!(!has_promises("mcp", Gate::Ci));
-    assert!(has_promises("mcp", Gate::All));
-    assert!(has_promises("store", Gate::Ci));
+    assert!(!has_promises("mcp", PromiseSet::Ci));
+    assert!(has_promises("mcp", PromiseSet::All));
+    assert!(has_promises("store", PromiseSet::Ci));
 }
 
 #[test]

@@ -36,8 +36,14 @@ fn the_command_line_prints_in_one_place() {
     refused(list, "fn f() { let _ = error.print(); }", "print");
     refused(list, "fn f() { tokio::io::stdout(); }", "tokio::io::stdout");
     fine(list, "fn f() { printer.line(\"a\"); }");
-    fine("crates/cli/src/printer.rs", "fn f() { std::io::stdout(); }");
-    fine("crates/cli/src/console.rs", "fn f() { std::io::stderr(); }");
+    fine(
+        "crates/cli/src/output/printer.rs",
+        "fn f() { std::io::stdout(); }",
+    );
+    fine(
+        "crates/cli/src/output/console.rs",
+        "fn f() { std::io::stderr(); }",
+    );
     fine("crates/cli/tests/it/a.rs", "fn f() { println!(\"a\"); }");
 }
 

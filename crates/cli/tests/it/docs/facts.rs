@@ -374,7 +374,8 @@ fn tasks(table: &Table) -> Result<(), String> {
 /// `cargo xtask bench --gate`, for CI where they say so.
 fn promises(table: &Table) -> Result<(), String> {
     let text = fs::read_to_string(root().join("xtask/src/bench/gate.rs")).unwrap();
-    let defined = regex::Regex::new(r#"(?s)name: "([a-z0-9_.]+)",.*?gate: Gate::(\w+),"#).unwrap();
+    let defined =
+        regex::Regex::new(r#"(?s)name: "([a-z0-9_.]+)",.*?set: PromiseSet::(\w+),"#).unwrap();
     let gates: Vec<_> = defined
         .captures_iter(&text)
         .map(|found| (found[1].to_owned(), &found[2] == "Ci"))

@@ -253,8 +253,7 @@ fn report(ended: Ended) -> Box<Report> {
         ..Usage::default()
     };
     Box::new(Report {
-        ended,
         usage,
-        notes: String::new(),
+        ..Report::new(ended)
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sandbox::cell::Step;
 use sandbox::job::{
     Breach, CallId, ConsoleLevel, ConsoleLine, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Payload, Report, Up, Usage,
+    HostRequest, Job, Payload, Report, Up,
 };
 use sandbox::walls::attempt;
 use sandbox::worker::Guest;
@@ -158,9 +158,5 @@ impl StandIn {
 }
 
 fn ended(ended: Ended) -> Step {
-    Step::Ended(Box::new(Report {
-        ended,
-        usage: Usage::default(),
-        notes: String::new(),
-    }))
+    Step::Ended(Box::new(Report::new(ended)))
 }

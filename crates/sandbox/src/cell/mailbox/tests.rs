@@ -15,8 +15,10 @@ fn memory(texts: [(u32, u32); 3], position: (u32, u32), left_at: u32) -> Vec<u8>
     memory.extend_from_slice(&position.0.to_le_bytes());
     memory.extend_from_slice(&position.1.to_le_bytes());
     memory.extend_from_slice(&1_000_u64.to_le_bytes());
-    // No notes: they begin at nought and have no length.
-    for word in [left_at, 7, 9, 0, 0] {
+    // No notes; three rejections, of which the first is told and is the end itself;
+    // polled at line 1, column 4, in a regular expression.
+    let end = word(END);
+    for word in [left_at, 7, 9, 0, 0, end, 1, 3, 1, 4, 1] {
         memory.extend_from_slice(&word.to_le_bytes());
     }
     memory.extend_from_slice(b"[1,2]TypeError");
@@ -29,7 +31,7 @@ fn fuzzed(memory: &[u8]) {
     fuzz(&data);
 }
 
-const TEXT: u32 = 124;
+const TEXT: u32 = 148;
 
 #[test]
 fn a_sound_end_is_read() {
@@ -46,6 +48,12 @@ fn a_sound_end_is_read() {
         ("TypeError", 2, 3)
     );
     assert_eq!(thrown.helper, None);
+    let rejections = end.rejections("a\nb").expect("they are all there");
+    assert_eq!((rejections.told, rejections.count), (vec![thrown], 3));
+    let place = end
+        .polled_at("a\nb")
+        .map(|at| (at.line, at.column, at.in_regex));
+    assert_eq!(place, Some((1, 4, true)));
 }
 
 /// The seeds of the fuzz target, run as an ordinary test.
@@ -76,7 +84,7 @@ fn fuzz_seeds_pass() {
 
 proptest! {
     #[test]
-    fn any_words_are_read_within_bounds(words in vec(prop_oneof![0_u32..200, any::<u32>()], 29..60)) {
+    fn any_words_are_read_within_bounds(words in vec(prop_oneof![0_u32..200, any::<u32>()], 29..70)) {
         let memory: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         fuzzed(&memory);
     }

@@ -1,0 +1,32 @@
+//! The arguments of `ringfence init`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{ClientWord, HomeArguments};
+
+/// Without `--yes` it asks at the terminal for what is not given here.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringfence init\n  ringfence init --yes --preset developer --folder ~/project --client cursor\n\nExit: 0 written, 1 stopped at a question, 2 there are settings already."
+)]
+pub(crate) struct InitArguments {
+    /// Which bundled tools callers get: starter, developer, files, everything or none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// The folder tools read and write; a folder of the home without it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// The client to connect
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) client: Option<ClientWord>,
+    /// That client may show you the questions of calls, up to risk L4
+    #[arg(long, requires = "client")]
+    pub(crate) client_answers: bool,
+    /// Do not ask: take what is given, and the first choice of everything else
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+}

@@ -1,0 +1,46 @@
+//! One module for each command, or for a few that belong together.
+
+/// `ringfence approvals`: answers questions about calls.
+pub(crate) mod approvals;
+/// `ringfence audit`: lists, verifies and exports the audit.
+pub(crate) mod audit;
+/// `ringfence callers`: pauses and resumes callers.
+pub(crate) mod callers;
+/// `ringfence check`: validates documents.
+pub(crate) mod check;
+/// `ringfence config`: shows the settings in force.
+pub(crate) mod config;
+/// `ringfence connect`: adds the server to a client's settings.
+pub(crate) mod connect;
+/// `ringfence demo`: shows the fence at work.
+pub(crate) mod demo;
+/// `ringfence doctor`: checks that everything works here.
+pub(crate) mod doctor;
+/// `ringfence explain`: why a call was allowed or refused.
+pub(crate) mod explain;
+/// `ringfence expose`: which tools clients see.
+pub(crate) mod expose;
+/// `ringfence init`: asks four questions and writes the settings.
+pub(crate) mod init;
+/// `ringfence keys`: keys of callers.
+pub(crate) mod keys;
+/// `ringfence list` and `show`: the tools.
+pub(crate) mod list;
+/// `ringfence policy`: shows, checks and replays rules.
+pub(crate) mod policy;
+/// `ringfence run`: calls one tool.
+pub(crate) mod run;
+/// `ringfence script`: checks or runs a script.
+pub(crate) mod script;
+/// `ringfence secrets`: which variables a tool may have.
+pub(crate) mod secrets;
+/// `ringfence serve`: MCP over HTTP.
+pub(crate) mod serve;
+/// `ringfence stdio`: MCP over standard input and output.
+pub(crate) mod stdio;
+/// `ringfence test`: runs tools with their test values.
+pub(crate) mod test;
+/// `ringfence new`, `import`, `export`, `publish`, `unpublish` and `delete`.
+pub(crate) mod tool;
+/// `ringfence trust`: trust levels of callers.
+pub(crate) mod trust;

@@ -1,0 +1,368 @@
+//! `ringfence audit`: what was asked, decided and done.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, bail};
+use model::caller::Caller;
+use model::record::audit::chain::Head;
+use model::record::audit::{Act, Notice, Status};
+use model::text::{elided, one_line};
+use serde_json::json;
+use store::{
+    Audit, AuditEntry, AuditItem, Filter, FoundEntry, NoticeEntry, Retention, Rows, Store,
+    StoreSettings,
+};
+
+use crate::arguments::{
+    AuditAcknowledge, AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail,
+    AuditVerify, KindWord, StatusWord, Which,
+};
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::wiring;
+
+/// How often `tail` looks.
+const TAIL_EVERY: Duration = Duration::from_millis(200);
+/// Entries `tail` takes at a time.
+const TAIL_ENTRIES_MAX: usize = 500;
+
+/// Runs the command.
+pub(crate) fn run(
+    arguments: &crate::arguments::AuditArguments,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let home = wiring::absolute_home(arguments.home())?;
+    let store = Store::open(&home, StoreSettings::standard())?;
+    let audit = store.audit();
+    match &arguments.command {
+        AuditCommand::List(list) => run_list(audit, list, printer),
+        AuditCommand::Show(show) => run_show(audit, show, printer),
+        AuditCommand::Verify(verify) => run_verify(audit, verify, printer),
+        AuditCommand::Export(export) => run_export(audit, export, printer),
+        AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
+        AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
+        AuditCommand::Acknowledge(acknowledge) => run_acknowledge(audit, acknowledge, printer),
+    }
+}
+
+fn filter(which: &Which, kind: KindWord) -> anyhow::Result<Filter> {
+    let status = which.status.map(|word| match word {
+        StatusWord::Done => Status::Done,
+        StatusWord::Refused => Status::Refused,
+        StatusWord::Failed => Status::Failed,
+        StatusWord::Cancelled => Status::Cancelled,
+        StatusWord::Crashed => Status::Crashed,
+    });
+    Ok(Filter {
+        rows: match kind {
+            KindWord::Call => Rows::Calls,
+            KindWord::Notice => Rows::Notices,
+            KindWord::All => Rows::All,
+        },
+        differs: which.differs,
+        tool: which.tool.clone(),
+        caller: which.caller.clone(),
+        status,
+        since_ms: which.since.as_deref().map(moment).transpose()?,
+        ..Filter::default()
+    })
+}
+
+/// A moment: so long ago (`90s`, `15m`, `2h`, `7d`), or a date (`2026-01-31`).
+pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let now_ms = i64::try_from(now.as_millis())?;
+    if let Some(ago_ms) = length_ms(text) {
+        return Ok(now_ms.saturating_sub(ago_ms));
+    }
+    date_ms(text).with_context(|| {
+        format!("`{text}` is no moment; write a length such as `2h` or `7d`, or a date such as `2026-01-31`")
+    })
+}
+
+fn length_ms(text: &str) -> Option<i64> {
+    let unit = text.chars().last()?;
+    let count: i64 = text.strip_suffix(unit)?.parse().ok()?;
+    let each = match unit {
+        's' => 1_000,
+        'm' => 60_000,
+        'h' => 3_600_000,
+        'd' => 86_400_000,
+        _ => return None,
+    };
+    (count >= 0).then(|| count.saturating_mul(each))
+}
+
+/// Midnight, UTC, of a date.
+fn date_ms(text: &str) -> Option<i64> {
+    let date: jiff::civil::Date = text.parse().ok()?;
+    let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(zoned.timestamp().as_millisecond())
+}
+
+/// `2026-01-31 09:05:07` of a moment, UTC.
+fn shown_time(at_ms: i64) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at_ms);
+    moment.map_or_else(
+        |_| "-".to_owned(),
+        |moment| moment.strftime("%F %T").to_string(),
+    )
+}
+
+fn run_list(audit: &Audit, list: &AuditList, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let filter = Filter {
+        limit: Some(list.limit),
+        ..filter(&list.which, list.kind)?
+    };
+    let items = audit.items(&filter)?;
+    match printer.format() {
+        Format::Json => printer.json(&serde_json::to_value(&items)?),
+        Format::Human => items.iter().for_each(|item| show_item(item, printer)),
+    }
+    Ok(Exit::Done)
+}
+
+fn show_item(item: &AuditItem, printer: &mut Printer) {
+    match item {
+        AuditItem::Call(entry) => show_line(entry, printer),
+        AuditItem::Notice(notice) => show_notice(notice, printer),
+    }
+}
+
+fn show_notice(entry: &NoticeEntry, printer: &mut Printer) {
+    let notice = &entry.notice;
+    let line = format!(
+        "{}  {}  {}  {}  {}  {}  {}",
+        shown_time(notice.at_ms),
+        notice.id,
+        printer.styled(Style::Bold, notice.act.word()),
+        one_line(notice.about.as_deref().unwrap_or("-")),
+        one_line(&notice.by),
+        one_line(&notice.through),
+        elided(&one_line(&notice.message), 200),
+    );
+    printer.line(&line);
+}
+
+fn show_line(entry: &AuditEntry, printer: &mut Printer) {
+    let opening = &entry.opening;
+    let closing = entry.closing.as_ref();
+    let (word, style) = match closing.map(|closing| closing.status) {
+        None => ("open", Style::Caution),
+        Some(status @ Status::Done) => (status.word(), Style::Good),
+        Some(status @ (Status::Cancelled | Status::Crashed)) => (status.word(), Style::Caution),
+        Some(status @ (Status::Refused | Status::Failed)) => (status.word(), Style::Bad),
+    };
+    let risk = closing.and_then(|closing| closing.tool.as_ref());
+    let risk = risk.map_or("--", |tool| tool.risk.as_str());
+    let error = closing.and_then(|closing| closing.error.as_ref());
+    let error = error.map(|error| format!("{}: {}", error.code, one_line(&error.message)));
+    let error = elided(&error.unwrap_or_default(), 100);
+    let time = closing.and_then(|closing| closing.timing);
+    let time = time.map_or_else(String::new, |timing| format!("{} µs", timing.total_us));
+    let line = format!(
+        "{}  {}  {}  {risk}  {}  {}  {}  {time}  {error}",
+        shown_time(opening.at_ms),
+        opening.call_id,
+        printer.styled(style, word),
+        one_line(&opening.tool),
+        one_line(&opening.caller),
+        opening.origin.word(),
+    );
+    printer.line(&line);
+}
+
+fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::Result<Exit> {
+    match audit.find(&show.id)? {
+        FoundEntry::None => bail!("no call has the id `{}`", one_line(&show.id)),
+        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Notice(entry) => {
+            let value = serde_json::to_value(&entry)?;
+            match printer.format() {
+                Format::Json => printer.json(&value),
+                Format::Human => {
+                    show_notice(&entry, printer);
+                    let text = format!("{value:#}");
+                    text.lines().for_each(|line| printer.line(&one_line(line)));
+                }
+            }
+            Ok(Exit::Done)
+        }
+        FoundEntry::One(entry) => {
+            // The same whole entry either way: people who look at one want all of it.
+            let value = serde_json::to_value(&entry)?;
+            match printer.format() {
+                Format::Json => printer.json(&value),
+                Format::Human => {
+                    show_line(&entry, printer);
+                    let text = format!("{value:#}");
+                    text.lines().for_each(|line| printer.line(&one_line(line)));
+                }
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let expected = verify.head.as_deref().map(read_head).transpose()?;
+    let verified = audit.verify(expected.as_ref())?;
+    let head = format!("{}:{}", verified.head.sequence, verified.head.hash.hex());
+    let exit = if verified.broken.is_none() {
+        Exit::Done
+    } else {
+        Exit::No
+    };
+    if printer.format() == Format::Json {
+        printer.json(&json!({
+            "ok": exit == Exit::Done,
+            "records": verified.records,
+            "entries": verified.entries,
+            "open": verified.open,
+            "checkpoints": verified.checkpoints,
+            "notices": verified.notices,
+            "cuts": verified.cuts,
+            "head": head,
+            "broken": verified.broken,
+        }));
+        return Ok(exit);
+    }
+    match &verified.broken {
+        None => {
+            let word = printer.styled(Style::Good, "whole");
+            printer.line(&format!(
+                "{word}  records: {}, entries: {}, open: {}, notices: {}",
+                verified.records, verified.entries, verified.open, verified.notices
+            ));
+            printer.line(&format!("head  {head}"));
+        }
+        Some(broken) => {
+            let word = printer.styled(Style::Bad, "broken");
+            let call = broken.call_id.as_deref().unwrap_or("no call");
+            let what = one_line(&broken.what);
+            printer.line(&format!(
+                "{word}  record {} ({call}): {what}",
+                broken.sequence
+            ));
+            if verified.cuts > 0 {
+                printer.line(
+                    "hint: `ringfence audit list --kind notice` shows when it was noticed; \
+                     once you know why, `ringfence audit acknowledge ID --note TEXT` says so",
+                );
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn read_head(text: &str) -> anyhow::Result<Head> {
+    let read = || {
+        let (sequence, hash) = text.split_once(':')?;
+        Some(Head {
+            sequence: sequence.parse().ok()?,
+            hash: hash.parse().ok()?,
+        })
+    };
+    read().with_context(|| format!("`{}` is no head; write SEQUENCE:HASH", one_line(text)))
+}
+
+fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let filter = filter(&export.which, export.kind)?;
+    // An array, for there is one JSON value; without `--json` a line for each.
+    let is_array = printer.format() == Format::Json;
+    if is_array {
+        printer.json_text("[");
+    }
+    let mut written = 0;
+    audit.export(&filter, &mut |record| {
+        if is_array && written > 0 {
+            printer.json_text(",");
+        }
+        written += 1_u64;
+        printer.json_record(record);
+        printer.emit_much()
+    })?;
+    if is_array {
+        printer.json_text("]");
+    }
+    Ok(Exit::Done)
+}
+
+fn run_tail(audit: &Audit, tail: &AuditTail, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let mut from = audit.head()?.sequence;
+    let mut left = tail.count.unwrap_or(usize::MAX);
+    while left > 0 {
+        let items = audit.after(from, TAIL_ENTRIES_MAX.min(left))?;
+        for item in &items {
+            from = item.last_sequence();
+            match printer.format() {
+                Format::Json => printer.json_record(item),
+                Format::Human => show_item(item, printer),
+            }
+        }
+        left = left.saturating_sub(items.len());
+        printer.emit();
+        if items.is_empty() {
+            std::thread::sleep(TAIL_EVERY);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let rule = Retention {
+        older_than_ms: prune.before.as_deref().map(moment).transpose()?,
+        bytes_max: prune.bytes,
+    };
+    let removed = audit.retain(&rule)?;
+    match printer.format() {
+        Format::Json => printer.json(&serde_json::to_value(removed)?),
+        Format::Human => printer.line(&format!("removed {} entries", removed.entries)),
+    }
+    Ok(Exit::Done)
+}
+
+/// From here on, `verify` calls a chain whole although records were cut off before
+/// this notice. The notice about the cut stays, and so does this one.
+fn run_acknowledge(
+    audit: &Audit,
+    acknowledge: &AuditAcknowledge,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let id = one_line(&acknowledge.id);
+    let cut = match audit.find(&acknowledge.id)? {
+        FoundEntry::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
+        FoundEntry::Notice(_) | FoundEntry::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
+        FoundEntry::None => bail!("no notice has the id `{id}`"),
+        FoundEntry::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
+    };
+    let act = Act::AuditCutAcknowledged;
+    let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);
+    audit.notice(notice.about(&cut.notice.id))?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({"ok": true, "acknowledged": cut.notice.id})),
+        Format::Human => printer.line(&format!("acknowledged: {}", one_line(&cut.notice.message))),
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_and_shown() {
+        assert_eq!(length_ms("2h"), Some(7_200_000));
+        assert_eq!(length_ms("7d"), Some(604_800_000));
+        assert_eq!(length_ms("-1d"), None);
+        assert_eq!(length_ms("h"), None);
+        for text in ["1970-01-01", "2000-02-29", "2026-11-15", "2100-03-01"] {
+            let at_ms = date_ms(text).expect("a date");
+            assert_eq!(shown_time(at_ms), format!("{text} 00:00:00"));
+        }
+        assert_eq!(date_ms("2026-13-01"), None);
+        assert_eq!(date_ms("2026-1"), None);
+        assert_eq!(shown_time(1_785_597_907_123), "2026-08-01 15:25:07");
+        assert!(moment("yesterday").is_err());
+    }
+}

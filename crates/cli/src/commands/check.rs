@@ -1,0 +1,387 @@
+//! `ringfence check`: says of each document whether it can be used, what its
+//! badge is and why, and what is wrong with it.
+
+use std::path::{Path, PathBuf};
+
+use engine::Engine;
+use engine::catalog::Catalog;
+use engine::registry::Tool;
+use model::Environment;
+use model::document::finding::{Code, Finding, Severity, any_error};
+use model::document::json::Lines;
+use model::document::safety::Source as ToolSource;
+use model::document::{self, FileShape};
+use model::govern::consent::{Granted, Variable};
+use model::policy::Baseline;
+use model::policy::assessment::{self, Assessment, Sound};
+use model::policy::risk::Level;
+use model::text::{count, elided, one_line};
+use serde_json::{Value, json};
+
+use crate::arguments::{Check, Common};
+use crate::output::badge;
+use crate::output::excerpt;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::settings;
+use crate::source::{self, Source};
+use crate::wiring;
+use crate::wiring::consent;
+
+/// A file with everything that was seen in it.
+struct Checked {
+    path: String,
+    text: String,
+    shape: FileShape,
+    documents: Vec<Checkup>,
+}
+
+/// A document, and what the home folder knows about it.
+struct Checkup {
+    assessed: Assessment,
+    variables: Vec<Variable>,
+    /// Whether a bundled tool has its name.
+    is_taken: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let environment = settings::environment_with(arguments.common.env_file.as_deref())?;
+    let home = settings::home(arguments.common.home.home.as_deref());
+    let environment = settings::with_secrets(home.as_deref(), environment)?;
+    let ground = settings::config(home.as_deref())?.ground()?;
+    let mut exit = Exit::Done;
+    let mut entries = Vec::new();
+    let mut shown = Vec::new();
+    let mut is_list = false;
+    let known = Known::of(&arguments.common, home.as_deref())?;
+    for path in &arguments.files {
+        let checked = match name_of(path) {
+            Some(name) => check_tool(name, &arguments.common, &environment),
+            None => check(path, &ground, &environment, &known),
+        };
+        match checked {
+            Ok(checked) => {
+                let no = checked
+                    .documents
+                    .iter()
+                    .any(|document| any_error(&document.assessed.findings));
+                exit = exit.max(if no { Exit::No } else { Exit::Done });
+                match printer.format() {
+                    Format::Json => {
+                        entries.extend(checked.documents.iter().map(|one| entry(&checked, one)))
+                    }
+                    Format::Human => show(&checked, printer),
+                }
+                is_list |= checked.shape == FileShape::Many;
+                shown.extend(checked.documents);
+            }
+            Err(error) => {
+                printer.error(&error);
+                exit = Exit::CouldNot;
+            }
+        }
+    }
+    if printer.format() == Format::Json {
+        printer.json(&Value::Array(entries));
+    } else if is_list || shown.len() > 1 {
+        printer.line(&summary(&shown));
+    }
+    Ok(exit)
+}
+
+/// What the home folder and the binary know about names and variables.
+struct Known {
+    catalog: Catalog,
+    /// Absent where nothing is remembered yet: `check` makes no home folder.
+    engine: Option<Engine>,
+}
+
+impl Known {
+    fn of(common: &Common, home: Option<&Path>) -> anyhow::Result<Known> {
+        let has_home = home.is_some_and(|home| home.join("ringfence.db").is_file());
+        Ok(Known {
+            catalog: Catalog::bundled()?,
+            engine: has_home.then(|| wiring::engine(common)).transpose()?,
+        })
+    }
+
+    /// A document of a file: what is granted to it there, and where it stands if the
+    /// file is that of a tool.
+    fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
+        let Some(sound) = &mut assessed.sound else {
+            return Checkup {
+                assessed,
+                variables: Vec::new(),
+                is_taken: false,
+            };
+        };
+        let name = sound.document.name.clone();
+        let mut granted = Granted::nothing();
+        if let Some(engine) = &self.engine {
+            let place = consent::place(path, sound).ok();
+            let tool = engine.tool(&name).ok();
+            let tool = tool.filter(|tool| place == file_of(engine, tool));
+            granted = match tool {
+                Some(tool) => {
+                    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
+                    tool.granted
+                }
+                None => engine.granted_in(&name, place.as_deref()),
+            };
+        }
+        let digest = sound.judged.digest.to_string();
+        let is_taken = self.catalog.is_taken(&name, &digest);
+        let variables = granted.variables(&sound.document, environment);
+        Checkup {
+            assessed,
+            variables,
+            is_taken,
+        }
+    }
+}
+
+/// The file of a tool of one's own, links resolved.
+fn file_of(engine: &Engine, tool: &Tool) -> Option<PathBuf> {
+    let path = engine.registry().folder().path(tool.file.as_deref()?);
+    path.canonicalize().ok()
+}
+
+/// A bare word that is no file is the name of a tool.
+fn name_of(path: &Path) -> Option<&str> {
+    let word = path.to_str()?;
+    let is_bare = word != "-" && !word.contains('/') && path.extension().is_none();
+    (is_bare && !path.exists()).then_some(word)
+}
+
+/// A tool by name, where it stands included.
+fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow::Result<Checked> {
+    let engine = wiring::engine(common)?;
+    let tool = engine.tool(name)?;
+    let mut sound = Sound::clone(&tool.sound);
+    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
+    let path = match &tool.file {
+        Some(stem) => engine.registry().folder().path(stem).display().to_string(),
+        None => "bundled".to_owned(),
+    };
+    let variables = tool.granted.variables(&tool.sound.document, environment);
+    let assessed = Assessment {
+        name: Some(name.to_owned()),
+        sound: Some(sound),
+        findings: tool.findings,
+    };
+    let documents = vec![Checkup {
+        assessed,
+        variables,
+        is_taken: false,
+    }];
+    Ok(Checked {
+        path,
+        text: tool.sound.document.to_text(),
+        shape: FileShape::One,
+        documents,
+    })
+}
+
+fn check(
+    path: &Path,
+    ground: &Baseline,
+    environment: &Environment,
+    known: &Known,
+) -> anyhow::Result<Checked> {
+    let shown = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let text = match source::documents(path)? {
+        Source::Text(text) => text,
+        Source::Unusable(message) => {
+            let findings = vec![Finding::error(Code::SpecParse, "", message)];
+            let assessed = Assessment {
+                name: None,
+                sound: None,
+                findings,
+            };
+            let documents = vec![Checkup {
+                assessed,
+                variables: Vec::new(),
+                is_taken: false,
+            }];
+            return Ok(Checked {
+                path: shown,
+                text: String::new(),
+                shape: FileShape::Unreadable,
+                documents,
+            });
+        }
+    };
+    let file = document::parse(&text);
+    let lines = Lines::new(&text);
+    let assess = |item| assessment::assess(item, &lines, ground, environment, ToolSource::User);
+    let assessed = file.items.into_iter().map(assess);
+    let look = |assessed| known.look(assessed, path, environment);
+    let documents = assessed.map(look).collect();
+    Ok(Checked {
+        path: shown,
+        shape: file.shape,
+        documents,
+        text,
+    })
+}
+
+/// One document in the shape scripts rely on.
+fn entry(file: &Checked, document: &Checkup) -> Value {
+    let Checkup {
+        assessed: document,
+        variables,
+        is_taken,
+    } = document;
+    let sound = document.sound.as_ref();
+    let risk = sound.map(|sound| {
+        let reasons: Vec<_> = sound
+            .judged
+            .risk
+            .signals
+            .iter()
+            .map(|signal| signal.words.as_str())
+            .collect();
+        json!({ "level": sound.judged.risk.level, "reasons": reasons })
+    });
+    json!({
+        "file": file.path,
+        "name": document.name,
+        "toolId": sound.map(|sound| sound.judged.tool_id.as_str()),
+        "digest": sound.map(|sound| sound.judged.digest.to_string()),
+        "state": sound.map(|sound| sound.judged.state),
+        "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
+        "variables": variables,
+        "nameTaken": is_taken,
+        "risk": risk,
+        "toolSafety": sound.map(Sound::safety),
+        "findings": document.findings,
+    })
+}
+
+fn show(file: &Checked, printer: &mut Printer) {
+    let lines = Lines::new(&file.text);
+    for (index, checkup) in file.documents.iter().enumerate() {
+        let document = &checkup.assessed;
+        let name = match (&document.name, file.shape) {
+            (Some(name), _) => elided(name, 60),
+            (None, FileShape::Many) => format!("document {} of {}", index + 1, file.path),
+            (None, FileShape::One | FileShape::Unreadable) => file.path.clone(),
+        };
+        match &document.sound {
+            Some(sound) => show_sound(&name, sound, printer),
+            None => {
+                let line = format!(
+                    "{}  {}",
+                    printer.styled(Style::Bold, &name),
+                    printer.styled(Style::Bad, "cannot be used")
+                );
+                printer.line(&line);
+            }
+        }
+        if checkup.is_taken {
+            printer.line(&format!(
+                "  name taken by a bundled tool; import it with `--rename {name}=NEW` or `--prefix`"
+            ));
+        }
+        for variable in &checkup.variables {
+            printer.line(&format!("  variable {}", variable.words()));
+        }
+        for finding in &document.findings {
+            show_finding(file, finding, &lines, printer);
+        }
+    }
+}
+
+fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
+    let line = format!(
+        "{}  {}  {}",
+        printer.styled(Style::Bold, name),
+        badge::level(printer, sound.judged.risk.level),
+        badge::state(printer, sound.judged.state)
+    );
+    printer.line(&line);
+    for signal in &sound.judged.risk.signals {
+        printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
+    }
+}
+
+fn show_finding(file: &Checked, finding: &Finding, lines: &Lines<'_>, printer: &mut Printer) {
+    let style = match finding.severity {
+        Severity::Error => Style::Bad,
+        Severity::Warning => Style::Caution,
+    };
+    let head = printer.styled(
+        style,
+        &format!("{}[{}]", finding.severity.word(), finding.code.word()),
+    );
+    printer.line(&format!("  {head}: {}", one_line(&finding.message)));
+    let pointer = match finding.pointer.as_str() {
+        "" => String::new(),
+        pointer => format!("  {}", elided(pointer, 100)),
+    };
+    let place = match finding.position.line {
+        0 => file.path.clone(),
+        line => format!("{}:{line}:{}", file.path, finding.position.column),
+    };
+    printer.line(&format!(
+        "  {} {place}{pointer}",
+        printer.styled(Style::Dim, "-->")
+    ));
+    if let Some(excerpt) = excerpt::of(finding, lines) {
+        let number = finding.position.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let bar = printer.styled(Style::Dim, "|");
+        printer.line(&format!(
+            "  {} {bar} {}",
+            printer.styled(Style::Dim, &number),
+            excerpt.source
+        ));
+        printer.line(&format!(
+            "  {gutter} {bar} {}",
+            printer.styled(style, &excerpt.caret)
+        ));
+    }
+    if let Some(fix) = &finding.fix {
+        printer.line(&format!(
+            "  {}: {}",
+            printer.styled(Style::Good, "fix"),
+            one_line(fix)
+        ));
+    }
+}
+
+/// `3 documents: 2 sound (L0 1, L3 1), 1 with errors`
+fn summary(documents: &[Checkup]) -> String {
+    let levels: Vec<_> = documents
+        .iter()
+        .filter_map(|one| one.assessed.sound.as_ref())
+        .map(|s| s.judged.risk.level)
+        .collect();
+    let with = |level: &Level| levels.iter().filter(|other| *other == level).count();
+    let badges: Vec<_> = Level::ALL
+        .iter()
+        .filter(|level| with(level) > 0)
+        .map(|level| format!("{} {}", level.badge(), with(level)))
+        .collect();
+    let badges = if badges.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", badges.join(", "))
+    };
+    let broken = documents.len() - levels.len();
+    let broken = if broken == 0 {
+        String::new()
+    } else {
+        format!(", {broken} with errors")
+    };
+    format!(
+        "{}: {} sound{badges}{broken}",
+        count(documents.len(), "document"),
+        levels.len()
+    )
+}

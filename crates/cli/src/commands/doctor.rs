@@ -1,0 +1,217 @@
+//! `ringfence doctor`: is everything up that keeps tool code in?
+
+use std::time::Instant;
+
+use engine::powers::Powers;
+use sandbox::job::{Ended, Job, Limits};
+use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
+use sandbox::walls::{self, Layer, Standing, Walls};
+use serde_json::{Value, json};
+
+use crate::arguments::HomeArguments;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::wiring;
+
+mod home;
+
+use home::Finding;
+
+/// What was found out.
+struct Health {
+    walls: Walls,
+    /// Why no worker came up, if none did.
+    start: Option<String>,
+    /// Whether a script gave the right answer, and how long the first took.
+    probe: Result<f64, String>,
+    /// The home folder and what is in it.
+    home: Vec<Finding>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &HomeArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let home = home::examine(&wiring::absolute_home(arguments)?);
+    let health = wiring::runtime()?.block_on(examine(home));
+    let required = walls::expected();
+    let sound = health.walls.missing(&required).is_empty()
+        && health.start.is_none()
+        && health.probe.is_ok()
+        && health.home.iter().all(|finding| finding.fault.is_none());
+    match printer.format() {
+        Format::Json => printer.json(&to_value(&health, sound)),
+        Format::Human => show(&health, printer),
+    }
+    Ok(if sound { Exit::Done } else { Exit::No })
+}
+
+async fn examine(home: Vec<Finding>) -> Health {
+    let started = Instant::now();
+    let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
+    settings.workers = 1;
+    match Pool::start(settings).await {
+        Ok(pool) => {
+            let probe = probe(&pool)
+                .await
+                .map(|()| started.elapsed().as_secs_f64() * 1000.0);
+            Health {
+                walls: pool.walls(),
+                start: None,
+                probe,
+                home,
+            }
+        }
+        Err(error) => Health {
+            walls: walls::walls(),
+            probe: Err("no worker".to_owned()),
+            start: Some(format!("{:#}", anyhow::Error::from(error))),
+            home,
+        },
+    }
+}
+
+async fn probe(pool: &Pool) -> Result<(), String> {
+    let job = Job {
+        body: "return [a + 1, typeof fetch, typeof process, typeof require].join()".to_owned(),
+        globals: r#"{"a": 41}"#.to_owned(),
+        declared: Vec::new(),
+        powers: Vec::new(),
+        limits: Limits::standard(),
+        seed: 1,
+        now_ms: 0,
+    };
+    let powers = Powers::none();
+    match pool
+        .run("doctor", job, &powers)
+        .await
+        .map(|run| run.report.ended)
+    {
+        Ok(Ended::Value(value)) if value == r#""42,undefined,undefined,undefined""# => Ok(()),
+        Ok(other) => Err(format!("the probe gave {other:?}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a layer is for, and what to do when it is missing.
+fn explained(layer: Layer) -> (&'static str, &'static str) {
+    match layer {
+        Layer::Wasm => (
+            "tool code runs as WebAssembly",
+            "rebuild: `cargo xtask guest`, then build again",
+        ),
+        Layer::Seccomp => (
+            "only listed system calls",
+            "run on a kernel, or in a container, that allows seccomp filters",
+        ),
+        Layer::LandlockFiles => (
+            "no file can be opened",
+            "enable Landlock: Linux 5.13 or newer, `landlock` in the kernel's `lsm=` list",
+        ),
+        Layer::LandlockNetwork => ("no port can be reached", "needs Linux 6.7 or newer"),
+        Layer::LandlockScopes => ("no signal leaves the worker", "needs Linux 6.12 or newer"),
+        Layer::NoNewPrivileges => (
+            "nothing can gain privileges",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::Capabilities => ("no capability is held", "run as an ordinary user"),
+        Layer::Rlimits => (
+            "no core file, no growth, no new process",
+            "raise the hard limits of this shell",
+        ),
+        Layer::Session => (
+            "no terminal",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::Environment => ("no environment variable", "this is a bug: please report it"),
+        Layer::Descriptors => (
+            "no descriptor but its pipe, its image and its page map",
+            "this is a bug: please report it",
+        ),
+        Layer::ParentDeath => (
+            "the worker dies with its parent",
+            "ask who set this system up: the kernel refused",
+        ),
+        Layer::NotDumpable => (
+            "no core dump, no debugger",
+            "ask who set this system up: the kernel refused",
+        ),
+    }
+}
+
+fn show(health: &Health, printer: &mut Printer) {
+    for layer in Layer::ALL {
+        let (what, fix) = explained(layer);
+        let standing = health.walls.layers.get(&layer);
+        let line = match standing {
+            Some(Standing::Up) => format!(
+                "{}  {:18} {what}",
+                printer.styled(Style::Good, "up  "),
+                layer.name()
+            ),
+            Some(Standing::Missing(reason)) => {
+                format!(
+                    "{}  {:18} {what}: {reason}",
+                    printer.styled(Style::Bad, "DOWN"),
+                    layer.name()
+                )
+            }
+            None => format!(
+                "{}  {:18} {what}: not reported",
+                printer.styled(Style::Bad, "DOWN"),
+                layer.name()
+            ),
+        };
+        printer.line(&line);
+        if let Some(Standing::Missing(_)) = standing {
+            printer.line(&format!("      fix: {fix}"));
+        }
+    }
+    let line = match (&health.start, &health.probe) {
+        (Some(error), _) => format!("{}  {error}", printer.styled(Style::Bad, "DOWN")),
+        (None, Err(error)) => format!("{}  {error}", printer.styled(Style::Bad, "DOWN")),
+        (None, Ok(elapsed_ms)) => {
+            format!(
+                "{}  a worker started and gave the right answer in {elapsed_ms:.0} ms",
+                printer.styled(Style::Good, "up  ")
+            )
+        }
+    };
+    printer.line(&line);
+    for finding in &health.home {
+        let name = finding.name;
+        let what = &finding.what;
+        let line = match &finding.fault {
+            None => format!("{}  {name:18} {what}", printer.styled(Style::Good, "up  ")),
+            Some(_) => format!("{}  {name:18} {what}", printer.styled(Style::Bad, "DOWN")),
+        };
+        printer.line(&line);
+        if let Some(fix) = &finding.fault {
+            printer.line(&format!("      fix: {fix}"));
+        }
+    }
+}
+
+fn to_value(health: &Health, sound: bool) -> Value {
+    let layers: Vec<_> = Layer::ALL
+        .iter()
+        .map(|layer| {
+            let reason = match health.walls.layers.get(layer) {
+                Some(Standing::Up) => None,
+                Some(Standing::Missing(reason)) => Some(reason.as_str()),
+                None => Some("not reported"),
+            };
+            json!({"layer": layer.name(), "up": reason.is_none(), "reason": reason})
+        })
+        .collect();
+    let home = health.home.iter().map(|finding| {
+        json!({"what": finding.name, "up": finding.fault.is_none(), "says": finding.what, "fix": finding.fault})
+    });
+    json!({
+        "ok": sound,
+        "home": home.collect::<Vec<_>>(),
+        "landlockAbi": health.walls.landlock_abi,
+        "layers": layers,
+        "startError": health.start,
+        "probeError": health.probe.as_ref().err(),
+        "firstResultMs": health.probe.as_ref().ok().map(|ms| (ms * 1000.0).round() / 1000.0),
+    })
+}

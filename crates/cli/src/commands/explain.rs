@@ -1,0 +1,197 @@
+//! `ringfence explain`: each gate in order, of a call that was made or of one that
+//! was not.
+
+use anyhow::{Context as _, bail};
+use engine::call::CallRequest;
+use model::caller::Caller;
+use model::document::Word as _;
+use model::record::audit::{Closing, GateRecord, Status};
+use model::record::outcome::CallError;
+use model::text::one_line;
+use serde_json::{Value, json};
+use store::{AuditEntry, FoundEntry, Store, StoreSettings};
+
+use crate::arguments::Explain;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::wiring;
+
+/// What is shown, whether the call was made or not.
+struct Shown<'a> {
+    call_id: Option<&'a str>,
+    tool: &'a str,
+    caller: &'a str,
+    door: &'static str,
+    /// How it ended; nothing if it was not made.
+    status: Option<Status>,
+    verdict: &'static str,
+    error: Option<Value>,
+    closing: Option<&'a Closing>,
+}
+
+/// Runs the command.
+pub(crate) fn run(explain: &Explain, printer: &mut Printer) -> anyhow::Result<Exit> {
+    match (&explain.id, &explain.tool) {
+        (Some(id), _) => recorded(id, explain, printer),
+        (None, Some(tool)) => imagined(tool, explain, printer),
+        (None, None) => bail!("name a call, or a tool with `--tool`"),
+    }
+}
+
+fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let home = wiring::absolute_home(&explain.common.home)?;
+    let store = Store::open(&home, StoreSettings::standard())?;
+    let entry = match store.audit().find(id)? {
+        FoundEntry::One(entry) => entry,
+        FoundEntry::None => bail!("no call has the id `{}`", one_line(id)),
+        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Notice(_) => {
+            bail!("that is a notice; `ringfence audit show` shows it")
+        }
+    };
+    let AuditEntry {
+        opening, closing, ..
+    } = &*entry;
+    let closing = closing.as_ref();
+    let error = closing.and_then(|closing| closing.error.as_ref());
+    let shown = Shown {
+        call_id: Some(&opening.call_id),
+        tool: &opening.tool,
+        caller: &opening.caller,
+        door: opening.origin.word(),
+        status: closing.map(|closing| closing.status),
+        verdict: verdict(closing),
+        error: error.map(|error| json!({"code": error.code, "message": error.message})),
+        closing,
+    };
+    Ok(show(&shown, printer))
+}
+
+fn imagined(tool: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine(&explain.common)?;
+    let arguments = match &explain.args {
+        None => json!({}),
+        Some(text) => serde_json::from_str(text).context("`--args` is not JSON")?,
+    };
+    let caller = match Caller::owner() {
+        owner if owner.name == explain.caller => owner,
+        _ => Caller::named(&explain.caller),
+    };
+    let request = CallRequest::new(caller, explain.door.origin(), tool, arguments);
+    let explained = engine.explain(&request);
+    let shown = Shown {
+        call_id: None,
+        tool,
+        caller: &explain.caller,
+        door: explain.door.origin().word(),
+        status: None,
+        verdict: explained.effect.word(),
+        error: explained.told.as_ref().map(CallError::to_json),
+        closing: Some(&explained.closing),
+    };
+    Ok(show(&shown, printer))
+}
+
+/// What the gates of a recorded call came to.
+fn verdict(closing: Option<&Closing>) -> &'static str {
+    let gates = closing.map_or(&[][..], |closing| &closing.gates);
+    let said = |word: &str| gates.iter().any(|gate| gate.verdict == word);
+    match (gates.is_empty(), said("stop"), said("ask")) {
+        (true, _, _) => "none",
+        (false, true, _) => "deny",
+        (false, false, true) => "ask",
+        (false, false, false) => "allow",
+    }
+}
+
+fn show(shown: &Shown<'_>, printer: &mut Printer) -> Exit {
+    let exit = if shown.verdict == "deny" {
+        Exit::No
+    } else {
+        Exit::Done
+    };
+    let gates = shown.closing.map_or(&[][..], |closing| &closing.gates);
+    let risk = shown.closing.and_then(|closing| closing.tool.as_ref());
+    let risk = risk.map(|tool| tool.risk.as_str());
+    let shadow = shown.closing.and_then(|closing| closing.shadow.as_ref());
+    if printer.format() == Format::Json {
+        printer.json(&json!({
+            "callId": shown.call_id,
+            "tool": shown.tool,
+            "caller": shown.caller,
+            "origin": shown.door,
+            "status": shown.status.map(Status::word),
+            "verdict": shown.verdict,
+            "risk": risk,
+            "error": shown.error,
+            "gates": gates.iter().map(gate_json).collect::<Vec<_>>(),
+            "shadow": shadow,
+        }));
+        return exit;
+    }
+    let word = printer.styled(style(shown.verdict), shown.verdict);
+    let ended = match (shown.call_id, shown.status) {
+        (None, _) => "not made".to_owned(),
+        (Some(id), Some(status)) => format!("{id}, {}", status.word()),
+        (Some(id), None) => format!("{id}, under way"),
+    };
+    printer.line(&format!(
+        "{word}  {}  by {} through {}  {}  ({ended})",
+        one_line(shown.tool),
+        one_line(shown.caller),
+        shown.door,
+        risk.unwrap_or("--"),
+    ));
+    gates.iter().for_each(|gate| show_gate(gate, printer));
+    if let Some(shadow) = shadow {
+        let rule = shadow
+            .rule
+            .as_ref()
+            .map(|rule| format!(" by rule `{rule}`"));
+        printer.line(&format!(
+            "  {:<13} `{}` would {}{} where the live rules {}: {}",
+            "candidate",
+            one_line(&shadow.candidate),
+            shadow.verdict,
+            rule.unwrap_or_default(),
+            shadow.live,
+            one_line(&shadow.reason),
+        ));
+    }
+    if let Some(error) = &shown.error {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("");
+        let name = printer.styled(Style::Dim, &format!("  {:<13}", "is told"));
+        printer.line(&format!(
+            "{name} {} [{}]",
+            one_line(text("message")),
+            text("code")
+        ));
+    }
+    exit
+}
+
+fn style(verdict: &str) -> Style {
+    match verdict {
+        "allow" | "pass" => Style::Good,
+        "deny" | "stop" => Style::Bad,
+        _ => Style::Caution,
+    }
+}
+
+fn gate_json(gate: &GateRecord) -> Value {
+    json!({
+        "gate": gate.gate, "verdict": gate.verdict, "reason": gate.reason,
+        "rule": gate.rule, "note": gate.note,
+    })
+}
+
+fn show_gate(gate: &GateRecord, printer: &mut Printer) {
+    let verdict = printer.styled(style(&gate.verdict), &format!("{:<5}", gate.verdict));
+    let reason = gate.reason.as_ref().map(|reason| format!("[{reason}] "));
+    printer.line(&format!(
+        "  {:<13} {verdict} {}{}",
+        gate.gate,
+        reason.unwrap_or_default(),
+        one_line(gate.note.as_deref().unwrap_or(""))
+    ));
+}

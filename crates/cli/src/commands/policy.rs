@@ -1,0 +1,388 @@
+//! `ringfence policy`: the rules in force, what is wrong with them, and what others
+//! would have decided.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use engine::registry::{Snapshot, Stranger};
+use engine::replay::{Change, Replayed};
+use engine::settings::{Candidate, Settings, folder_faults};
+use engine::{Engine, EngineError};
+use model::caller::Caller;
+use model::config::{Config, SettingSource};
+use model::document::{Document, Word as _};
+use model::govern::rules::Rule;
+use model::govern::rules::lint::{self, LintFinding, LintKind};
+use model::text::{count, one_line};
+use serde_json::{Value, json};
+use store::Filter;
+
+use crate::arguments::{Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
+use crate::commands::audit::moment;
+use crate::commands::config::place;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::source;
+use crate::wiring;
+
+mod stands;
+
+use stands::Stands;
+
+/// Call ids named for each group of changes.
+const GROUP_IDS_MAX: usize = 3;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Policy, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine_at(arguments.home())?;
+    match &arguments.command {
+        PolicyCommand::Show(show) => run_show(&engine, show, printer),
+        PolicyCommand::Lint(lint) => run_lint(&engine, lint, printer),
+        PolicyCommand::Test(test) => run_test(&engine, test, printer),
+    }
+}
+
+fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let caller = show.caller.as_deref().map(|name| match Caller::owner() {
+        owner if owner.name == name => owner,
+        _ => Caller::named(name),
+    });
+    let now = match &caller {
+        None => engine.registry().current(),
+        Some(caller) => {
+            let now = engine.current_for(caller);
+            now.context("what the caller earned cannot be told")?
+        }
+    };
+    let stands = caller
+        .as_ref()
+        .map(|caller| Stands::of(&now.config, caller));
+    let concerns = |rule: &&Rule| match &stands {
+        Some(stands) => rule.concerns(stands.caller, &stands.standing.groups),
+        None => true,
+    };
+    let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
+    // The order in a file means nothing; what is strongest decides.
+    rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
+    let places = places(&now.config, &now.settings);
+    let at = |rule: &Rule| places.get(&rule.id).cloned().unwrap_or_default();
+    let ask_from = now.config.rules.ask_from.badge();
+    if printer.format() == Format::Json {
+        let rules = rules.iter().map(|rule| {
+            json!({
+                "id": rule.id, "effect": rule.effect.word(), "words": rule.words(),
+                "source": at(rule),
+            })
+        });
+        printer.json(&json!({
+            "rules": rules.collect::<Vec<_>>(),
+            "askFrom": ask_from,
+            "standing": stands.as_ref().map(Stands::to_json),
+            "shadow": now.config.shadow,
+        }));
+        return Ok(Exit::Done);
+    }
+    if let Some(stands) = &stands {
+        stands.show(printer);
+    }
+    for rule in rules {
+        let id = printer.styled(Style::Bold, &rule.id);
+        let source = printer.styled(Style::Dim, &format!("# {}", at(rule)));
+        printer.line(&format!("{id}  {}  {source}", one_line(&rule.words())));
+    }
+    printer.line(&format!(
+        "where no rule speaks, tools that leave it to the rules are asked about from {ask_from} up"
+    ));
+    show_candidate(&now.settings, printer);
+    Ok(Exit::Done)
+}
+
+fn show_candidate(settings: &Settings, printer: &mut Printer) {
+    match &settings.shadow {
+        None => {}
+        Some(Candidate::Good { file, .. }) => printer.line(&format!(
+            "beside these `{}` is tried and decides nothing",
+            one_line(file)
+        )),
+        Some(Candidate::Broken { file, .. }) => {
+            printer.line(&format!(
+                "`{}` cannot be tried beside these",
+                one_line(file)
+            ));
+        }
+    }
+}
+
+/// Where each rule stands, by its id, and each cost.
+fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
+    let all = config.settings(&settings.text, &settings.rule_texts());
+    let named = all
+        .into_iter()
+        .filter_map(|setting| Some((named(&setting.key)?, place(&setting.source))));
+    named.collect()
+}
+
+/// What `lint` calls a setting, if it says anything about it.
+fn named(key: &str) -> Option<String> {
+    let rule = key.strip_prefix("rule.");
+    let is_list = key.starts_with("costs.") || key.ends_with(".hosts");
+    rule.or(is_list.then_some(key)).map(str::to_owned)
+}
+
+fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let now = engine.registry().current();
+    let settings = match &lint.file {
+        None => Arc::clone(&now.settings),
+        Some(path) => match candidate(&now, path)? {
+            Ok(settings) => settings,
+            Err(fault) => return Ok(unreadable(&fault, printer)),
+        },
+    };
+    let tools: Vec<&Document> = now.tools().map(|tool| &tool.sound.document).collect();
+    let rules = &settings.config.rules;
+    let mut findings = lint::lint(rules, &tools);
+    let Config { costs, limits, .. } = &settings.config;
+    findings.extend(lint::costs(costs, limits, &tools));
+    let policies: Vec<_> = now
+        .tools()
+        .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
+        .collect();
+    findings.extend(lint::hosts(rules, &settings.config.access, &policies));
+    let strangers = engine.registry().strangers(&settings)?;
+    let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
+    findings.extend(strangers.collect::<Vec<_>>());
+    let folders = folder_faults(engine.home(), &settings.config).into_iter();
+    findings.extend(folders.map(|fault| LintFinding {
+        rule: fault.setting,
+        kind: LintKind::Folder,
+        message: fault.why,
+        place: None,
+    }));
+    findings.sort_by(|one, two| {
+        let errors = two.kind.is_error().cmp(&one.kind.is_error());
+        errors.then_with(|| one.rule.cmp(&two.rule))
+    });
+    let has_errors = findings.iter().any(|finding| finding.kind.is_error());
+    let places = match &lint.file {
+        None => places(&settings.config, &settings),
+        Some(path) => in_file(path, &settings),
+    };
+    show_findings(&findings, &places, rules.list.len(), printer);
+    Ok(if has_errors { Exit::No } else { Exit::Done })
+}
+
+/// The same for a file that is not in force.
+fn in_file(path: &Path, settings: &Settings) -> BTreeMap<String, String> {
+    let all = settings
+        .config
+        .settings(&settings.text, &settings.rule_texts());
+    let rules = all.into_iter().filter_map(|setting| {
+        let id = named(&setting.key)?;
+        let place = match &setting.source {
+            SettingSource::Line(line) => format!("{}:{line}", path.display()),
+            other => place(other),
+        };
+        Some((id, place))
+    });
+    rules.collect()
+}
+
+fn show_findings(
+    findings: &[LintFinding],
+    places: &BTreeMap<String, String>,
+    rules: usize,
+    printer: &mut Printer,
+) {
+    let at = |finding: &LintFinding| match &finding.place {
+        Some(place) => place.clone(),
+        None => places.get(&finding.rule).cloned().unwrap_or_default(),
+    };
+    let severity = |finding: &LintFinding| match finding.kind.is_error() {
+        true => "error",
+        false => "warning",
+    };
+    if printer.format() == Format::Json {
+        let shown = findings.iter().map(|finding| {
+            json!({
+                "rule": finding.rule, "kind": finding.kind.word(), "severity": severity(finding),
+                "message": finding.message, "source": at(finding),
+            })
+        });
+        printer.json(&Value::Array(shown.collect()));
+        return;
+    }
+    for finding in findings {
+        let style = match finding.kind.is_error() {
+            true => Style::Bad,
+            false => Style::Caution,
+        };
+        printer.line(&format!(
+            "{}  {}[{}] `{}`: {}",
+            at(finding),
+            printer.styled(style, severity(finding)),
+            finding.kind.word(),
+            finding.rule,
+            one_line(&finding.message)
+        ));
+    }
+    if findings.is_empty() {
+        let rules = count(rules, "rule");
+        printer.line(&format!("{rules}, nothing wrong with them"));
+    }
+}
+
+/// A file that cannot be read as rules is the plainest finding there is.
+fn unreadable(fault: &EngineError, printer: &mut Printer) -> Exit {
+    let text = fault.to_string();
+    if printer.format() == Format::Json {
+        let shown = text.lines().map(|line| {
+            json!({
+                "rule": null, "kind": "unreadable", "severity": "error", "message": line,
+                "source": null,
+            })
+        });
+        printer.json(&Value::Array(shown.collect()));
+        return Exit::No;
+    }
+    for line in text.lines() {
+        let word = printer.styled(Style::Bad, "error");
+        printer.line(&format!("{word}[unreadable] {}", one_line(line)));
+    }
+    Exit::No
+}
+
+/// What would hold if a file were in force.
+fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>, EngineError>> {
+    let text = source::small_text(path).context("could not read the rules")?;
+    Ok(now.settings.candidate(path, &text).map(Arc::new))
+}
+
+/// A name that nothing has, unless the rule it stands in can do nothing anyway.
+fn strange(stranger: &Stranger, findings: &[LintFinding]) -> Option<LintFinding> {
+    let Stranger { file, used, fault } = stranger;
+    let rule = used.setting.strip_prefix("rule.").unwrap_or(&used.setting);
+    let rule = match rule {
+        "costs" => format!("costs.{}", used.name),
+        rule => rule.to_owned(),
+    };
+    let is_said =
+        |finding: &LintFinding| finding.rule == rule && finding.kind == LintKind::NeverMatches;
+    let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
+    (!findings.iter().any(is_said)).then(|| LintFinding {
+        rule,
+        kind: LintKind::Unknown,
+        message: format!("{}{}", fault.message, fix.unwrap_or_default()),
+        place: Some(format!("{file}:{}", fault.line)),
+    })
+}
+
+fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let now = engine.registry().current();
+    let settings = candidate(&now, &test.file)??;
+    engine.registry().check_names(&settings)?;
+    let snapshot = engine.registry().under(&settings)?;
+    let filter = Filter {
+        tool: test.tool.clone(),
+        caller: test.caller.clone(),
+        since_ms: test.since.as_deref().map(moment).transpose()?,
+        ..Filter::default()
+    };
+    let replayed = engine.replay(&snapshot, &filter)?;
+    // What the rules in force let through already is not the candidate's doing.
+    let looser = replayed
+        .changes
+        .iter()
+        .filter(|it| it.loosens_live())
+        .count();
+    match printer.format() {
+        Format::Json => printer.json(&replayed_json(&replayed, looser)),
+        Format::Human => show_replayed(&replayed, looser, printer),
+    }
+    Ok(if looser > 0 { Exit::No } else { Exit::Done })
+}
+
+/// Changes with everything in common.
+fn groups(changes: &[Change]) -> BTreeMap<String, Vec<&Change>> {
+    let mut groups: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
+    for change in changes {
+        let by = |rule: &Option<String>| match rule {
+            Some(rule) => format!("rule {rule}"),
+            None => "no rule".to_owned(),
+        };
+        // What gets looser is what matters.
+        let word = match change.after.cmp(&change.live) {
+            Ordering::Less => "looser",
+            Ordering::Equal => "as now",
+            Ordering::Greater => "tighter",
+        };
+        let group = format!(
+            "{word}  {} ({}), now {} → {} ({})  {}  by {}",
+            change.before.word(),
+            by(&change.before_rule),
+            change.live.word(),
+            change.after.word(),
+            by(&change.after_rule),
+            one_line(&change.tool),
+            one_line(&change.caller),
+        );
+        groups.entry(group).or_default().push(change);
+    }
+    groups
+}
+
+fn show_replayed(replayed: &Replayed, looser: usize, printer: &mut Printer) {
+    for (group, changes) in groups(&replayed.changes) {
+        printer.line(&format!("{group}  {}", count(changes.len(), "call")));
+        if let Some(first) = changes.first() {
+            printer.line(&format!("    {}", one_line(&first.reason)));
+        }
+        let ids: Vec<_> = changes
+            .iter()
+            .take(GROUP_IDS_MAX)
+            .map(|change| change.call_id.as_str())
+            .collect();
+        let more = changes.len().saturating_sub(ids.len());
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        printer.line(&format!("    {}{more}", ids.join(", ")));
+    }
+    printer.line(&format!(
+        "{} of {} calls decided again, {} differ, {looser} looser than the rules in force",
+        replayed.decided,
+        replayed.calls,
+        replayed.changes.len()
+    ));
+    for (missing, calls) in &replayed.missing {
+        printer.line(&format!(
+            "{calls} could not be decided again: {}",
+            missing.words()
+        ));
+    }
+}
+
+fn replayed_json(replayed: &Replayed, looser: usize) -> Value {
+    let changes = replayed.changes.iter().map(|change| {
+        json!({
+            "callId": change.call_id, "tool": change.tool, "caller": change.caller,
+            "before": change.before.word(), "beforeRule": change.before_rule,
+            "live": change.live.word(),
+            "after": change.after.word(), "afterRule": change.after_rule,
+            "reason": change.reason, "loosens": change.loosens_live(),
+        })
+    });
+    let groups = groups(&replayed.changes).into_iter();
+    let groups: BTreeMap<_, _> = groups.map(|(group, of)| (group, of.len())).collect();
+    json!({
+        "calls": replayed.calls,
+        "decided": replayed.decided,
+        "looser": looser,
+        "changes": changes.collect::<Vec<_>>(),
+        "groups": groups,
+        "notDecided": replayed.missing,
+    })
+}

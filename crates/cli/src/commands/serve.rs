@@ -1,0 +1,186 @@
+//! `ringfence serve`: the MCP door over HTTP, behind authentication.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use engine::report::Reporter;
+use engine::{Alarm, Engine};
+use host::fetch::Trust;
+use mcp::auth::AuthMode;
+use mcp::auth::listen::warnings;
+use mcp::auth::local::{LocalToken, TOKEN_FILE};
+use mcp::http::HttpBounds;
+use mcp::metrics::Metrics;
+use mcp::restart::{self, StartupSettings};
+use mcp::{Door, http};
+use model::record::audit::notice::SERVER;
+use model::record::audit::{Act, Notice};
+use serde_json::json;
+use tokio::net::{TcpListener, lookup_host};
+
+use crate::arguments::Serve;
+use crate::commands::connect;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::wiring;
+use crate::wiring::auth;
+use crate::wiring::telemetry::Traces;
+
+/// Runs the command.
+pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    engine::memory::settle();
+    let runtime = wiring::server_runtime()?;
+    runtime.block_on(serving(serve, printer))
+}
+
+async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let shutdown = wiring::ending()?;
+    let metrics = Metrics::new();
+    let (engine, alarm, traces) = engine(serve, &metrics)?;
+    let config = engine.registry().current().config.clone();
+    let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
+    let mode = match serve.no_auth {
+        true => AuthMode::Off,
+        false => AuthMode::On,
+    };
+    let address = address(listen).await?;
+    mcp::auth::may_listen(address, mode).map_err(|problem| anyhow::anyhow!(problem))?;
+    let listener = listener(listen, address).await?;
+    let address = listener.local_addr()?;
+    let (auth, token) = auth::open(engine.home(), &config, address, mode)?;
+    if token.is_new {
+        note_token(&engine)?;
+    }
+    let door = Door::open(Arc::new(engine))?;
+    door.engine().pool().await?;
+    let url = format!("{}{}", auth.base_url(), http::PATH);
+    let warnings = warnings(address, mode);
+    greet(&url, door.engine().home(), mode, &token, &warnings, printer);
+    let bounds = HttpBounds {
+        // Authentication knows all our names.
+        loopback_only: false,
+        ..HttpBounds::of(&config.serve)
+    };
+    let guard = http::guarded(Arc::new(auth), &door, metrics, &bounds);
+    let started = StartupSettings::with(config, serve.listen.is_some());
+    let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
+    let served = http::serve(door, listener, bounds, guard, shutdown).await;
+    watching.abort();
+    if let Some(traces) = traces {
+        // The last spans are sent by a thread that needs the runtime meanwhile.
+        let _ = tokio::task::spawn_blocking(move || traces.end()).await;
+    }
+    served?;
+    Ok(Exit::Done)
+}
+
+/// A token that is not in the audit is none: it goes again.
+fn note_token(engine: &Engine) -> anyhow::Result<()> {
+    let message = "the token of this machine was made";
+    let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
+    let written = engine.notice(notice);
+    if written.is_err() {
+        let _ = std::fs::remove_file(engine.home().join(TOKEN_FILE));
+    }
+    written.context("no token was made, for it could not be written down")
+}
+
+/// The engine, with everybody who is told of its calls.
+fn engine(
+    serve: &Serve,
+    metrics: &Metrics,
+) -> anyhow::Result<(Engine, Alarm, Option<Arc<Traces>>)> {
+    let common = &serve.common;
+    let mut settings =
+        wiring::serving_settings(common.home.home.as_deref(), common.env_file.as_deref())?;
+    let config = engine::registry::read_config(&settings.home)?.0;
+    settings.reporters.push(Arc::new(metrics.clone()));
+    let mut traces = None;
+    if let Some(endpoint) = &config.telemetry.otlp_endpoint {
+        let ca_file = config.network.ca_file.as_ref();
+        let trust = Trust::system(ca_file.map(|path| settings.home.join(path)));
+        let made = Arc::new(Traces::to(endpoint, &trust, settings.alarm.clone())?);
+        settings
+            .reporters
+            .push(Arc::clone(&made) as Arc<dyn Reporter>);
+        traces = Some(made);
+    }
+    let alarm = settings.alarm.clone();
+    Ok((Engine::open(settings)?, alarm, traces))
+}
+
+/// A port that is taken is the commonest trouble, and another is easily chosen.
+async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let cannot = |error: io::Error| {
+        let fix = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program has it: end that one, or choose another port, such as \
+                 `--listen 127.0.0.1:0` for any free one"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 are not for everybody: choose another with `--listen ADDR`"
+            }
+            _ => "choose another address with `--listen ADDR`",
+        };
+        anyhow::Error::new(error).context(format!("`{listen}` cannot be listened on; {fix}"))
+    };
+    TcpListener::bind(address).await.map_err(cannot)
+}
+
+async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
+    let mut found = lookup_host(listen)
+        .await
+        .with_context(|| format!("`{listen}` is no address with a port"))?;
+    found
+        .next()
+        .with_context(|| format!("`{listen}` is no address"))
+}
+
+/// Says where to connect, on the first line.
+fn greet(
+    url: &str,
+    home: &Path,
+    mode: AuthMode,
+    token: &LocalToken,
+    warnings: &[String],
+    printer: &mut Printer,
+) {
+    let token_path = home.join(TOKEN_FILE);
+    match printer.format() {
+        Format::Json => {
+            let ready = json!({
+                "url": url,
+                "auth": mode == AuthMode::On,
+                "tokenFile": token_path.display().to_string(),
+                "warnings": warnings,
+            });
+            printer.json_record(&ready);
+        }
+        Format::Human => {
+            let shown = printer.styled(Style::Bold, url);
+            printer.line(&shown);
+            printer.line("");
+            for warning in warnings {
+                printer.line(&format!("WARNING: {warning}"));
+            }
+            match mode {
+                AuthMode::Off => {}
+                AuthMode::On if token.is_new => {
+                    printer.line(&format!(
+                        "Token, shown this once: {}",
+                        token.secret.reveal()
+                    ));
+                    printer.line(&format!("It is kept in {}.", token_path.display()));
+                }
+                AuthMode::On => printer.line(&format!("Token: in {}", token_path.display())),
+            }
+            printer.line("");
+            printer.lines(&connect::snippets(url));
+            printer.line("press Ctrl-C to end");
+        }
+    }
+    printer.emit();
+}

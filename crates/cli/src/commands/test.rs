@@ -1,0 +1,281 @@
+//! `ringfence test`: the Local Pass of one tool, several, or all.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::bail;
+use engine::Engine;
+use engine::publish::{Passed, Trial};
+use model::caller::Origin;
+use model::document::NetworkMode;
+use model::document::lifecycle;
+use model::document::safety::Source;
+use model::policy::assessment::Sound;
+use model::reason::Reason;
+use model::text;
+use serde_json::{Value, json};
+
+use crate::arguments::Test;
+use crate::output::exit::Exit;
+use crate::output::printer::{self, Format, Printer, Style};
+use crate::wiring::consent;
+use crate::wiring::{self, Subject};
+
+/// What is to be tested.
+enum Candidate {
+    Ready(Box<Ready>),
+    /// Why it is left out, though nobody named it.
+    Skipped(String, String),
+}
+
+struct Ready {
+    sound: Arc<Sound>,
+    trial: Trial,
+    source: &'static str,
+}
+
+/// How the tests came out.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    /// Could not be tried, though it was meant to be.
+    untried: usize,
+    /// Not tried, as the command says.
+    skipped: usize,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine(&arguments.common)?;
+    let candidates = if arguments.tools.is_empty() {
+        every(&engine, arguments)?
+    } else {
+        chosen(&engine, arguments)?
+    };
+    let runtime = wiring::runtime()?;
+    let total = candidates.len();
+    let mut entries = Vec::with_capacity(total);
+    let mut tally = Tally::default();
+    let interrupted = runtime.block_on(async { wiring::interruptible() })?;
+    for (index, candidate) in candidates.into_iter().enumerate() {
+        let ready = match candidate {
+            Candidate::Ready(ready) => ready,
+            Candidate::Skipped(name, why) => {
+                tally.skipped += 1;
+                match printer.format() {
+                    Format::Json => entries.push(skipped_entry(&name, &why)),
+                    Format::Human => show_skipped(&name, &why, printer),
+                }
+                continue;
+            }
+        };
+        let Ready {
+            sound,
+            trial,
+            source,
+        } = *ready;
+        let place = trial.place.as_deref();
+        consent::settle(&engine, &sound, place, arguments.trial.yes)?;
+        progress(index, total, &sound.document.name);
+        let passed = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = interrupted.cancelled() => None,
+                passed = engine.local_pass_with(&sound, Origin::Cli, &trial) => Some(passed),
+            }
+        });
+        printer::clear_progress();
+        let Some(passed) = passed.transpose()? else {
+            return Ok(Exit::Interrupted);
+        };
+        tally.count(&passed);
+        match printer.format() {
+            Format::Json => entries.push(entry(&passed, source)),
+            Format::Human => show(&passed, source, printer),
+        }
+        printer.emit();
+    }
+    if printer.format() == Format::Json {
+        printer.json(&Value::Array(entries));
+    } else if total > 1 {
+        printer.line(&tally.words());
+    }
+    Ok(tally.exit())
+}
+
+impl Tally {
+    fn count(&mut self, passed: &Passed) {
+        match (passed.ok, passed.tried) {
+            (true, _) => self.passed += 1,
+            (false, true) => self.failed += 1,
+            (false, false) => self.untried += 1,
+        }
+    }
+
+    fn words(&self) -> String {
+        let Tally {
+            passed,
+            failed,
+            untried,
+            skipped,
+        } = self;
+        let untried = untried + skipped;
+        format!("{passed} passed, {failed} failed, {untried} not tried")
+    }
+
+    fn exit(&self) -> Exit {
+        match (self.failed, self.untried) {
+            (0, 0) => Exit::Done,
+            (0, _) => Exit::CouldNot,
+            (_, _) => Exit::No,
+        }
+    }
+}
+
+/// Every tool, but for those that lack a variable, those that are ours and would reach
+/// out unasked, and, if it is wished, those that need the network.
+fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
+    let environment = engine.environment()?;
+    let now = engine.registry().current();
+    let mut candidates = Vec::new();
+    for tool in now.tools() {
+        let document = &tool.sound.document;
+        let network = tool.sound.judged.policy.network != NetworkMode::Blocked;
+        let variables = lifecycle::requirements(document).next().is_some();
+        let reaches_out = tool.source == Source::Builtin && (network || variables);
+        let missing = lifecycle::missing(document, &environment);
+        let why = if !missing.is_empty() {
+            Some(format!("not set: {}", missing.join(", ")))
+        } else if arguments.offline && network {
+            Some("needs the network".to_owned())
+        } else if reaches_out && !arguments.trial.yes {
+            Some("bundled, and reaches out: name it, or say `--yes`".to_owned())
+        } else {
+            None
+        };
+        candidates.push(match why {
+            Some(why) => Candidate::Skipped(document.name.clone(), why),
+            None => ready(Arc::clone(&tool.sound), None, tool.source, arguments)?,
+        });
+    }
+    Ok(candidates)
+}
+
+fn chosen(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    let mut push = |sound: Arc<Sound>, place, source| -> anyhow::Result<()> {
+        let network = sound.judged.policy.network != NetworkMode::Blocked;
+        candidates.push(if arguments.offline && network {
+            let name = sound.document.name.clone();
+            Candidate::Skipped(name, "needs the network".to_owned())
+        } else {
+            ready(sound, place, source, arguments)?
+        });
+        Ok(())
+    };
+    for word in &arguments.tools {
+        match Subject::of(engine, word) {
+            Subject::Name(name) => {
+                let tool = engine.tool(&name)?;
+                push(tool.sound, None, tool.source)?;
+            }
+            Subject::File(path) => {
+                for (document, sound) in wiring::documents(engine, &path)? {
+                    let Some(sound) = sound else {
+                        bail!("`{}`: {}", path.display(), wiring::unusable(&document));
+                    };
+                    let place = consent::place(&path, &sound)?;
+                    push(sound, Some(place), Source::User)?;
+                }
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+fn ready(
+    sound: Arc<Sound>,
+    place: Option<PathBuf>,
+    source: Source,
+    arguments: &Test,
+) -> anyhow::Result<Candidate> {
+    let source = match (source, &place) {
+        (Source::Builtin, _) => "bundled",
+        (Source::User, None) => "own",
+        (Source::User, Some(_)) => "file",
+    };
+    Ok(Candidate::Ready(Box::new(Ready {
+        sound,
+        trial: consent::trial(&arguments.trial, place)?,
+        source,
+    })))
+}
+
+fn entry(passed: &Passed, source: &str) -> Value {
+    let outcome = passed
+        .outcome
+        .as_ref()
+        .map(|outcome| outcome.get().to_json());
+    let field = |name: &str| {
+        let found = outcome.as_ref().and_then(|outcome| outcome.get(name));
+        found.cloned().unwrap_or_default()
+    };
+    json!({
+        "name": passed.name,
+        "source": source,
+        "ok": passed.ok,
+        "tried": passed.tried,
+        "result": field("result"),
+        "error": passed.error,
+        "console": if outcome.is_some() { field("console") } else { json!([]) },
+        "elapsedMs": field("elapsedMs"),
+    })
+}
+
+fn skipped_entry(name: &str, why: &str) -> Value {
+    json!({
+        "name": name,
+        "ok": false,
+        "tried": false,
+        "result": null,
+        "error": {"code": Reason::LocalPassNotTried.code(), "message": why},
+        "console": [],
+        "elapsedMs": 0,
+    })
+}
+
+fn show(passed: &Passed, source: &str, printer: &mut Printer) {
+    let name = text::elided(&passed.name, 60);
+    let elapsed = passed.outcome.as_ref().map(|outcome| {
+        let elapsed = outcome.get().elapsed_ms();
+        printer.styled(Style::Dim, &format!("  {elapsed:.1} ms"))
+    });
+    let elapsed = elapsed.unwrap_or_default();
+    // A bundled tool may have the name of a document one meant to test.
+    let source = if source == "bundled" { "  bundled" } else { "" };
+    let (style, word) = match (passed.ok, passed.tried) {
+        (true, _) => (Style::Good, "pass"),
+        (false, true) => (Style::Bad, "FAIL"),
+        (false, false) => (Style::Caution, "not tried"),
+    };
+    let word = printer.styled(style, word);
+    printer.line(&format!("{word}  {name}{elapsed}{source}"));
+    if let Some(error) = &passed.error {
+        let message = text::one_line(&error.message);
+        printer.line(&format!("      {}: {message}", error.code));
+    }
+}
+
+fn show_skipped(name: &str, why: &str, printer: &mut Printer) {
+    let word = printer.styled(Style::Dim, "not tried");
+    printer.line(&format!("{word}  {}  ({why})", text::elided(name, 60)));
+}
+
+/// Where a person waits, they see for what.
+fn progress(index: usize, total: usize, name: &str) {
+    if total > 1 {
+        let name = text::elided(name, 40);
+        printer::progress(&format!("[{}/{total}] {name}", index + 1));
+    }
+}

@@ -1,0 +1,14 @@
+//! What a person sees: text, questions, exit codes.
+
+/// The risk badge of a tool.
+pub(crate) mod badge;
+/// Asks the person at the terminal.
+pub(crate) mod console;
+/// The part of a document that a finding is about.
+pub(crate) mod excerpt;
+/// The exit codes.
+pub(crate) mod exit;
+/// Writes to standard output and error.
+pub(crate) mod printer;
+/// A question as a page of text.
+pub(crate) mod sheet;

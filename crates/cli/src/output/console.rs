@@ -1,0 +1,354 @@
+//! The terminal in front of which a person sits: one question at a time, and an answer
+//! that was typed after the question was shown.
+//!
+//! Attack: two questions at once, and the yes goes to the other one. So a question has
+//! the terminal for itself, from its first line to its answer, among all threads of
+//! this process and all processes of ours at the same terminal; what others have to
+//! say meanwhile waits. Keys pressed before it was shown are dropped.
+//!
+//! Attack: a window made narrower breaks long lines again, and the rest of what others
+//! wrote stands at the left edge, where only we write. So the question is shown anew.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
+
+use crate::output::printer::Quiet;
+use crate::output::sheet::{Sheet, Size};
+
+/// An answer that comes faster was meant for something else.
+const READING_MIN: Duration = Duration::from_millis(150);
+/// How often a question that waits looks whether it is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long the end of a command waits for its terminal.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+/// Bytes of an answer; a terminal gives no longer line.
+const ANSWER_BYTES_MAX: usize = 4_096;
+
+/// Whether a person sits at this process: it can be asked here.
+pub(crate) fn is_here() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// One of its keys.
+    Key(String),
+    /// Anything else.
+    Otherwise,
+    /// Nothing more can be typed here.
+    Ended,
+    /// The question was taken back before there was an answer.
+    Withdrawn,
+    /// There is no terminal.
+    Nowhere,
+}
+
+/// Whether a question is still wanted. Taken back from any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    is_over: AtomicBool,
+}
+
+impl Wanted {
+    pub(crate) fn withdraw(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+}
+
+/// Asks a person at the terminal of this process, and says what the answer was for.
+/// Blocks until there is one.
+pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
+    let Some(mut terminal) = Terminal::open() else {
+        return Typed::Nowhere;
+    };
+    let Some(_turn) = Turn::wait(wanted) else {
+        return Typed::Withdrawn;
+    };
+    let Some(_alone) = terminal.alone(wanted) else {
+        return Typed::Withdrawn;
+    };
+    if wanted.is_over() {
+        return Typed::Withdrawn;
+    }
+    let _quiet = Quiet::begin();
+    let typed = terminal.ask(sheet, wanted).unwrap_or(Typed::Ended);
+    let said = match &typed {
+        Typed::Key(key) => {
+            let chosen = sheet.choices.iter().find(|(known, _)| known == key);
+            chosen.map_or("", |(_, words)| words)
+        }
+        Typed::Otherwise => &sheet.otherwise,
+        Typed::Ended => "no answer",
+        Typed::Withdrawn => "no answer is needed any more",
+        Typed::Nowhere => "",
+    };
+    let _ = terminal.show(&[format!("{said}: {}", sheet.about)]);
+    typed
+}
+
+/// A yes or a no of the person at the terminal about what their own command would do.
+/// `head` and `about` are our words, with names made by [`crate::output::sheet::name`]; the
+/// text of each part may come from anybody. Nothing if there is nobody to ask.
+pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<bool> {
+    let owned = |(word, text): &(&str, &str)| ((*word).to_owned(), (*text).to_owned());
+    let sheet = Sheet {
+        head: head.to_owned(),
+        parts: parts.iter().map(owned).collect(),
+        about: about.to_owned(),
+        choices: vec![("y".to_owned(), "yes".to_owned())],
+        otherwise: "no".to_owned(),
+    };
+    match ask(&sheet, &Wanted::default()) {
+        Typed::Key(_) => Some(true),
+        Typed::Otherwise | Typed::Ended => Some(false),
+        Typed::Withdrawn | Typed::Nowhere => None,
+    }
+}
+
+/// What came of waiting for a line.
+enum Read {
+    Line(String),
+    /// Nothing more can be typed here.
+    Ended,
+    /// Nobody wants it any more.
+    Over,
+    /// The terminal has another size than the question was made for.
+    Resized,
+}
+
+/// The controlling terminal, whatever standard input and output are.
+struct Terminal {
+    file: File,
+}
+
+impl Terminal {
+    fn open() -> Option<Terminal> {
+        let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
+        file.ok().map(|file| Terminal { file })
+    }
+
+    fn size(&self) -> Size {
+        let Ok(size) = tcgetwinsize(&self.file) else {
+            return Size::USUAL;
+        };
+        let or = |given: u16, usual: usize| match given {
+            0 => usual,
+            given => usize::from(given),
+        };
+        Size {
+            columns: or(size.ws_col, Size::USUAL.columns),
+            rows: or(size.ws_row, Size::USUAL.rows),
+        }
+    }
+
+    fn ask(&mut self, sheet: &Sheet, wanted: &Wanted) -> io::Result<Typed> {
+        loop {
+            let size = self.size();
+            self.show(&sheet.lines(size))?;
+            self.show(&sheet.choice(size))?;
+            let line = match self.answer(wanted, size)? {
+                Read::Line(line) => line,
+                Read::Over => return Ok(Typed::Withdrawn),
+                Read::Ended => return Ok(Typed::Ended),
+                // The terminal has broken the lines again, and knows no bar.
+                Read::Resized => continue,
+            };
+            let line = line.trim();
+            if line.eq_ignore_ascii_case("v") && sheet.is_cut(size) {
+                self.page(sheet, size, wanted)?;
+                continue;
+            }
+            let line = if line.eq_ignore_ascii_case("yes") {
+                "y"
+            } else {
+                line
+            };
+            let mut keys = sheet.choices.iter().map(|(key, _)| key);
+            let chosen = keys.find(|key| key.eq_ignore_ascii_case(line));
+            return Ok(match chosen {
+                Some(key) => Typed::Key(key.clone()),
+                None => Typed::Otherwise,
+            });
+        }
+    }
+
+    /// A line that was typed after the question was shown.
+    fn answer(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
+        loop {
+            if self.drop_typed()? {
+                self.show(&["what was typed before the question does not count"])?;
+            }
+            self.file.write_all(b"> ")?;
+            let shown = Instant::now();
+            let read = self.read(wanted, size)?;
+            if !matches!(read, Read::Line(_)) {
+                self.file.write_all(b"\n")?;
+                return Ok(read);
+            }
+            if shown.elapsed() >= READING_MIN {
+                return Ok(read);
+            }
+            self.show(&["that was too fast to be meant; once more:"])?;
+        }
+    }
+
+    /// Shows all of it, page by page.
+    fn page(&mut self, sheet: &Sheet, size: Size, wanted: &Wanted) -> io::Result<()> {
+        let pages = sheet.pages(size);
+        for (index, page) in pages.iter().enumerate() {
+            self.show(page)?;
+            let words = format!(
+                "page {} of {}; Enter = on, q = back to the question ",
+                index + 1,
+                pages.len()
+            );
+            self.file.write_all(words.as_bytes())?;
+            match self.read(wanted, size)? {
+                Read::Line(line) if line.trim().is_empty() => {}
+                Read::Line(_) | Read::Over | Read::Ended | Read::Resized => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines that were made visible before.
+    fn show(&mut self, lines: &[impl AsRef<str>]) -> io::Result<()> {
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&model::text::one_line(line.as_ref()));
+            text.push('\n');
+        }
+        self.file.write_all(text.as_bytes())
+    }
+
+    /// One line, typed at a terminal of this size.
+    fn read(&mut self, wanted: &Wanted, size: Size) -> io::Result<Read> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\n") && line.len() < ANSWER_BYTES_MAX {
+            if wanted.is_over() {
+                // Half an answer is none to the next question.
+                self.drop_typed()?;
+                return Ok(Read::Over);
+            }
+            if self.size() != size {
+                return Ok(Read::Resized);
+            }
+            if !self.is_readable()? {
+                continue;
+            }
+            let mut bytes = [0; ANSWER_BYTES_MAX];
+            let count = self.file.read(&mut bytes)?;
+            if count == 0 {
+                return Ok(Read::Ended);
+            }
+            line.extend(bytes.iter().take(count));
+        }
+        Ok(Read::Line(String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    fn is_readable(&self) -> io::Result<bool> {
+        let mut wait = [PollFd::new(&self.file, PollFlags::IN)];
+        let look = Timespec::try_from(LOOK_EVERY).map_err(io::Error::other)?;
+        match poll(&mut wait, Some(&look)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Forgets what the terminal holds and nobody has read. The answer is whether there
+    /// was anything. A clock alone cannot tell: on a busy machine an old key is read
+    /// late.
+    fn drop_typed(&self) -> io::Result<bool> {
+        let had_any = rustix::io::ioctl_fionread(&self.file)? > 0;
+        tcflush(&self.file, QueueSelector::IFlush)?;
+        Ok(had_any)
+    }
+
+    /// Waits until no other process of ours asks at the same terminal. One that cannot
+    /// be locked is asked at all the same: within this process the turn holds.
+    fn alone(&self, wanted: &Wanted) -> Option<Option<File>> {
+        let named = [
+            name_of(io::stdin()),
+            name_of(io::stderr()),
+            name_of(io::stdout()),
+        ];
+        let Some(file) = named.into_iter().flatten().next() else {
+            return Some(None);
+        };
+        loop {
+            if wanted.is_over() {
+                return None;
+            }
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(Some(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
+                Err(_) => return Some(None),
+            }
+        }
+    }
+}
+
+/// The terminal behind a stream, opened by its own name: all processes there lock the
+/// same file.
+fn name_of(stream: impl AsFd) -> Option<File> {
+    let name = ttyname(stream, Vec::new()).ok()?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    let mut options = OpenOptions::new();
+    let options = options.read(true).custom_flags(NO_CONTROL);
+    options.open(path).ok()
+}
+
+/// Opening a terminal does not make it ours.
+const NO_CONTROL: i32 = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
+
+/// The turn of one question in this process.
+struct Turn(());
+
+static TAKEN: Mutex<bool> = Mutex::new(false);
+static FREE: Condvar = Condvar::new();
+
+impl Turn {
+    fn wait(wanted: &Wanted) -> Option<Turn> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken {
+            if wanted.is_over() {
+                return None;
+            }
+            let waited = FREE.wait_timeout(taken, LOOK_EVERY);
+            taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *taken = true;
+        Some(Turn(()))
+    }
+}
+
+/// Waits a moment for a question that was taken back to leave the terminal, so that
+/// what is printed next stands on a line of its own.
+pub(crate) fn settle() {
+    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(FREE.wait_timeout_while(taken, SETTLE_MAX, |taken| *taken));
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        FREE.notify_all();
+    }
+}

@@ -1,0 +1,130 @@
+//! The person at the terminal of this process, as an approver. `ringfence approvals`
+//! asks in the same words.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use engine::approve::{Answer, Approver, Question, Scope};
+use model::policy::risk::Level;
+
+use crate::output::console::{self, Typed, Wanted};
+use crate::output::sheet::{self, Sheet};
+
+/// Characters of an id people need to type.
+const SHORT_ID_CHARS: usize = 8;
+
+/// The beginning of an id, enough to tell it from others.
+pub(crate) fn short(id: &str) -> String {
+    id.chars().take(SHORT_ID_CHARS).collect()
+}
+
+/// What a question says, wherever it comes from.
+pub(crate) struct QuestionWords<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) level: Level,
+    pub(crate) caller: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) prompt: &'a str,
+    pub(crate) arguments: &'a str,
+    pub(crate) reasons: String,
+    /// Which rule or setting wants a person.
+    pub(crate) why: &'a str,
+}
+
+/// Which key means what.
+pub(crate) type ScopeKeys = Vec<(&'static str, Scope)>;
+
+impl QuestionWords<'_> {
+    pub(crate) fn sheet(&self, scopes: &[Scope], otherwise: &str) -> (Sheet, ScopeKeys) {
+        let risk = format!("[risk {} {}]", self.level.badge(), self.level.label());
+        let (caller, tool) = (sheet::name(self.caller), sheet::name(self.tool));
+        let id = self.id.map(|id| format!("{}  ", short(id)));
+        let keys: ScopeKeys = scopes.iter().map(|scope| (key(*scope), *scope)).collect();
+        let meaning = |(key, scope): &(&'static str, Scope)| {
+            ((*key).to_owned(), format!("yes, for {}", scope.meaning()))
+        };
+        let mut parts = vec![
+            ("question".to_owned(), self.prompt.to_owned()),
+            ("arguments".to_owned(), self.arguments.to_owned()),
+        ];
+        if !self.reasons.is_empty() {
+            parts.push(("why this risk".to_owned(), self.reasons.clone()));
+        }
+        if !self.why.is_empty() {
+            parts.push(("asked because".to_owned(), self.why.to_owned()));
+        }
+        let sheet = Sheet {
+            head: format!(
+                "{}{risk} {caller} wants to run {tool}",
+                id.unwrap_or_default()
+            ),
+            parts,
+            about: format!("{risk} {tool}, called by {caller}"),
+            choices: keys.iter().map(meaning).collect(),
+            otherwise: otherwise.to_owned(),
+        };
+        (sheet, keys)
+    }
+}
+
+pub(crate) fn scope_of(keys: &ScopeKeys, typed: &str) -> Option<Scope> {
+    let found = keys.iter().find(|(key, _)| *key == typed);
+    found.map(|(_, scope)| *scope)
+}
+
+fn key(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "y",
+        Scope::SameArguments => "a",
+        Scope::Session => "s",
+        Scope::UntilChanged => "u",
+    }
+}
+
+/// The person at the terminal of this process.
+#[derive(Debug)]
+pub(crate) struct Terminal;
+
+/// A question that is dropped is taken off the terminal.
+struct Withdrawing(Arc<Wanted>);
+
+impl Drop for Withdrawing {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}
+
+impl Approver for Terminal {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let signals = question.risk.signals.iter();
+        let reasons = signals.map(|signal| signal.words.as_str());
+        let words = QuestionWords {
+            id: None,
+            level: question.risk.level,
+            caller: &question.caller,
+            tool: &question.tool,
+            prompt: &question.prompt,
+            arguments: &question.arguments,
+            reasons: reasons.collect::<Vec<_>>().join("; "),
+            why: &question.why,
+        };
+        let (sheet, keys) = words.sheet(&question.scopes, "no");
+        Box::pin(async move {
+            let wanted = Arc::new(Wanted::default());
+            let _withdrawing = Withdrawing(Arc::clone(&wanted));
+            let typed = move || console::ask(&sheet, &wanted);
+            match tokio::task::spawn_blocking(typed).await {
+                Ok(Typed::Key(key)) => match scope_of(&keys, &key) {
+                    Some(scope) => Answer::Approved(scope),
+                    None => Answer::Declined,
+                },
+                Ok(Typed::Otherwise) => Answer::Declined,
+                Ok(Typed::Ended) => Answer::Dismissed,
+                Ok(Typed::Withdrawn | Typed::Nowhere) | Err(_) => Answer::Unavailable,
+            }
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Asks the person at the terminal whether a document may be tried with what it
+//! reaches for. What they said yes to is not asked again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::bail;
+use engine::Engine;
+use engine::consent::{Consent, WantedGrants};
+use engine::publish::Trial;
+use model::govern::consent::Need;
+use model::policy::assessment::Sound;
+use model::text::count;
+
+use crate::arguments::TrialWords;
+use crate::output::console;
+use crate::output::sheet;
+
+/// Settles whether a document may be tried, as far as a person or `--yes` can. Without
+/// either nothing is granted, and the call that follows is refused and says so.
+pub(crate) fn settle(
+    engine: &Engine,
+    sound: &Arc<Sound>,
+    place: Option<&Path>,
+    yes: bool,
+) -> anyhow::Result<()> {
+    let wanted = engine.wants(sound, place);
+    if wanted.needs.is_empty() {
+        return Ok(());
+    }
+    let how = if yes {
+        Consent::Flag
+    } else if console::is_here() && agrees(sound, place, &wanted) {
+        Consent::Terminal
+    } else {
+        return Ok(());
+    };
+    engine.consent(sound, place, &wanted.needs, how)?;
+    Ok(())
+}
+
+/// What a document of a file or a name is tried with.
+pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Result<Trial> {
+    let files = words.files.as_ref().map(std::path::absolute).transpose()?;
+    if let Some(files) = files.as_ref().filter(|files| !files.is_dir()) {
+        bail!("`--files`: there is no folder `{}`", files.display());
+    }
+    Ok(Trial { place, files })
+}
+
+/// The place of a document's file, by which consent is kept. Standard input is no
+/// place: there, consent is for exactly this document.
+pub(crate) fn place(path: &Path, sound: &Sound) -> io::Result<PathBuf> {
+    if path == Path::new("-") {
+        return Ok(PathBuf::from(format!("- {}", sound.judged.digest)));
+    }
+    path.canonicalize()
+}
+
+fn agrees(sound: &Sound, place: Option<&Path>, wanted: &WantedGrants) -> bool {
+    let name = sheet::name(&sound.document.name);
+    let level = wanted.risk.level;
+    let head = format!(
+        "[risk {} {}] {name} reaches for what you have not agreed to yet",
+        level.badge(),
+        level.label()
+    );
+    let file = place.map(|path| path.display().to_string());
+    let words: Vec<_> = wanted.needs.iter().map(Need::words).collect();
+    let mut parts: Vec<(&str, &str)> = file.iter().map(|file| ("file", file.as_str())).collect();
+    parts.extend(words.iter().map(|words| ("it would", words.as_str())));
+    if wanted.needs.contains(&Need::Write) {
+        parts.push((
+            "a test",
+            "writes to a copy that is thrown away, never to the real folder",
+        ));
+    }
+    let about = format!(
+        "{} for {name}, for good, with risk {}",
+        count(wanted.needs.len(), "thing"),
+        level.badge()
+    );
+    console::agreed(&head, &parts, &about).unwrap_or(false)
+}

@@ -1,0 +1,75 @@
+//! The first settings: asked for at a terminal, or taken from flags; whole or not at all.
+
+use std::fs;
+use std::process::Command;
+
+use crate::run::scratch;
+use crate::terminal::Terminal;
+
+#[test]
+fn four_answers_make_the_settings_and_connect_the_client() {
+    let folder = scratch("init");
+    fs::create_dir_all(folder.join(".cursor")).unwrap();
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    let project = folder.join("project");
+    fs::create_dir_all(&project).unwrap();
+    let line = format!("HOME={} {program} init --home ../ring", folder.display());
+    let mut terminal = Terminal::start(&line, &project);
+    // Cursor, the developer's tools, this folder, questions in the client; then connect
+    // shows what it changes and asks.
+    for (number, answer) in ["3\n", "2\n", "2\n", "2\n", "y\n"].into_iter().enumerate() {
+        terminal.answer(answer, number + 1);
+    }
+    let (status, shown) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    let settings = fs::read_to_string(folder.join("ring/ringfence.toml")).unwrap();
+    assert!(settings.contains("preset = \"developer\""), "{settings}");
+    let here = format!("workspace = \"{}\"", project.display());
+    assert!(settings.contains(&here), "{settings}");
+    assert!(settings.contains("answers = \"L4\""), "{settings}");
+    let client = fs::read_to_string(folder.join(".cursor/mcp.json")).unwrap();
+    assert!(client.contains("\"ringfence\""), "{client}");
+    assert!(shown.contains("ringfence approvals watch"), "{shown}");
+}
+
+#[test]
+fn flags_are_enough_and_settings_that_are_there_stay() {
+    let folder = scratch("init-flags");
+    let init = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        command
+            .arg("init")
+            .args(arguments)
+            .args(["--home", "ring"])
+            .env_clear()
+            .env("HOME", &folder)
+            .current_dir(&folder);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let path = folder.join("ring/ringfence.toml");
+    // Nobody to ask, no such preset, no such folder: nothing is written.
+    for (arguments, words) in [
+        (&[][..], "nobody can be asked here"),
+        (&["--yes", "--preset", "no"], "there is no preset `no`"),
+        (&["--yes", "--folder", "gone"], "`gone` is not a folder"),
+    ] {
+        let (code, said) = init(arguments);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
+        assert!(!path.exists());
+    }
+    // A workspace that would hold the home is refused by the engine, and taken back.
+    let (code, said) = init(&["--yes", "--folder", "."]);
+    assert_eq!((code, path.exists()), (Some(2), false), "{said}");
+    // A client that is not there leaves good settings.
+    let (code, said) = init(&["--yes", "--client", "cursor"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the client is not connected"), "{said}");
+    let before = fs::read_to_string(&path).unwrap();
+    let (code, said) = init(&["--yes", "--preset", "everything"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("there are settings already"), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}

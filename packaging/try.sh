@@ -1,0 +1,202 @@
+#!/usr/bin/env bash
+# Tries a release as somebody would who has only its files: install, doctor, serve, a
+# governed call, uninstall; for the archive, the Debian package and the image.
+#
+#   packaging/try.sh target/release-files
+#
+# A Docker engine is unpacked into target/peers from Debian's packages, where there are
+# some.
+# Everything happens in a temporary folder; traffic stays on loopback. Prints one line
+# for each kind and the totals in the words `cargo xtask test` adds up.
+set -euo pipefail
+
+files=$(cd "$1" && pwd)
+work=$(mktemp -d)
+cache=$(cd "$(dirname "$0")/.." && pwd)/target/peers
+server=
+passed=0
+failed=0
+ignored=0
+
+finish() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    if [ -e "$work/pid" ]; then
+        kill "$(cat "$work/pid")" 2>/dev/null || true
+        sleep 2
+    fi
+    rm -rf "$work"
+}
+trap finish EXIT
+
+# A clean environment: nothing of ours is set.
+clean() { env -i PATH=/usr/bin:/bin HOME="$work/nobody" "$@"; }
+
+# use NAME COMMAND…: what every kind must be able to do with its program.
+use() {
+    local name=$1 home="$work/home-$1"
+    shift
+    mkdir -p "$home"
+    [ "$(id -u)" != 0 ] || [ "$name" != image ] || chown 65532:65532 "$home"
+    "$@" --version >/dev/null
+    "$@" doctor --home "$(inside "$name" "$home")" >"$work/doctor-$name"
+    "$@" run countWords --args '{"text":"one two three"}' \
+        --home "$(inside "$name" "$home")" >"$work/run-$name"
+    grep -q '"words": *3' "$work/run-$name"
+    "$@" serve --json --listen 127.0.0.1:0 --home "$(inside "$name" "$home")" \
+        >"$work/serve-$name" 2>"$work/serve-$name.err" &
+    server=$!
+    local url=
+    for _ in $(seq 100); do
+        url=$(grep -o '"url":"[^"]*"' "$work/serve-$name" 2>/dev/null | cut -d'"' -f4) && [ -n "$url" ] && break
+        sleep 0.1
+    done
+    [ -n "$url" ] || { cat "$work/serve-$name.err"; return 1; }
+    # Without a key nothing is told; with the machine's token a call is made.
+    local call='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"countWords","arguments":{"text":"one two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"try","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}'
+    local post=(curl -sS --noproxy '*' -m 20 -H 'content-type: application/json'
+        -H 'accept: application/json, text/event-stream'
+        -H 'mcp-protocol-version: 2026-07-28' -H 'mcp-method: tools/call'
+        -H 'mcp-name: countWords' -d "$call")
+    [ "$("${post[@]}" -o /dev/null -w '%{http_code}' "$url")" = 401 ]
+    "${post[@]}" -H "authorization: Bearer $(cat "$home/token")" "$url" >"$work/call-$name"
+    grep -q '\\"words\\":2\|"words":2' "$work/call-$name"
+    kill "$server"
+    wait "$server" || true
+    server=
+    "$@" audit verify --home "$(inside "$name" "$home")" >/dev/null
+}
+
+# The home as the program sees it.
+inside() {
+    case $1 in
+    image) echo "/var/lib/ringfence" ;;
+    *) echo "$2" ;;
+    esac
+}
+
+try_archive() {
+    mkdir "$work/archive"
+    tar -xzf "$files"/ringfence-*-linux.tar.gz -C "$work/archive"
+    local program
+    program=$(echo "$work"/archive/*/bin/ringfence)
+    use archive clean "$program"
+    [ -s "$(dirname "$program")/../LICENSES.txt" ]
+    [ -s "$(dirname "$program")/../share/man/man1/ringfence.1" ]
+}
+
+# The checksums are right, and where RELEASE_KEY names a public key, signed by it.
+try_sums() {
+    (cd "$files" && sha256sum --quiet -c SHA256SUMS)
+    [ "${RELEASE_KEY-}" ] || return 0
+    echo "release $(cat "$RELEASE_KEY")" >"$work/signers"
+    local verify=(ssh-keygen -q -Y verify -f "$work/signers" -I release -n ringfence-release
+        -s "$files/SHA256SUMS.sig")
+    "${verify[@]}" <"$files/SHA256SUMS"
+    # It would notice a change.
+    ! sed 's/^./x/' "$files/SHA256SUMS" | "${verify[@]}" 2>/dev/null
+}
+
+try_deb() {
+    local root="$work/deb"
+    mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates"
+    : >"$root/var/lib/dpkg/status"
+    local dpkg=(dpkg --root="$root" --force-not-root --force-depends --force-bad-path --log=/dev/null)
+    "${dpkg[@]}" -i "$files"/ringfence_*.deb >"$work/dpkg-deb" 2>&1
+    use deb clean "$root/usr/bin/ringfence"
+    [ -e "$root/usr/lib/systemd/system/ringfence.service" ]
+    "${dpkg[@]}" -r ringfence >>"$work/dpkg-deb" 2>&1
+    [ ! -e "$root/usr/bin/ringfence" ]
+}
+
+# The image without an engine: its one layer as the root of a process that is nobody,
+# with a `/proc` of its own. With an engine see docs/guide/install.md.
+try_image() {
+    local layout="$work/layout" root="$work/image"
+    mkdir -p "$layout" "$root"
+    tar -xzf "$files"/*.image.tar.gz -C "$layout"
+    local layer
+    layer=$(grep -o '"Layers":\["[^"]*"' "$layout/manifest.json" | cut -d'"' -f4)
+    tar -xzf "$layout/$layer" -C "$root"
+    [ "$(stat -c %u "$root/var/lib/ringfence")" = 65532 ]
+    mkdir -p "$root/proc" "$root/dev" "$work/home-image"
+    chown 65532:65532 "$work/home-image"
+    cat >"$work/enter" <<ENTER
+#!/bin/bash
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount --bind "$work/home-image" "$root/var/lib/ringfence"
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+exec setpriv --no-new-privs /usr/sbin/chroot --userspec=65532:65532 "$root" /usr/bin/ringfence "\$@"
+ENTER
+    chmod +x "$work/enter"
+    use image clean unshare --mount --pid --fork --kill-child "$work/enter"
+}
+
+# The image in a real engine, hardened as the guide says. The engine is unpacked, not
+# installed, and runs in a network of its own, so that it reaches nothing.
+try_docker() {
+    local parts="$cache/docker"
+    if [ ! -x "$parts/usr/sbin/dockerd" ]; then
+        mkdir -p "$parts"
+        (cd "$parts" && apt-get download docker.io containerd runc libdevmapper1.02.1 >/dev/null 2>&1 &&
+            for package in *.deb; do dpkg -x "$package" .; done && rm -f ./*.deb)
+    fi
+    export PATH="$parts/usr/sbin:$parts/usr/bin:$PATH"
+    export LD_LIBRARY_PATH="$parts/usr/lib/x86_64-linux-gnu:$parts/lib/x86_64-linux-gnu"
+    local had_key=no
+    [ ! -e /etc/docker/key.json ] || had_key=yes
+    unshare -n dockerd --data-root "$work/engine" --exec-root "$work/exec" -H "unix://$work/sock" \
+        --pidfile "$work/pid" --bridge=none --iptables=false >"$work/engine-docker" 2>&1 &
+    server=$!
+    for _ in $(seq 300); do
+        [ -S "$work/sock" ] && docker -H "unix://$work/sock" version >/dev/null 2>&1 && break
+        sleep 0.1
+    done
+    local docker=(docker -H "unix://$work/sock")
+    "${docker[@]}" load -qi "$files"/*.image.tar.gz >"$work/load-docker"
+    local image hardened
+    image=$(sed 's/^Loaded image: //' "$work/load-docker")
+    hardened=(run -i --rm --network none --read-only --cap-drop ALL
+        --security-opt no-new-privileges --pids-limit 256 -v ringfence:/var/lib/ringfence "$image")
+    # Every layer of both walls is up in an engine's default container, and in a
+    # hardened one.
+    "${docker[@]}" run --rm --network none "$image" doctor >"$work/doctor-docker"
+    "${docker[@]}" "${hardened[@]}" doctor >"$work/hardened-docker"
+    ! grep -q '^DOWN' "$work/doctor-docker" "$work/hardened-docker"
+    "${docker[@]}" "${hardened[@]}" run countWords --args '{"text":"a b c"}' >"$work/run-docker"
+    grep -q '"words": *3' "$work/run-docker"
+    local hello='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"try","version":"1"}}}'
+    echo "$hello" | timeout 60 "${docker[@]}" "${hardened[@]}" stdio >"$work/stdio-docker"
+    grep -q '"serverInfo"' "$work/stdio-docker"
+    "${docker[@]}" "${hardened[@]}" audit verify >/dev/null
+    kill "$(cat "$work/pid")"
+    wait "$server" || true
+    server=
+    [ "$had_key" = yes ] || rm -f /etc/docker/key.json
+}
+
+# One kind in a process of its own, so that its first failure ends it.
+only=${2-}
+if [ "$only" ]; then
+    trap 'status=$?; [ $status = 0 ] || tail -n 20 "$work"/*-"$only" "$work"/*-"$only".err 2>/dev/null; finish' EXIT
+    "try_$only"
+    exit
+fi
+for kind in sums archive deb image docker; do
+    if [ "$kind" != sums ] && [ "$kind" != archive ] && [ "$(id -u)" != 0 ]; then
+        ignored=$((ignored + 1))
+        echo "test dist::$kind ... ignored, it takes root"
+    elif [ "$kind" = docker ] && ! apt-cache show docker.io >/dev/null 2>&1; then
+        ignored=$((ignored + 1))
+        echo "test dist::$kind ... ignored, Debian's packages cannot be had here"
+    elif "$0" "$files" "$kind"; then
+        passed=$((passed + 1))
+        echo "test dist::$kind ... ok"
+    else
+        failed=$((failed + 1))
+        echo "test dist::$kind ... FAILED"
+    fi
+done
+echo "test result: $([ "$failed" = 0 ] && echo ok || echo FAILED). $passed passed; $failed failed; $ignored ignored"
+[ "$failed" = 0 ]
