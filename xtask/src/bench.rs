@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 pub(crate) use gate::PromiseSet;
 
@@ -29,12 +29,16 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
+<<<<<<< HEAD
 pub(crate) fn bench(
     root: &Root,
     name: Option<&str>,
     promises: Option<PromiseSet>,
     arguments: &[OsString],
 ) -> Result<Answer> {
+=======
+pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<TaskAnswer> {
+>>>>>>> main
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
     let chosen: Vec<_> = CRATES
         .iter()
@@ -51,6 +55,7 @@ pub(crate) fn bench(
     let mut answer = Answer::Yes;
     for (known, package) in chosen {
         let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
+<<<<<<< HEAD
         command.args(arguments);
         let Some(promises) = promises else {
             match run::run(&mut command)? {
@@ -95,4 +100,12 @@ fn shown(command: &mut Command) -> Result<(Answer, String)> {
         false => Answer::No,
     };
     Ok((answer, printed))
+=======
+        match run::run(command.args(arguments))? {
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => return Ok(TaskAnswer::No),
+        }
+    }
+    Ok(TaskAnswer::Yes)
+>>>>>>> main
 }

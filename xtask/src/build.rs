@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// How often the line is written, at a terminal and in a pipe.
 const TERMINAL: Duration = Duration::from_millis(500);
@@ -22,7 +22,7 @@ const GUESS_FROM: usize = 20;
 
 /// Builds the program, with progress. `usual` is what it takes from nothing on two
 /// cores.
-pub(crate) fn build(root: &Root, arguments: &[&str], usual: Duration) -> Result<Answer> {
+pub(crate) fn build(root: &Root, arguments: &[&str], usual: Duration) -> Result<TaskAnswer> {
     build_of(root, arguments, &["--package", "ringfence-cli"], usual)
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn build_of(
     arguments: &[&str],
     tree: &[&str],
     usual: Duration,
-) -> Result<Answer> {
+) -> Result<TaskAnswer> {
     let total = count_packages(root, tree);
     let mut command = run::cargo(root, arguments);
     command
@@ -62,9 +62,9 @@ pub(crate) fn build_of(
     progress.end();
     let status = child.wait().context("could not wait for cargo")?;
     Ok(if status.success() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 

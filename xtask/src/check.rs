@@ -6,12 +6,12 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 use crate::{generate, printer, test, tidy};
 
 struct Step {
     name: &'static str,
-    run: fn(&Root) -> Result<Answer>,
+    run: fn(&Root) -> Result<TaskAnswer>,
     /// Said when the answer is no.
     failure: &'static str,
 }
@@ -45,28 +45,28 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs the steps in order and stops at the first that answers no.
-pub(crate) fn check(root: &Root) -> Result<Answer> {
+pub(crate) fn check(root: &Root) -> Result<TaskAnswer> {
     for step in STEPS {
         printer::heading(step.name);
         let start = Instant::now();
         let answer = (step.run)(root)?;
         printer::duration(step.name, start.elapsed());
         match answer {
-            Answer::Yes => {}
-            Answer::No => {
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => {
                 printer::note(&format!("check failed: {}", step.failure));
-                return Ok(Answer::No);
+                return Ok(TaskAnswer::No);
             }
         }
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
-fn format(root: &Root) -> Result<Answer> {
+fn format(root: &Root) -> Result<TaskAnswer> {
     run::run(&mut run::cargo(root, &["fmt", "--all", "--check"]))
 }
 
-fn lints(root: &Root) -> Result<Answer> {
+fn lints(root: &Root) -> Result<TaskAnswer> {
     let arguments = [
         "clippy",
         "--quiet",
@@ -82,7 +82,7 @@ fn lints(root: &Root) -> Result<Answer> {
     run::run(&mut run::cargo(root, &arguments))
 }
 
-fn docs(root: &Root) -> Result<Answer> {
+fn docs(root: &Root) -> Result<TaskAnswer> {
     let arguments = [
         "doc",
         "--quiet",

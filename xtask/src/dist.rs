@@ -24,7 +24,7 @@ use crate::build;
 use crate::guest;
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 use dependencies::Dependencies;
 use stage::Stage;
@@ -61,10 +61,10 @@ impl Release {
 }
 
 /// Makes a release. `key` is a key of OpenSSH that signs it.
-pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<Answer> {
+pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<TaskAnswer> {
     match guest::ensure(root)? {
-        Answer::Yes => {}
-        Answer::No => return Ok(Answer::No),
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
     }
     printer::heading("the program");
     let arguments = [
@@ -76,19 +76,24 @@ pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<Answer> {
         "ringfence",
     ];
     match build::build(root, &arguments, USUAL)? {
-        Answer::Yes => {}
-        Answer::No => return Ok(Answer::No),
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
     }
     let program = root.join("target/dist/ringfence");
     pack(root, &program, key, Some(PROGRAM_BYTES_MAX))
 }
 
 /// Packs a program that was built, of whatever size.
-pub(crate) fn pack_given(root: &Root, program: &Path, key: Option<&Path>) -> Result<Answer> {
+pub(crate) fn pack_given(root: &Root, program: &Path, key: Option<&Path>) -> Result<TaskAnswer> {
     pack(root, program, key, None)
 }
 
-fn pack(root: &Root, program: &Path, key: Option<&Path>, bytes_max: Option<u64>) -> Result<Answer> {
+fn pack(
+    root: &Root,
+    program: &Path,
+    key: Option<&Path>,
+    bytes_max: Option<u64>,
+) -> Result<TaskAnswer> {
     let dependencies = Dependencies::read(root)?;
     let release = Release {
         version: dependencies.version()?,
@@ -134,7 +139,7 @@ fn pack(root: &Root, program: &Path, key: Option<&Path>, bytes_max: Option<u64>)
     for file in files {
         printer::line(&file.display().to_string());
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
 /// The time of the commit, or of the calendar's beginning where there is none.
@@ -176,8 +181,8 @@ fn sign(sums: &Path, key: &Path) -> Result<()> {
         .arg(key)
         .arg(sums);
     match run::run(&mut command)? {
-        Answer::Yes => Ok(()),
-        Answer::No => bail!("ssh-keygen could not sign with {}", key.display()),
+        TaskAnswer::Yes => Ok(()),
+        TaskAnswer::No => bail!("ssh-keygen could not sign with {}", key.display()),
     }
 }
 
@@ -185,7 +190,7 @@ fn sign(sums: &Path, key: &Path) -> Result<()> {
 pub(crate) fn must(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     match run::run(command)? {
-        Answer::Yes => Ok(()),
-        Answer::No => bail!("`{name}` failed"),
+        TaskAnswer::Yes => Ok(()),
+        TaskAnswer::No => bail!("`{name}` failed"),
     }
 }

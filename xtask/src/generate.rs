@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::Answer;
+use crate::run::TaskAnswer;
 
 /// A committed file and the function that makes its text.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ const GENERATED: &[Generated] = &[
 ];
 
 /// Writes every file whose text has changed.
-pub(crate) fn write(root: &Root) -> Result<Answer> {
+pub(crate) fn write(root: &Root) -> Result<TaskAnswer> {
     refuse_without_types()?;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
@@ -50,22 +50,26 @@ pub(crate) fn write(root: &Root) -> Result<Answer> {
             printer::line(&format!("wrote {}", entry.path));
         }
     }
+<<<<<<< HEAD
     let page = modules::page(root.path())?;
     if !is_text(root.path(), modules::PATH, &page)? {
         write_text(root.path(), modules::PATH, &page)?;
         printer::line(&format!("wrote {}", modules::PATH));
     }
     Ok(Answer::Yes)
+=======
+    Ok(TaskAnswer::Yes)
+>>>>>>> main
 }
 
 /// Says which files differ from what would be written.
-pub(crate) fn compare(root: &Root) -> Result<Answer> {
+pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     refuse_without_types()?;
-    let mut answer = Answer::Yes;
+    let mut answer = TaskAnswer::Yes;
     for entry in GENERATED {
         if !entry.is_fresh(root.path())? {
             printer::line(&format!("{}:1: stale; run `cargo xtask gen`", entry.path));
-            answer = Answer::No;
+            answer = TaskAnswer::No;
         }
     }
     if !is_text(root.path(), modules::PATH, &modules::page(root.path())?)? {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::build;
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 #[path = "../../guest/key.rs"]
 mod key;
@@ -34,59 +34,59 @@ pub(crate) enum Wish {
 }
 
 /// Sees to it that there is a guest for the sources as they are.
-pub(crate) fn ensure(root: &Root) -> Result<Answer> {
+pub(crate) fn ensure(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Ensure)
 }
 
 /// Builds the guest and compares it with the one in the repository.
-pub(crate) fn compare(root: &Root) -> Result<Answer> {
+pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     guest(root, Wish::Compare)
 }
 
 /// Does what is wished.
-pub(crate) fn guest(root: &Root, wish: Wish) -> Result<Answer> {
+pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
     let kept = Image::kept(root);
     let built = Image::built(root);
     if wish == Wish::Ensure {
         let wanted = key::of_inputs(root.path()).context("could not read guest/")?;
         if kept.is_of(&wanted) || built.is_of(&wanted) {
             printer::note("   the image is there and of these sources");
-            return Ok(Answer::Yes);
+            return Ok(TaskAnswer::Yes);
         }
         printer::note("   its sources changed, so its compiler is built first");
     }
     match build(root)? {
-        Answer::Yes => {}
-        Answer::No => return Ok(Answer::No),
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
     }
     match wish {
-        Wish::Ensure => Ok(Answer::Yes),
+        Wish::Ensure => Ok(TaskAnswer::Yes),
         Wish::Write => {
             fs::create_dir_all(&kept.folder).context("could not make the image's folder")?;
             for name in [key::ARTIFACT, key::KEY] {
                 fs::copy(built.folder.join(name), kept.folder.join(name))
                     .with_context(|| format!("could not write guest/image/…/{name}"))?;
             }
-            Ok(Answer::Yes)
+            Ok(TaskAnswer::Yes)
         }
         Wish::Compare if !kept.folder.exists() => {
             let arch = std::env::consts::ARCH;
             printer::note(&format!("   the repository has no image for {arch}"));
-            Ok(Answer::Yes)
+            Ok(TaskAnswer::Yes)
         }
         Wish::Compare => match kept.bytes()? == built.bytes()? {
-            true => Ok(Answer::Yes),
+            true => Ok(TaskAnswer::Yes),
             false => {
                 printer::note(
                     "the guest in guest/image is not what its sources make; run `cargo xtask guest --write`",
                 );
-                Ok(Answer::No)
+                Ok(TaskAnswer::No)
             }
         },
     }
 }
 
-fn build(root: &Root) -> Result<Answer> {
+fn build(root: &Root) -> Result<TaskAnswer> {
     let target = root.join("target/guest/build");
     let Some(target) = target.to_str() else {
         bail!("the path of the project is not text");
@@ -103,8 +103,8 @@ fn build(root: &Root) -> Result<Answer> {
     arguments.extend(common);
     let tree = ["--manifest-path", BUILDER];
     match build::build_of(root, &arguments, &tree, USUAL)? {
-        Answer::Yes => {}
-        Answer::No => return Ok(Answer::No),
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
     }
     let mut command = run::cargo(root, &["run", "--quiet"]);
     run::run(command.args(common))

@@ -29,7 +29,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::root::Root;
-use crate::run::{Answer, TaskStep};
+use crate::run::{TaskAnswer, TaskStep};
 
 /// The project's own tasks.
 #[derive(Debug, Parser)]
@@ -107,8 +107,8 @@ enum Task {
 
 fn main() -> ExitCode {
     match perform(Arguments::parse().task) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(TaskAnswer::Yes) => ExitCode::SUCCESS,
+        Ok(TaskAnswer::No) => ExitCode::from(1),
         Err(error) => {
             printer::error(&error);
             ExitCode::from(2)
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> Result<Answer> {
+fn perform(task: Task) -> Result<TaskAnswer> {
     let root = Root::find()?;
     match task {
         Task::Check => check::check(&root),
@@ -161,7 +161,7 @@ Everything CI runs. On two cores it usually takes 30 minutes from nothing and 10
 everything is built. It installs into target/ only: a C compiler from PyPI for the sandbox
 guest, and the MCP clients and test suites of `peers/` from npm and PyPI.";
 
-fn ci(root: &Root) -> Result<Answer> {
+fn ci(root: &Root) -> Result<TaskAnswer> {
     printer::note(WHAT_CI_DOES);
     let started = Instant::now();
     let parts: &[(&str, TaskStep)] = &[

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// What npm reads.
 const NODE: &[&str] = &["package.json", "package-lock.json", ".npmrc"];
@@ -22,7 +22,7 @@ const PYTHON: &str = "requirements.txt";
 const STAMP: &str = "installed";
 
 /// Installs what is missing or of another version.
-pub(crate) fn peers(root: &Root) -> Result<Answer> {
+pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
     let (node, python) = (
         root.join("target/peers/node"),
         root.join("target/peers/python"),
@@ -41,15 +41,15 @@ pub(crate) fn peers(root: &Root) -> Result<Answer> {
         }
         fs::create_dir_all(&folder).context("could not make the folder of the packages")?;
         match install(root, &folder)? {
-            Answer::Yes => {}
-            Answer::No => return Ok(Answer::No),
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
         fs::write(folder.join(STAMP), wanted).context("could not write the stamp")?;
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
-type Install = fn(&Root, &Path) -> Result<Answer>;
+type Install = fn(&Root, &Path) -> Result<TaskAnswer>;
 
 /// The files that name every version, one after the other.
 fn pins(root: &Root, names: &[&str]) -> Result<String> {
@@ -62,7 +62,7 @@ fn pins(root: &Root, names: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-fn install_node(root: &Root, folder: &Path) -> Result<Answer> {
+fn install_node(root: &Root, folder: &Path) -> Result<TaskAnswer> {
     if run::output(Command::new("npm").arg("--version")).is_none() {
         bail!("`npm --version` fails; tests with real clients need npm, from Node 20 or newer");
     }
@@ -78,10 +78,10 @@ fn install_node(root: &Root, folder: &Path) -> Result<Answer> {
     run::run(&mut npm)
 }
 
-fn install_python(root: &Root, folder: &Path) -> Result<Answer> {
+fn install_python(root: &Root, folder: &Path) -> Result<TaskAnswer> {
     let mut environment = Command::new("python3");
     environment.args(["-m", "venv"]).arg(folder);
-    if !matches!(run::run(&mut environment), Ok(Answer::Yes)) {
+    if !matches!(run::run(&mut environment), Ok(TaskAnswer::Yes)) {
         bail!("`python3 -m venv` fails; tests with real clients need Python 3.10 with venv");
     }
     let mut pip = Command::new(folder.join("bin/python"));

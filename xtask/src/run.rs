@@ -14,28 +14,28 @@ use crate::root::Root;
 /// What a task found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Answer {
+pub(crate) enum TaskAnswer {
     Yes,
     No,
 }
 
 /// A part of a longer task.
-pub(crate) type TaskStep = fn(&Root) -> Result<Answer>;
+pub(crate) type TaskStep = fn(&Root) -> Result<TaskAnswer>;
 
 /// Runs parts in order, each under its name and with its time, and stops at the first
 /// that answers no.
-pub(crate) fn parts(root: &Root, parts: &[(&str, TaskStep)]) -> Result<Answer> {
+pub(crate) fn parts(root: &Root, parts: &[(&str, TaskStep)]) -> Result<TaskAnswer> {
     for (number, (name, part)) in parts.iter().enumerate() {
         printer::heading(&format!("{} of {}: {name}", number + 1, parts.len()));
         let began = Instant::now();
         let answer = part(root)?;
         printer::duration(name, began.elapsed());
         match answer {
-            Answer::Yes => {}
-            Answer::No => return Ok(Answer::No),
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
     }
-    Ok(Answer::Yes)
+    Ok(TaskAnswer::Yes)
 }
 
 /// A cargo command at the root, by the same cargo that started us.
@@ -47,12 +47,12 @@ pub(crate) fn cargo(root: &Root, arguments: &[&str]) -> Command {
 }
 
 /// Runs to the end. Fails only if the program could not be started.
-pub(crate) fn run(command: &mut Command) -> Result<Answer> {
+pub(crate) fn run(command: &mut Command) -> Result<TaskAnswer> {
     let status = command.status().with_context(|| not_started(command))?;
     Ok(if status.success() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 

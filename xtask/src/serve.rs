@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use crate::build::{self, clock};
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer, TaskStep};
+use crate::run::{self, TaskAnswer, TaskStep};
 use crate::{guest, setup};
 
 /// What building the program usually takes from nothing, on two cores.
@@ -26,7 +26,7 @@ const BUILD: &[&str] = &[
 ];
 
 /// Builds and starts the server. It only returns when something is in the way.
-pub(crate) fn serve(root: &Root) -> Result<Answer> {
+pub(crate) fn serve(root: &Root) -> Result<TaskAnswer> {
     let started = Instant::now();
     let parts: &[(&str, TaskStep)] = &[
         ("what is needed on this machine", setup::for_serving),
@@ -35,8 +35,8 @@ pub(crate) fn serve(root: &Root) -> Result<Answer> {
         ("the program", |root| build::build(root, BUILD, USUAL)),
     ];
     match run::parts(root, parts)? {
-        Answer::Yes => {}
-        Answer::No => return Ok(Answer::No),
+        TaskAnswer::Yes => {}
+        TaskAnswer::No => return Ok(TaskAnswer::No),
     }
     printer::heading(&format!(
         "ready after {}; starting",
@@ -49,6 +49,6 @@ pub(crate) fn serve(root: &Root) -> Result<Answer> {
 }
 
 /// Says what it downloads by itself.
-fn fetch(root: &Root) -> Result<Answer> {
+fn fetch(root: &Root) -> Result<TaskAnswer> {
     run::run(&mut run::cargo(root, &["fetch", "--locked"]))
 }

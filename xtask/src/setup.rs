@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// Cargo's commands that `check` uses, and the rustup component of each.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -24,17 +24,17 @@ const GUEST: &[(&str, &[&str])] = &[
 ];
 
 /// What building and starting the program needs.
-pub(crate) fn for_serving(root: &Root) -> Result<Answer> {
+pub(crate) fn for_serving(root: &Root) -> Result<TaskAnswer> {
     compiler(root)
 }
 
 /// Answers no if something needed is missing and could not be installed.
-pub(crate) fn setup(root: &Root) -> Result<Answer> {
+pub(crate) fn setup(root: &Root) -> Result<TaskAnswer> {
     let mut answer = compiler(root)?;
     for (command, component) in COMPONENTS {
         match installed(root, command, component) {
-            Answer::Yes => {}
-            Answer::No => answer = Answer::No,
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => answer = TaskAnswer::No,
         }
     }
     for (program, arguments) in GUEST {
@@ -43,13 +43,13 @@ pub(crate) fn setup(root: &Root) -> Result<Answer> {
             printer::note(&format!(
                 "`{program} {call}` fails; the sandbox guest needs python3 with pip to be built"
             ));
-            answer = Answer::No;
+            answer = TaskAnswer::No;
         }
     }
     Ok(answer)
 }
 
-fn compiler(root: &Root) -> Result<Answer> {
+fn compiler(root: &Root) -> Result<TaskAnswer> {
     let manifest = fs::read_to_string(root.join("Cargo.toml"))
         .context("could not read the workspace manifest")?;
     let wanted = wanted(&manifest).context("the workspace manifest has no `rust-version`")?;
@@ -60,7 +60,7 @@ fn compiler(root: &Root) -> Result<Answer> {
     )
     .unwrap_or_default();
     if version(&found) >= Some(wanted) {
-        return Ok(Answer::Yes);
+        return Ok(TaskAnswer::Yes);
     }
     let (major, minor) = wanted;
     let found = match found.trim() {
@@ -70,12 +70,12 @@ fn compiler(root: &Root) -> Result<Answer> {
     printer::note(&format!(
         "Rust {major}.{minor} or newer is needed: {found}; run `rustup update`"
     ));
-    Ok(Answer::No)
+    Ok(TaskAnswer::No)
 }
 
-fn installed(root: &Root, command: &str, component: &str) -> Answer {
+fn installed(root: &Root, command: &str, component: &str) -> TaskAnswer {
     if run::output(&mut run::cargo(root, &[command, "--version"])).is_some() {
-        return Answer::Yes;
+        return TaskAnswer::Yes;
     }
     printer::note(&format!(
         "{component} is missing; installing it with rustup"
@@ -85,12 +85,12 @@ fn installed(root: &Root, command: &str, component: &str) -> Answer {
         .current_dir(root.path())
         .args(["component", "add", component]);
     match run::run(&mut rustup) {
-        Ok(Answer::Yes) => Answer::Yes,
-        Ok(Answer::No) | Err(_) => {
+        Ok(TaskAnswer::Yes) => TaskAnswer::Yes,
+        Ok(TaskAnswer::No) | Err(_) => {
             printer::note(&format!(
                 "rustup could not install {component}; install it by hand"
             ));
-            Answer::No
+            TaskAnswer::No
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::printer;
-use crate::run::Answer;
+use crate::run::TaskAnswer;
 
 /// Columns of a subject; longer ones are cut off where commits are listed.
 const COLUMNS_MAX: usize = 72;
@@ -17,7 +17,7 @@ const COLUMNS_MAX: usize = 72;
 const PASSING: &[&str] = &["Merge ", "Revert ", "fixup! ", "squash! ", "amend! "];
 
 /// Prints what is wrong with the subject of the message in `file`.
-pub(crate) fn check(file: &Path) -> Result<Answer> {
+pub(crate) fn check(file: &Path) -> Result<TaskAnswer> {
     let message =
         fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))?;
     let found = faults(&message);
@@ -25,8 +25,8 @@ pub(crate) fn check(file: &Path) -> Result<Answer> {
         printer::line(sentence);
     }
     Ok(match found.is_empty() {
-        true => Answer::Yes,
-        false => Answer::No,
+        true => TaskAnswer::Yes,
+        false => TaskAnswer::No,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::dist;
 use crate::peers;
 use crate::printer;
 use crate::root::Root;
-use crate::run::{self, Answer};
+use crate::run::{self, TaskAnswer};
 
 /// Tests that need more than a moment look for this variable.
 const SLOW_TESTS: &str = "SLOW_TESTS";
@@ -37,14 +37,14 @@ pub(crate) enum Lanes {
 }
 
 /// Runs the lanes, of one crate or of all, and prints the totals alone on the last line.
-pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Answer> {
+pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<TaskAnswer> {
     let mut totals = Totals::default();
     match lanes {
         Lanes::All => match peers::peers(root)? {
-            Answer::Yes => {}
-            Answer::No => {
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => {
                 printer::note("the clients that tests use could not be installed");
-                return Ok(Answer::No);
+                return Ok(TaskAnswer::No);
             }
         },
         Lanes::Fast => {}
@@ -52,24 +52,24 @@ pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Answ
     let mut answer = lane(&mut tests(root, lanes, name), &mut totals, SILENCE_MAX)?;
     if let Lanes::All = lanes {
         match release(root, &mut totals)? {
-            Answer::Yes => {}
-            Answer::No => answer = Answer::No,
+            TaskAnswer::Yes => {}
+            TaskAnswer::No => answer = TaskAnswer::No,
         }
     }
-    if answer == Answer::No && totals.failed == 0 {
+    if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
     printer::line(&totals.to_string());
     Ok(if totals.failed == 0 {
         answer
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 
 /// A release of the program the tests used: made, signed, installed and used as
 /// somebody would who has only its files.
-fn release(root: &Root, totals: &mut Totals) -> Result<Answer> {
+fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     let folder = root.join("target/tmp");
     fs::create_dir_all(&folder).context("could not make target/tmp")?;
     let key = folder.join("release-key");
@@ -82,12 +82,12 @@ fn release(root: &Root, totals: &mut Totals) -> Result<Answer> {
         .arg(&key);
     let program = root.join("target/debug/ringfence");
     let packed = match run::run(&mut keygen)? {
-        Answer::Yes => dist::pack_given(root, &program, Some(&key))?,
-        Answer::No => Answer::No,
+        TaskAnswer::Yes => dist::pack_given(root, &program, Some(&key))?,
+        TaskAnswer::No => TaskAnswer::No,
     };
-    if packed == Answer::No {
+    if packed == TaskAnswer::No {
         printer::note("a release could not be made");
-        return Ok(Answer::No);
+        return Ok(TaskAnswer::No);
     }
     let mut command = Command::new(root.join("packaging/try.sh"));
     command
@@ -116,7 +116,7 @@ fn tests(root: &Root, lanes: Lanes, name: Option<&str>) -> Command {
 }
 
 /// Runs a program to its end, or until it says nothing for too long.
-fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<Answer> {
+fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<TaskAnswer> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -154,9 +154,9 @@ fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Re
     }
     let status = child.wait().context("could not wait for the tests")?;
     Ok(if status.success() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 

@@ -28,11 +28,11 @@ use anyhow::Result;
 
 use crate::printer;
 use crate::root::Root;
-use crate::run::Answer;
-use crate::tidy::finding::Finding;
+use crate::run::TaskAnswer;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::tree::Tree;
 
-const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
+const RULES: &[fn(&Tree) -> Vec<TidyFinding>] = &[
     ban::findings,
     cycle::findings,
     dependency::findings,
@@ -48,7 +48,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
 ];
 
 /// Reads the tree once and prints what every rule has to say about it.
-pub(crate) fn tidy(root: &Root) -> Result<Answer> {
+pub(crate) fn tidy(root: &Root) -> Result<TaskAnswer> {
     let tree = Tree::read(root.path())?;
     let findings = findings(&tree);
     for finding in &findings {
@@ -61,14 +61,14 @@ pub(crate) fn tidy(root: &Root) -> Result<Answer> {
         ));
     }
     Ok(if findings.is_empty() {
-        Answer::Yes
+        TaskAnswer::Yes
     } else {
-        Answer::No
+        TaskAnswer::No
     })
 }
 
-fn findings(tree: &Tree) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
+fn findings(tree: &Tree) -> Vec<TidyFinding> {
+    let mut findings: Vec<TidyFinding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     findings.dedup();
     findings

@@ -40,9 +40,10 @@ pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, 
     max_term_width = 80,
     disable_help_subcommand = true
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
+    /// What to do; without it, how things stand.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -502,15 +503,18 @@ pub(crate) struct Common {
     pub(crate) home: HomeArguments,
 }
 
-impl Arguments {
+impl CommandLine {
     /// Reads the process's arguments.
-    pub(crate) fn read() -> Result<Arguments, clap::Error> {
-        Arguments::try_parse()
+    pub(crate) fn read() -> Result<CommandLine, clap::Error> {
+        CommandLine::try_parse()
     }
 
     /// How the command wants its output.
     pub(crate) fn format(&self) -> Format {
-        let home = match &self.command {
+        let Some(command) = &self.command else {
+            return Format::Human;
+        };
+        let home = match command {
             Command::Check(check) => &check.common.home,
             Command::Test(test) => &test.common.home,
             Command::Run(run) => &run.common.home,
@@ -574,14 +578,14 @@ fn renaming(word: &str) -> Result<(String, String), String> {
 /// The completions of a shell, as text.
 pub(crate) fn completions(completions: &Completions) -> String {
     let mut text = Vec::new();
-    let mut command = Arguments::command();
+    let mut command = CommandLine::command();
     clap_complete::generate(completions.shell, &mut command, "ringfence", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The manual page, as text: the program and each of its commands.
 pub(crate) fn manual() -> std::io::Result<String> {
-    let mut command = Arguments::command();
+    let mut command = CommandLine::command();
     command.build();
     let mut text = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut text)?;

@@ -26,6 +26,8 @@ pub(crate) mod init;
 pub(crate) mod keys;
 /// `ringfence list` and `show`: the tools.
 pub(crate) mod list;
+/// `ringfence` alone: what is set up, what waits, what to try next.
+pub(crate) mod overview;
 /// `ringfence policy`: shows, checks and replays rules.
 pub(crate) mod policy;
 /// `ringfence run`: calls one tool.

@@ -15,10 +15,10 @@ mod source;
 /// From arguments and settings to an engine.
 mod wiring;
 
-use arguments::{Arguments, Command};
+use arguments::{Command, CommandLine};
 use commands::{
     approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
-    list, policy, run, script, secrets, serve, stdio, test, tool, trust,
+    list, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
 };
 use output::exit::Exit;
 use output::printer::{Format, Printer};
@@ -29,12 +29,15 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox::worker_main() {
         return code;
     }
-    let arguments = match Arguments::read() {
+    let arguments = match CommandLine::read() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::explain(&error),
     };
     let mut printer = Printer::for_terminal(arguments.format());
-    let done = command(&arguments.command, &mut printer);
+    let done = match &arguments.command {
+        Some(chosen) => command(chosen, &mut printer),
+        None => overview::run(&mut printer),
+    };
     let exit = done.unwrap_or_else(|error| {
         printer.error(&error);
         Exit::CouldNot

@@ -26,8 +26,8 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The environment, for placeholders: what is not text is as good as unset. The key
-/// that lets a client in is no tool's.
+/// The environment, for placeholders. Variables that are not text count as unset. The
+/// client's own key is never given to a tool.
 pub(crate) fn environment() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -48,7 +48,7 @@ pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environmen
     Ok(environment)
 }
 
-/// The environment, and below it the file of secrets in the home folder.
+/// The environment, and the secrets file of the home for what it does not set.
 pub(crate) fn with_secrets(
     home: Option<&Path>,
     environment: Environment,
@@ -75,7 +75,7 @@ pub(crate) fn home(argument: Option<&Path>) -> Option<PathBuf> {
         .or_else(from_platform)
 }
 
-/// Where the home folder was said.
+/// Where the home folder comes from.
 pub(crate) fn home_source(argument: Option<&Path>) -> &'static str {
     match (argument, variable(HOME)) {
         (Some(_), _) => "--home",

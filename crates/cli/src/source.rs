@@ -1,4 +1,4 @@
-//! Reading files, each way it can go wrong in one sentence.
+//! Reading files named on the command line, with one sentence for each failure.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use model::limits;
 
 /// A file of documents.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum SourceText {
     /// Its text.
     Text(String),
     /// It was read, but it cannot hold documents: too long, or not text.
@@ -17,7 +17,7 @@ pub(crate) enum Source {
 }
 
 /// Reads a file of documents; `-` is standard input.
-pub(crate) fn documents(path: &Path) -> anyhow::Result<Source> {
+pub(crate) fn documents(path: &Path) -> anyhow::Result<SourceText> {
     let bytes = if path == Path::new("-") {
         read_up_to(io::stdin().lock(), limits::FILE_BYTES_MAX)
             .context("could not read standard input")?
@@ -27,15 +27,15 @@ pub(crate) fn documents(path: &Path) -> anyhow::Result<Source> {
     };
     if bytes.len() > limits::FILE_BYTES_MAX {
         let max = limits::FILE_BYTES_MAX >> 20;
-        return Ok(Source::Unusable(format!(
+        return Ok(SourceText::Unusable(format!(
             "the file is longer than {max} MiB"
         )));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::Text(text)),
+        Ok(text) => Ok(SourceText::Text(text)),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Ok(Source::Unusable(format!(
+            Ok(SourceText::Unusable(format!(
                 "the file is not UTF-8 text: byte {at} cannot be read"
             )))
         }

@@ -1,4 +1,4 @@
-//! From arguments and variables to an engine, and to what a command is about.
+//! From arguments and variables to an engine, and to the subject of a command.
 
 /// The person at this process's terminal, who answers questions.
 pub(crate) mod approver;
@@ -25,10 +25,10 @@ use crate::arguments::{Common, HomeArguments};
 use crate::output::console;
 use crate::output::printer;
 use crate::settings;
-use crate::source::{self, Source};
+use crate::source::{self, SourceText};
 use crate::wiring::approver::Terminal;
 
-/// The engine of a command that looks at variables.
+/// The engine of a command that needs variables.
 pub(crate) fn engine(common: &Common) -> anyhow::Result<Engine> {
     let environment = settings::environment_with(common.env_file.as_deref())?;
     open(&common.home, environment, false)
@@ -40,7 +40,7 @@ pub(crate) fn engine_for_one_call(common: &Common) -> anyhow::Result<Engine> {
     open(&common.home, environment, true)
 }
 
-/// The engine of a command that serves others: nobody sits at its terminal.
+/// The engine of a server: no person sits at its terminal.
 pub(crate) fn engine_that_serves(
     home: Option<&Path>,
     env_file: Option<&Path>,
@@ -48,7 +48,7 @@ pub(crate) fn engine_that_serves(
     Ok(Engine::open(serving_settings(home, env_file)?)?)
 }
 
-/// What such an engine is opened with.
+/// The settings of such an engine.
 pub(crate) fn serving_settings(
     home: Option<&Path>,
     env_file: Option<&Path>,
@@ -59,7 +59,7 @@ pub(crate) fn serving_settings(
     Ok(EngineSettings::new(home, environment, alarm()))
 }
 
-/// The engine of a command that looks at no variables.
+/// The engine of a command that needs no variables.
 pub(crate) fn engine_at(home: &HomeArguments) -> anyhow::Result<Engine> {
     open(home, settings::environment(), false)
 }
@@ -85,19 +85,19 @@ pub(crate) fn absolute_home(home: &HomeArguments) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(home)?)
 }
 
-/// What runs the engine's waiting.
+/// A runtime for one command.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     Ok(builder.enable_all().build()?)
 }
 
-/// What runs a server: a thread for each processor.
+/// A runtime for a server: one thread per processor.
 pub(crate) fn server_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     Ok(builder.enable_all().build()?)
 }
 
-/// Asked to end by the first SIGTERM or SIGINT, to end at once by the second.
+/// Shuts down gracefully at the first SIGTERM or SIGINT, at once at the second.
 pub(crate) fn ending() -> anyhow::Result<Shutdown> {
     let shutdown = Shutdown::default();
     let asked = shutdown.clone();
@@ -115,8 +115,8 @@ pub(crate) fn ending() -> anyhow::Result<Shutdown> {
     Ok(shutdown)
 }
 
-/// Cancelled when the person presses Ctrl-C. It counts from here on, not from when
-/// somebody first waits for it.
+/// Cancelled by Ctrl-C. The handler is installed now, not when the token is first
+/// awaited.
 pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let pressed = token.clone();
@@ -128,7 +128,7 @@ pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
     Ok(token)
 }
 
-/// What a command is about: a tool by name, or documents as they stand.
+/// The subject of a command: a tool by name, or documents of a file.
 pub(crate) enum Subject {
     /// A tool.
     Name(String),
@@ -137,8 +137,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// A path looks like one; a bare word is a tool, unless there is only a file
-    /// of that name.
+    /// A word that looks like a path is a file; a bare word is a tool, unless only a file
+    /// has that name.
     pub(crate) fn of(engine: &Engine, word: &str) -> Subject {
         let path = Path::new(word);
         let looks_like_a_path =
@@ -152,12 +152,12 @@ impl Subject {
     }
 }
 
-/// The documents of a file, each usable or with the first thing in its way.
+/// The documents of a file, each usable or with its first problem.
 pub(crate) fn documents(
     engine: &Engine,
     path: &Path,
 ) -> anyhow::Result<Vec<(Assessment, Option<Arc<Sound>>)>> {
-    let Source::Text(text) = source::documents(path)? else {
+    let SourceText::Text(text) = source::documents(path)? else {
         bail!(
             "`{}` holds no tool document; run `ringfence check` on it",
             path.display()

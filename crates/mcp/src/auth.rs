@@ -51,6 +51,7 @@ pub use authenticate::{Auth, AuthParts, AuthSettings};
 pub use clock::{AuthClock, AuthMoment};
 pub use issuer::FetchKeys;
 pub use key_lookup::KeyLookup;
+pub(crate) use layer::MessageLimit;
 pub use layer::{ReachedAddress, agents, documents, open, operators, probes};
 pub use listen::{AuthMode, may_listen};
 pub(crate) use own_session::no_session;

@@ -4,6 +4,8 @@
 //! socket, and [`serve`] is both for a [`Door`]. From outside in: connections and
 //! heads, authentication, sessions, bodies, rmcp.
 
+/// Several messages in one body.
+mod batch;
 /// Bodies, and rmcp's answers as the specification has them.
 mod body;
 /// How much the transport takes.

@@ -4,6 +4,10 @@
 pub const TOOLS_PAGE_MAX: usize = 500;
 /// Characters of a cursor.
 pub const CURSOR_CHARS_MAX: usize = 160;
+/// Messages of one batch.
+pub const BATCH_MESSAGES_MAX: usize = 32;
+/// Bytes of the answer to one message of a batch.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Header lines of one request.
 pub const HEADERS_MAX: usize = 64;
 /// Bytes of the head of one request.

@@ -180,6 +180,8 @@ pub(crate) struct ReplyHold {
 struct Held {
     slot: Option<CallSlot>,
     share: Option<UnsentShare>,
+    /// Those of the single answers in it, where it is the answer to a batch.
+    parts: Vec<ReplyHold>,
 }
 
 impl ReplyHold {
@@ -190,7 +192,12 @@ impl ReplyHold {
         held.share = share;
     }
 
-    /// Lets go of both: the answer was taken.
+    /// Holds what the answer to one message of a batch holds.
+    pub(crate) fn add(&self, part: ReplyHold) {
+        self.lock().parts.push(part);
+    }
+
+    /// Lets go of everything: the answer was taken.
     pub(crate) fn release(&self) {
         let held = std::mem::take(&mut *self.lock());
         drop(held);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use super::{Totals, lane};
-use crate::run::Answer;
+use crate::run::TaskAnswer;
 
 #[track_caller]
 fn check(output: &str, expected: &str) {
@@ -52,7 +52,7 @@ fn a_stuck_program_is_stopped_with_all_it_started() {
     command.arg("-c").arg(script).arg(&noted);
     let mut totals = Totals::default();
     let answer = lane(&mut command, &mut totals, Duration::from_millis(300)).unwrap();
-    assert_eq!(answer, Answer::No);
+    assert_eq!(answer, TaskAnswer::No);
     let pid = fs::read_to_string(&noted).unwrap();
     fs::remove_file(&noted).unwrap();
     // One that ended and waits to be noticed has no command line. A killed one may

@@ -2,7 +2,7 @@
 //! Clippy knows the functions (`clippy.toml` in those crates); this rule knows
 //! the modules, so that nothing is forgotten when std grows.
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::manifest::Manifest;
 use crate::tidy::mention::{Mention, mentions};
 use crate::tidy::tree::Tree;
@@ -44,7 +44,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// Mentions of the outside world in crates that must not know it.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for name in PURE {
         let source = format!("crates/{name}/src/");
@@ -54,7 +54,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
                 let reason = reason(&mention);
                 found.extend(reason.map(|(what, why)| {
                     let sentence = format!("`{name}` may not use `{what}`: it {why}");
-                    Finding::new(path, mention.line, sentence)
+                    TidyFinding::new(path, mention.line, sentence)
                 }));
             }
         }

@@ -8,14 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::tidy::exception::{self, Knot, LISTS};
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::mention::{Mention, mentions_in};
 use crate::tidy::source::SourceFile;
 use crate::tidy::token::{Lexeme, Token};
 use crate::tidy::tree::Tree;
 
 /// Cycles that are not listed, and listed ones that are gone.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut listed = match exception::knots(tree) {
         Ok(listed) => listed,
         Err(finding) => return vec![finding],
@@ -46,7 +46,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A listed set that allows more than is needed.
-fn stale(tree: &Tree, crate_name: &str, set: &Knot, needed: &Knot) -> Option<Finding> {
+fn stale(tree: &Tree, crate_name: &str, set: &Knot, needed: &Knot) -> Option<TidyFinding> {
     let free: Knot = set.difference(needed).cloned().collect();
     if free.is_empty() {
         return None;
@@ -136,7 +136,7 @@ impl Graph {
 
     /// What to say about a knot that the lists do not allow: the shortest cycle
     /// through the first module that is new, with one import for each step.
-    fn finding(&self, knot: &Knot, allowed: &[Knot]) -> Option<Finding> {
+    fn finding(&self, knot: &Knot, allowed: &[Knot]) -> Option<TidyFinding> {
         if allowed.iter().any(|set| knot.is_subset(set)) {
             return None;
         }
@@ -163,7 +163,7 @@ impl Graph {
             "{what}: {}{whole}; move what they share below them",
             shown.join(", ")
         );
-        Some(Finding::new(path, *line, sentence))
+        Some(TidyFinding::new(path, *line, sentence))
     }
 
     fn shortest_cycle<'a>(&'a self, start: &'a str) -> Vec<Step<'a>> {

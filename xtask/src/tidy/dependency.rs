@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::manifest::Manifest;
 use crate::tidy::tree::Tree;
 
@@ -16,7 +16,7 @@ pub(crate) const PACKAGE_COUNT_MAX: usize = 460;
 const LOCKFILE: &str = "Cargo.lock";
 
 /// Unexplained, unused or privately chosen dependencies, and too many of them.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let root = match Manifest::root(tree) {
         Ok(root) => root,
         Err(finding) => return vec![finding],
@@ -36,9 +36,9 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
         Some(count) if count <= PACKAGE_COUNT_MAX => {}
         Some(count) => {
             let sentence = format!("{count} packages; at most {PACKAGE_COUNT_MAX}");
-            found.push(Finding::new(LOCKFILE, 1, sentence));
+            found.push(TidyFinding::new(LOCKFILE, 1, sentence));
         }
-        None => found.push(Finding::new(
+        None => found.push(TidyFinding::new(
             LOCKFILE,
             1,
             "the lockfile is missing or broken",
@@ -57,7 +57,7 @@ pub(crate) fn package_count(tree: &Tree) -> Option<usize> {
 }
 
 /// Members that bypass the shared list, and the keys that are used.
-fn members(tree: &Tree) -> (Vec<Finding>, BTreeSet<String>) {
+fn members(tree: &Tree) -> (Vec<TidyFinding>, BTreeSet<String>) {
     let mut found = Vec::new();
     let mut used = BTreeSet::new();
     for path in Manifest::members(tree) {

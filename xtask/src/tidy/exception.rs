@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::tree::Tree;
 
 /// Where the lists are.
@@ -20,7 +20,7 @@ pub(crate) type Definitions = Vec<(String, usize)>;
 
 /// The section `[cycles]`: for each crate its sets of modules. Nothing without
 /// a file.
-pub(crate) fn knots(tree: &Tree) -> Result<BTreeMap<String, Vec<Knot>>, Finding> {
+pub(crate) fn knots(tree: &Tree) -> Result<BTreeMap<String, Vec<Knot>>, TidyFinding> {
     let mut found = BTreeMap::new();
     for (crate_name, value) in section(tree, "cycles")? {
         let knots: Option<Vec<Knot>> = value
@@ -48,7 +48,7 @@ pub(crate) fn hold(
     found: &BTreeMap<String, Definitions>,
     free: usize,
     what: &str,
-) -> Vec<Finding> {
+) -> Vec<TidyFinding> {
     let listed = match section(tree, name_of_section) {
         Ok(listed) => listed,
         Err(finding) => return vec![finding],
@@ -81,7 +81,12 @@ pub(crate) fn hold(
 }
 
 /// One finding, at the last definition, which names the others.
-fn beyond(name: &str, definitions: &Definitions, allowed: usize, what: &str) -> Option<Finding> {
+fn beyond(
+    name: &str,
+    definitions: &Definitions,
+    allowed: usize,
+    what: &str,
+) -> Option<TidyFinding> {
     let ((path, line), others) = definitions.split_last()?;
     let others: Vec<String> = others
         .iter()
@@ -96,17 +101,17 @@ fn beyond(name: &str, definitions: &Definitions, allowed: usize, what: &str) -> 
         _ => format!("; {LISTS} allows {allowed}"),
     };
     let sentence = format!("`{name}` {what}{also}{listed}");
-    Some(Finding::new(path, *line, sentence))
+    Some(TidyFinding::new(path, *line, sentence))
 }
 
 fn count(value: &Value) -> Option<usize> {
     usize::try_from(value.as_integer()?).ok()
 }
 
-fn section(tree: &Tree, name: &str) -> Result<Table, Finding> {
+fn section(tree: &Tree, name: &str) -> Result<Table, TidyFinding> {
     let text = tree.text(LISTS).unwrap_or_default();
     let Ok(mut lists) = text.parse::<Table>() else {
-        return Err(Finding::new(LISTS, 1, "the file is not valid TOML"));
+        return Err(TidyFinding::new(LISTS, 1, "the file is not valid TOML"));
     };
     match lists.remove(name) {
         None => Ok(Table::new()),
@@ -116,11 +121,11 @@ fn section(tree: &Tree, name: &str) -> Result<Table, Finding> {
 }
 
 /// A finding at the line that starts with a key, quoted or not.
-pub(crate) fn finding(tree: &Tree, key: &str, sentence: impl Into<String>) -> Finding {
+pub(crate) fn finding(tree: &Tree, key: &str, sentence: impl Into<String>) -> TidyFinding {
     let mut lines = tree.text(LISTS).unwrap_or_default().lines();
     let index = lines.position(|line| {
         let before = line.split('=').next().unwrap_or_default();
         before.trim().trim_matches('"') == key
     });
-    Finding::new(LISTS, index.map_or(1, |index| index + 1), sentence)
+    TidyFinding::new(LISTS, index.map_or(1, |index| index + 1), sentence)
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Printed as `file:line: sentence`, which editors can follow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     path: String,
     line: usize,
     sentence: String,
 }
 
-impl Finding {
+impl TidyFinding {
     /// `line` counts from one.
     pub(crate) fn new(path: &str, line: usize, sentence: impl Into<String>) -> Self {
         Self {
@@ -21,7 +21,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}: {}", self.path, self.line, self.sentence)
     }

@@ -1,10 +1,10 @@
 //! Every module says first what it is for.
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::tree::Tree;
 
 /// Modules that do not start with `//!` and a word.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let modules = tree.texts().filter(|(path, _)| is_module(path));
     let bare = modules.filter(|(_, text)| {
         let header = text
@@ -13,7 +13,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
             .and_then(|line| line.strip_prefix("//!"));
         header.is_none_or(|header| header.trim().is_empty())
     });
-    bare.map(|(path, _)| Finding::new(path, 1, "a module starts with `//!` and what it is for"))
+    bare.map(|(path, _)| TidyFinding::new(path, 1, "a module starts with `//!` and what it is for"))
         .collect()
 }
 

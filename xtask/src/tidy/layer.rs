@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::manifest::{Manifest, ours};
 use crate::tidy::tree::Tree;
 
@@ -27,7 +27,7 @@ const ALL_BUT_CLI: &[&str] = &[
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let root = match Manifest::root(tree) {
         Ok(root) => root,
         Err(finding) => return vec![finding],
@@ -49,7 +49,11 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-fn member(tree: &Tree, manifest: &Manifest<'_>, ours: &BTreeMap<String, String>) -> Vec<Finding> {
+fn member(
+    tree: &Tree,
+    manifest: &Manifest<'_>,
+    ours: &BTreeMap<String, String>,
+) -> Vec<TidyFinding> {
     let path = manifest.path.trim_end_matches("/Cargo.toml");
     let folder = path.trim_start_matches("crates/");
     let mut found = match path {
@@ -59,7 +63,7 @@ fn member(tree: &Tree, manifest: &Manifest<'_>, ours: &BTreeMap<String, String>)
     let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == folder) else {
         let sentence =
             format!("`{folder}` has no layer; add it to the table in xtask/src/tidy/layer.rs");
-        found.push(Finding::new(&manifest.path, 1, sentence));
+        found.push(TidyFinding::new(&manifest.path, 1, sentence));
         return found;
     };
     for dependency in manifest.dependencies() {
@@ -80,12 +84,12 @@ fn member(tree: &Tree, manifest: &Manifest<'_>, ours: &BTreeMap<String, String>)
 }
 
 /// Folder, package and library carry the same noun.
-fn names(tree: &Tree, folder: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
+fn names(tree: &Tree, folder: &str, manifest: &Manifest<'_>) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     let package = format!("ringfence-{folder}");
     if manifest.str(&["package", "name"]) != Some(&package) {
         let line = manifest.line_of(&["package", "name"]);
-        found.push(Finding::new(
+        found.push(TidyFinding::new(
             &manifest.path,
             line,
             format!("the package must be `{package}`"),
@@ -94,7 +98,7 @@ fn names(tree: &Tree, folder: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
     let has_library = tree.contains(&format!("crates/{folder}/src/lib.rs"));
     if has_library && manifest.str(&["lib", "name"]) != Some(folder) {
         let line = manifest.line_of(&["lib", "name"]);
-        found.push(Finding::new(
+        found.push(TidyFinding::new(
             &manifest.path,
             line,
             format!("the library must be `{folder}`"),

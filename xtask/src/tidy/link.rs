@@ -4,18 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::lexer::is_name;
 use crate::tidy::tree::Tree;
 
 /// Links that lead nowhere.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
         for (index, line) in prose(text) {
             for target in targets(&line) {
                 let problem = problem(tree, path, &target);
-                found.extend(problem.map(|sentence| Finding::new(path, index + 1, sentence)));
+                found.extend(problem.map(|sentence| TidyFinding::new(path, index + 1, sentence)));
             }
         }
     }

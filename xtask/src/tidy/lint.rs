@@ -5,7 +5,7 @@
 use toml::{Table, Value};
 
 use crate::tidy::ban::PURE;
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::manifest::{Manifest, ROOT};
 use crate::tidy::tree::Tree;
 
@@ -18,7 +18,7 @@ const ADDED: &[&str] = &["disallowed-methods", "disallowed-types"];
 const SANDBOX: (&str, &str) = ("crates/sandbox/Cargo.toml", "unsafe_code");
 
 /// Crates that slipped out of the lints.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let root = match table(tree, ROOT) {
         Ok(root) => root,
         Err(finding) => return vec![finding],
@@ -27,7 +27,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
         .get("workspace")
         .and_then(|workspace| workspace.get("lints"));
     let members = Manifest::members(tree);
-    let mut found: Vec<Finding> = members
+    let mut found: Vec<TidyFinding> = members
         .iter()
         .filter_map(|path| member(tree, path, lints))
         .collect();
@@ -35,7 +35,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-fn member(tree: &Tree, path: &str, lints: Option<&Value>) -> Option<Finding> {
+fn member(tree: &Tree, path: &str, lints: Option<&Value>) -> Option<TidyFinding> {
     let manifest = match table(tree, path) {
         Ok(manifest) => manifest,
         Err(finding) => return Some(finding),
@@ -51,7 +51,11 @@ fn member(tree: &Tree, path: &str, lints: Option<&Value>) -> Option<Finding> {
         true => format!("the lints must be the root's but for `{lint}`"),
         false => "`[lints] workspace = true` is missing".to_owned(),
     };
-    Some(Finding::new(path, line_of(tree, path, "[lints"), sentence))
+    Some(TidyFinding::new(
+        path,
+        line_of(tree, path, "[lints"),
+        sentence,
+    ))
 }
 
 /// A list of lints, `rust` and `clippy`, with one of rustc's left out.
@@ -65,7 +69,7 @@ fn without(lints: Option<&Value>, lint: &str) -> Option<Value> {
 }
 
 /// Findings about the `clippy.toml` of crates.
-fn settings(tree: &Tree) -> Vec<Finding> {
+fn settings(tree: &Tree) -> Vec<TidyFinding> {
     let root = match table(tree, CLIPPY) {
         Ok(root) => root,
         Err(finding) => return vec![finding],
@@ -87,26 +91,26 @@ fn settings(tree: &Tree) -> Vec<Finding> {
         for (key, value) in &root {
             if own.get(key) != Some(value) {
                 let sentence = format!("`{key}` differs from the root's {CLIPPY}");
-                found.push(Finding::new(&path, line_of(tree, &path, key), sentence));
+                found.push(TidyFinding::new(&path, line_of(tree, &path, key), sentence));
             }
         }
         for key in ADDED.iter().filter(|_| is_pure) {
             let list = own.get(*key).and_then(Value::as_array);
             if list.is_none_or(Vec::is_empty) {
                 let sentence = format!("`{key}` is missing: `{name}` does no IO");
-                found.push(Finding::new(&path, 1, sentence));
+                found.push(TidyFinding::new(&path, 1, sentence));
             }
         }
     }
     found
 }
 
-fn table(tree: &Tree, path: &str) -> Result<Table, Finding> {
+fn table(tree: &Tree, path: &str) -> Result<Table, TidyFinding> {
     let Some(text) = tree.text(path) else {
-        return Err(Finding::new(path, 1, "the file is missing"));
+        return Err(TidyFinding::new(path, 1, "the file is missing"));
     };
     text.parse()
-        .map_err(|_| Finding::new(path, 1, "the file is not valid TOML"))
+        .map_err(|_| TidyFinding::new(path, 1, "the file is not valid TOML"))
 }
 
 /// The first line that starts with `start`; the first of all if there is none.

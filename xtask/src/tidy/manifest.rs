@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::tree::Tree;
 
 /// The root manifest.
@@ -44,14 +44,14 @@ pub(crate) struct Manifest<'t> {
 
 impl<'t> Manifest<'t> {
     /// The manifest of the workspace. Fails with a finding.
-    pub(crate) fn root(tree: &'t Tree) -> Result<Self, Finding> {
+    pub(crate) fn root(tree: &'t Tree) -> Result<Self, TidyFinding> {
         Self::read(tree, ROOT)
     }
 
     /// The manifest at `path`. Fails with a finding if it is missing or broken.
-    pub(crate) fn read(tree: &'t Tree, path: &str) -> Result<Self, Finding> {
+    pub(crate) fn read(tree: &'t Tree, path: &str) -> Result<Self, TidyFinding> {
         let Some(text) = tree.text(path) else {
-            return Err(Finding::new(path, 1, "the manifest is missing"));
+            return Err(TidyFinding::new(path, 1, "the manifest is missing"));
         };
         match DeTable::parse(text) {
             Ok(table) => Ok(Self {
@@ -62,7 +62,7 @@ impl<'t> Manifest<'t> {
             Err(error) => {
                 let start = error.span().map_or(0, |span| span.start);
                 let sentence = format!("the manifest cannot be read: {}", error.message());
-                Err(Finding::new(path, line(text, start), sentence))
+                Err(TidyFinding::new(path, line(text, start), sentence))
             }
         }
     }
@@ -104,8 +104,8 @@ impl<'t> Manifest<'t> {
     }
 
     /// A finding at the line of a dependency.
-    pub(crate) fn finding(&self, at: &Dependency, sentence: impl Into<String>) -> Finding {
-        Finding::new(&self.path, line(self.text, at.span.start), sentence)
+    pub(crate) fn finding(&self, at: &Dependency, sentence: impl Into<String>) -> TidyFinding {
+        TidyFinding::new(&self.path, line(self.text, at.span.start), sentence)
     }
 
     /// What the members may share.

@@ -2,7 +2,7 @@
 //! make visible what they write. Everywhere else the ways to standard output and
 //! error are refused, whatever they are called.
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::mention::{Mention, mentions};
 use crate::tidy::tree::Tree;
 
@@ -22,7 +22,7 @@ const NAMES: &[&str] = &[
 const PATHS: &[&str] = &["io::stdout", "io::stderr", "stdio::stdout", "stdio::stderr"];
 
 /// Ways to a terminal outside the modules that may write to one.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     let modules = tree.texts().filter(|(path, _)| is_shipped(path));
     for (path, text) in modules.filter(|(path, _)| !WRITERS.contains(path)) {
@@ -33,7 +33,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
                 let sentence = format!(
                     "`{what}` writes past the printer, which makes text visible; use `printer`"
                 );
-                found.push(Finding::new(path, mention.line, sentence));
+                found.push(TidyFinding::new(path, mention.line, sentence));
             }
         }
     }

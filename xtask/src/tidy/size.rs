@@ -1,7 +1,7 @@
 //! Files a person can read in one sitting, and no large blobs. The length of
 //! functions is clippy's business; here we only see that it is still asked.
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::tree::{FILE_BYTES_MAX, Tree};
 
 /// Lines in one source file.
@@ -13,7 +13,7 @@ const FUNCTION_LINES: &str = "too-many-lines-threshold = 70";
 const SOURCE: &[&str] = &[".rs", ".js", ".ts", ".tsx", ".c", ".h", ".css"];
 
 /// Long files, large files, and a loosened threshold.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (path, file) in tree.files() {
         if file.bytes_count > FILE_BYTES_MAX {
@@ -22,19 +22,19 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
                 "{kib} KiB in one file; at most {} KiB",
                 FILE_BYTES_MAX / 1024
             );
-            found.push(Finding::new(path, 1, sentence));
+            found.push(TidyFinding::new(path, 1, sentence));
         }
     }
     for (path, text) in tree.texts().filter(|(path, _)| is_ours(path)) {
         let count = text.lines().count();
         if count > FILE_LINES_MAX {
             let sentence = format!("{count} lines in one file; at most {FILE_LINES_MAX}");
-            found.push(Finding::new(path, FILE_LINES_MAX + 1, sentence));
+            found.push(TidyFinding::new(path, FILE_LINES_MAX + 1, sentence));
         }
     }
     let threshold = tree.text("clippy.toml").unwrap_or_default();
     if !threshold.lines().any(|line| line.trim() == FUNCTION_LINES) {
-        found.push(Finding::new(
+        found.push(TidyFinding::new(
             "clippy.toml",
             1,
             format!("`{FUNCTION_LINES}` is missing"),

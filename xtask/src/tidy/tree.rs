@@ -15,7 +15,7 @@ pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024;
 
 /// A file without its path.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct TreeFile {
     pub(crate) bytes_count: u64,
     /// Nothing if the file is too large or not UTF-8.
     pub(crate) text: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct File {
 /// All files by path.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, TreeFile>,
 }
 
 impl Tree {
@@ -36,7 +36,7 @@ impl Tree {
         Ok(tree)
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &File)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &TreeFile)> {
         self.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
@@ -114,7 +114,7 @@ impl Tree {
             let bytes = fs::read(&place).with_context(|| format!("could not read `{path}`"))?;
             String::from_utf8(bytes).ok()
         };
-        self.files.insert(path, File { bytes_count, text });
+        self.files.insert(path, TreeFile { bytes_count, text });
         Ok(())
     }
 }
@@ -183,7 +183,7 @@ impl Tree {
         let bytes_count = text.len() as u64;
         self.files.insert(
             path.to_owned(),
-            File {
+            TreeFile {
                 bytes_count,
                 text: Some(text.to_owned()),
             },
@@ -195,7 +195,7 @@ impl Tree {
     pub(crate) fn with_binary(mut self, path: &str, bytes_count: u64) -> Self {
         self.files.insert(
             path.to_owned(),
-            File {
+            TreeFile {
                 bytes_count,
                 text: None,
             },

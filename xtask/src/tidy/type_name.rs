@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::exception::{self, Definitions};
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::source::SourceFile;
 use crate::tidy::token::{Lexeme, Token};
 use crate::tidy::tree::Tree;
 
 /// Names that more than one public type has.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found: BTreeMap<String, Definitions> = BTreeMap::new();
     for source in SourceFile::all(tree) {
         for (name, line) in public_types(&source.tokens) {

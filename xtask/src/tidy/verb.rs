@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::exception::{self, Definitions};
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::source::SourceFile;
 use crate::tidy::token::{Lexeme, Token};
 use crate::tidy::tree::Tree;
@@ -80,7 +80,7 @@ const VERBS: &[&str] = &[
 ];
 
 /// Functions with effects whose whole name is a participle.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found: BTreeMap<String, Definitions> = BTreeMap::new();
     for source in SourceFile::all(tree) {
         for (name, line) in effectful(&source.tokens) {

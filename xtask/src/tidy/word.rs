@@ -3,7 +3,7 @@
 //!
 //! The words are written in two halves here, or the rule would find itself.
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::lexer::is_name;
 use crate::tidy::mention::{attributes, mentions};
 use crate::tidy::tree::Tree;
@@ -55,12 +55,12 @@ const SOURCE: &[&str] = &[
 ];
 
 /// Every forbidden word, where it stands.
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| !is_lockfile(path)) {
         for (index, line) in text.lines().enumerate() {
             let sentences = line_sentences(path, line).into_iter();
-            found.extend(sentences.map(|sentence| Finding::new(path, index + 1, sentence)));
+            found.extend(sentences.map(|sentence| TidyFinding::new(path, index + 1, sentence)));
         }
         if path.ends_with(".rs") {
             found.extend(switched_off(path, text));
@@ -107,7 +107,7 @@ fn names_place(line: &str, place: &str) -> bool {
 }
 
 /// Tests and examples that exist but do not run.
-fn switched_off(path: &str, text: &str) -> Vec<Finding> {
+fn switched_off(path: &str, text: &str) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (names, line) in attributes(text) {
         let is_ignored = match names.first().map(String::as_str) {
@@ -116,7 +116,7 @@ fn switched_off(path: &str, text: &str) -> Vec<Finding> {
             Some(_) | None => false,
         };
         if is_ignored {
-            found.push(Finding::new(
+            found.push(TidyFinding::new(
                 path,
                 line,
                 "an ignored test is no test; run it or remove it",
@@ -131,7 +131,7 @@ fn switched_off(path: &str, text: &str) -> Vec<Finding> {
         let fence = example.and_then(|example| example.trim_start().strip_prefix("```"));
         if fence.is_some_and(|words| words.split([',', ' ']).any(|word| word == "ignore")) {
             let sentence = "an ignored example may be wrong; use `text` if it is not code";
-            found.push(Finding::new(path, index + 1, sentence));
+            found.push(TidyFinding::new(path, index + 1, sentence));
         }
     }
     found
@@ -142,7 +142,7 @@ const NAP: &str = "// Sleeps: ";
 
 /// Tests that wait for time to pass where they could wait for a condition. One
 /// that plays something slow, or looks again and again, says so in place.
-fn sleeping(path: &str, text: &str) -> Vec<Finding> {
+fn sleeping(path: &str, text: &str) -> Vec<TidyFinding> {
     let Some(start) = tests_start(path, text) else {
         return Vec::new();
     };
@@ -157,7 +157,7 @@ fn sleeping(path: &str, text: &str) -> Vec<Finding> {
     };
     let naps = naps.filter(|nap| !explained(nap.line));
     naps.map(|nap| {
-        Finding::new(
+        TidyFinding::new(
             path,
             nap.line,
             "a test does not sleep; wait for what it waits for",

@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: &ApprovalsArguments, printer: &mut Printer) -> anyh
     }
 }
 
-/// Shows a question at the terminal and takes the yes that is typed there. Whatever
-/// else is typed leaves it as it is.
+/// Shows a question at the terminal and takes the approval that is typed there. Any
+/// other answer changes nothing.
 ///
 /// Attack: an agent with a shell runs this command with the id of its own question. It
 /// has no terminal, or the person in front of it sees the question.
@@ -105,7 +105,7 @@ fn run_approve(
     }
 }
 
-/// What cannot be answered so is a no; what cannot be found could not be tried.
+/// A question that cannot be answered this way exits with 1; an unknown one with 2.
 fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
     match fault {
         AnswerFault::Unknown
@@ -226,8 +226,8 @@ pub(crate) fn shown_time(at_ms: i64) -> String {
     )
 }
 
-/// Shows what waits and what comes, until interrupted. At a terminal each is
-/// asked about.
+/// Shows waiting questions and new ones until interrupted. At a terminal it asks about
+/// each.
 fn run_watch(
     engine: &Engine,
     watch: &ApprovalsWatch,
@@ -239,7 +239,7 @@ fn run_watch(
     while left > 0 {
         let pending = engine.approvals().list(Listing::Pending)?;
         let still: HashSet<_> = pending.iter().map(|row| row.id.clone()).collect();
-        // What is over is forgotten, so that a long watch stays small.
+        // Answered questions are dropped, so that a long watch stays small.
         seen.retain(|id| still.contains(id));
         let new = pending.iter().filter(|row| seen.insert(row.id.clone()));
         for row in new.take(left).collect::<Vec<_>>() {
@@ -263,7 +263,7 @@ fn run_watch(
     Ok(Exit::Done)
 }
 
-/// Asks about one question. The answer is whether there is still somebody there.
+/// Asks about one question. Returns whether a person is still at the terminal.
 fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result<bool> {
     let wanted = Wanted::default();
     let (sheet, keys) = sheet_of(row, &row.scopes, "no");
@@ -286,7 +286,7 @@ fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result
     Ok(true)
 }
 
-/// A question of the inbox as a terminal shows it, and what its keys mean.
+/// A question of the inbox as a sheet, and what its keys mean.
 fn sheet_of(row: &Listed, scopes: &[Scope], otherwise: &str) -> (Sheet, ScopeKeys) {
     let words = QuestionWords {
         id: Some(&row.id),

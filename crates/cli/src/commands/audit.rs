@@ -68,7 +68,7 @@ fn filter(which: &Which, kind: KindWord) -> anyhow::Result<Filter> {
     })
 }
 
-/// A moment: so long ago (`90s`, `15m`, `2h`, `7d`), or a date (`2026-01-31`).
+/// A time: a length before now (`90s`, `15m`, `2h`, `7d`), or a date (`2026-01-31`).
 pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now_ms = i64::try_from(now.as_millis())?;
@@ -76,7 +76,7 @@ pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
         return Ok(now_ms.saturating_sub(ago_ms));
     }
     date_ms(text).with_context(|| {
-        format!("`{text}` is no moment; write a length such as `2h` or `7d`, or a date such as `2026-01-31`")
+        format!("`{text}` is not a time; write a length such as `2h` or `7d`, or a date such as `2026-01-31`")
     })
 }
 
@@ -175,7 +175,7 @@ fn show_line(entry: &AuditEntry, printer: &mut Printer) {
 fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::Result<Exit> {
     match audit.find(&show.id)? {
         FoundEntry::None => bail!("no call has the id `{}`", one_line(&show.id)),
-        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Several(ids) => bail!("several calls have this prefix: {}", ids.join(", ")),
         FoundEntry::Notice(entry) => {
             let value = serde_json::to_value(&entry)?;
             match printer.format() {
@@ -189,7 +189,7 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
             Ok(Exit::Done)
         }
         FoundEntry::One(entry) => {
-            // The same whole entry either way: people who look at one want all of it.
+            // Both formats show the whole entry: who looks at one entry wants all of it.
             let value = serde_json::to_value(&entry)?;
             match printer.format() {
                 Format::Json => printer.json(&value),
@@ -263,12 +263,12 @@ fn read_head(text: &str) -> anyhow::Result<Head> {
             hash: hash.parse().ok()?,
         })
     };
-    read().with_context(|| format!("`{}` is no head; write SEQUENCE:HASH", one_line(text)))
+    read().with_context(|| format!("`{}` is not a head; write SEQUENCE:HASH", one_line(text)))
 }
 
 fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
     let filter = filter(&export.which, export.kind)?;
-    // An array, for there is one JSON value; without `--json` a line for each.
+    // `--json` promises one JSON value, so an array; otherwise one line per record.
     let is_array = printer.format() == Format::Json;
     if is_array {
         printer.json_text("[");
@@ -322,8 +322,8 @@ fn run_prune(audit: &Audit, prune: &AuditPrune, printer: &mut Printer) -> anyhow
     Ok(Exit::Done)
 }
 
-/// From here on, `verify` calls a chain whole although records were cut off before
-/// this notice. The notice about the cut stays, and so does this one.
+/// Acknowledges a cut: from here on `verify` accepts that records are missing before
+/// that notice. Both notices stay in the chain.
 fn run_acknowledge(
     audit: &Audit,
     acknowledge: &AuditAcknowledge,
@@ -334,7 +334,7 @@ fn run_acknowledge(
         FoundEntry::Notice(entry) if entry.notice.act == Act::AuditCut => entry,
         FoundEntry::Notice(_) | FoundEntry::One(_) => bail!("`{id}` is not an `audit.cut` notice"),
         FoundEntry::None => bail!("no notice has the id `{id}`"),
-        FoundEntry::Several(ids) => bail!("several begin so: {}", ids.join(", ")),
+        FoundEntry::Several(ids) => bail!("several ids have this prefix: {}", ids.join(", ")),
     };
     let act = Act::AuditCutAcknowledged;
     let notice = Notice::new(act, &Caller::owner().name, "cli", &acknowledge.note);

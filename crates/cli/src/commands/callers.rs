@@ -1,4 +1,4 @@
-//! `ringfence callers`: who is paused and why, and a person's way to say otherwise.
+//! `ringfence callers`: lists callers, pauses and resumes them.
 
 use anyhow::bail;
 use engine::callers::{Callers, KnownCaller};
@@ -36,7 +36,7 @@ fn run_list(callers: &Callers<'_>, printer: &mut Printer) -> anyhow::Result<Exit
         Format::Human => known.iter().for_each(|one| show_line(one, printer)),
     }
     if known.is_empty() {
-        printer.note("nobody was denied anything, is paused or earned a level");
+        printer.note("no caller was denied, is paused or has a trust level");
     }
     Ok(Exit::Done)
 }
@@ -48,7 +48,7 @@ fn run_pause(callers: &Callers<'_>, pause: &Pause, printer: &mut Printer) -> any
     let paused = callers.pause(&pause.name, &Caller::owner(), pause.note.as_deref())?;
     match paused {
         Some(known) => show(&known, printer)?,
-        None => bail!("there are too many callers to remember another"),
+        None => bail!("there are too many callers; no room for another"),
     }
     Ok(Exit::Done)
 }
@@ -72,7 +72,7 @@ fn find(callers: &Callers<'_>, name: &str) -> anyhow::Result<KnownCaller> {
     let names = all.iter().map(|known| known.name.as_str());
     let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?"));
     bail!(
-        "nothing is remembered about a caller `{}`{}",
+        "there is no record of a caller `{}`{}",
         one_line(name),
         near.unwrap_or_default()
     );

@@ -1,5 +1,5 @@
-//! `ringfence check`: says of each document whether it can be used, what its
-//! badge is and why, and what is wrong with it.
+//! `ringfence check`: validates documents. For each it prints the state, the risk level
+//! with its reasons, and the findings.
 
 use std::path::{Path, PathBuf};
 
@@ -24,11 +24,11 @@ use crate::output::excerpt;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
-use crate::source::{self, Source};
+use crate::source::{self, SourceText};
 use crate::wiring;
 use crate::wiring::consent;
 
-/// A file with everything that was seen in it.
+/// A file and everything found in it.
 struct Checked {
     path: String,
     text: String,
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Check, printer: &mut Printer) -> anyhow::Result<Ex
 /// What the home folder and the binary know about names and variables.
 struct Known {
     catalog: Catalog,
-    /// Absent where nothing is remembered yet: `check` makes no home folder.
+    /// Absent without a home: `check` never creates one.
     engine: Option<Engine>,
 }
 
@@ -106,8 +106,7 @@ impl Known {
         })
     }
 
-    /// A document of a file: what is granted to it there, and where it stands if the
-    /// file is that of a tool.
+    /// A document of a file: its grants, and its state if the file belongs to a tool.
     fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
         let Some(sound) = &mut assessed.sound else {
             return Checkup {
@@ -141,20 +140,20 @@ impl Known {
     }
 }
 
-/// The file of a tool of one's own, links resolved.
+/// The file of the user's own tool, links resolved.
 fn file_of(engine: &Engine, tool: &Tool) -> Option<PathBuf> {
     let path = engine.registry().folder().path(tool.file.as_deref()?);
     path.canonicalize().ok()
 }
 
-/// A bare word that is no file is the name of a tool.
+/// A bare word that is not a file is the name of a tool.
 fn name_of(path: &Path) -> Option<&str> {
     let word = path.to_str()?;
     let is_bare = word != "-" && !word.contains('/') && path.extension().is_none();
     (is_bare && !path.exists()).then_some(word)
 }
 
-/// A tool by name, where it stands included.
+/// A tool by name, with its state.
 fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow::Result<Checked> {
     let engine = wiring::engine(common)?;
     let tool = engine.tool(name)?;
@@ -195,8 +194,8 @@ fn check(
         path.display().to_string()
     };
     let text = match source::documents(path)? {
-        Source::Text(text) => text,
-        Source::Unusable(message) => {
+        SourceText::Text(text) => text,
+        SourceText::Unusable(message) => {
             let findings = vec![Finding::error(Code::SpecParse, "", message)];
             let assessed = Assessment {
                 name: None,

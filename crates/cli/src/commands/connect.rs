@@ -1,6 +1,6 @@
-//! `ringfence connect`: puts this server into the settings of an MCP client, after
-//! showing what would change. Everything else in that file stays as it is, and the
-//! file as it was is kept beside it.
+//! `ringfence connect`: adds this server to the settings of an MCP client, after showing
+//! the change. The rest of that file stays as it is, and a copy of the old file is kept
+//! beside it.
 
 mod client;
 mod diff;
@@ -93,7 +93,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Puts the entry in, with its key and how far the client answers.
+    /// Adds the entry, with its key and the risk up to which the client answers.
     fn put(
         &self,
         own: &Identity,
@@ -117,7 +117,7 @@ impl Change<'_> {
         let text = new.as_deref().or(self.old).unwrap_or_default();
         let written = write(self.path, self.old.filter(|_| is_new), text, is_new);
         let is_mended = written.inspect_err(|_| own.undo(self.home))?;
-        // Last: a client that could not be written about answers nothing.
+        // Last: if writing failed, the client must not be allowed to answer.
         let is_said = (is_new || said.is_some())
             && identity::set_answers(self.home, &own.record.name, Some(answers))?;
         let told = Told {
@@ -130,7 +130,7 @@ impl Change<'_> {
         Ok(self.told(&told, printer))
     }
 
-    /// Takes the entry out, and the key in it back.
+    /// Removes the entry and revokes its key.
     fn removed(&self, held: Option<&str>, printer: &mut Printer) -> anyhow::Result<Exit> {
         let new = splice::put(self.old, self.client.section(), NAME, None);
         let new = new.with_context(|| self.by_hand(None))?;
@@ -143,7 +143,7 @@ impl Change<'_> {
             printer.note("nothing was changed");
             return Ok(Exit::No);
         }
-        // The key first: one that stays in a file somewhere must open nothing.
+        // The key first: a copy of it in some other file must be worthless.
         let own = identity::holder(&Keys::open(self.home)?, held)?;
         if let Some(own) = &own {
             identity::revoke(self.home, &own.record)?;
@@ -177,7 +177,7 @@ impl Change<'_> {
         }
         match told.is_written {
             true => printer.line(&format!("{file}  changed; restart {client}")),
-            false => printer.line(&format!("{file}  as it should be")),
+            false => printer.line(&format!("{file}  up to date")),
         }
         if told.is_mended {
             printer.note("others could read that file, which holds a key; only you can now");
@@ -191,14 +191,14 @@ impl Change<'_> {
                 most.badge()
             )),
             (Some(name), None) if told.is_changed => {
-                printer.note(&format!("the key of `{name}` was taken back"));
+                printer.note(&format!("revoked the key of `{name}`"));
             }
             (Some(_) | None, None) | (None, Some(_)) => {}
         }
         Exit::Done
     }
 
-    /// What to do where we will not touch the file.
+    /// Instructions for a file that is not edited automatically.
     fn by_hand(&self, entry: Option<(&Identity, &Value)>) -> String {
         let file = self.path.display();
         let section = self.client.section();
@@ -216,14 +216,14 @@ impl Change<'_> {
     }
 }
 
-/// What came of it.
+/// The result of a change.
 #[derive(Debug, Default)]
 struct Told<'a> {
     caller: Option<&'a str>,
     answers: Option<Level>,
-    /// Whether the client's file is another now.
+    /// Whether the client's file changed.
     is_written: bool,
-    /// Whether that or our own settings are.
+    /// Whether that file or our own settings changed.
     is_changed: bool,
     is_mended: bool,
 }
@@ -240,7 +240,7 @@ fn entry(
     if let Some(url) = address {
         return client::entry(client, &Entry::Address { url, key });
     }
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = std::env::current_exe().context("cannot find the file of this program")?;
     let is_usual = settings::home_source(arguments.home.home.as_deref()) == "default";
     let entry = Entry::Program {
         program: &program,
@@ -250,7 +250,7 @@ fn entry(
     client::entry(client, &entry)
 }
 
-/// An address as somebody wrote it, with the endpoint's path.
+/// An address as typed, with the endpoint's path.
 fn endpoint(url: &str) -> anyhow::Result<String> {
     let rest = url
         .strip_prefix("https://")
@@ -261,7 +261,9 @@ fn endpoint(url: &str) -> anyhow::Result<String> {
         rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(is_odd));
     let Some(rest) = rest else {
         let shown = model::text::elided(url, 80);
-        bail!("`{shown}` is no address of a server; write `http://HOST:PORT`, or with `https`");
+        bail!(
+            "`{shown}` is not the address of a server; write `http://HOST:PORT`, or with `https`"
+        );
     };
     Ok(match rest.trim_end_matches('/').contains('/') {
         true => url.to_owned(),
@@ -274,7 +276,7 @@ fn server_url(serve: &ServeConfig) -> String {
     match &serve.public_url {
         Some(url) => format!("{}/mcp", url.trim_end_matches('/')),
         None => {
-            // Where one listens on every address is no address to connect to.
+            // A wildcard address is for listening; clients connect to loopback.
             let listen: Result<SocketAddr, _> = serve.listen.parse();
             let listen = match listen {
                 Ok(at) if at.ip().is_unspecified() => {
@@ -306,7 +308,7 @@ fn entries(url: &str) -> Value {
     json!({ "url": url, "clients": clients })
 }
 
-/// What stands for a client's own key.
+/// The placeholder for a client's own key.
 fn placeholder(client: ClientWord) -> String {
     format!("<what `{NAME} keys add {}` prints>", client.caller())
 }
@@ -368,8 +370,8 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Keeps the old file beside, then puts the new one in its place, all at once. Both hold
-/// a key, so they are the owner's alone from then on. The answer is whether they were not.
+/// Keeps a copy of the old file, then replaces it atomically. Both hold a key, so both
+/// become readable only by the owner. Returns whether they were not before.
 fn write(path: &Path, old: Option<&str>, new: &str, is_changed: bool) -> anyhow::Result<bool> {
     let beside = |end: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -388,7 +390,7 @@ fn write(path: &Path, old: Option<&str>, new: &str, is_changed: bool) -> anyhow:
             Ok(_) | Err(_) => Ok(()),
         }
     };
-    // One from an earlier time may be open to others as well.
+    // An earlier copy may be readable by others too.
     narrow(&backup).with_context(|| format!("cannot protect `{}`", backup.display()))?;
     if !is_changed {
         narrow(path).with_context(|| format!("cannot protect `{}`", path.display()))?;
@@ -421,7 +423,7 @@ fn agreed(client: ClientWord) -> anyhow::Result<bool> {
     let here = console::is_here().then(|| console::agreed(&head, &[], &about));
     match here.flatten() {
         Some(agreed) => Ok(agreed),
-        None => bail!("nobody is here to ask; say `--yes`"),
+        None => bail!("there is no terminal to ask at; use `--yes`"),
     }
 }
 

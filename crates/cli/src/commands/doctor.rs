@@ -1,4 +1,4 @@
-//! `ringfence doctor`: is everything up that keeps tool code in?
+//! `ringfence doctor`: checks that every sandbox layer is active and the home is sound.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use home::Finding;
 /// What was found out.
 struct Health {
     walls: Walls,
-    /// Why no worker came up, if none did.
+    /// Why no worker started, if none did.
     start: Option<String>,
     /// Whether a script gave the right answer, and how long the first took.
     probe: Result<f64, String>,

@@ -1,5 +1,5 @@
-//! `ringfence explain`: each gate in order, of a call that was made or of one that
-//! was not.
+//! `ringfence explain`: every gate in order, for a recorded call or one that is not
+//! made.
 
 use anyhow::{Context as _, bail};
 use engine::call::CallRequest;
@@ -44,7 +44,7 @@ fn recorded(id: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Resul
     let entry = match store.audit().find(id)? {
         FoundEntry::One(entry) => entry,
         FoundEntry::None => bail!("no call has the id `{}`", one_line(id)),
-        FoundEntry::Several(ids) => bail!("several calls begin so: {}", ids.join(", ")),
+        FoundEntry::Several(ids) => bail!("several calls have this prefix: {}", ids.join(", ")),
         FoundEntry::Notice(_) => {
             bail!("that is a notice; `ringfence audit show` shows it")
         }
@@ -92,7 +92,7 @@ fn imagined(tool: &str, explain: &Explain, printer: &mut Printer) -> anyhow::Res
     Ok(show(&shown, printer))
 }
 
-/// What the gates of a recorded call came to.
+/// The decision of the gates of a recorded call.
 fn verdict(closing: Option<&Closing>) -> &'static str {
     let gates = closing.map_or(&[][..], |closing| &closing.gates);
     let said = |word: &str| gates.iter().any(|gate| gate.verdict == word);

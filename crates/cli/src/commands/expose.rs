@@ -1,5 +1,5 @@
-//! `ringfence expose`: which tools are exposed. It changes `[exposure]` in the
-//! operator's file and leaves the rest of it as it is, comments included.
+//! `ringfence expose`: which tools are exposed. It edits `[exposure]` in ringfence.toml
+//! and leaves the rest of the file as it is, comments included.
 
 use anyhow::{Context as _, bail};
 use engine::Engine;
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Expose, printer: &mut Printer) -> anyhow::Result<E
         check(arguments, &engine)?;
         let text = engine.registry().current().settings.text.clone();
         let changed = change(&text, arguments)?;
-        // What would not load must not be saved.
+        // A file that would not load must not be saved.
         if let Err(faults) = Config::parse(&changed) {
             let first = faults.first().map(ToString::to_string).unwrap_or_default();
             bail!("the change would break `{CONFIG_FILE}`: {first}");
@@ -40,7 +40,7 @@ fn changes_something(arguments: &Expose) -> bool {
         || arguments.auto.is_some()
 }
 
-/// A name nobody has is a slip of the pen.
+/// Refuses unknown names, which are typing errors.
 fn check(arguments: &Expose, engine: &Engine) -> anyhow::Result<()> {
     for name in &arguments.names {
         engine.tool(name)?;
@@ -200,9 +200,9 @@ mod tests {
     fn arguments(words: &[&str]) -> Expose {
         use clap::Parser as _;
         let all = ["ringfence", "expose"].iter().chain(words);
-        let parsed = crate::arguments::Arguments::try_parse_from(all).expect("arguments");
+        let parsed = crate::arguments::CommandLine::try_parse_from(all).expect("arguments");
         match parsed.command {
-            crate::arguments::Command::Expose(expose) => expose,
+            Some(crate::arguments::Command::Expose(expose)) => expose,
             other => panic!("{other:?}"),
         }
     }

@@ -1,5 +1,5 @@
-//! `ringfence keys`: who may come to the doors, and with what. A key is shown once,
-//! when it is made; only its digest is kept.
+//! `ringfence keys`: the keys of callers. A key is shown once, when it is created; only
+//! its digest is stored.
 
 use std::path::Path;
 
@@ -25,8 +25,8 @@ const DAY_MS: i64 = 24 * 3600 * 1_000;
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let home = wiring::absolute_home(arguments.home())?;
     let keys = Keys::open(&home)?;
-    // The audit of a home whose settings are broken can be written to as well: a key
-    // must always be possible to take back.
+    // The store opens without the settings: a key can be revoked even if they are
+    // broken.
     let store = || Store::open(&home, StoreSettings::standard());
     match &arguments.command {
         KeysCommand::Add(add) => {
@@ -74,9 +74,9 @@ fn run_add(
     Ok(Exit::Done)
 }
 
-/// A name that had a key before may have been let answer.
+/// Warns that the settings let this caller's client answer questions.
 fn say_answers(home: &Path, add: &KeysAdd, printer: &mut Printer) {
-    // What is wrong with the settings does not keep a key from being made.
+    // Broken settings do not prevent creating a key.
     let Ok(config) = settings::config(Some(home)) else {
         return;
     };
@@ -88,7 +88,7 @@ fn say_answers(home: &Path, add: &KeysAdd, printer: &mut Printer) {
     }
 }
 
-/// A key that is not kept yet.
+/// A key that is not stored yet.
 pub(crate) fn mint(
     name: &str,
     role: Role,
@@ -108,14 +108,14 @@ pub(crate) fn mint(
     Ok((record, secret))
 }
 
-/// Keeps a key, from when it is in the audit.
+/// Stores a key, after the audit has a notice about it.
 pub(crate) fn keep(keys: &Keys, store: &Store, record: &KeyRecord) -> anyhow::Result<()> {
     let made = notice(Act::KeyMade, record, "a key was made");
     let written = store.audit().notice(made.clone());
-    written.context("no key was made, for it could not be written down")?;
+    written.context("no key was created: it could not be recorded in the audit")?;
     let why = match keys.add(record) {
         Ok(Added::Yes) => return Ok(()),
-        // Forty random bits are hardly ever taken twice.
+        // Ids have forty random bits, so this practically never happens.
         Ok(Added::IdTaken) => anyhow!("the id of the key is taken; try again"),
         Ok(Added::NameTaken) => taken(&record.name),
         Ok(Added::TooMany) => anyhow!("there are too many keys; revoke some"),
@@ -126,7 +126,7 @@ pub(crate) fn keep(keys: &Keys, store: &Store, record: &KeyRecord) -> anyhow::Re
 }
 
 fn taken(name: &str) -> anyhow::Error {
-    anyhow!("`{name}` has a key already; `ringfence keys rotate {name}` makes another in its place")
+    anyhow!("`{name}` has a key already; `ringfence keys rotate {name}` replaces it")
 }
 
 fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -154,7 +154,7 @@ fn run_list(keys: &Keys, printer: &mut Printer) -> anyhow::Result<Exit> {
         ));
     }
     if records.is_empty() {
-        printer.note("no keys; `ringfence keys add NAME` makes one");
+        printer.note("no keys; `ringfence keys add NAME` creates one");
     }
     Ok(Exit::Done)
 }
@@ -171,7 +171,7 @@ fn run_revoke(
     let written = store().and_then(|store| store.audit().notice(taken));
     if let Err(fault) = written {
         printer.note(&format!(
-            "warning: the key was taken back, but this is not in the audit: {fault}"
+            "warning: the key was revoked, but this is not in the audit: {fault}"
         ));
     }
     match printer.format() {
@@ -205,7 +205,7 @@ fn run_rotate(
         "a key was put in the place of another",
     );
     let written = store.audit().notice(made.clone());
-    written.context("no key was made, for it could not be written down")?;
+    written.context("no key was created: it could not be recorded in the audit")?;
     let digest = &record.digest;
     if !keys.replace(&record.name, digest, now_ms, record.expires_ms)? {
         store
@@ -230,7 +230,7 @@ fn find(keys: &Keys, name: &str) -> anyhow::Result<KeyRecord> {
     })
 }
 
-/// The one time a key is seen.
+/// Shows a key, the only time it is shown.
 fn show_once(record: &KeyRecord, secret: &Secret, printer: &mut Printer) {
     if printer.format() == Format::Json {
         let mut entry = entry(record, record.created_ms);

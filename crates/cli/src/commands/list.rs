@@ -1,5 +1,4 @@
-//! `ringfence list` and `ringfence show`: which tools there are and where they
-//! stand.
+//! `ringfence list` and `ringfence show`: the tools and their state.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exi
     let engine = wiring::engine(&arguments.common)?;
     let environment = engine.environment()?;
     let now = engine.registry().current();
-    // The process ends after this; a thousand documents need not be freed one by one.
+    // The process ends after this; freeing a thousand documents would only cost time.
     std::mem::forget(Arc::clone(&now));
     let wanted = |tool: &&Tool| is_wanted(arguments, &now, tool, &environment);
     let tools: Vec<_> = now.tools().filter(wanted).collect();
@@ -57,7 +56,7 @@ pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exi
         }
     }
     if tools.is_empty() && now.set_aside.is_empty() {
-        printer.note("no tools; `ringfence new NAME` writes one to start from");
+        printer.note("no tools; `ringfence new NAME` creates one to start from");
     }
     Ok(Exit::Done)
 }
@@ -131,7 +130,7 @@ struct Badge<'a> {
     reasons: Vec<&'a str>,
 }
 
-/// A file that is no tool.
+/// A file that is not a tool.
 #[derive(Serialize)]
 struct Aside<'a> {
     name: Option<&'a str>,

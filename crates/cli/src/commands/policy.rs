@@ -1,5 +1,5 @@
-//! `ringfence policy`: the rules in force, what is wrong with them, and what others
-//! would have decided.
+//! `ringfence policy`: shows the rules in force, checks them, and replays recorded calls
+//! under other rules.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         None => engine.registry().current(),
         Some(caller) => {
             let now = engine.current_for(caller);
-            now.context("what the caller earned cannot be told")?
+            now.context("the caller's trust level is unknown")?
         }
     };
     let stands = caller
@@ -65,7 +65,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         None => true,
     };
     let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
-    // The order in a file means nothing; what is strongest decides.
+    // The order in a file has no meaning; the strongest rule decides.
     rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
     let places = places(&now.config, &now.settings);
     let at = |rule: &Rule| places.get(&rule.id).cloned().unwrap_or_default();
@@ -116,7 +116,7 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     }
 }
 
-/// Where each rule stands, by its id, and each cost.
+/// The place of each rule, by its id, and of each cost.
 fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
     let all = config.settings(&settings.text, &settings.rule_texts());
     let named = all
@@ -234,7 +234,7 @@ fn show_findings(
     }
 }
 
-/// A file that cannot be read as rules is the plainest finding there is.
+/// A file that cannot be read as rules is a finding too.
 fn unreadable(fault: &EngineError, printer: &mut Printer) -> Exit {
     let text = fault.to_string();
     if printer.format() == Format::Json {
@@ -260,7 +260,7 @@ fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>
     Ok(now.settings.candidate(path, &text).map(Arc::new))
 }
 
-/// A name that nothing has, unless the rule it stands in can do nothing anyway.
+/// An unknown name, unless its rule can have no effect anyway.
 fn strange(stranger: &Stranger, findings: &[LintFinding]) -> Option<LintFinding> {
     let Stranger { file, used, fault } = stranger;
     let rule = used.setting.strip_prefix("rule.").unwrap_or(&used.setting);
@@ -291,7 +291,7 @@ fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow
         ..Filter::default()
     };
     let replayed = engine.replay(&snapshot, &filter)?;
-    // What the rules in force let through already is not the candidate's doing.
+    // Calls that the rules in force allow too are no change.
     let looser = replayed
         .changes
         .iter()
@@ -312,7 +312,7 @@ fn groups(changes: &[Change]) -> BTreeMap<String, Vec<&Change>> {
             Some(rule) => format!("rule {rule}"),
             None => "no rule".to_owned(),
         };
-        // What gets looser is what matters.
+        // Changes that allow more come first.
         let word = match change.after.cmp(&change.live) {
             Ordering::Less => "looser",
             Ordering::Equal => "as now",

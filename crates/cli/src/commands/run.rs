@@ -1,4 +1,4 @@
-//! `ringfence run`: one call through the engine's path.
+//! `ringfence run`: makes one call through every gate.
 
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, Progress, Target};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
         request.cancel = wiring::interruptible()?;
         anyhow::Ok(engine.call(request).await)
     });
-    // A question that somebody answered elsewhere may still wait for a key here.
+    // A question that was answered elsewhere may still wait for a key here.
     console::settle();
     runtime.shutdown_background();
     let outcome = outcome?;

@@ -15,7 +15,7 @@ use crate::arguments::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{self, Format, Printer, Style};
-use crate::source::{self, Source};
+use crate::source::{self, SourceText};
 use crate::wiring;
 
 /// Runs the command.
@@ -57,7 +57,7 @@ fn execute(arguments: &ScriptRun, printer: &mut Printer) -> anyhow::Result<Exit>
     let name = Native::Execute.name();
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, name, Value::Object(given));
     request.preset = arguments.preset.map(|word| word.preset());
-    // For a person who waits; what the script says is in its logs as well.
+    // Progress for a waiting person; the script's logs hold the same lines.
     if printer::is_watched() {
         request.progress = Some(Progress::new(printer::note));
     }
@@ -85,8 +85,8 @@ fn execute(arguments: &ScriptRun, printer: &mut Printer) -> anyhow::Result<Exit>
 
 fn read(path: &Path) -> anyhow::Result<String> {
     match source::documents(path)? {
-        Source::Text(text) => Ok(text),
-        Source::Unusable(message) => bail!("`{}`: {message}", path.display()),
+        SourceText::Text(text) => Ok(text),
+        SourceText::Unusable(message) => bail!("`{}`: {message}", path.display()),
     }
 }
 
@@ -103,7 +103,8 @@ fn context_of(text: &str) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-/// What the script came to: its logs and warnings beside, its result alone.
+/// Prints the result of a script to standard output, its logs and warnings to standard
+/// error.
 fn show(answer: &Value, script: &str, printer: &mut Printer) {
     for (key, head) in [("logs", ""), ("warnings", "warning: ")] {
         for line in lines(answer, key) {

@@ -60,7 +60,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let warnings = warnings(address, mode);
     greet(&url, door.engine().home(), mode, &token, &warnings, printer);
     let bounds = HttpBounds {
-        // Authentication knows all our names.
+        // Authentication checks the Host header against all our names.
         loopback_only: false,
         ..HttpBounds::of(&config.serve)
     };
@@ -77,7 +77,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A token that is not in the audit is none: it goes again.
+/// Writes a notice about a new token. If that fails, the token is deleted.
 fn note_token(engine: &Engine) -> anyhow::Result<()> {
     let message = "the token of this machine was made";
     let notice = Notice::new(Act::KeyMade, SERVER, "serve", message).about(TOKEN_FILE);
@@ -85,10 +85,10 @@ fn note_token(engine: &Engine) -> anyhow::Result<()> {
     if written.is_err() {
         let _ = std::fs::remove_file(engine.home().join(TOKEN_FILE));
     }
-    written.context("no token was made, for it could not be written down")
+    written.context("no token was created: it could not be recorded in the audit")
 }
 
-/// The engine, with everybody who is told of its calls.
+/// The engine, with its metrics and traces.
 fn engine(
     serve: &Serve,
     metrics: &Metrics,
@@ -112,7 +112,8 @@ fn engine(
     Ok((Engine::open(settings)?, alarm, traces))
 }
 
-/// A port that is taken is the commonest trouble, and another is easily chosen.
+/// Binds the address. A port in use is the most common failure, so the error says how
+/// to choose another.
 async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let cannot = |error: io::Error| {
         let fix = match error.kind() {
@@ -121,7 +122,7 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
                  `--listen 127.0.0.1:0` for any free one"
             }
             io::ErrorKind::PermissionDenied => {
-                "ports below 1024 are not for everybody: choose another with `--listen ADDR`"
+                "ports below 1024 need privileges: choose another with `--listen ADDR`"
             }
             _ => "choose another address with `--listen ADDR`",
         };
@@ -133,13 +134,13 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
 async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
     let mut found = lookup_host(listen)
         .await
-        .with_context(|| format!("`{listen}` is no address with a port"))?;
+        .with_context(|| format!("`{listen}` is not an address with a port"))?;
     found
         .next()
-        .with_context(|| format!("`{listen}` is no address"))
+        .with_context(|| format!("`{listen}` is not an address"))
 }
 
-/// Says where to connect, on the first line.
+/// Prints the address on the first line.
 fn greet(
     url: &str,
     home: &Path,
@@ -179,7 +180,7 @@ fn greet(
             }
             printer.line("");
             printer.lines(&connect::snippets(url));
-            printer.line("press Ctrl-C to end");
+            printer.line("press Ctrl-C to stop");
         }
     }
     printer.emit();

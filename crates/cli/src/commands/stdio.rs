@@ -1,5 +1,5 @@
-//! `ringfence stdio`: the MCP door on standard input and output. Nothing else is
-//! printed there; warnings go to standard error.
+//! `ringfence stdio`: MCP over standard input and output. Nothing else is printed there;
+//! warnings go to standard error.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use crate::wiring::{self, Subject};
 /// What is to be tested.
 enum Candidate {
     Ready(Box<Ready>),
-    /// Why it is left out, though nobody named it.
+    /// Why it is skipped when all tools are tested.
     Skipped(String, String),
 }
 
@@ -39,9 +39,9 @@ struct Ready {
 struct Tally {
     passed: usize,
     failed: usize,
-    /// Could not be tried, though it was meant to be.
+    /// Could not be tested.
     untried: usize,
-    /// Not tried, as the command says.
+    /// Skipped, as the command says.
     skipped: usize,
 }
 
@@ -133,8 +133,8 @@ impl Tally {
     }
 }
 
-/// Every tool, but for those that lack a variable, those that are ours and would reach
-/// out unasked, and, if it is wished, those that need the network.
+/// Every tool except those that lack a variable, bundled ones that would reach out, and
+/// with `--offline` those that need the network.
 fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
     let environment = engine.environment()?;
     let now = engine.registry().current();
@@ -252,7 +252,7 @@ fn show(passed: &Passed, source: &str, printer: &mut Printer) {
         printer.styled(Style::Dim, &format!("  {elapsed:.1} ms"))
     });
     let elapsed = elapsed.unwrap_or_default();
-    // A bundled tool may have the name of a document one meant to test.
+    // A bundled tool may have the name of a document that was meant.
     let source = if source == "bundled" { "  bundled" } else { "" };
     let (style, word) = match (passed.ok, passed.tried) {
         (true, _) => (Style::Good, "pass"),
@@ -272,7 +272,7 @@ fn show_skipped(name: &str, why: &str, printer: &mut Printer) {
     printer.line(&format!("{word}  {}  ({why})", text::elided(name, 60)));
 }
 
-/// Where a person waits, they see for what.
+/// Shows a waiting person which tool is being tested.
 fn progress(index: usize, total: usize, name: &str) {
     if total > 1 {
         let name = text::elided(name, 40);

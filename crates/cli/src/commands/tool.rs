@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Export, ImportArguments, Many, New, Publish};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
-use crate::source::{self, Source};
+use crate::source::{self, SourceText};
 use crate::wiring;
 use crate::wiring::consent;
 
@@ -46,10 +46,10 @@ pub(crate) fn import(arguments: &ImportArguments, printer: &mut Printer) -> anyh
     let mut unused: Vec<_> = how.renames.keys().cloned().collect();
     for path in &arguments.files {
         let text = match source::documents(path) {
-            Ok(Source::Text(text)) => text,
-            Ok(Source::Unusable(why)) => {
+            Ok(SourceText::Text(text)) => text,
+            Ok(SourceText::Unusable(why)) => {
                 let shown = path.display();
-                printer.note(&format!("error: `{shown}` cannot be taken in: {why}"));
+                printer.note(&format!("error: `{shown}` cannot be imported: {why}"));
                 exit = Exit::CouldNot;
                 continue;
             }
@@ -107,7 +107,7 @@ fn show_imported(imported: &Imported, printer: &mut Printer) {
     match &imported.why {
         None => printer.line(&format!("{name}  draft{was}")),
         Some(why) => {
-            let word = printer.styled(Style::Bad, "not taken in");
+            let word = printer.styled(Style::Bad, "not imported");
             printer.line(&format!("{name}  {word}: {}{was}", one_line(why)));
         }
     }
@@ -185,8 +185,7 @@ pub(crate) fn delete(arguments: &Many, printer: &mut Printer) -> anyhow::Result<
     })
 }
 
-/// Does something with each name. One that cannot be done is told and does not keep the
-/// others, or what was done already, from being told.
+/// Does something with each name. A failure is printed and does not stop the rest.
 fn each(
     names: &[String],
     printer: &mut Printer,

@@ -1,5 +1,5 @@
-//! `ringfence trust`: what a caller earned, line by line, and what people say about
-//! its work.
+//! `ringfence trust`: explains the trust level of a caller, and records feedback on its
+//! work.
 
 use anyhow::bail;
 use engine::trust::{TrackReport, Trust};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &TrustArguments, printer: &mut Printer) -> anyhow::
 fn run_show(trust: Trust<'_>, caller: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let Some(report) = trust.show(caller)? else {
         bail!(
-            "no caller `{}` was seen since trust is on",
+            "no caller `{}` was seen since trust was turned on",
             one_line(caller)
         );
     };
@@ -68,7 +68,7 @@ fn run_feedback(
     let category = given.category.as_deref();
     let owner = Caller::owner();
     if !trust.feedback(name, &owner, given.score, category, given.note.as_deref())? {
-        bail!("there are too many callers to remember another");
+        bail!("there are too many callers; no room for another");
     }
     match printer.format() {
         Format::Json => printer.json(&json!({

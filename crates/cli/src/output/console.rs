@@ -1,13 +1,13 @@
-//! The terminal in front of which a person sits: one question at a time, and an answer
-//! that was typed after the question was shown.
+//! The terminal of a person: one question at a time, and only answers that were typed
+//! after the question was shown.
 //!
-//! Attack: two questions at once, and the yes goes to the other one. So a question has
-//! the terminal for itself, from its first line to its answer, among all threads of
-//! this process and all processes of ours at the same terminal; what others have to
-//! say meanwhile waits. Keys pressed before it was shown are dropped.
+//! Attack: two questions at once, and the approval goes to the wrong one. So a question
+//! has the terminal for itself, from its first line to its answer, among all threads of
+//! this process and all our processes at the same terminal; other output waits. Keys
+//! pressed before the question was shown are dropped.
 //!
-//! Attack: a window made narrower breaks long lines again, and the rest of what others
-//! wrote stands at the left edge, where only we write. So the question is shown anew.
+//! Attack: a narrower window wraps long lines again, and the rest of foreign text starts
+//! at the left edge, where only we write. So the question is shown again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -26,21 +26,21 @@ use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
 use crate::output::printer::Quiet;
 use crate::output::sheet::{Sheet, Size};
 
-/// An answer that comes faster was meant for something else.
+/// A faster answer was meant for something else.
 const READING_MIN: Duration = Duration::from_millis(150);
-/// How often a question that waits looks whether it is still wanted.
+/// How often a waiting question checks whether it is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long the end of a command waits for its terminal.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 /// Bytes of an answer; a terminal gives no longer line.
 const ANSWER_BYTES_MAX: usize = 4_096;
 
-/// Whether a person sits at this process: it can be asked here.
+/// Whether there is a terminal to ask at.
 pub(crate) fn is_here() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// What came of a question.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// One of its keys.
@@ -49,13 +49,13 @@ pub(crate) enum Typed {
     Otherwise,
     /// Nothing more can be typed here.
     Ended,
-    /// The question was taken back before there was an answer.
+    /// The question was withdrawn before there was an answer.
     Withdrawn,
     /// There is no terminal.
     Nowhere,
 }
 
-/// Whether a question is still wanted. Taken back from any thread.
+/// Whether a question is still wanted. Any thread can withdraw it.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     is_over: AtomicBool,
@@ -71,8 +71,8 @@ impl Wanted {
     }
 }
 
-/// Asks a person at the terminal of this process, and says what the answer was for.
-/// Blocks until there is one.
+/// Asks at the terminal of this process, and prints what the answer was for. Blocks
+/// until there is one.
 pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
     let Some(mut terminal) = Terminal::open() else {
         return Typed::Nowhere;
@@ -242,7 +242,7 @@ impl Terminal {
         let mut line = Vec::new();
         while !line.ends_with(b"\n") && line.len() < ANSWER_BYTES_MAX {
             if wanted.is_over() {
-                // Half an answer is none to the next question.
+                // Half an answer must not go to the next question.
                 self.drop_typed()?;
                 return Ok(Read::Over);
             }
@@ -272,9 +272,8 @@ impl Terminal {
         }
     }
 
-    /// Forgets what the terminal holds and nobody has read. The answer is whether there
-    /// was anything. A clock alone cannot tell: on a busy machine an old key is read
-    /// late.
+    /// Drops unread input of the terminal. Returns whether there was any. A clock alone
+    /// cannot tell: on a busy machine an old key is read late.
     fn drop_typed(&self) -> io::Result<bool> {
         let had_any = rustix::io::ioctl_fionread(&self.file)? > 0;
         tcflush(&self.file, QueueSelector::IFlush)?;
@@ -339,8 +338,8 @@ impl Turn {
     }
 }
 
-/// Waits a moment for a question that was taken back to leave the terminal, so that
-/// what is printed next stands on a line of its own.
+/// Waits a moment for a withdrawn question to leave the terminal, so that later output
+/// starts on a line of its own.
 pub(crate) fn settle() {
     let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     drop(FREE.wait_timeout_while(taken, SETTLE_MAX, |taken| *taken));

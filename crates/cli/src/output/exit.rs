@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     No,
     /// Could not do it: usage, settings, IO.
     CouldNot,
-    /// The person took it back.
+    /// The person interrupted it.
     Interrupted,
 }
 

@@ -1,11 +1,10 @@
 //! The one place that prints. Data goes to standard output, the rest to standard
 //! error; colour only for a person, and never as the only sign of a meaning.
 //!
-//! Attack: a document, a file name, an argument or an answer that holds escape
-//! sequences takes over the terminal it is shown at. So nothing is believed here: all
-//! text is made visible on its way out, whoever it came from. Our own colours are
-//! marked with a number nobody else knows, and become sequences only behind that.
-//! Tidy refuses every other way out of this crate.
+//! Attack: a document, a file name, an argument or an answer that holds escape sequences
+//! takes over the terminal. So no text is trusted: all of it is made visible on its way
+//! out. Our own colours are marked with a random number that no text can contain, and
+//! become sequences only behind it. Tidy refuses every other way out of this crate.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -86,7 +85,7 @@ const MARK: char = '\u{fdd0}';
 struct Streams {
     out_colour: bool,
     error_colour: bool,
-    /// Unknown to whoever wrote the text; without one there are no colours.
+    /// Random, so that no text can contain it; without one there are no colours.
     secret: Option<u64>,
 }
 
@@ -161,8 +160,8 @@ fn screen() -> MutexGuard<'static, Screen> {
     SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A line to standard error, from any thread. While a person reads a question it
-/// waits, so that nothing is written between the question and its answer.
+/// Writes a line to standard error, from any thread. While a question is on the screen
+/// it waits, so that nothing comes between the question and its answer.
 pub(crate) fn note(line: &str) {
     let streams = Streams::of_process();
     let shown = visible(line.trim_end(), streams, streams.error_colour);
@@ -206,14 +205,14 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// What a person waits for, in the place of what they waited for before.
+/// Shows what a person waits for, replacing the last such line.
 pub(crate) fn progress(words: &str) {
     if is_watched() && !screen().is_asking {
         let _ = write!(io::stderr(), "\r\u{1b}[K{}", one_line(words));
     }
 }
 
-/// Takes the last [`progress`] away.
+/// Removes the last [`progress`] line.
 pub(crate) fn clear_progress() {
     progress("");
 }
@@ -318,7 +317,7 @@ impl Printer {
     /// An error and its causes, to standard error.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         let mut causes = error.chain();
-        // What went before belongs before.
+        // Collected output comes before the error.
         if let Some(first) = causes.next() {
             for line in first.to_string().lines() {
                 self.note(&format!("error: {line}"));
@@ -329,8 +328,7 @@ impl Printer {
         }
     }
 
-    /// Writes what was collected. A reader that went away is nobody's news; any
-    /// other failure to write is.
+    /// Writes what was collected. A closed pipe is not an error; any other failure is.
     pub(crate) fn flush(mut self, exit: Exit) -> Exit {
         match self.write_out() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

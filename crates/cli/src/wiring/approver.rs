@@ -10,10 +10,10 @@ use model::policy::risk::Level;
 use crate::output::console::{self, Typed, Wanted};
 use crate::output::sheet::{self, Sheet};
 
-/// Characters of an id people need to type.
+/// Characters of an id that people type.
 const SHORT_ID_CHARS: usize = 8;
 
-/// The beginning of an id, enough to tell it from others.
+/// The prefix of an id, long enough to be unique.
 pub(crate) fn short(id: &str) -> String {
     id.chars().take(SHORT_ID_CHARS).collect()
 }
@@ -27,7 +27,7 @@ pub(crate) struct QuestionWords<'a> {
     pub(crate) prompt: &'a str,
     pub(crate) arguments: &'a str,
     pub(crate) reasons: String,
-    /// Which rule or setting wants a person.
+    /// Which rule or setting requires a person.
     pub(crate) why: &'a str,
 }
 
@@ -85,7 +85,7 @@ fn key(scope: Scope) -> &'static str {
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
-/// A question that is dropped is taken off the terminal.
+/// Withdraws its question from the terminal when dropped.
 struct Withdrawing(Arc<Wanted>);
 
 impl Drop for Withdrawing {

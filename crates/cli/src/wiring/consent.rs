@@ -1,5 +1,5 @@
-//! Asks the person at the terminal whether a document may be tried with what it
-//! reaches for. What they said yes to is not asked again.
+//! Asks the person at the terminal whether a document may be tested with what it reaches
+//! for. What was granted once is not asked again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::arguments::TrialWords;
 use crate::output::console;
 use crate::output::sheet;
 
-/// Settles whether a document may be tried, as far as a person or `--yes` can. Without
-/// either nothing is granted, and the call that follows is refused and says so.
+/// Gets consent for testing a document, from a person or `--yes`. Without either nothing
+/// is granted, and the call that follows is refused with that reason.
 pub(crate) fn settle(
     engine: &Engine,
     sound: &Arc<Sound>,

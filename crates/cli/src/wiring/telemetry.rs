@@ -1,6 +1,6 @@
-//! Traces for an operator's collector: one span for each call, sent in batches by
-//! the same guarded client that tools use. What cannot be sent is dropped and
-//! said once; no call ever waits for it.
+//! Traces for the operator's collector: one span per call, sent in batches through the
+//! same guarded client that tools use. Spans that cannot be sent are dropped, with one
+//! warning; no call ever waits for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Collector {
             .map_err(|fault| anyhow!("`telemetry.otlp_endpoint`: {fault}"))?;
         let none = Arc::new(Masker::none());
         let mut settings = FetchSettings::new(trust.tls()?, none);
-        // The operator named it, so it may be inside.
+        // The operator named this host, so it may be private.
         settings.private_hosts = Arc::new([host.clone()]);
         let grant = NetworkGrant::Allowlist(vec![host]);
         let fetch = Fetch::from_grant(&grant, &HostBounds::default(), settings)
@@ -214,7 +214,7 @@ impl HttpClient for Collector {
             }),
             bytes: request.into_body().to_vec(),
         };
-        // The exporter's thread is none of the runtime's.
+        // The exporter's thread does not belong to the runtime.
         let fetch = Arc::clone(&self.fetch);
         let fetched = self.runtime.spawn(async move { fetch.run(ask).await });
         let answer = match fetched.await {

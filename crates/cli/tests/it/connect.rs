@@ -71,7 +71,7 @@ fn without_an_answer_nothing_is_written() {
     let (code, shown) = connect(&folder, "", &["y\n", "\u{4}"]);
     assert_eq!(code, Some(2), "{shown}");
     assert!(
-        shown.contains("there was no answer; say `--answers L0` to `L5`"),
+        shown.contains("there was no answer; use `--answers L0` to `L5`"),
         "{shown}"
     );
     assert!(!folder.join("me/.cursor/mcp.json").exists(), "{shown}");

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use model::caller::Caller;
 use model::govern::key::Role;
 use model::reason::Reason;
 
@@ -180,8 +181,27 @@ async fn authenticate(
     auth.take_turn(&principal.caller, now)?;
     // What was shown here goes no further.
     request.headers_mut().remove(AUTHORIZATION);
+    let limit = MessageLimit {
+        auth: Arc::clone(auth),
+        caller: principal.caller.clone(),
+    };
+    request.extensions_mut().insert(limit);
     request.extensions_mut().insert(principal);
     Ok(next.run(request).await)
+}
+
+/// Counts the messages of a request beyond its first, each as a request of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageLimit {
+    auth: Arc<Auth>,
+    caller: Caller,
+}
+
+impl MessageLimit {
+    pub(crate) fn count(&self, more: usize) -> Result<(), AuthRefusal> {
+        let now = self.auth.clock.now();
+        (0..more).try_for_each(|_| self.auth.take_turn(&self.caller, now))
+    }
 }
 
 fn peer(request: &Request) -> Result<IpAddr, AuthRefusal> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -17,11 +18,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::auth::{self, AuthRefusal, Principal, Sessions};
+use crate::auth::{self, AuthRefusal, MessageLimit, Principal, Sessions};
 use crate::era::{Era, VERSION_HEADER};
+use crate::http::batch::{self, Content};
 use crate::http::bounds::HttpBounds;
 use crate::http::{early, session};
-use crate::jsonrpc::{self, BadMessage, HEADER_MISMATCH, TRANSPORT};
+use crate::jsonrpc::{self, BadMessage, HEADER_MISMATCH, INVALID, TRANSPORT};
 use crate::limit;
 use crate::unsent::{ReplyHold, Unsent};
 
@@ -209,7 +211,7 @@ pub(super) async fn layer(
     })
 }
 
-/// Hands a request to rmcp, whole, and its answer back.
+/// Reads a request whole and hands what is in it to rmcp.
 async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     if parts.headers.get_all(VERSION_HEADER).iter().count() > 1 {
@@ -228,23 +230,70 @@ async fn forward(state: BodyState, caller: &str, request: Request, next: Next) -
         Err(response) => return *response,
     };
     accept_both_kinds(&mut parts.headers);
-    let method = parts.method.clone();
-    let request = Request::from_parts(parts, Body::from(bytes.clone()));
-    let (caller, sessions) = (caller.to_owned(), state.sessions);
-    let running = async move {
-        let response = next.run(request).await;
+    let passing = Passing {
+        next,
+        sessions: state.sessions,
+        caller: caller.to_owned(),
+    };
+    match (Content::of(&parts.headers, &bytes), era) {
+        (Content::Single, Era::Legacy) => passing.pass_on(parts, bytes).await,
+        (Content::Single, Era::Modern) => {
+            let running = passing.pass_on(parts, bytes);
+            early::stream_if_late(running, state.stream_first).await
+        }
+        (Content::Batch(messages), _) => {
+            let more = messages.len().saturating_sub(1);
+            let limit = parts.extensions.get::<MessageLimit>();
+            if let Some(Err(refusal)) = limit.map(|limit| limit.count(more)) {
+                return refusal.into_response();
+            }
+            let running = pass_on_batch(passing, messages, parts);
+            early::stream_if_late(running, state.stream_first).await
+        }
+        (Content::Refused(sentence), _) => {
+            refusal(StatusCode::BAD_REQUEST, INVALID, &sentence, &Value::Null)
+        }
+    }
+}
+
+/// What it takes to hand a message to rmcp.
+#[derive(Clone, Debug)]
+struct Passing {
+    next: Next,
+    sessions: Sessions,
+    caller: String,
+}
+
+impl Passing {
+    /// Hands a message to rmcp, and gives its answer as the specification has it.
+    async fn pass_on(self, parts: Parts, bytes: Bytes) -> Response {
+        let method = parts.method.clone();
+        let request = Request::from_parts(parts, Body::from(bytes.clone()));
+        let response = self.next.run(request).await;
         if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
             return StatusCode::NO_CONTENT.into_response();
         }
         if response.status().as_u16() < 400 || is_json(&response) {
             return response;
         }
-        restate(response, &bytes, &sessions, &caller).await
-    };
-    match era {
-        Era::Modern => early::stream_if_late(running, state.stream_first).await,
-        Era::Legacy => running.await,
+        restate(response, &bytes, &self.sessions, &self.caller).await
     }
+}
+
+/// Hands each message of a batch to rmcp as if it had come alone. What their answers
+/// hold, the answer to the batch holds until it was sent.
+async fn pass_on_batch(passing: Passing, messages: Vec<Value>, mut parts: Parts) -> Response {
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let whole = parts.extensions.get::<ReplyHold>().cloned();
+    let whole = whole.unwrap_or_default();
+    let pass_on = |bytes| {
+        let (passing, mut parts) = (passing.clone(), parts.clone());
+        let hold = ReplyHold::default();
+        whole.add(hold.clone());
+        parts.extensions.insert(hold);
+        passing.pass_on(parts, bytes)
+    };
+    batch::answer(messages, pass_on).await
 }
 
 /// A client that accepts anything, or does not say, accepts both kinds of answers.

@@ -19,6 +19,7 @@ mod auth_local;
 mod auth_oauth;
 mod auth_session;
 mod auth_world;
+mod batch;
 mod both_eras;
 mod bound;
 mod cancel;

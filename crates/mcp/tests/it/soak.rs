@@ -82,8 +82,9 @@ fn sessions_of_clients_that_hang_up_count() {
         if table == rmcp {
             break;
         }
+        // Sooner than rmcp gives up a session without a first message by itself.
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < PATIENCE / 3,
             "{table} in the table, {rmcp} kept"
         );
         // Sleeps: those that gave way are closed in tasks of their own.

@@ -62,7 +62,7 @@ impl Identity {
             let taken = &taken.name;
             bail!(
                 "`{taken}` has a key already, and this client does not show it; name the client \
-                 with `--name NAME`, or take that key back with `ringfence keys revoke {taken}`"
+                 with `--name NAME`, or revoke that key with `ringfence keys revoke {taken}`"
             );
         }
         let (record, secret) = keys::mint(name, Role::Agent, None)?;
@@ -175,11 +175,11 @@ pub(super) fn answers(
         Typed::Key(word) => {
             let mut all = Level::ALL.into_iter();
             let found = all.find(|level| level.badge() == word);
-            found.context("that is none of L0 to L5")
+            found.context("that is not one of L0 to L5")
         }
         Typed::Otherwise => Ok(CONNECTED_DEFAULT),
         Typed::Ended | Typed::Withdrawn | Typed::Nowhere => {
-            bail!("there was no answer; say `--answers L0` to `L5`")
+            bail!("there was no answer; use `--answers L0` to `L5`")
         }
     }
 }

@@ -21,7 +21,7 @@ const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
 /// How far an audit row may lie in the future before the clock is doubted.
 const CLOCK_AHEAD_MS_MAX: i64 = 60_000;
 
-/// One thing that was looked at.
+/// One check.
 pub(super) struct Finding {
     pub(super) name: &'static str,
     pub(super) what: String,
@@ -45,7 +45,7 @@ fn wrong(name: &'static str, what: impl Into<String>, fix: impl Into<String>) ->
     }
 }
 
-/// Looks at a home folder; makes none.
+/// Checks a home folder; never creates one.
 pub(super) fn examine(home: &Path) -> Vec<Finding> {
     let mut findings = vec![folder(home)];
     if !home.is_dir() {
@@ -74,7 +74,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
 /// Whose clients may answer questions about their own calls.
 fn answers(home: &Path) -> Finding {
     let Ok(config) = settings::config(Some(home)) else {
-        // What is wrong with the settings is said elsewhere.
+        // Another check reports broken settings.
         return well(
             "answers",
             "no client answers while the settings cannot be read",
@@ -224,7 +224,7 @@ fn tools(engine: &Engine) -> Finding {
     }
 }
 
-/// Whether the next call could be written down, and how soon it could not.
+/// Whether the next call can be recorded, and how much room is left.
 fn room(engine: &Engine) -> Finding {
     let failed = |fault: store::StoreError| {
         let what = format!("{:#}", anyhow::Error::from(fault));

@@ -1,4 +1,4 @@
-//! Where a caller stands: everything the settings say about it that is no rule.
+//! The rights of a caller: everything the settings say about it beside rules.
 
 use model::caller::Caller;
 use model::config::Config;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
 
-/// What holds for one caller.
+/// What applies to one caller.
 pub(super) struct Stands<'a> {
     pub(super) caller: &'a str,
     pub(super) standing: Standing,
