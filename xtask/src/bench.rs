@@ -29,16 +29,12 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
-<<<<<<< HEAD
 pub(crate) fn bench(
     root: &Root,
     name: Option<&str>,
     promises: Option<PromiseSet>,
     arguments: &[OsString],
-) -> Result<Answer> {
-=======
-pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<TaskAnswer> {
->>>>>>> main
+) -> Result<TaskAnswer> {
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
     let chosen: Vec<_> = CRATES
         .iter()
@@ -52,15 +48,14 @@ pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> 
             known.join(", ")
         );
     }
-    let mut answer = Answer::Yes;
+    let mut answer = TaskAnswer::Yes;
     for (known, package) in chosen {
         let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
-<<<<<<< HEAD
         command.args(arguments);
         let Some(promises) = promises else {
             match run::run(&mut command)? {
-                Answer::Yes => continue,
-                Answer::No => return Ok(Answer::No),
+                TaskAnswer::Yes => continue,
+                TaskAnswer::No => return Ok(TaskAnswer::No),
             }
         };
         if !gate::has_promises(known, promises) {
@@ -72,15 +67,15 @@ pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> 
         for line in &judged.lines {
             printer::line(line);
         }
-        if ended == Answer::No || !judged.is_kept {
-            answer = Answer::No;
+        if ended == TaskAnswer::No || !judged.is_kept {
+            answer = TaskAnswer::No;
         }
     }
     Ok(answer)
 }
 
 /// Runs a program whose output is shown as it comes, and kept.
-fn shown(command: &mut Command) -> Result<(Answer, String)> {
+fn shown(command: &mut Command) -> Result<(TaskAnswer, String)> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -96,16 +91,8 @@ fn shown(command: &mut Command) -> Result<(Answer, String)> {
     }
     let status = child.wait().context("could not wait for a bench")?;
     let answer = match status.success() {
-        true => Answer::Yes,
-        false => Answer::No,
+        true => TaskAnswer::Yes,
+        false => TaskAnswer::No,
     };
     Ok((answer, printed))
-=======
-        match run::run(command.args(arguments))? {
-            TaskAnswer::Yes => {}
-            TaskAnswer::No => return Ok(TaskAnswer::No),
-        }
-    }
-    Ok(TaskAnswer::Yes)
->>>>>>> main
 }

@@ -50,16 +50,12 @@ pub(crate) fn write(root: &Root) -> Result<TaskAnswer> {
             printer::line(&format!("wrote {}", entry.path));
         }
     }
-<<<<<<< HEAD
     let page = modules::page(root.path())?;
     if !is_text(root.path(), modules::PATH, &page)? {
         write_text(root.path(), modules::PATH, &page)?;
         printer::line(&format!("wrote {}", modules::PATH));
     }
-    Ok(Answer::Yes)
-=======
     Ok(TaskAnswer::Yes)
->>>>>>> main
 }
 
 /// Says which files differ from what would be written.
@@ -75,7 +71,7 @@ pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
     if !is_text(root.path(), modules::PATH, &modules::page(root.path())?)? {
         let path = modules::PATH;
         printer::line(&format!("{path}:1: stale; run `cargo xtask gen`"));
-        answer = Answer::No;
+        answer = TaskAnswer::No;
     }
     Ok(answer)
 }
