@@ -1,7 +1,7 @@
 //! Asking a person. A question says what would run, with what, for whom and how
 //! risky it is; an answer counts for exactly that, and for no more than its scope.
 //!
-//! `obtain` is the step of a call, with all its branches; [`inbox`] is where the owner
+//! `obtain` is the step of a call, with all its branches; `inbox` is where the owner
 //! and operators answer; `answer` writes every answer down. Questions and answers are
 //! committed before anyone acts on them, so that they survive this process and no
 //! answer is used twice.
@@ -19,9 +19,9 @@ use tokio::sync::Notify;
 use crate::registry::Registry;
 use crate::services::{Alarm, Clock, Observer};
 
-pub use crate::question::{Answer, Approver, Question};
+pub use crate::question::{ApprovalAnswer, Approver, Question};
 pub use answer::AnswerFault;
-pub use inbox::{Decision, Inbox, Listed, Listing, Said};
+pub use inbox::{ApprovalDecision, ApprovalVerdict, Inbox, Listed, Listing};
 pub use model::govern::approval::{Channel, Scope};
 #[cfg(feature = "testing")]
 pub use store::approvals::ApprovalChange;

@@ -1,4 +1,4 @@
-//! What our own tools do. Each body gets a [`Work`] and leaves a result, or a refusal
+//! What our own tools do. Each body gets a `Work` and leaves a result, or a refusal
 //! for what its own check of the arguments does not take. `script` has the body of
 //! `codecall_execute`.
 

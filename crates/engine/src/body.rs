@@ -1,15 +1,15 @@
-//! Step 9: what runs. A kind of body is one arm of [`run`] and one file of its own.
+//! Step 9: what runs. A kind of body is one arm of `run` and one file of its own.
 
 use std::sync::Arc;
 
 use crate::bodies::{describe, invoke, listing, search};
 use crate::engine::Engine;
-use crate::gates::{CheckedCall, Decided, Held};
+use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::hold::CallHold;
 use crate::native::Native;
 use crate::powers::Powers;
-use crate::record::Record;
-use crate::refusal::{Gate, GatePass, Notes as _, Refusal};
+use crate::record::CallRecord;
+use crate::refusal::{CallRefusal, Gate, GatePass, Notes as _};
 use crate::request::CallRequest;
 use crate::run::{self, RunResult};
 use crate::script;
@@ -24,9 +24,9 @@ pub(crate) async fn run(
     now: &Snapshot,
     request: &CallRequest,
     checked: CheckedCall,
-    record: &mut Record,
+    record: &mut CallRecord,
     hold: &mut CallHold,
-) -> Result<RunResult, Refusal> {
+) -> Result<RunResult, CallRefusal> {
     match checked.decided.held.found.body {
         ToolBody::Code => run_code(engine, now, request, checked, record, hold).await,
         ToolBody::Native(native) => {
@@ -53,18 +53,18 @@ async fn run_code(
     now: &Snapshot,
     request: &CallRequest,
     checked: CheckedCall,
-    record: &mut Record,
+    record: &mut CallRecord,
     hold: &mut CallHold,
-) -> Result<RunResult, Refusal> {
+) -> Result<RunResult, CallRefusal> {
     let CheckedCall {
         decided,
         variables,
         masker,
     } = checked;
-    let Decided {
+    let DecidedCall {
         held, arguments, ..
     } = decided;
-    let Held { found, policy, .. } = held;
+    let HeldTool { found, policy, .. } = held;
     let settings = engine.powers().for_call(&now.config, &request.caller);
     let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
     let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
@@ -75,7 +75,7 @@ async fn run_code(
         variables,
         &settings,
         masker,
-        engine.moment(),
+        engine.run_start(),
     );
     let prepared = match prepared {
         Ok(prepared) => {
@@ -100,7 +100,7 @@ async fn run_code(
 }
 
 /// Runs one of ours.
-async fn run_native(native: Native, work: Work<'_>) -> Result<RunResult, Refusal> {
+async fn run_native(native: Native, work: Work<'_>) -> Result<RunResult, CallRefusal> {
     match native {
         Native::Search => search::run(&work),
         Native::Describe => describe::run(&work),

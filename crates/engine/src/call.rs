@@ -1,4 +1,4 @@
-//! The one path of a call. Every door enters here, and each step is named in [`walk`].
+//! The one path of a call. Every door enters here, and each step is named in `walk`.
 //! `gates` decides, `approve` asks a person, `body` runs.
 //!
 //! No audit row, no run: the row is opened before anything is looked at and closed
@@ -19,10 +19,10 @@ use crate::approve::obtain;
 use crate::body;
 use crate::engine::Engine;
 use crate::error::causes;
-use crate::gates::{self, CheckedCall, Decided, Held};
+use crate::gates::{self, CheckedCall, DecidedCall, HeldTool};
 use crate::hold::CallHold;
-use crate::record::Record;
-use crate::refusal::{Gate, GatePass, GateResult, Notes as _, Refusal};
+use crate::record::CallRecord;
+use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes as _};
 use crate::report::CallReport;
 use crate::request::NAME_SHOWN_CHARS_MAX;
 use crate::run::RunResult;
@@ -32,7 +32,9 @@ use crate::snapshot::Snapshot;
 mod even;
 mod question;
 
-pub use crate::request::{Begins, CallRequest, Progress, Purpose, Refused, Target, Waiting};
+pub use crate::request::{
+    Begins, CallPurpose, CallRequest, CallTarget, Progress, Refused, Waiting,
+};
 
 impl Engine {
     /// One call, from any door.
@@ -40,13 +42,14 @@ impl Engine {
         let started = Instant::now();
         let began = tokio::time::Instant::now();
         let opening = opening(self, &request);
-        let mut record = Record::new(opening.call_id.clone(), started, self.observer());
+        let mut record = CallRecord::new(opening.call_id.clone(), started, self.observer());
         let mut hold = CallHold::default();
         let row = match open_row(self, opening).await {
             Ok(row) => row,
             Err(fault) => return withhold(self, &record, &fault),
         };
         self.observe("opened");
+        // Biased, so that a cancelled call does not start its body in the same poll.
         let walked = tokio::select! {
             biased;
             () = request.cancel.cancelled() => Err(cancelled()),
@@ -55,6 +58,8 @@ impl Engine {
         };
         self.observe("ran");
         let outcome = record.outcome(walked);
+        // Everything a call changes is written before its row is closed: a caller that
+        // has its answer finds its place free, its denial counted and its row complete.
         hold.release_quota(self.alarm_of()).await;
         self.callers_book().count(&request, outcome.get()).await;
         self.count_for_trust(&request, outcome.get());
@@ -86,9 +91,9 @@ async fn open_row(engine: &Engine, opening: Opening) -> Result<OpenRow, StoreErr
 }
 
 /// The answer to a call that could not be written down.
-fn withhold(engine: &Engine, record: &Record, fault: &StoreError) -> Masked<Outcome> {
+fn withhold(engine: &Engine, record: &CallRecord, fault: &StoreError) -> Masked<Outcome> {
     engine.alarm(&format!(
-        "call {} could not be written down: {}",
+        "call {} could not be recorded: {}",
         record.call_id(),
         causes(fault)
     ));
@@ -100,14 +105,15 @@ async fn walk(
     engine: &Engine,
     request: &CallRequest,
     row: &OpenRow,
-    record: &mut Record,
+    record: &mut CallRecord,
     hold: &mut CallHold,
-) -> Result<RunResult, Refusal> {
+) -> Result<RunResult, CallRefusal> {
     let (now, trust) = take_snapshot(engine, request).await;
     record.follow(&now.config);
     if let Some(refused) = &request.refused {
         return record.gate(refused.gate, Err(refused.refusal()));
     }
+    // One moment for all rules, so that none of them sees another day or hour.
     let at_ms = engine.now_ms();
     record.note_shadow(gates::shadow(&now, request, at_ms));
     let caller = engine.callers_book().check(&now, request, trust).await;
@@ -118,6 +124,8 @@ async fn walk(
     if gates::is_trial(request, &held.found) && held.reaches_out() {
         record.gate(Gate::Approval, gates::check_consent(held))?;
     }
+    // Before a person is asked: a caller over its limit must not be able to fill the
+    // inbox.
     let tool = &held.found.sound.document.name;
     let quota = engine
         .quotas()
@@ -127,10 +135,12 @@ async fn walk(
         let answer = ask(engine, &now, request, record, &checked).await;
         record.gate(Gate::Approval, answer)?;
     }
+    // After the approval, which may take a day, and before the body: a crash during a
+    // grave call must leave its row.
     if is_grave(held) {
         record.gate(Gate::Audit, sync_opening(engine, row).await)?;
     }
-    if request.purpose == Purpose::LocalPass {
+    if request.purpose == CallPurpose::LocalPass {
         hold.hold_scratch(Scratch::new(engine.home(), record.call_id()));
     }
     body::run(engine, &now, request, checked, record, hold).await
@@ -144,7 +154,8 @@ async fn take_snapshot(
     request: &CallRequest,
 ) -> (Arc<Snapshot>, Result<Option<String>, String>) {
     let now = engine.registry().current();
-    if request.purpose == Purpose::LocalPass || request.refused.is_some() || now.owed.is_some() {
+    if request.purpose == CallPurpose::LocalPass || request.refused.is_some() || now.owed.is_some()
+    {
         return (now, Ok(None));
     }
     let schedule = engine.trust_schedule();
@@ -163,7 +174,7 @@ async fn ask(
     engine: &Engine,
     now: &Snapshot,
     request: &CallRequest,
-    record: &Record,
+    record: &CallRecord,
     checked: &CheckedCall,
 ) -> GateResult<()> {
     let asking = question::asking(engine, now, request, record, checked);
@@ -176,42 +187,42 @@ async fn ask(
 fn check_unchanged(
     engine: &Engine,
     request: &CallRequest,
-    before: &Decided,
+    before: &DecidedCall,
     agreed: GatePass<()>,
 ) -> GateResult<()> {
     let newest = engine.registry().current();
     match gates::is_unchanged(&newest, request, before, engine.now_ms()) {
         Ok(true) => Ok(agreed),
         Ok(false) => {
-            let message = "the tool or its policy changed while a person was asked; it did not run, repeat the call to ask again";
+            let message = "the tool or its policy changed while the approval was pending; the call did not run, repeat it to ask again";
             let error = CallError::passing(Reason::ApprovalStale, message);
-            let note = format!("changed meanwhile; {}", agreed.note);
-            Err(Refusal::new(error).noted(note))
+            let note = format!("changed while asking; {}", agreed.note);
+            Err(CallRefusal::new(error).noted(note))
         }
         Err(refusal) => Err(refusal.after(&agreed.note)),
     }
 }
 
 /// Calls whose opening record must be on the disk before they run.
-fn is_grave(held: &Held) -> bool {
+fn is_grave(held: &HeldTool) -> bool {
     held.risk.level >= Level::L4 || held.policy.file_write
 }
 
 async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
     match engine.store().audit().secure(row).await {
-        Ok(()) => Ok(GatePass::new((), "on the disk")),
+        Ok(()) => Ok(GatePass::new((), "on disk")),
         Err(fault) => {
-            let message = "the attempt could not be written to the disk; it did not run";
+            let message = "the audit entry could not be written to disk; the call did not run";
             let error = CallError::passing(Reason::AuditUnavailable, message);
-            Err(Refusal::new(error).noted(fault.to_string()))
+            Err(CallRefusal::new(error).noted(fault.to_string()))
         }
     }
 }
 
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     let tool = match &request.target {
-        Target::Name(name) => name,
-        Target::Document(sound) => &sound.document.name,
+        CallTarget::Name(name) => name,
+        CallTarget::Document(sound) => &sound.document.name,
     };
     let at_ms = engine.now_ms();
     Opening {
@@ -225,14 +236,14 @@ fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     }
 }
 
-fn cancelled() -> Refusal {
+fn cancelled() -> CallRefusal {
     let error = CallError::new(Reason::CallCancelled, "the call was cancelled");
-    Refusal::with_status(Status::Cancelled, error)
+    CallRefusal::with_status(Status::Cancelled, error)
 }
 
-fn late() -> Refusal {
+fn late() -> CallRefusal {
     let error = CallError::passing(Reason::CallDeadline, "the call took too long");
-    Refusal::with_status(Status::Failed, error)
+    CallRefusal::with_status(Status::Failed, error)
 }
 
 async fn sleep_until(deadline: Option<Duration>) {

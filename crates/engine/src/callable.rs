@@ -11,10 +11,10 @@ use model::policy::risk::Risk;
 use serde_json::Value;
 
 use crate::engine::Engine;
-use crate::gates::{self, Held};
+use crate::gates::{self, HeldTool};
 use crate::native::Native;
-use crate::refusal::Refusal;
-use crate::request::{CallRequest, Target};
+use crate::refusal::CallRefusal;
+use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
 use crate::tool::ToolBody;
@@ -30,7 +30,7 @@ pub struct CallableTool {
     pub body: ToolBody,
     /// What a call would be held to.
     pub policy: EffectivePolicy,
-    /// Its badge.
+    /// The risk of a call.
     pub risk: Risk,
 }
 
@@ -40,7 +40,7 @@ pub struct CallableTool {
 /// write is not read-only, whatever its code does today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
-    /// It changes nothing.
+    /// It changes nothing, here or elsewhere.
     pub read_only: bool,
     /// It may do harm.
     pub destructive: bool,
@@ -65,7 +65,7 @@ impl CallableTool {
         Hints {
             read_only: !changes,
             destructive: changes,
-            // What changes nothing can be done twice; of the rest nobody knows.
+            // What changes nothing can be repeated; of the rest it is not known.
             idempotent: (!changes).then_some(true),
             open_world: network,
         }
@@ -123,7 +123,7 @@ impl Engine {
     fn callable_in(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<CallableTool> {
         let mut request = CallRequest::new(caller.clone(), origin, "", Value::Null);
         let offered = now.tools().filter_map(|tool| {
-            request.target = Target::Name(tool.sound.document.name.clone());
+            request.target = CallTarget::Name(tool.sound.document.name.clone());
             reach(now, &request, self.variable_source()).ok()
         });
         offered.collect()
@@ -135,8 +135,8 @@ pub(crate) fn reach(
     now: &Snapshot,
     request: &CallRequest,
     variables: &VariableSource,
-) -> Result<CallableTool, Refusal> {
-    let Held {
+) -> Result<CallableTool, CallRefusal> {
+    let HeldTool {
         found,
         policy,
         risk,

@@ -1,7 +1,7 @@
 //! Who is paused. A caller that a rule, a level or a person denied three times in
 //! a row, or twenty times in all, is paused until a person resumes it; a person
-//! can also pause one. Denials of the owner at a terminal are counted and said, and
-//! pause nobody: whoever alone lets others go on must not be held by their own slips.
+//! can also pause one. Denials of the owner at a terminal are counted and announced, but
+//! do not pause: the owner resumes paused callers and must not lock themselves out.
 //!
 //! Counters and pauses are in the store, for all processes of the home, and every
 //! call looks whether they changed. A denial that cannot be written down is owed:
@@ -25,8 +25,8 @@ use store::{Store, StoreError};
 
 use crate::error::causes;
 use crate::notice::{loudly, with_notice};
-use crate::refusal::{GatePass, GateResult, Refusal};
-use crate::request::{CallRequest, Purpose, shown};
+use crate::refusal::{CallRefusal, GatePass, GateResult};
+use crate::request::{CallPurpose, CallRequest, shown};
 use crate::services::{Alarm, Clock, lock};
 use crate::snapshot::Snapshot;
 use crate::trust::{self, Schedule};
@@ -87,8 +87,8 @@ impl CallerBook {
         self.look(|latest| Arc::clone(&latest.earned))
     }
 
-    /// The same, read anew. Whoever starts with what everybody starts with is no
-    /// news; when the settings change what that is, it matters who had begun.
+    /// The same, read from the store. A caller that has the initial level changes no
+    /// version; when the settings change the initial level, it matters who has one.
     pub(crate) fn earned_anew(&self) -> Result<Arc<BTreeMap<String, TrustState>>, StoreError> {
         lock(&self.latest).take();
         self.earned()
@@ -145,7 +145,7 @@ impl CallerBook {
         trust: Result<Option<String>, String>,
     ) -> GateResult<()> {
         check_settings_recorded(now)?;
-        if request.purpose == Purpose::LocalPass {
+        if request.purpose == CallPurpose::LocalPass {
             return Ok(GatePass::new((), "a Local Pass"));
         }
         let note = self.recheck(request).await?;
@@ -174,13 +174,13 @@ impl CallerBook {
 
     /// Refuses a caller that is paused. Also asked after a person answered, who may
     /// have taken long.
-    pub(crate) async fn recheck(&self, request: &CallRequest) -> Result<String, Refusal> {
+    pub(crate) async fn recheck(&self, request: &CallRequest) -> Result<String, CallRefusal> {
         self.pay(&Debtor::of(request)).await?;
         self.check_pause(request)
     }
 
     /// Whether a caller is paused, as far as it is written down.
-    fn check_pause(&self, request: &CallRequest) -> Result<String, Refusal> {
+    fn check_pause(&self, request: &CallRequest) -> Result<String, CallRefusal> {
         let shown = shown(&request.caller);
         let rows = self.rows();
         let rows = rows.map_err(|fault| self.unavailable(&causes(&fault)))?;
@@ -191,22 +191,24 @@ impl CallerBook {
             return Ok("not paused".to_owned());
         };
         if request.is_typed() && paused.by == BY_DENIALS {
-            return Ok("paused by denials, which holds at no terminal of the owner".to_owned());
+            return Ok(
+                "paused after denials, which does not apply to the owner at a terminal".to_owned(),
+            );
         }
         Err(paused_refusal(request, row, paused))
     }
 
-    fn unavailable(&self, why: &str) -> Refusal {
+    fn unavailable(&self, why: &str) -> CallRefusal {
         self.alarm
-            .raise(&format!("callers cannot be looked up: {why}"));
-        let message = "it cannot be looked up whether you may call; it did not run";
+            .raise(&format!("the caller records cannot be read: {why}"));
+        let message = "your caller record cannot be read; the call did not run";
         let error = CallError::passing(Reason::CallerUnavailable, message);
-        Refusal::new(error).noted(why)
+        CallRefusal::new(error).noted(why)
     }
 
     /// Writes down what a call says about its caller, before its answer leaves.
     pub(crate) async fn count(&self, request: &CallRequest, outcome: &Outcome) {
-        if request.purpose == Purpose::LocalPass {
+        if request.purpose == CallPurpose::LocalPass {
             return;
         }
         let debtor = Debtor::of(request);
@@ -228,7 +230,7 @@ impl CallerBook {
             row.is_some_and(|row| row.denials.in_a_row > 0 && row.paused.is_none())
         };
         // Asking again whether anything changed costs more than the rest of this. A row
-        // that began meanwhile stays, which is on the safe side.
+        // that began in between stays, which is on the safe side.
         match self.rows_seen() {
             Some(rows) if !has_row(&rows) => return,
             Some(_) | None => {}
@@ -248,7 +250,7 @@ impl CallerBook {
     }
 
     /// Writes down the denials that are owed.
-    async fn pay(&self, debtor: &Debtor) -> Result<(), Refusal> {
+    async fn pay(&self, debtor: &Debtor) -> Result<(), CallRefusal> {
         let owed = lock(&self.owed).remove(debtor);
         let Some(count) = owed else {
             return Ok(());
@@ -290,14 +292,14 @@ impl CallerBook {
         let name = text::one_line(shown);
         if is_typed {
             self.alarm.raise(&format!(
-                "{name} was denied too often; anybody but the owner at a terminal would be paused"
+                "{name} was denied too often; any caller but the owner at a terminal would now be paused"
             ));
             return;
         }
         self.alarm.raise(&format!(
-            "{name} was denied too often and is paused; `ringfence callers resume {name}`"
+            "{name} is paused after repeated denials; to resume it, run `ringfence callers resume {name}`"
         ));
-        let message = format!("{name} was denied too often and is paused");
+        let message = format!("{name} is paused after repeated denials");
         let notice = Notice::new(Act::CallerPaused, SERVER, BY_DENIALS, &message);
         let notice = notice.about(shown);
         let (store, alarm) = (self.store.clone(), self.alarm.clone());
@@ -323,17 +325,17 @@ impl CallerBook {
     }
 }
 
-/// Settings that are not in the audit let nobody in.
-fn check_settings_recorded(now: &Snapshot) -> Result<(), Refusal> {
+/// Refuses every call while the audit does not say which settings are in force.
+fn check_settings_recorded(now: &Snapshot) -> Result<(), CallRefusal> {
     let Some(why) = &now.owed else {
         return Ok(());
     };
-    let message = "the settings in force could not be written down; nothing runs until they are";
+    let message = "the settings in force could not be recorded; no call runs until they are";
     let error = CallError::passing(Reason::AuditUnavailable, message);
-    Err(Refusal::new(error).noted(why.clone()))
+    Err(CallRefusal::new(error).noted(why.clone()))
 }
 
-fn paused_refusal(request: &CallRequest, row: &CallerRow, paused: &Paused) -> Refusal {
+fn paused_refusal(request: &CallRequest, row: &CallerRow, paused: &Paused) -> CallRefusal {
     let why = match paused.by.as_str() {
         BY_DENIALS => "paused after repeated denials",
         _ => "paused",
@@ -349,40 +351,40 @@ fn paused_refusal(request: &CallRequest, row: &CallerRow, paused: &Paused) -> Re
         text::one_line(&paused.by),
         paused.why.as_deref().unwrap_or("no reason given")
     );
-    Refusal::new(CallError::new(Reason::CallerPaused, message)).noted(note)
+    CallRefusal::new(CallError::new(Reason::CallerPaused, message)).noted(note)
 }
 
 fn why_paused(denials: Denials) -> String {
     if denials.in_a_row >= limits::DENIALS_IN_A_ROW_MAX {
         return format!("denied {} times in a row", denials.in_a_row);
     }
-    format!("denied {} times in all", denials.in_all)
+    format!("denied {} times in total", denials.in_all)
 }
 
 fn too_many() -> String {
     let most = limits::CALLERS_MAX;
-    format!("there are more than {most} callers to remember; resume or forget some")
+    format!("there are more than {most} caller records; resume or forget some")
 }
 
 /// A caller as people see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownCaller {
-    /// Its name.
+    /// The name, on one line.
     pub name: String,
     /// Whether nothing of it runs.
     pub paused: bool,
     /// Since when, in milliseconds since 1970.
     pub paused_at_ms: Option<i64>,
-    /// By whom.
+    /// The person who paused it, or `denials`.
     pub paused_by: Option<String>,
-    /// Why.
+    /// The reason given for the pause.
     pub paused_why: Option<String>,
     /// Denials since the last call that was let through.
     pub denied_in_a_row: u32,
     /// Denials since a person last resumed it.
     pub denied_in_all: u32,
-    /// The level it earned for all tools; nothing while trust was never reckoned.
+    /// The level it earned for all tools; nothing while trust was never computed.
     pub earned: Option<&'static str>,
 }
 
@@ -402,7 +404,7 @@ impl Callers<'_> {
         rows.into_iter().map(|row| self.as_of_now(row)).collect()
     }
 
-    /// One of them.
+    /// What is recorded about one caller, if anything is.
     pub fn find(&self, name: &str) -> Result<Option<KnownCaller>, StoreError> {
         let row = self.book.store.callers().get(name)?;
         row.map(|row| self.as_of_now(row)).transpose()
@@ -466,7 +468,7 @@ impl Callers<'_> {
         if callers.get(name)?.is_none_or(|row| row.paused.is_none()) {
             return Ok(false);
         }
-        let message = format!("{} may go on", text::one_line(name));
+        let message = format!("{} was resumed", text::one_line(name));
         let notice = Notice::new(Act::CallerResumed, &by.name, THROUGH, &message);
         let resume = || {
             let changed = callers.change(name, self.book.clock.now_ms(), |row| {

@@ -121,14 +121,14 @@ impl Catalog {
         shipped.is_some_and(|shipped| shipped != digest) || Native::named(name).is_some()
     }
 
-    /// The names nobody else may take.
+    /// The names that no other tool may have.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
         self.digests.keys().copied().collect()
     }
 
-    /// A tool on some ground. One that is not what was shipped is not there:
-    /// somebody changed it.
+    /// A tool on some baseline. One whose digest is not the shipped one was changed, and
+    /// counts as absent.
     fn judge(&self, name: &str, ground: &Baseline) -> Option<Tool> {
         let text = self.documents.get(name)?;
         let item = document::parse(text).items.pop()?;

@@ -16,9 +16,9 @@ use model::text;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::gates::{self, Held};
+use crate::gates::{self, HeldTool};
 use crate::publish::{OWNER, Trial};
-use crate::request::Purpose;
+use crate::request::CallPurpose;
 use crate::services::now_ms;
 use crate::snapshot::place_word;
 
@@ -42,12 +42,12 @@ impl Consent {
     }
 }
 
-/// What a document reaches for that nobody agreed to yet.
+/// What a document reaches for that its owner has not agreed to yet.
 #[derive(Clone, Debug)]
 pub struct WantedGrants {
     /// Each thing; empty if there is nothing to ask.
     pub needs: Vec<Need>,
-    /// Its badge.
+    /// The risk of the document.
     pub risk: Risk,
 }
 
@@ -61,9 +61,9 @@ impl Engine {
             place: place.map(Path::to_owned),
             files: None,
         };
-        let request = trial.request(sound, Purpose::LocalPass, Origin::Cli);
+        let request = trial.request(sound, CallPurpose::LocalPass, Origin::Cli);
         let found = gates::find_document(&now, &request, sound);
-        let held = found.and_then(|found| Held::for_test(&now, found.value));
+        let held = found.and_then(|found| HeldTool::for_test(&now, found.value));
         match held {
             Ok(held) => WantedGrants {
                 needs: gates::wanted(&held.found, &held.policy, &held.risk),
@@ -108,7 +108,7 @@ impl Engine {
         let standing = self.store().publications();
         let had = standing.revoke((name, ""), Some(&need))?;
         if had {
-            let message = format!("the variable `{variable}` was taken back from `{name}`");
+            let message = format!("the variable `{variable}` was revoked from `{name}`");
             self.noticed(withdrawn(name, &message).detail("need", &need));
         }
         Ok(had)
@@ -130,7 +130,7 @@ impl Engine {
     /// What was granted to a name counts no more: another document takes it.
     pub(crate) fn forget_consent(&self, name: &str) -> Result<(), EngineError> {
         if self.store().publications().revoke((name, ""), None)? {
-            let message = format!("what was agreed to for `{name}` counts no more");
+            let message = format!("the grants of `{name}` were revoked");
             self.noticed(withdrawn(name, &message));
         }
         Ok(())

@@ -23,7 +23,7 @@ use store::{Store, StoreError};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 
-use crate::approve::{Answer, AnswerFault, Approver, Inbox, Questions};
+use crate::approve::{AnswerFault, ApprovalAnswer, Approver, Inbox, Questions};
 use crate::callers::{CallerBook, Callers};
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
@@ -31,21 +31,21 @@ use crate::error::{EngineError, causes};
 use crate::notice::loudly;
 use crate::powers::PowerSettings;
 use crate::quota::Quotas;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::registry::Registry;
 use crate::report::{CallReport, Reporter};
-use crate::request::{CallRequest, Purpose};
+use crate::request::{CallPurpose, CallRequest};
 use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
-use crate::services::{Alarm, Clock, Moment, Observer, VariableSource, now_ms};
+use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource, now_ms};
 use crate::settings::{protected, read_config, store_settings};
-use crate::trust::{Schedule, Trust};
+use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";
 
-/// What an engine is opened with, besides what the home folder says.
+/// What an engine is opened with, in addition to what the home folder says.
 #[derive(Debug)]
 pub struct EngineSettings {
     /// The home folder; absolute.
@@ -57,15 +57,15 @@ pub struct EngineSettings {
     /// One worker for one call, instead of what the operator set. For commands
     /// that make one call and end.
     pub single: bool,
-    /// Whom to ask, if anybody.
+    /// The person at this process's own terminal, if there is one.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Whom to tell.
+    /// Where sentences for the operator go.
     pub alarm: Alarm,
     /// Whom the powers believe and where they reach; for tests.
     pub powers: Option<PowerSettings>,
     /// What the clock and the randomness of every script start from, instead of
     /// the system's; for tests.
-    pub moment: Option<Moment>,
+    pub run_start: Option<RunStart>,
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
@@ -90,7 +90,7 @@ impl EngineSettings {
             approver: None,
             alarm,
             powers: None,
-            moment: None,
+            run_start: None,
             clock: None,
             tools_ms_max: None,
             observer: None,
@@ -118,7 +118,7 @@ pub struct Engine {
     search_index: SearchIndex,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<Readers>,
-    /// Turns of scripts.
+    /// One permit for each script that may run now.
     scripts: Semaphore,
     upkeep: Upkeep,
 }
@@ -171,7 +171,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What is remembered.
+    /// The audit, approvals, caller records and publications of this home.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -183,13 +183,13 @@ impl Engine {
         &self.registry
     }
 
-    /// The bundled tools.
+    /// The tools that come with the binary, and their presets.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// The home folder.
+    /// The home folder this engine was opened on.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.settings.home
@@ -218,8 +218,8 @@ impl Engine {
 
     /// Trust, for the owner and for operators.
     #[must_use]
-    pub fn trust(&self) -> Trust<'_> {
-        Trust {
+    pub fn trust(&self) -> TrustAdmin<'_> {
+        TrustAdmin {
             schedule: &self.schedule,
             now: self.registry.current(),
         }
@@ -244,14 +244,14 @@ impl Engine {
         id: &str,
         by: &Caller,
         channel: Channel,
-        answer: Answer,
+        answer: ApprovalAnswer,
     ) -> Result<(), AnswerFault> {
         let answered = self.questions.answer_own(id, by, channel, answer);
         self.questions.alarmed(answered)
     }
 
     /// Whether a call could run now. Otherwise the first thing in its way, in words
-    /// that anybody may read: the alarm has the details.
+    /// that are safe to publish: the alarm has the details.
     pub async fn ready(&self, pool_wait: Duration) -> Result<(), &'static str> {
         if self.store.ready().is_err() || self.store.audit().head().is_err() {
             return Err("the audit cannot be written");
@@ -286,10 +286,10 @@ impl Engine {
     }
 
     /// The worker processes, or the refusal of a call that cannot have them.
-    pub(crate) async fn pool_for_call(&self) -> Result<&Pool, Refusal> {
+    pub(crate) async fn pool_for_call(&self) -> Result<&Pool, CallRefusal> {
         self.pool().await.map_err(|fault| {
             let error = CallError::passing(fault.reason(), "the sandbox did not start");
-            Refusal::new(error).noted(causes(&fault))
+            CallRefusal::new(error).noted(causes(&fault))
         })
     }
 
@@ -334,9 +334,9 @@ impl Engine {
         self.clock.now_ms()
     }
 
-    /// The moment a script starts at.
-    pub(crate) fn moment(&self) -> Moment {
-        self.settings.moment.unwrap_or_else(|| Moment {
+    /// What a run starts from.
+    pub(crate) fn run_start(&self) -> RunStart {
+        self.settings.run_start.unwrap_or_else(|| RunStart {
             now_ms: now_ms(),
             seed: self.entropy.seed(),
         })
@@ -373,7 +373,7 @@ impl Engine {
 
     /// Counts a call towards the next look at its caller's trust.
     pub(crate) fn count_for_trust(&self, request: &CallRequest, outcome: &Outcome) {
-        if request.purpose == Purpose::Call {
+        if request.purpose == CallPurpose::Call {
             self.schedule.count_call(&request.caller, outcome);
         }
     }

@@ -59,9 +59,9 @@ pub enum EngineError {
         nearest: Option<String>,
     },
     /// A tool has that name.
-    #[error("there is a tool `{0}` already")]
+    #[error("a tool `{0}` already exists")]
     Exists(String),
-    /// Not a name.
+    /// The name has characters a tool's name cannot have.
     #[error("`{0}` cannot be the name of a tool; use 1 to 256 letters, digits, `_`, `-` or `.`")]
     Name(String),
     /// The sandbox did not start.

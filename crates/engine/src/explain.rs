@@ -11,8 +11,8 @@ use model::record::outcome::CallError;
 
 use crate::engine::Engine;
 use crate::gates;
-use crate::record::Record;
-use crate::refusal::{Gate, GatePass, Notes as _, Refusal};
+use crate::record::CallRecord;
+use crate::refusal::{CallRefusal, Gate, GatePass, Notes as _};
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 use crate::stage;
@@ -40,7 +40,7 @@ impl Engine {
             Ok(now) => (now, Ok(None)),
             Err(why) => (newest, Err(why)),
         };
-        let mut record = Record::new(String::new(), Instant::now(), None);
+        let mut record = CallRecord::new(String::new(), Instant::now(), None);
         record.follow(&now.config);
         record.note_shadow(gates::shadow(&now, request, self.now_ms()));
         let walked = preview(self, &now, request, trust, &mut record);
@@ -62,8 +62,8 @@ fn preview(
     now: &Arc<Snapshot>,
     request: &CallRequest,
     trust: Result<Option<String>, String>,
-    record: &mut Record,
-) -> Result<Effect, Refusal> {
+    record: &mut CallRecord,
+) -> Result<Effect, CallRefusal> {
     let caller = engine.callers_book().preview(now, request, trust);
     record.gate(Gate::Caller, caller)?;
     let checked = gates::judge(

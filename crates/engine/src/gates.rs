@@ -1,16 +1,16 @@
-//! The gates a call passes before anybody is asked and anything runs.
+//! The gates a call passes before a person is asked and anything runs.
 //!
-//! They are typed stages. Each stage is made only by its gate, so whoever holds one
+//! They are typed stages. Each stage is made only by its gate, so code that holds one
 //! knows what was checked:
 //!
 //! ```text
-//! find ──▶ Found ──admit──▶ Visible ──hold──▶ Held ──decide──▶ Decided
+//! find ─▶ FoundTool ─admit─▶ VisibleTool ─hold─▶ HeldTool ─decide─▶ DecidedCall
 //! ```
 //!
-//! A call walks the whole chain ([`judge`]), and so does `explain`. Lists and search
-//! stop at [`Held`]; shadow rules, `policy test` and replays leave out the variables,
-//! which settings do not decide. A call is checked by one [`Snapshot`]; after a person
-//! answered, the chain is walked again with the newest ([`is_unchanged`]).
+//! A call walks the whole chain (`judge`), and so does `explain`. Lists and search
+//! stop at `HeldTool`; shadow rules, `policy test` and replays leave out the variables,
+//! which settings do not decide. A call is checked by one `Snapshot`; after a person
+//! answered, the chain is walked again with the newest (`is_unchanged`).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use model::record::outcome::CallError;
 use model::{Environment, document::lifecycle, govern::exposure, text};
 
 use crate::native::{self, Native};
-use crate::record::Record;
-use crate::refusal::{Gate, GatePass, GateResult, Notes, Refusal, Unrecorded};
-use crate::request::{CallRequest, Purpose, Target};
+use crate::record::CallRecord;
+use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes, Unrecorded};
+use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::run::Variables;
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
@@ -52,7 +52,7 @@ pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
 
 /// A tool that was found. Made by [`find`].
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundTool {
     pub(crate) sound: Arc<Sound>,
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
@@ -63,27 +63,27 @@ pub(crate) struct Found {
     granted: Granted,
 }
 
-/// A tool this caller may use through this door. Made by [`Found::admit`].
+/// A tool this caller may use through this door. Made by [`FoundTool::admit`].
 #[derive(Debug)]
-pub(crate) struct Visible {
-    found: Found,
+pub(crate) struct VisibleTool {
+    found: FoundTool,
     /// What holds for this caller and tools of this kind.
     rights: Standing,
 }
 
-/// A tool with what a call of it is held to. Made by [`Visible::hold`].
+/// A tool with what a call of it is held to. Made by [`VisibleTool::hold`].
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) found: Found,
+pub(crate) struct HeldTool {
+    pub(crate) found: FoundTool,
     rights: Standing,
     pub(crate) policy: HeldPolicy,
     pub(crate) risk: HeldRisk,
 }
 
-/// A call that the rules did not deny. Made by [`Held::decide`].
+/// A call that the rules did not deny. Made by [`HeldTool::decide`].
 #[derive(Debug)]
-pub(crate) struct Decided {
-    pub(crate) held: Held,
+pub(crate) struct DecidedCall {
+    pub(crate) held: HeldTool,
     pub(crate) arguments: Arguments,
     pub(crate) decision: Decision,
     /// Whether a person is to be asked.
@@ -94,7 +94,7 @@ pub(crate) struct Decided {
 /// after the gates. Made by [`judge`].
 #[derive(Debug)]
 pub(crate) struct CheckedCall {
-    pub(crate) decided: Decided,
+    pub(crate) decided: DecidedCall,
     pub(crate) variables: Variables,
     pub(crate) masker: Arc<Masker>,
 }
@@ -151,13 +151,17 @@ pub(crate) fn judge(
     request: &CallRequest,
     variables: &VariableSource,
     at_ms: i64,
-    record: &mut Record,
-) -> Result<CheckedCall, Refusal> {
+    record: &mut CallRecord,
+) -> Result<CheckedCall, CallRefusal> {
     let visible = see(now, request, record)?;
     let environment = visible.read_variables(request, variables, record)?;
+    // Masking comes before every gate that can quote an argument or a variable in its
+    // note, so that no note leaves with a secret in it.
     let (variables, masker) = visible.fill_variables(&environment, record)?;
     visible.require_variables(request, &environment, record)?;
     let arguments = visible.check_arguments(request, record)?;
+    // Only now: what the params do not take may be anything, and a refusal needs no
+    // copy of it in the audit.
     record.keep_arguments(&arguments);
     let held = visible.hold(now, record)?;
     record.note_enforced(
@@ -175,16 +179,20 @@ pub(crate) fn judge(
 }
 
 /// What settings and rules alone decide about a call, at some moment.
-pub(crate) fn rule(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Result<Decision, Refusal> {
+pub(crate) fn rule(
+    now: &Snapshot,
+    request: &CallRequest,
+    at_ms: i64,
+) -> Result<Decision, CallRefusal> {
     see(now, request, &mut Unrecorded)?.rule(now, request, at_ms)
 }
 
-/// The gates a call passes before anybody looks at its arguments: what lists show.
+/// The gates a call passes before its arguments are checked: what lists show.
 pub(crate) fn reach(
     now: &Snapshot,
     request: &CallRequest,
     variables: &VariableSource,
-) -> Result<Held, Refusal> {
+) -> Result<HeldTool, CallRefusal> {
     let visible = see(now, request, &mut Unrecorded)?;
     let environment = visible.read_variables(request, variables, &mut Unrecorded)?;
     visible.require_variables(request, &environment, &mut Unrecorded)?;
@@ -193,7 +201,7 @@ pub(crate) fn reach(
 
 /// The gates that the settings decide. Variables are another question, and change
 /// without the settings.
-pub(crate) fn settle(now: &Snapshot, request: &CallRequest) -> Result<Held, Refusal> {
+pub(crate) fn settle(now: &Snapshot, request: &CallRequest) -> Result<HeldTool, CallRefusal> {
     see(now, request, &mut Unrecorded)?.hold(now, &mut Unrecorded)
 }
 
@@ -202,10 +210,11 @@ pub(crate) fn settle(now: &Snapshot, request: &CallRequest) -> Result<Held, Refu
 pub(crate) fn is_unchanged(
     now: &Snapshot,
     request: &CallRequest,
-    before: &Decided,
+    before: &DecidedCall,
     at_ms: i64,
-) -> Result<bool, Refusal> {
+) -> Result<bool, CallRefusal> {
     let held = settle(now, request)?;
+    // The arguments are those the person saw; the rest is what holds now.
     let decision = held.ask_rules(now, request, &before.arguments, at_ms);
     let held = held.bounded_by(&decision);
     let was = &before.held;
@@ -222,7 +231,7 @@ pub(crate) fn see(
     now: &Snapshot,
     request: &CallRequest,
     notes: &mut impl Notes,
-) -> Result<Visible, Refusal> {
+) -> Result<VisibleTool, CallRefusal> {
     let found = match find(now, request) {
         Ok(found) => notes.gate(Gate::Registry, Ok(found))?,
         Err(refusal) => {
@@ -234,24 +243,24 @@ pub(crate) fn see(
     found.admit(now, request, notes)
 }
 
-/// Invariant 10, by the clock: refusing a hidden tool takes the look at its access
-/// that an absent one is spared. Whoever may not tell them apart waits for the same
+/// Invariant 10, by the clock: refusing a hidden tool costs an access check that an
+/// absent tool does not need. A caller that must not tell them apart waits for the same
 /// work.
 fn do_the_work_of_a_hidden_tool(now: &Snapshot, request: &CallRequest) {
     if request.caller.kind == CallerKind::Owner {
         return;
     }
     if let Some(tool) = now.any_tool() {
-        let admitted = Found::registered(tool).admit(now, request, &mut Unrecorded);
+        let admitted = FoundTool::registered(tool).admit(now, request, &mut Unrecorded);
         std::hint::black_box(&admitted);
     }
 }
 
 /// Step 2. A tool that is not published does not exist, except for its owner.
-fn find(now: &Snapshot, request: &CallRequest) -> GateResult<Found> {
+fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
     let name = match &request.target {
-        Target::Document(sound) => return find_document(now, request, sound),
-        Target::Name(name) => name,
+        CallTarget::Document(sound) => return find_document(now, request, sound),
+        CallTarget::Name(name) => name,
     };
     let Some(tool) = now.tool(name) else {
         return Err(absent(now, request, name));
@@ -261,7 +270,7 @@ fn find(now: &Snapshot, request: &CallRequest) -> GateResult<Found> {
         return Err(hidden(request, name, error));
     }
     let digest = tool.sound.judged.digest.to_string();
-    Ok(GatePass::new(Found::registered(tool), digest))
+    Ok(GatePass::new(FoundTool::registered(tool), digest))
 }
 
 /// A document as it stands, which only the owner brings.
@@ -269,20 +278,21 @@ pub(crate) fn find_document(
     now: &Snapshot,
     request: &CallRequest,
     sound: &Arc<Sound>,
-) -> GateResult<Found> {
+) -> GateResult<FoundTool> {
     if request.caller.kind != CallerKind::Owner {
         return Err(unknown(
             &sound.document.name,
-            "only the owner brings documents",
+            "only the owner may run a document that is not published",
         ));
     }
-    // A file may be anybody's, whatever it holds.
+    // A document from a file is never taken for a bundled one, even if it reads the
+    // same: anyone may have written the file, and ours have grants that users' lack.
     let ours = match request.place {
         Some(_) => None,
         None => now.ours(&sound.document),
     };
     let place = request.place.as_deref();
-    let found = Found {
+    let found = FoundTool {
         sound: Arc::clone(sound),
         source: ours.map_or(Source::User, |tool| tool.source),
         registered: false,
@@ -295,10 +305,10 @@ pub(crate) fn find_document(
     Ok(GatePass::new(found, AS_IT_STANDS))
 }
 
-impl Found {
+impl FoundTool {
     /// A tool of the registry, published or not.
-    pub(crate) fn registered(tool: &Tool) -> Found {
-        Found {
+    pub(crate) fn registered(tool: &Tool) -> FoundTool {
+        FoundTool {
             sound: Arc::clone(&tool.sound),
             source: tool.source,
             registered: true,
@@ -313,11 +323,11 @@ impl Found {
         now: &Snapshot,
         request: &CallRequest,
         notes: &mut impl Notes,
-    ) -> Result<Visible, Refusal> {
+    ) -> Result<VisibleTool, CallRefusal> {
         let rights = rights(now, request, &self);
         let access = self.check_access(now, request, &rights);
         notes.gate(Gate::Access, access)?;
-        Ok(Visible {
+        Ok(VisibleTool {
             found: self,
             rights,
         })
@@ -339,8 +349,8 @@ impl Found {
         let checked = match request.purpose {
             // A proof of the document, not a use of it: what callers' levels leave is
             // not what is proved. Lists hold all the same.
-            Purpose::LocalPass => access.check_lists(&request.caller, document),
-            Purpose::Call => access.check(&request.caller, document),
+            CallPurpose::LocalPass => access.check_lists(&request.caller, document),
+            CallPurpose::Call => access.check(&request.caller, document),
         };
         let allowed = checked.map_err(|denied| {
             refuse(Reason::AccessDenied, format!("`{name}` is {}", denied.note))
@@ -349,12 +359,14 @@ impl Found {
             let message = format!("`{name}` can do nothing here: {why}");
             return Err(refuse(Reason::LevelDenied, message));
         }
+        // Exposure says which published tools doors show. The owner runs a document
+        // without publishing it, so exposure has nothing to say about it.
         if !self.registered {
             return Ok(GatePass::new((), allowed));
         }
         if request.origin == Origin::Mcp && !exposure::is_client_name(name) {
             // Another name would have to be made up, and two tools could end up with it.
-            let message = format!("`{name}` is not a name MCP clients take");
+            let message = format!("`{name}` is not a valid tool name for MCP clients");
             return Err(refuse(Reason::ToolNotExposed, message));
         }
         let exposed = now.exposed(document, self.source);
@@ -376,12 +388,12 @@ impl Found {
         let codecall = &now.config.codecall;
         match (self.body.native(), origin) {
             (None, Origin::Script) if native::is_self_reference(&self.sound.document.name) => {
-                Err("its name looks like one of ours".to_owned())
+                Err("its name looks like that of a built-in tool".to_owned())
             }
             (None, _) => codecall.reaches(origin, &self.sound.document),
             (Some(native), Origin::Script) => {
                 let feature = native.feature().words();
-                Err(format!("scripts do not call the tools of {feature}"))
+                Err(format!("scripts cannot call {feature} tools"))
             }
             (Some(Native::Invoke), _) if codecall.invoke.is_empty() => {
                 Err("`codecall.invoke` is empty".to_owned())
@@ -400,7 +412,7 @@ impl Found {
                 let overrides = &self.sound.document.sandbox_overrides;
                 let resolved = policy::resolve(&now.ground, overrides).map_err(|conflict| {
                     let error = CallError::new(conflict.reason(), conflict.to_string());
-                    Refusal::new(error)
+                    CallRefusal::new(error)
                 })?;
                 HeldPolicy::Own(Box::new(resolved))
             }
@@ -429,30 +441,31 @@ impl Found {
 }
 
 /// What holds for this caller and tools of this kind.
-fn rights(now: &Snapshot, request: &CallRequest, found: &Found) -> Standing {
-    if request.purpose == Purpose::LocalPass {
+fn rights(now: &Snapshot, request: &CallRequest, found: &FoundTool) -> Standing {
+    if request.purpose == CallPurpose::LocalPass {
         return Standing::open();
     }
     let category = found.sound.document.category.as_deref();
     now.config.access.standing(&request.caller, category)
 }
 
-impl Visible {
-    /// What the call's variables are filled from, read anew for every call.
+impl VisibleTool {
+    /// Reads the values of the call's variables, for every call: an operator who changes
+    /// the secrets file expects the next call to see it.
     fn read_variables(
         &self,
         request: &CallRequest,
         variables: &VariableSource,
         notes: &mut impl Notes,
-    ) -> Result<Environment, Refusal> {
+    ) -> Result<Environment, CallRefusal> {
         if self.found.sound.document.static_variables.is_empty() {
             let none = GatePass::new(Environment::empty(), "none needed");
             return notes.gate(Gate::Secrets, Ok(none));
         }
         let read = variables.read().map_err(|fault| {
-            let message = "the file of secrets cannot be used";
+            let message = "the secrets file cannot be used";
             let error = CallError::new(Reason::SecretsUnavailable, message);
-            let mut refusal = Refusal::new(error).noted(fault.to_string());
+            let mut refusal = CallRefusal::new(error).noted(fault.to_string());
             if request.caller.kind == CallerKind::Owner {
                 refusal.tell_more(&format!(": {fault}"));
             }
@@ -469,9 +482,9 @@ impl Visible {
     fn fill_variables(
         &self,
         environment: &Environment,
-        record: &mut Record,
-    ) -> Result<(Variables, Arc<Masker>), Refusal> {
-        let Found { sound, granted, .. } = &self.found;
+        record: &mut CallRecord,
+    ) -> Result<(Variables, Arc<Masker>), CallRefusal> {
+        let FoundTool { sound, granted, .. } = &self.found;
         let visible = granted.visible(&sound.document, environment);
         let variables = Variables::resolve(sound, &visible);
         let masker = record.gate(Gate::Masking, make_masker(&variables))?;
@@ -487,7 +500,7 @@ impl Visible {
         request: &CallRequest,
         environment: &Environment,
         notes: &mut impl Notes,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         notes.gate(
             Gate::Requirements,
             self.check_requirements(request, environment),
@@ -515,7 +528,7 @@ impl Visible {
             return Ok(GatePass::new((), format!("not granted yet: {names}")));
         }
         let message = format!(
-            "not granted: {names}; `ringfence secrets grant {} {}` does",
+            "not granted: {names}; run `ringfence secrets grant {} {}`",
             document.name,
             ungranted.join(" ")
         );
@@ -528,7 +541,7 @@ impl Visible {
         &self,
         request: &CallRequest,
         notes: &mut impl Notes,
-    ) -> Result<Arguments, Refusal> {
+    ) -> Result<Arguments, CallRefusal> {
         let checked = self.found.body.spell(&request.arguments).and_then(|given| {
             let document = &self.found.sound.document;
             params::check(&document.params, &given).map_err(native::refuse_arguments)
@@ -541,11 +554,11 @@ impl Visible {
     }
 
     /// Steps 5 and 6: what a call is held to, and its risk.
-    fn hold(self, now: &Snapshot, notes: &mut impl Notes) -> Result<Held, Refusal> {
+    fn hold(self, now: &Snapshot, notes: &mut impl Notes) -> Result<HeldTool, CallRefusal> {
         let resolved = self.found.resolve_policy(now, &self.rights);
         let policy = notes.gate(Gate::Policy, resolved)?;
         let risk = self.found.rate(now, &policy);
-        Ok(Held {
+        Ok(HeldTool {
             found: self.found,
             rights: self.rights,
             policy,
@@ -559,21 +572,21 @@ impl Visible {
         now: &Snapshot,
         request: &CallRequest,
         at_ms: i64,
-    ) -> Result<Decision, Refusal> {
+    ) -> Result<Decision, CallRefusal> {
         let arguments = self.check_arguments(request, &mut Unrecorded)?;
         let held = self.hold(now, &mut Unrecorded)?;
         Ok(held.ask_rules(now, request, &arguments, at_ms))
     }
 }
 
-impl Held {
-    /// What a test of a document is held to, whether or not anybody may call it: its
-    /// owner is asked about that.
-    pub(crate) fn for_test(now: &Snapshot, found: Found) -> Result<Held, Refusal> {
+impl HeldTool {
+    /// What a test of a document is held to, whether or not any caller may use it: only
+    /// its owner runs the test.
+    pub(crate) fn for_test(now: &Snapshot, found: FoundTool) -> Result<HeldTool, CallRefusal> {
         let rights = Standing::open();
         let policy = found.resolve_policy(now, &rights)?.value;
         let risk = found.rate(now, &policy);
-        Ok(Held {
+        Ok(HeldTool {
             found,
             rights,
             policy,
@@ -599,20 +612,20 @@ impl Held {
         request: &CallRequest,
         arguments: Arguments,
         at_ms: i64,
-        record: &mut Record,
-    ) -> Result<Decided, Refusal> {
+        record: &mut CallRecord,
+    ) -> Result<DecidedCall, CallRefusal> {
         let decision = record.decision(self.ask_rules(now, request, &arguments, at_ms))?;
         let asks = decision.effect == Effect::Ask
             && match request.purpose {
-                Purpose::Call => true,
+                CallPurpose::Call => true,
                 // Its author is asked once for what it reaches for, not for each try.
                 // What the operator wants asked is asked.
-                Purpose::LocalPass => {
+                CallPurpose::LocalPass => {
                     let asked = self.asked(request, &arguments, at_ms);
                     now.config.rules.operator_asks(&asked)
                 }
             };
-        Ok(Decided {
+        Ok(DecidedCall {
             held: self.bounded_by(&decision),
             arguments,
             decision,
@@ -651,7 +664,7 @@ impl Held {
     }
 
     /// With what the rules leave of the hosts.
-    fn bounded_by(mut self, decision: &Decision) -> Held {
+    fn bounded_by(mut self, decision: &Decision) -> HeldTool {
         if !decision.bounds.is_empty() {
             let mut policy = self.policy.into_owned();
             policy.bounds = policy.bounds.and(&decision.bounds);
@@ -665,13 +678,13 @@ fn make_masker(variables: &Variables) -> GateResult<Arc<Masker>> {
     let secrets = variables.secrets.iter().map(String::as_str);
     let masker = Masker::new(secrets).map_err(|fault| {
         let error = CallError::new(Reason::MaskUnavailable, fault.to_string());
-        Refusal::new(error)
+        CallRefusal::new(error)
     })?;
     let secrets = variables.secrets.iter();
     let short = secrets.filter(|secret| !is_maskable(secret)).count();
     let mut note = text::count(variables.secrets.len(), "secret");
     if short > 0 {
-        note.push_str(&format!(", {short} too short to be masked"));
+        note.push_str(&format!(", {short} too short to mask"));
     }
     Ok(GatePass::new(Arc::new(masker), note))
 }

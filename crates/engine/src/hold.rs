@@ -19,7 +19,6 @@ impl CallHold {
         self.quota = quota;
     }
 
-    /// Holds a folder.
     pub(crate) fn hold_scratch(&mut self, scratch: Scratch) {
         self.scratch = Some(scratch);
     }

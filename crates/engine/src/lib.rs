@@ -48,7 +48,7 @@ pub mod approve;
 mod engine;
 /// Ids of calls and seeds of scripts.
 mod entropy;
-/// Every gate that asks nobody and starts nothing.
+/// The gates that need no person and start nothing.
 mod gates;
 /// What a call holds until it is over.
 mod hold;
@@ -103,10 +103,10 @@ pub use error::EngineError;
 pub use refusal::Gate;
 pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
-pub use services::{Alarm, Clock, Moment, Observer};
-pub use settings::{WORKSPACES_FOLDER, protected};
+pub use services::{Alarm, Clock, Observer, RunStart};
+pub use settings::protected;
 pub use store::{AuditEntry, Filter};
 
-/// For the worker programs of other crates' tests.
-#[cfg(feature = "testing")]
+/// What the `main` of a program that embeds the engine begins with: a sandbox worker is
+/// that program, started again.
 pub use sandbox::worker_main;

@@ -38,7 +38,7 @@ pub struct Imported {
     pub variables: Vec<Variable>,
     /// Whether it is in the tools folder now.
     pub ok: bool,
-    /// What was seen.
+    /// What validation found.
     pub findings: Vec<Finding>,
     /// Why it is not there.
     pub why: Option<String>,
@@ -96,8 +96,8 @@ impl Engine {
         self.write(&document, false)
     }
 
-    /// Takes documents in as drafts. Each is judged anew; what its stored safety
-    /// record says is replaced by what holds here.
+    /// Imports documents as drafts. Each is assessed on this baseline; the safety record
+    /// it came with is replaced.
     pub fn import(&self, text: &str, replace: bool) -> Result<Vec<Imported>, EngineError> {
         let how = ImportOptions {
             replace,
@@ -161,7 +161,7 @@ impl Engine {
         // What was published under this name was another text, or has to be
         // published again on purpose.
         if self.store().publications().unpublish(&name)? {
-            let message = format!("another document took the place of `{name}`");
+            let message = format!("another document replaced `{name}`");
             self.noticed(taken_back(Act::ToolUnpublished, &name, &message));
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Engine {
         self.forget_consent(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
         let trash = self.registry().folder().trash(&stem)?;
-        let message = format!("`{name}` went to the trash");
+        let message = format!("`{name}` was moved to the trash");
         let notice = taken_back(Act::ToolDeleted, name, &message);
         self.noticed(notice.detail("digest", &tool.sound.judged.digest.to_string()));
         Ok(trash)
@@ -265,9 +265,9 @@ fn taken_back(act: Act, name: &str, message: &str) -> Notice {
 /// Why a document was not taken in, and what helps.
 fn not_taken(fault: &EngineError) -> String {
     match fault {
-        EngineError::Exists(_) => format!("{fault}; `--replace` puts this one in its place"),
+        EngineError::Exists(_) => format!("{fault}; pass `--replace` to replace it"),
         EngineError::Reserved(name) => format!(
-            "{fault}: `--rename {name}=NEW` takes it in under that name, `--prefix` all of them"
+            "{fault}: `--rename {name}=NEW` imports it under another name, `--prefix` renames all of them"
         ),
         fault => fault.to_string(),
     }

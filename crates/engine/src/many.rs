@@ -20,7 +20,7 @@ use crate::request::CallRequest;
 /// More calls than may be made together. Nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given} calls were made together, at most {} may be; nothing ran",
+    "{given} calls were made together, at most {} are allowed; no call ran",
     limits::CALLS_TOGETHER_MAX
 )]
 pub struct TooManyCalls {

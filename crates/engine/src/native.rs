@@ -13,7 +13,7 @@ use model::record::outcome::CallError;
 use model::text;
 use serde_json::{Value, json};
 
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 
 mod schema;
 
@@ -23,17 +23,17 @@ const ALIAS: &str = "codecall:";
 const PREFIX: &str = "codecall_";
 
 /// Queries of one search.
-pub const QUERIES_MAX: usize = limits::SEARCH_QUERIES_MAX;
+const QUERIES_MAX: usize = limits::SEARCH_QUERIES_MAX;
 /// Characters of a query, at least.
-pub const QUERY_CHARS_MIN: usize = limits::SEARCH_QUERY_CHARS_MIN;
+const QUERY_CHARS_MIN: usize = limits::SEARCH_QUERY_CHARS_MIN;
 /// Characters of a query, at most.
-pub const QUERY_CHARS_MAX: usize = limits::SEARCH_QUERY_CHARS_MAX;
+const QUERY_CHARS_MAX: usize = limits::SEARCH_QUERY_CHARS_MAX;
 /// Applications a search may be narrowed to.
-pub const APP_IDS_MAX: usize = limits::SEARCH_APPS_MAX;
+const APP_IDS_MAX: usize = limits::SEARCH_APPS_MAX;
 /// Tools a search may leave out.
-pub const EXCLUDED_MAX: usize = limits::SEARCH_EXCLUDED_MAX;
+const EXCLUDED_MAX: usize = limits::SEARCH_EXCLUDED_MAX;
 /// Tools a query may ask for.
-pub const TOP_K_MAX: u64 = limits::SEARCH_TOP_MAX;
+const TOP_K_MAX: u64 = limits::SEARCH_TOP_MAX;
 
 /// A tool whose body is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Native {
         Native::LoadResource,
     ];
 
-    /// Its name.
+    /// The name in lists and calls.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl Native {
 
     /// Whether it changes nothing and reaches nothing, whatever it is given.
     #[must_use]
-    pub fn only_reads(self) -> bool {
+    pub(crate) fn only_reads(self) -> bool {
         match self {
             Native::Search
             | Native::Describe
@@ -219,7 +219,7 @@ impl Native {
     }
 
     /// The arguments of a call under the names used here.
-    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, Refusal> {
+    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, CallRefusal> {
         let aliases = self.aliases();
         let is_given = |name: &str| arguments.get(name).is_some();
         if !aliases.iter().any(|(alias, _)| is_given(alias)) {
@@ -232,7 +232,7 @@ impl Native {
             return Err(refuse_arguments(vec![ArgumentFault {
                 reason: Reason::ArgumentUnknown,
                 name: (*alias).to_owned(),
-                message: format!("`{alias}` is another word for `{name}`; give one of them"),
+                message: format!("`{alias}` is another name for `{name}`; give only one"),
             }]));
         }
         let mut spelled = arguments.clone();
@@ -266,7 +266,7 @@ impl Feature {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Feature::CodeMode => "code mode",
-            Feature::Disclosure => "disclosure",
+            Feature::Disclosure => "progressive listing",
         }
     }
 
@@ -288,11 +288,9 @@ pub(crate) fn is_self_reference(name: &str) -> bool {
 /// Why a script cannot call one of our tools, and what it has instead.
 pub(crate) fn self_reference(name: &str) -> &'static str {
     match Native::named(&folded(name)).map(Native::feature) {
-        Some(Feature::Disclosure) => {
-            "it is for clients; in a script `getTool('name')` tells about a tool"
-        }
+        Some(Feature::Disclosure) => "it is for clients; a script uses `getTool('name')`",
         Some(Feature::CodeMode) | None => {
-            "code mode does not call itself; call the tool by its own name"
+            "code mode cannot call itself; call the tool by its own name"
         }
     }
 }
@@ -320,11 +318,11 @@ fn set(schema: &mut Value, key: &str, value: Value) {
 }
 
 /// The refusal of arguments that a tool does not take.
-pub(crate) fn refuse_arguments(faults: Vec<ArgumentFault>) -> Refusal {
+pub(crate) fn refuse_arguments(faults: Vec<ArgumentFault>) -> CallRefusal {
     let reason = faults.first().map(|fault| fault.reason);
     let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
     let reason = reason.unwrap_or(Reason::ArgumentType);
-    Refusal::new(CallError::new(reason, messages.join("; ")))
+    CallRefusal::new(CallError::new(reason, messages.join("; ")))
 }
 
 #[cfg(test)]
@@ -332,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_mode_knows_itself_in_disguise() {
+    fn lookalike_names_of_code_mode_tools_are_recognised() {
         for name in [
             "codecall_x",
             " codecall:execute",

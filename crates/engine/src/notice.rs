@@ -14,7 +14,10 @@ use crate::services::Alarm;
 pub(crate) fn loudly(store: &Store, alarm: &Alarm, notice: Notice) {
     let said = format!("{}: {}", notice.act.word(), notice.message);
     if let Err(fault) = store.audit().notice(notice) {
-        alarm.raise(&format!("not in the audit ({said}): {}", causes(&fault)));
+        alarm.raise(&format!(
+            "not recorded in the audit ({said}): {}",
+            causes(&fault)
+        ));
     }
 }
 
@@ -67,7 +70,7 @@ pub(crate) fn with_notice<T>(
         let came = act();
         match &came {
             Ok(it) if done(it) => {}
-            Ok(_) => loud(undone.undone("something else came first")),
+            Ok(_) => loud(undone.undone("another change came first")),
             Err(fault) => loud(undone.undone(&causes(fault))),
         }
         return came;

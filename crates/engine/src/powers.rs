@@ -47,19 +47,19 @@ pub struct PowerSettings {
     /// Who pays for what helpers compute; set for each call. Work of one caller does not
     /// wait for another's.
     pub caller: String,
-    /// Where helpers compute.
+    /// The threads on which helpers compute.
     pub compute: Compute,
     /// The home folder, which no tool sees but for its workspaces.
     pub home: Option<Home>,
     /// A copy that stands in for the folder a document names; set for a Local Pass.
     pub stand_in: Option<PathBuf>,
-    /// Whom `fetch` believes.
+    /// The certificate authorities `fetch` trusts.
     pub trust: Trust,
     /// How long and how much one `fetch` may take.
     pub fetch_limits: FetchLimits,
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,
-    /// Who opens connections.
+    /// Opens the connections of `fetch`.
     pub connector: Arc<dyn Connect>,
     /// Names that may lead to private addresses; set for each call.
     pub private_hosts: Arc<[HostPattern]>,
@@ -101,10 +101,10 @@ impl PowerSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum PowersError {
     /// A folder could not be opened.
-    #[error("the files of the call cannot be reached")]
+    #[error("the files of the call cannot be opened")]
     Files(#[from] FilesError),
-    /// There is nobody to believe.
-    #[error("the network of the call cannot be reached")]
+    /// No certificate authority is known.
+    #[error("the network of the call cannot be set up")]
     Tls(#[from] TlsError),
     /// Nothing could be masked.
     #[error("secrets cannot be masked")]
@@ -163,6 +163,8 @@ impl Powers {
                 Fetch::from_grant(&grant.network, &grant.bounds, fetch_settings)
             }
         };
+        // Helpers compute outside the sandbox, where its limits do not reach. Without an
+        // account a tool could have unlimited processor time by calling helpers.
         let time = deadline.saturating_duration_since(Instant::now());
         Ok(Powers {
             fetch,
@@ -189,7 +191,7 @@ impl Powers {
         let powers = Powers::from_grant(&grant, settings, Arc::new(masker), Instant::now())?;
         let mut faces = powers.faces();
         if !is_there && (read || write) {
-            faces.push("fs, in a workspace that is yet to be made".to_owned());
+            faces.push("fs, in a workspace that does not exist yet".to_owned());
         }
         Ok(faces)
     }
@@ -286,6 +288,8 @@ impl Powers {
             bytes: request.payload.bytes,
         };
         let operation = request.operation;
+        // Whether a power exists is decided by the grant alone. What the guest was told
+        // it has plays no part: a guest that was taken over asks for anything.
         if operation == "fetch" {
             let Some(fetch) = &self.fetch else {
                 return Err(self.absent(&operation));
@@ -322,6 +326,7 @@ impl Powers {
         if !host::data::OPERATIONS.contains(&operation.as_str()) {
             return Err(self.absent(&operation));
         }
+        // A thread switch costs more than most helpers do.
         if host::data::is_brief(&operation, request.payload.json.len() + ask.bytes.len()) {
             return compute(&operation, &ask, &Turn::endless());
         }
@@ -342,8 +347,8 @@ impl Powers {
         self.events().unreached.clone()
     }
 
-    /// Invariant 12: the face of a power that was not granted does not exist, so
-    /// whoever asks for it is not the guest we built. That belongs on record.
+    /// Invariant 12: the guest has no function for a power that was not granted, so a
+    /// request for one comes from a guest that was taken over. That is recorded.
     fn absent(&self, operation: &str) -> Fault {
         let fault = absent(operation);
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
@@ -389,7 +394,7 @@ fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     let mut random = |bytes: &mut [u8]| random_failed |= getrandom::fill(bytes).is_err();
     let answered = host::data::call(operation, ask, &mut random, turn);
     if random_failed {
-        let message = "the system gave no randomness";
+        let message = "the system provided no randomness";
         return Err(Fault::new(
             FaultKind::HelperRuntime,
             "io",
@@ -405,13 +410,13 @@ fn absent(operation: &str) -> Fault {
     Fault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
-/// Runs what waits for the disk where it holds nobody up. Computing goes elsewhere
-/// ([`Compute`]), so that neither files nor names wait behind it.
+/// Runs work that waits for the disk on a thread that may block. Computing has threads
+/// of its own ([`Compute`]), so that file access and name lookups do not wait behind it.
 async fn off_thread(
     work: impl FnOnce() -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<Answer, Fault> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        let message = "the power failed";
+        let message = "the file operation failed";
         Err(Fault::new(FaultKind::HelperRuntime, "io", "host", message))
     })
 }

@@ -16,17 +16,17 @@ use store::Pass;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::gates::unconsented;
-use crate::request::{CallRequest, Purpose, Target};
+use crate::request::{CallPurpose, CallRequest, CallTarget};
 use crate::services::now_ms;
 use crate::tool::ToolState;
 
-/// Who publishes.
+/// The name of the owner in notices.
 pub(crate) const OWNER: &str = "owner";
 
 /// What a Local Pass came to.
 #[derive(Clone, Debug)]
 pub struct Passed {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
     /// Whether it earned its publication.
     pub ok: bool,
@@ -35,11 +35,11 @@ pub struct Passed {
     pub tried: bool,
     /// What the run came to; absent if there was nothing to run it with.
     pub outcome: Option<Masked<Outcome>>,
-    /// Why not.
+    /// Why it did not pass or was not tried.
     pub error: Option<Failure>,
 }
 
-/// What a document is tried with, besides itself.
+/// What a document is tried with.
 #[derive(Clone, Debug, Default)]
 pub struct Trial {
     /// The file it was read from, if it is not in the tools folder; absolute.
@@ -54,11 +54,11 @@ impl Trial {
     pub(crate) fn request(
         &self,
         sound: &Arc<Sound>,
-        purpose: Purpose,
+        purpose: CallPurpose,
         origin: Origin,
     ) -> CallRequest {
         CallRequest {
-            target: Target::Document(Arc::clone(sound)),
+            target: CallTarget::Document(Arc::clone(sound)),
             purpose,
             place: self.place.clone(),
             files: self.files.clone(),
@@ -107,7 +107,7 @@ impl Engine {
                 return Ok(passed);
             }
         };
-        let mut request = trial.request(sound, Purpose::LocalPass, origin);
+        let mut request = trial.request(sound, CallPurpose::LocalPass, origin);
         request.arguments = Value::Object(arguments.into_values());
         request.files = request.files.or_else(|| self.fixture(sound, trial));
         let outcome = self.call(request).await;

@@ -10,11 +10,11 @@ use model::{limits, text};
 /// Someone who can be asked.
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Asks, and waits for the answer. Dropping the future takes the question
-    /// back: somebody else answered, or nobody waits any more.
+    /// back: another person answered, or the call no longer waits.
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>>;
 
     /// How its answers come, where it is the caller's own client. The person at this
     /// process's own terminal is [`Channel::Terminal`], whatever this says.
@@ -28,9 +28,9 @@ pub trait Approver: fmt::Debug + Send + Sync {
 pub struct Question {
     /// The call it is about.
     pub call_id: String,
-    /// The tool's name.
+    /// The tool that would run.
     pub tool: String,
-    /// Who calls.
+    /// The caller as people see it.
     pub caller: String,
     /// The badge and why.
     pub risk: Risk,
@@ -49,7 +49,7 @@ pub struct Question {
     pub scopes: Vec<Scope>,
     /// Why a person is asked: the rule and its reason, or what else wants it.
     pub why: String,
-    /// Who may answer.
+    /// Who may answer, in words.
     pub may_answer: String,
 }
 
@@ -84,18 +84,18 @@ impl Question {
 
 /// What a person said, or what came instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Run it, and these calls after it.
     Approved(Scope),
-    /// Do not.
+    /// The person said no.
     Declined,
     /// The question was put away without an answer.
     Dismissed,
-    /// Nobody answered in time.
+    /// No one answered in time.
     TimedOut,
-    /// There was nobody to ask.
+    /// There was no one to ask.
     Unavailable,
-    /// A yes that came faster than anybody reads: it was not shown to a person.
+    /// A yes that came faster than a person reads: the client did not show the question.
     NotRendered,
     /// An answer that does not fit the question.
     Malformed,
@@ -103,30 +103,33 @@ pub enum Answer {
     Deferred,
 }
 
-impl Answer {
+impl ApprovalAnswer {
     /// The word in the audit.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Answer::Approved(_) => "approved",
-            Answer::Declined => "declined",
-            Answer::Dismissed => "dismissed",
-            Answer::TimedOut => "timed out",
-            Answer::Unavailable => "unavailable",
-            Answer::NotRendered => "not rendered",
-            Answer::Malformed => "malformed",
-            Answer::Deferred => "deferred",
+            ApprovalAnswer::Approved(_) => "approved",
+            ApprovalAnswer::Declined => "declined",
+            ApprovalAnswer::Dismissed => "dismissed",
+            ApprovalAnswer::TimedOut => "timed out",
+            ApprovalAnswer::Unavailable => "unavailable",
+            ApprovalAnswer::NotRendered => "not rendered",
+            ApprovalAnswer::Malformed => "malformed",
+            ApprovalAnswer::Deferred => "deferred",
         }
     }
 
     /// What it makes of a question; nothing if the question still waits.
     pub(crate) fn settles(self) -> Option<(State, Option<Scope>)> {
         match self {
-            Answer::Approved(scope) => Some((State::Approved, Some(scope))),
-            Answer::Declined => Some((State::Declined, None)),
-            Answer::Dismissed => Some((State::Dismissed, None)),
-            Answer::Malformed => Some((State::Malformed, None)),
-            Answer::TimedOut | Answer::Unavailable | Answer::NotRendered | Answer::Deferred => None,
+            ApprovalAnswer::Approved(scope) => Some((State::Approved, Some(scope))),
+            ApprovalAnswer::Declined => Some((State::Declined, None)),
+            ApprovalAnswer::Dismissed => Some((State::Dismissed, None)),
+            ApprovalAnswer::Malformed => Some((State::Malformed, None)),
+            ApprovalAnswer::TimedOut
+            | ApprovalAnswer::Unavailable
+            | ApprovalAnswer::NotRendered
+            | ApprovalAnswer::Deferred => None,
         }
     }
 }

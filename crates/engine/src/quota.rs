@@ -14,12 +14,12 @@ use store::Store;
 use store::usage::UsageKey;
 
 use crate::error::causes;
-use crate::refusal::{GatePass, GateResult, Refusal};
-use crate::request::{CallRequest, Purpose, shown};
+use crate::refusal::{CallRefusal, GatePass, GateResult};
+use crate::request::{CallPurpose, CallRequest, shown};
 use crate::services::{Alarm, Clock};
 
 /// What is noted where no limit is about the call.
-const NONE_HOLDS: &str = "none holds";
+const NONE_HOLDS: &str = "no limit applies";
 const TASK_PANICKED: &str = "the usage task panicked";
 
 /// Counts calls against their limits.
@@ -58,7 +58,7 @@ impl Quotas {
         tool: &str,
         groups: &[String],
     ) -> GateResult<Option<QuotaHold>> {
-        if request.purpose == Purpose::LocalPass {
+        if request.purpose == CallPurpose::LocalPass {
             return Ok(GatePass::new(None, "a Local Pass"));
         }
         let caller = shown(&request.caller);
@@ -116,7 +116,7 @@ impl Quotas {
             .map(|(limit, tally)| line(limit, tally, &visit))
             .collect();
         quota::enter(&mut both, &visit, usage.process()).map_err(|exceeded| refuse(&exceeded))?;
-        let note = format!("a call counts under {}", lines.join(", "));
+        let note = format!("a call counts towards {}", lines.join(", "));
         Ok(GatePass::new((), note))
     }
 
@@ -137,11 +137,11 @@ impl Quotas {
         }
     }
 
-    fn unavailable(&self, why: &str) -> Refusal {
+    fn unavailable(&self, why: &str) -> CallRefusal {
         self.alarm.raise(&format!("calls cannot be counted: {why}"));
-        let message = "it cannot be looked up how much you used so far; it did not run";
+        let message = "your usage cannot be read; the call did not run";
         let error = CallError::passing(Reason::LimitUnavailable, message);
-        Refusal::new(error).noted(why)
+        CallRefusal::new(error).noted(why)
     }
 }
 
@@ -164,7 +164,7 @@ fn line(limit: &Limit, tally: &Tally, visit: &Visit<'_>) -> String {
 
 fn turns(day: &Day) -> String {
     let seconds = day.turns_in_ms.div_ceil(1_000);
-    format!("the day turns in {seconds} s, at 00:00 UTC")
+    format!("the day ends in {seconds} s, at 00:00 UTC")
 }
 
 fn counted(units: u64) -> String {
@@ -212,19 +212,19 @@ fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<QuotaHold, N
 }
 
 /// Says what is used up and when it makes sense to try again.
-fn refuse(exceeded: &Exceeded) -> Refusal {
+fn refuse(exceeded: &Exceeded) -> CallRefusal {
     let seconds = |ms: u64| ms.div_ceil(1_000);
     let again = match exceeded.again {
         Again::Later(ms) => format!("try again in {} s", seconds(ms)),
         Again::Tomorrow(ms) => {
             let seconds = seconds(ms);
-            format!("try again in {seconds} s, when the day turns at 00:00 UTC")
+            format!("try again in {seconds} s, when the day ends at 00:00 UTC")
         }
         Again::AfterAnother => "try again when one has ended".to_owned(),
-        Again::Never => "and trying again does not help: no day has that many".to_owned(),
+        Again::Never => "and retrying will not help: no day allows that many".to_owned(),
     };
     let message = format!("{exceeded}; it did not run, {again}");
-    Refusal::new(match exceeded.again {
+    CallRefusal::new(match exceeded.again {
         Again::Never => CallError::new(Reason::LimitExceeded, message),
         Again::Later(_) | Again::Tomorrow(_) | Again::AfterAnother => {
             CallError::passing(Reason::LimitExceeded, message)

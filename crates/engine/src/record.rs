@@ -21,7 +21,7 @@ use sandbox::job::Usage;
 use serde_json::Value;
 
 use crate::powers::Powers;
-use crate::refusal::{Gate, GateResult, Notes, Refusal};
+use crate::refusal::{CallRefusal, Gate, GateResult, Notes};
 use crate::run::RunResult;
 use crate::services::Observer;
 
@@ -30,7 +30,7 @@ pub(crate) const REASON_CHARS_MAX: usize = 400;
 
 /// What one call leaves behind, while it is under way.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct CallRecord {
     observer: Option<Observer>,
     call_id: String,
     started: Instant,
@@ -46,9 +46,9 @@ pub(crate) struct Record {
     shadow: Option<Shadow>,
 }
 
-impl Record {
-    pub(crate) fn new(call_id: String, started: Instant, observer: Option<Observer>) -> Record {
-        Record {
+impl CallRecord {
+    pub(crate) fn new(call_id: String, started: Instant, observer: Option<Observer>) -> CallRecord {
+        CallRecord {
             observer,
             call_id,
             started,
@@ -75,7 +75,7 @@ impl Record {
     }
 
     /// Notes what the rules said.
-    pub(crate) fn decision(&mut self, decision: Decision) -> Result<Decision, Refusal> {
+    pub(crate) fn decision(&mut self, decision: Decision) -> Result<Decision, CallRefusal> {
         let note = match &decision.rule {
             Some(rule) => format!("{rule}: {}", decision.reason),
             None => decision.reason.clone(),
@@ -99,7 +99,7 @@ impl Record {
             None => Ok(decision),
             Some(code) => {
                 let error = CallError::new(code, decision.told()).advised(decision.advice());
-                Err(Refusal::new(error).noted(note))
+                Err(CallRefusal::new(error).noted(note))
             }
         }
     }
@@ -174,7 +174,7 @@ impl Record {
     }
 
     /// The answer. Masked, whatever it is.
-    pub(crate) fn outcome(&mut self, walked: Result<RunResult, Refusal>) -> Masked<Outcome> {
+    pub(crate) fn outcome(&mut self, walked: Result<RunResult, CallRefusal>) -> Masked<Outcome> {
         self.run_us = self.run_started.map(micros).unwrap_or(0);
         let (status, value, error, console) = match walked {
             Ok(ran) => {
@@ -205,7 +205,7 @@ impl Record {
     /// What the gates said, when nothing was to be run. Masked.
     pub(crate) fn dry(
         mut self,
-        refusal: Option<Refusal>,
+        refusal: Option<CallRefusal>,
         at_ms: i64,
     ) -> (Closing, Option<CallError>) {
         let walked = match refusal {
@@ -222,7 +222,6 @@ impl Record {
         self.note(gate, verdict, None, Some(note.to_owned()));
     }
 
-    /// The closing record.
     pub(crate) fn closing(&mut self, outcome: &Masked<Outcome>, at_ms: i64) -> Closing {
         let none = Masker::none();
         let masker = self.masker.as_deref().unwrap_or(&none);
@@ -275,9 +274,9 @@ impl Record {
     pub(crate) fn unwritten(&self) -> Masked<Outcome> {
         let ran = self.run_started.is_some();
         let message = if ran {
-            "the call ran, but what came of it could not be written down and is withheld"
+            "the call ran, but its result could not be recorded and is withheld"
         } else {
-            "the attempt could not be written down, so nothing ran"
+            "the call could not be recorded, so it did not run"
         };
         self.mask_outcome(Outcome {
             call_id: self.call_id.clone(),
@@ -293,8 +292,8 @@ impl Record {
     }
 }
 
-impl Notes for Record {
-    fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, Refusal> {
+impl Notes for CallRecord {
+    fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, CallRefusal> {
         match said {
             Ok(passed) => {
                 self.note(gate, "pass", None, Some(passed.note));

@@ -84,7 +84,7 @@ pub(crate) struct GatePass<T> {
 }
 
 /// What a gate says.
-pub(crate) type GateResult<T> = Result<GatePass<T>, Refusal>;
+pub(crate) type GateResult<T> = Result<GatePass<T>, CallRefusal>;
 
 impl<T> GatePass<T> {
     pub(crate) fn new(value: T, note: impl Into<String>) -> GatePass<T> {
@@ -95,10 +95,10 @@ impl<T> GatePass<T> {
     }
 }
 
-/// Somebody who notes what the gates say.
+/// Where the gates note what they said.
 pub(crate) trait Notes {
     /// Notes what a gate said, and hands on what it let through.
-    fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, Refusal>;
+    fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, CallRefusal>;
 
     /// The tool was found.
     fn note_tool(&mut self, _sound: &Sound) {}
@@ -109,7 +109,7 @@ pub(crate) trait Notes {
 pub(crate) struct Unrecorded;
 
 impl Notes for Unrecorded {
-    fn gate<T>(&mut self, _gate: Gate, said: GateResult<T>) -> Result<T, Refusal> {
+    fn gate<T>(&mut self, _gate: Gate, said: GateResult<T>) -> Result<T, CallRefusal> {
         said.map(|passed| passed.value)
     }
 }
@@ -117,7 +117,7 @@ impl Notes for Unrecorded {
 /// A call ends here without a result. It carries two messages: one for the caller, one
 /// for the operator.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct CallRefusal {
     pub(crate) status: Status,
     pub(crate) error: CallError,
     /// The reason the operator reads, where it is another.
@@ -125,15 +125,15 @@ pub(crate) struct Refusal {
     note: Option<String>,
 }
 
-impl Refusal {
+impl CallRefusal {
     /// A gate refused the call.
-    pub(crate) fn new(error: CallError) -> Refusal {
-        Refusal::with_status(Status::Refused, error)
+    pub(crate) fn new(error: CallError) -> CallRefusal {
+        CallRefusal::with_status(Status::Refused, error)
     }
 
     /// The call ends for another reason than a gate.
-    pub(crate) fn with_status(status: Status, error: CallError) -> Refusal {
-        Refusal {
+    pub(crate) fn with_status(status: Status, error: CallError) -> CallRefusal {
+        CallRefusal {
             status,
             error,
             operator_reason: None,
@@ -142,23 +142,23 @@ impl Refusal {
     }
 
     /// With what only the operator reads.
-    pub(crate) fn noted(self, note: impl Into<String>) -> Refusal {
-        Refusal {
+    pub(crate) fn noted(self, note: impl Into<String>) -> CallRefusal {
+        CallRefusal {
             note: Some(note.into()),
             ..self
         }
     }
 
     /// With a reason that only the operator reads.
-    pub(crate) fn because(self, reason: Reason) -> Refusal {
-        Refusal {
+    pub(crate) fn because(self, reason: Reason) -> CallRefusal {
+        CallRefusal {
             operator_reason: Some(reason),
             ..self
         }
     }
 
     /// With what went before, for the operator.
-    pub(crate) fn after(self, before: &str) -> Refusal {
+    pub(crate) fn after(self, before: &str) -> CallRefusal {
         let note = format!("{}; {before}", self.why());
         self.noted(note)
     }

@@ -109,7 +109,10 @@ impl Registry {
         if let Err(fault) = settings::note(store, &settings, false) {
             // No good settings came before these, so nothing is in force until the
             // audit says what is. Every call tries again.
-            let why = format!("the settings are not in the audit: {}", causes(&fault));
+            let why = format!(
+                "the settings could not be recorded in the audit: {}",
+                causes(&fault)
+            );
             registry.alarm.raise(&why);
             let mut latest = lock(&registry.latest);
             latest.snapshot = Arc::new(latest.snapshot.unsettled(why));
@@ -131,7 +134,7 @@ impl Registry {
         };
         if let Some((file, why)) = broken {
             self.alarm.raise(&format!(
-                "the candidate `{file}` is not tried beside the live rules: {why}"
+                "the shadow candidate `{file}` is not evaluated: {why}"
             ));
             if let Some(notice) = settings::broken_candidate(&self.store, file, &why) {
                 loudly(&self.store, &self.alarm, notice);
@@ -151,7 +154,11 @@ impl Registry {
 
     /// What holds now. Whatever a person changed before this was asked is in it.
     pub fn current(&self) -> Arc<Snapshot> {
+        // The lock is held throughout: two calls that see the same change must not both
+        // build a snapshot, and neither may go on with the old one.
         let mut latest = lock(&self.latest);
+        // One read of inotify tells whether a file changed since. That is why no thread
+        // watches, and why an edit holds from the next call on.
         let news = self.folder.news();
         let is_other = news.files || self.has_earned_news(&latest) || self.has_other_keys(&latest);
         let is_settled = latest.standing_version != u64::MAX && !latest.is_owing;
@@ -163,6 +170,7 @@ impl Registry {
         if !is_other && same && !latest.is_owing {
             return Arc::clone(&latest.snapshot);
         }
+        // Publishing is the most frequent change, and reads no file.
         let only_standing = !is_other && is_settled && latest.snapshot.shadow.is_none();
         let taken = match only_standing {
             true => self.stood_again(&latest.snapshot),
@@ -174,10 +182,11 @@ impl Registry {
                 // An unreadable version never equals; the next call tries again.
                 latest.standing_version = version.unwrap_or(u64::MAX);
             }
+            // Fails closed: an old list may offer what was taken away since.
             Err(fault) => {
                 let why = causes(&fault);
                 self.alarm
-                    .raise(&format!("tools could not be read again: {why}"));
+                    .raise(&format!("the tools could not be reloaded: {why}"));
                 latest.snapshot = Arc::new(latest.snapshot.without_tools());
                 latest.standing_version = u64::MAX;
             }
@@ -185,8 +194,8 @@ impl Registry {
         Arc::clone(&latest.snapshot)
     }
 
-    /// Whether anybody's level changed. What cannot be told is a reason to look,
-    /// and then to have no tools.
+    /// Whether the level of any caller changed. If that cannot be read, the snapshot is
+    /// rebuilt, which fails and leaves no tools.
     fn has_earned_news(&self, latest: &Latest) -> bool {
         if latest.snapshot.config.trust.strategy == Strategy::Disabled {
             return false;
@@ -214,8 +223,10 @@ impl Registry {
             Ok(settings) => settings,
             Err(why) => {
                 self.alarm.raise(&match latest.snapshot.owed {
-                    None => format!("settings not changed, the last good ones stay: {why}"),
-                    Some(_) => format!("no settings are in force and nothing runs: {why}"),
+                    None => {
+                        format!("the new settings are not in force, the last good ones stay: {why}")
+                    }
+                    Some(_) => format!("no settings are in force, so no call runs: {why}"),
                 });
                 if latest.refused.as_ref() != Some(&why) {
                     let notice = settings::notice(Act::SettingsRefused, &why);
@@ -268,8 +279,9 @@ impl Registry {
             .then(|| names::keys(&self.home).ok())
             .flatten();
         let gone = gone.map_err(|fault| causes(&fault))?;
-        // Owing, the audit may end with settings that were never in force, so those of
-        // before are said again. The store's come first: they may make room for that.
+        // After an attempt that failed the audit may end with settings that were never in
+        // force, so the settings are recorded again even if they are the same. The store
+        // gets its own settings first: they may give the audit room for the record.
         let before = store_settings(&latest.snapshot.config);
         let noted = self
             .store
@@ -279,7 +291,7 @@ impl Registry {
             let _ = self.store.set(before);
             latest.is_owing = true;
             let why = causes(&fault);
-            return Err(format!("the change could not be written down: {why}"));
+            return Err(format!("the change could not be recorded: {why}"));
         }
         latest.is_owing = false;
         latest.refused = None;

@@ -1,5 +1,5 @@
 //! What other settings would have decided about calls that were made. Decisions
-//! only: nothing runs, nobody is asked.
+//! only: nothing runs, and no person is asked.
 //!
 //! A call can be decided again if its tool is still the same document and the audit
 //! kept its arguments. The others are counted by what is missing.
@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 use store::{AuditEntry, Filter, StoreError};
 
 use crate::engine::Engine;
-use crate::gates::{self, AS_IT_STANDS, Found, denied, is_ruled};
+use crate::gates::{self, AS_IT_STANDS, FoundTool, denied, is_ruled};
 use crate::refusal::{Gate, Unrecorded};
-use crate::request::{CallRequest, Target};
+use crate::request::{CallRequest, CallTarget};
 use crate::snapshot::Snapshot;
 
 /// Entries read at a time.
@@ -28,13 +28,13 @@ const PAGE: usize = 1_000;
 /// A decision that comes out differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The call.
+    /// The id of the recorded call.
     pub call_id: String,
     /// The tool's name.
     pub tool: String,
     /// Who called.
     pub caller: String,
-    /// What was decided.
+    /// The decision that was recorded.
     pub before: Effect,
     /// By which rule.
     pub before_rule: Option<String>,
@@ -44,7 +44,7 @@ pub struct Change {
     pub after: Effect,
     /// By which rule.
     pub after_rule: Option<String>,
-    /// Why.
+    /// The reason of the new decision.
     pub reason: String,
 }
 
@@ -80,15 +80,15 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// In words.
+    /// The reason as a clause about several calls.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Missing::OnlyDigest => "only digests of their arguments were kept",
             Missing::Masked => "a secret is masked in their arguments",
-            Missing::ToolGone => "their tool is gone",
-            Missing::ToolChanged => "their tool was changed since",
-            Missing::Undecided => "nothing was decided about them",
+            Missing::ToolGone => "their tool no longer exists",
+            Missing::ToolChanged => "their tool changed since",
+            Missing::Undecided => "no decision was recorded for them",
         }
     }
 }
@@ -96,7 +96,7 @@ impl Missing {
 /// What a replay found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Calls looked at.
+    /// How many calls the filter named.
     pub calls: u64,
     /// Those that were decided again.
     pub decided: u64,
@@ -176,9 +176,9 @@ fn judged(under: &Snapshot, entry: &AuditEntry, closing: &Closing) -> Result<Dec
     let registry = gate(closing, Gate::Registry);
     let is_brought = registry.is_some_and(|gate| gate.note.as_deref() == Some(AS_IT_STANDS));
     let found = match is_brought {
-        false => Found::registered(tool),
+        false => FoundTool::registered(tool),
         true => {
-            request.target = Target::Document(Arc::clone(&tool.sound));
+            request.target = CallTarget::Document(Arc::clone(&tool.sound));
             let found = gates::find_document(under, &request, &tool.sound);
             found.map_err(|_| Missing::Undecided)?.value
         }
@@ -248,7 +248,7 @@ fn arguments(entry: &AuditEntry, closing: &Closing) -> Result<Value, Missing> {
         Some(kept) if !has_mask(kept) || is_same(kept) => Ok(kept.clone()),
         Some(_) => Err(Missing::Masked),
         None => {
-            // A call without arguments has a digest everybody knows.
+            // The digest of no arguments is always the same.
             let none = Value::Object(Map::new());
             match is_same(&none) {
                 true => Ok(none),

@@ -19,8 +19,8 @@ pub trait Reporter: fmt::Debug + Send + Sync {
 pub struct CallReport {
     /// The call, as the audit knows it.
     pub call_id: String,
-    /// The tool that was found. A name nobody gave a tool is not repeated here:
-    /// callers choose it, and instruments keep every name they see.
+    /// The tool that was found. The name of an unknown tool is not reported: callers
+    /// choose it, and instruments keep every name they see.
     pub tool: Option<String>,
     /// Who called.
     pub caller: String,

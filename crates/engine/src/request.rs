@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::question::Approver;
-use crate::refusal::{Gate, Refusal};
+use crate::refusal::{CallRefusal, Gate};
 
 /// Characters of a name kept in the record when it is not the name of a tool.
 pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -26,20 +26,20 @@ pub(crate) fn shown(caller: &Caller) -> String {
 /// What a door asks for.
 #[derive(Clone, Debug)]
 pub struct CallRequest {
-    /// Who asks.
+    /// The caller: an agent, a person or a script.
     pub caller: Caller,
-    /// Through which door.
+    /// The door the call came through.
     pub origin: Origin,
     /// What is to be called.
-    pub target: Target,
+    pub target: CallTarget,
     /// With what, as it came.
     pub arguments: Value,
-    /// What for.
-    pub purpose: Purpose,
+    /// Whether it is a use of the tool or a test of it.
+    pub purpose: CallPurpose,
     /// The call this one is part of.
     pub parent_id: Option<String>,
     /// How long the whole call may take, approval included; the tool's own time
-    /// limit holds besides.
+    /// limit holds as well.
     pub deadline: Option<Duration>,
     /// Stops the call wherever it is.
     pub cancel: CancellationToken,
@@ -80,8 +80,8 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn refusal(&self) -> Refusal {
-        Refusal::new(self.error.clone())
+    pub(crate) fn refusal(&self) -> CallRefusal {
+        CallRefusal::new(self.error.clone())
     }
 }
 
@@ -155,9 +155,9 @@ impl CallRequest {
             typed: origin == Origin::Cli && caller.kind == CallerKind::Owner,
             caller,
             origin,
-            target: Target::Name(tool.to_owned()),
+            target: CallTarget::Name(tool.to_owned()),
             arguments,
-            purpose: Purpose::Call,
+            purpose: CallPurpose::Call,
             parent_id: None,
             deadline: None,
             cancel: CancellationToken::new(),
@@ -174,7 +174,7 @@ impl CallRequest {
         }
     }
 
-    /// The call a script or invoke makes for whoever asked: same caller, same session,
+    /// The call a script or invoke makes for its own caller: same caller, same session,
     /// same people to ask, and it ends when this one does.
     pub(crate) fn child(&self, tool: &str, arguments: Value) -> CallRequest {
         let caller = self.caller.clone();
@@ -202,7 +202,7 @@ impl CallRequest {
 
 /// What is to be called.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum CallTarget {
     /// A published tool.
     Name(String),
     /// A document as it stands, which only the owner can bring.
@@ -211,8 +211,8 @@ pub enum Target {
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// To be used.
+pub enum CallPurpose {
+    /// An ordinary call.
     Call,
     /// To prove the tool to its author, with its own test values.
     LocalPass,

@@ -17,7 +17,7 @@ use sandbox::pool::{Run, RunError};
 use serde_json::{Map, Value};
 
 use crate::powers::{PowerSettings, Powers, PowersError};
-use crate::services::Moment;
+use crate::services::RunStart;
 
 /// What came of a run.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(crate) fn prepare(
     variables: Variables,
     settings: &PowerSettings,
     masker: Arc<Masker>,
-    moment: Moment,
+    start: RunStart,
 ) -> Result<PreparedRun, PowersError> {
     let document = &sound.document;
     let names = document.params.iter().map(|param| &param.name);
@@ -84,8 +84,8 @@ pub(crate) fn prepare(
         declared,
         powers: powers.faces(),
         limits,
-        seed: moment.seed,
-        now_ms: moment.now_ms,
+        seed: start.seed,
+        now_ms: start.now_ms,
     };
     let powers = Arc::new(powers);
     Ok(PreparedRun { job, powers })

@@ -1,5 +1,5 @@
 //! A workspace for one Local Pass: empty, its own, gone afterwards. So a test can
-//! be repeated, and never touches anybody's files.
+//! be repeated, and never touches real files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,20 +1,31 @@
 //! Code mode: one script that calls many tools. Every branch of a run is here.
 //!
 //! The guard reads the script, the sandbox runs it, and each tool it calls is a call
-//! of the engine like any other (`host`). `clock` keeps the time of the script and of
-//! its tools apart; `journal` lets a script that met an approval go on without
-//! repeating what it did, and `held` keeps that on the disk while it does; `report` is
-//! what comes back.
+//! of the engine like any other. `report` is what comes back.
 
+/// The calls of a script, and why it must stop.
+mod calls;
+/// The time of the script and of its tools, apart.
 mod clock;
+/// What a script is told of a call that failed.
 mod fault;
-mod held;
+/// What a script can ask of its host.
 mod host;
+/// What a script has done, so that it can go on after an approval and repeat nothing.
 mod journal;
+/// The limits of each preset.
 mod limit;
+/// The answer to the sender of the script.
 mod report;
+/// Tools a script calls as `space.method(args)`.
 mod space;
-mod unheard;
+/// The journal in the store, while a script goes on.
+mod stored_journal;
+/// One tool called by a script.
+mod tool_call;
+/// Warnings about calls and promises that nothing awaited.
+mod unawaited;
+/// Messages of the JavaScript engine in plain words.
 mod words;
 
 use std::sync::Arc;
@@ -36,31 +47,32 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::run::RunResult;
 use crate::work::Work;
 
-pub(crate) use self::held::note_begun;
+pub(crate) use self::stored_journal::note_begun;
 
+use self::calls::Halt;
 use self::clock::{ScriptClock, Spent};
-use self::held::{JournalOnDisk, on_disk};
-use self::host::{Halt, ScriptHost};
+use self::host::ScriptHost;
 use self::journal::{Journal, JournalStep};
 use self::limit::ScriptLimits;
+use self::stored_journal::{StoredJournal, with_store};
 
-/// What execute was asked for.
-struct Asked {
+/// The arguments of execute.
+struct ScriptArguments {
     script: String,
     allowed: Option<Vec<NamePattern>>,
     context: Value,
 }
 
-/// How a run came to its end.
-enum Over {
+/// How a run ended.
+enum RunEnd {
     Ended(Result<Run, RunError>),
     Halted(Halt),
-    Spent(Spent),
+    OutOfTime(Spent),
 }
 
 impl Engine {
@@ -81,75 +93,80 @@ impl Engine {
 }
 
 /// Runs a script.
-pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, Refusal> {
-    let asked = asked(&work.arguments)?;
+pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
+    let given = check_arguments(&work.arguments)?;
     let preset = preset(&work);
     let mut limits = ScriptLimits::of(preset);
     if let Some(less) = work.engine.tools_ms_max() {
         limits.tools_ms_max = limits.tools_ms_max.min(less);
     }
-    let prepared = match prepared(&work, &asked.script, &limits) {
+    let prepared = match prepare(&work, &given.script, &limits) {
         Ok(prepared) => prepared,
         Err(refused) => return Ok(*refused),
     };
-    let _turn = turn(work.engine).await?;
+    let _turn = take_turn(work.engine).await?;
     let pool = work.engine.pool_for_call().await?;
-    // Taken last: whoever is turned away before has lost nothing.
+    // The journal is taken last: a call that is refused before has lost nothing.
     let key = journal::key(&work.request.caller, &work.arguments, preset);
-    let (journal, held) = started(&work, key.clone()).await?;
+    let (journal, stored) = open_journal(&work, key.clone()).await?;
     let people_ms_max = people_ms_max(&work, &limits);
-    let job = job(&prepared, asked.context, &limits, people_ms_max, &journal);
+    let job = job(&prepared, given.context, &limits, people_ms_max, &journal);
     let clock = Arc::new(ScriptClock::start(
         limits.script_ms_max,
         limits.tools_ms_max,
     ));
     let bounds = (limits.tool_calls_max, job.limits.payload_bytes_max);
-    let journal = (journal, held.as_ref());
-    let host = ScriptHost::new(&work, asked.allowed.as_deref(), bounds, &clock, journal);
-    let over = tokio::select! {
+    let journal = (journal, stored.as_ref());
+    let allowed = given.allowed.as_deref();
+    let host = ScriptHost::new(&work, allowed, bounds, &clock, journal);
+    let calls = host.calls();
+    let end = tokio::select! {
         biased;
-        ended = pool.run(&work.request.caller.name, job, &host) => Over::Ended(ended),
-        halt = host.stopped() => Over::Halted(halt),
-        spent = clock.spent() => Over::Spent(spent),
+        ended = pool.run(&work.request.caller.name, job, &host) => RunEnd::Ended(ended),
+        halt = calls.wait_for_halt() => RunEnd::Halted(halt),
+        spent = clock.wait_until_spent() => RunEnd::OutOfTime(spent),
     };
-    let (calls, repeated) = host.counts();
+    let (count, repeated) = host.counts();
     work.powers.note(json!({
-        "kind": "script", "preset": preset.word(), "calls": calls, "fromJournal": repeated,
+        "kind": "script", "preset": preset.word(), "calls": count, "fromJournal": repeated,
     }));
-    let ran = match over {
-        Over::Ended(Ok(Run { report, console })) => {
-            let ran = report::ran(report, &console, &host, &prepared, &limits);
-            let unheard = unheard::stopped(&host.unfinished(), &prepared.calls);
-            Ok(report::with_warnings(ran, unheard))
+    let result = match end {
+        RunEnd::Ended(Ok(Run { report, console })) => {
+            let result = report::ran(report, &console, &host, &prepared, &limits);
+            let stopped = unawaited::stopped(&calls.unanswered(), &prepared.calls);
+            Ok(report::with_warnings(result, stopped))
         }
-        // What it did is kept, if it had stopped before: it may come again.
-        Over::Ended(Err(error)) => return Ok(RunResult::from_run(Err(error))),
-        Over::Spent(spent) => {
-            let ran = report::spent(spent, &limits);
-            Ok(report::with_logs(ran, &host.said()))
+        // The sandbox broke, not the script. A stored journal stays: the same call, made
+        // again, goes on from it.
+        RunEnd::Ended(Err(error)) => return Ok(RunResult::from_run(Err(error))),
+        RunEnd::OutOfTime(spent) => {
+            let result = report::spent(spent, &limits);
+            Ok(report::with_logs(result, &calls.take_console()))
         }
-        Over::Halted(Halt::TooManyCalls) => {
-            let ran = report::too_many_calls(&limits);
-            Ok(report::with_logs(ran, &host.said()))
+        RunEnd::Halted(Halt::TooManyCalls) => {
+            let result = report::too_many_calls(&limits);
+            Ok(report::with_logs(result, &calls.take_console()))
         }
-        Over::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
-        Over::Halted(Halt::Unkept { tool, ran, why }) => return Err(unkept(&tool, ran, &why)),
-        Over::Halted(Halt::Pending { tool, message }) => {
-            let journal = host.journal();
-            return Err(waits(&work, key, (journal, held), &tool, &message).await);
+        RunEnd::Halted(Halt::Diverged { tool }) => Err(diverged(&tool)),
+        RunEnd::Halted(Halt::NotJournaled { tool, ran, why }) => {
+            return Err(not_journaled(&tool, ran, &why));
+        }
+        RunEnd::Halted(Halt::Pending { tool, message }) => {
+            let journal = (calls.journal(), stored);
+            return Err(stop_for_approval(&work, key, journal, &tool, &message).await);
         }
     };
-    if let Some(held) = held {
-        held.end().await?;
+    if let Some(stored) = stored {
+        stored.end().await?;
     }
-    ran
+    result
 }
 
-/// What the params cannot say.
-fn asked(arguments: &Map<String, Value>) -> Result<Asked, Refusal> {
+/// Checks what the params of execute cannot say.
+fn check_arguments(arguments: &Map<String, Value>) -> Result<ScriptArguments, CallRefusal> {
     let wrong = |message: String| {
         let error = CallError::new(Reason::ArgumentType, message);
-        Err(Refusal::new(error))
+        Err(CallRefusal::new(error))
     };
     let script = arguments.get("script").and_then(Value::as_str);
     let script = script.unwrap_or_default();
@@ -175,7 +192,7 @@ fn asked(arguments: &Map<String, Value>) -> Result<Asked, Refusal> {
         },
     };
     let context = arguments.get("context").cloned();
-    Ok(Asked {
+    Ok(ScriptArguments {
         script: script.to_owned(),
         allowed,
         context: context.unwrap_or_else(|| json!({})),
@@ -194,8 +211,8 @@ fn preset(work: &Work<'_>) -> ScriptPreset {
     chosen.unwrap_or(work.now.config.codecall.preset)
 }
 
-/// The script as it runs, or what the guard says against it.
-fn prepared(
+/// The script as it runs, or the answer that says why the guard refuses it.
+fn prepare(
     work: &Work<'_>,
     script: &str,
     limits: &ScriptLimits,
@@ -211,7 +228,8 @@ fn prepared(
     preset.extra_globals = spaces.keys().cloned().collect();
     let prepared = guard::prepare(script, &preset)
         .map_err(|report| Box::new(report::refused(&report, script)))?;
-    // Ours, and of one line; were it not, nothing would run.
+    // The prelude is ours and one line long, so this cannot fail; if it did, the script
+    // must not run without it.
     prepared
         .with_prelude(&space::prelude(&spaces))
         .map_err(|fault| {
@@ -221,53 +239,56 @@ fn prepared(
         })
 }
 
-/// Where the script starts: from the beginning, or where it stopped for a person.
-async fn started<'a>(
+/// Opens the journal: a new one, or the stored one of a script that stopped for a person.
+async fn open_journal<'a>(
     work: &Work<'a>,
     key: Option<String>,
-) -> Result<(Journal, Option<JournalOnDisk<'a>>), Refusal> {
+) -> Result<(Journal, Option<StoredJournal<'a>>), CallRefusal> {
     let engine = work.engine;
     let now_ms = engine.now_ms();
     let taken = match key {
         None => None,
         Some(key) if engine.store().scripts().is_absent(&key) => None,
-        Some(key) => on_disk(engine, move |store| store.scripts().take(&key, now_ms))
+        Some(key) => with_store(engine, move |store| store.scripts().take(&key, now_ms))
             .await
             .map_err(|why| {
-                let message = "what scripts have done cannot be read; it did not run";
+                let message = "the script's journal cannot be read; the script did not run";
                 let error = CallError::passing(Reason::ScriptJournal, message);
-                Refusal::new(error).noted(why)
+                CallRefusal::new(error).noted(why)
             })?,
     };
     let Some(taken) = taken else {
-        return Ok((Journal::begin(engine.moment()), None));
+        return Ok((Journal::begin(engine.run_start()), None));
     };
-    let held = JournalOnDisk::new(engine, taken.id, work.now.config.approvals.clone());
+    let stored = StoredJournal::new(engine, taken.id, work.now.config.approvals.clone());
     let mut journal = Journal::read(&taken.journal);
     let begun = journal
         .as_mut()
         .and_then(|journal| journal.extend(&taken.steps));
     let (Some(mut journal), Some(begun)) = (journal, begun) else {
-        held.end().await?;
+        stored.end().await?;
         return Err(unreadable());
     };
+    // What became of these calls is not known. They count as finished, so that they are
+    // not made twice.
     for call in begun {
-        let done = host::interrupted(call, journal.clock_ms());
-        let added = held.add(&JournalStep::Finished(done.clone())).await;
-        added.map_err(|why| unkept(&done.tool, true, why))?;
-        journal.done.push(done);
+        let call = tool_call::interrupted(call, journal.clock_ms());
+        let added = stored.add(&JournalStep::Finished(call.clone())).await;
+        added.map_err(|why| not_journaled(&call.tool, true, why))?;
+        journal.done.push(call);
     }
-    Ok((journal, Some(held)))
+    Ok((journal, Some(stored)))
 }
 
-/// Scripts hold a place in the sandbox while their tools need others; some are left.
-async fn turn(engine: &Engine) -> Result<SemaphorePermit<'_>, Refusal> {
+/// Waits for the turn of this script. A script holds a place in the sandbox while its
+/// tools need others, so without this bound scripts could leave none for tools.
+async fn take_turn(engine: &Engine) -> Result<SemaphorePermit<'_>, CallRefusal> {
     let wait = Duration::from_millis(limits::SCRIPT_WAIT_MS_MAX);
     match timeout(wait, engine.scripts().acquire()).await {
         Ok(Ok(turn)) => Ok(turn),
         Ok(Err(_)) | Err(_) => {
-            let message = "too many scripts run at one time; try again later";
-            Err(Refusal::new(CallError::passing(
+            let message = "too many scripts are running; try again later";
+            Err(CallRefusal::new(CallError::passing(
                 Reason::SandboxBusy,
                 message,
             )))
@@ -289,9 +310,9 @@ fn job(
     people_ms_max: u64,
     journal: &Journal,
 ) -> Job {
-    let moment = journal.moment();
+    let start = journal.run_start();
     let globals = json!({
-        "__ag_now": moment.now_ms, "__ag_context": context,
+        "__ag_now": start.now_ms, "__ag_context": context,
         guard::runtime::TURNS: limits.iterations_max,
     });
     Job {
@@ -300,26 +321,26 @@ fn job(
         declared: Vec::new(),
         powers: vec!["guard".to_owned(), "script".to_owned()],
         limits: limits.sandbox(people_ms_max),
-        seed: moment.seed,
-        now_ms: moment.now_ms,
+        seed: start.seed,
+        now_ms: start.now_ms,
     }
 }
 
-/// A person must answer first. What is done is kept, or the script counts as stopped
-/// for good: going on without a journal would do it all again.
-async fn waits(
+/// Ends a script that waits for a person. If its journal cannot be kept, the script is
+/// stopped for good: without a journal, going on would repeat every call.
+async fn stop_for_approval(
     work: &Work<'_>,
     key: Option<String>,
-    (journal, held): (Journal, Option<JournalOnDisk<'_>>),
+    (journal, stored): (Journal, Option<StoredJournal<'_>>),
     tool: &str,
     message: &str,
-) -> Refusal {
+) -> CallRefusal {
     let count = text::count(journal.done.len(), "finished call");
     let tool = text::elided(tool, 200);
-    let why = match kept(work, key, &journal, held.as_ref()).await {
+    let why = match keep_journal(work, key, &journal, stored.as_ref()).await {
         Ok(JournalSave::Yes) => {
-            if let Some(held) = held {
-                held.was_kept();
+            if let Some(stored) = stored {
+                stored.forget();
             }
             let are = match journal.done.len() {
                 1 => "is",
@@ -329,26 +350,26 @@ async fn waits(
                 "the script stopped at `{tool}`: {message}; {count} {are} kept and not repeated"
             );
             let error = CallError::passing(Reason::ApprovalPending, words);
-            return Refusal::new(error);
+            return CallRefusal::new(error);
         }
-        Ok(JournalSave::TooLong) => "it is too much",
-        Ok(JournalSave::TooMany) => "too many scripts wait already",
-        Ok(JournalSave::Gone) => "another process goes on with it",
-        Err(_) => "the disk did not take it",
+        Ok(JournalSave::TooLong) => "it is too large",
+        Ok(JournalSave::TooMany) => "too many scripts are waiting",
+        Ok(JournalSave::Gone) => "another process runs the script",
+        Err(_) => "it could not be written to disk",
     };
     let words = format!(
-        "a person must approve the call of `{tool}`, and what the script had done could not be kept: {why}; \
-         it was stopped after {count}"
+        "a person must approve the call of `{tool}`, and the script's journal could not be saved: {why}; \
+         the script stopped after {count}"
     );
-    Refusal::new(CallError::new(Reason::ScriptJournal, words))
+    CallRefusal::new(CallError::new(Reason::ScriptJournal, words))
 }
 
-/// Keeps what is done, as long as the question waits and its answer counts.
-async fn kept(
+/// Keeps the journal as long as the question can be answered and its answer counts.
+async fn keep_journal(
     work: &Work<'_>,
     key: Option<String>,
     journal: &Journal,
-    held: Option<&JournalOnDisk<'_>>,
+    stored: Option<&StoredJournal<'_>>,
 ) -> Result<JournalSave, String> {
     let (Some(key), Some(journal)) = (key, journal.write()) else {
         return Ok(JournalSave::TooLong);
@@ -358,41 +379,41 @@ async fn kept(
         key,
         caller: work.request.caller.name.clone(),
         kept_at_ms,
-        expires_at_ms: held::expires_at_ms(&work.now.config.approvals, kept_at_ms),
+        expires_at_ms: stored_journal::expires_at_ms(&work.now.config.approvals, kept_at_ms),
         journal,
     };
-    let held = held.map(|held| held.id);
-    on_disk(work.engine, move |store| {
-        store.scripts().keep(&script, held)
+    let stored = stored.map(|stored| stored.id);
+    with_store(work.engine, move |store| {
+        store.scripts().keep(&script, stored)
     })
     .await
 }
 
-fn diverged(tool: &str) -> Refusal {
+fn diverged(tool: &str) -> CallRefusal {
     let tool = text::elided(tool, 200);
     let words = format!(
-        "the script went another way than before it stopped, at its call of `{tool}`; nothing more ran, \
+        "the script took another path than before it stopped, at its call of `{tool}`; nothing more ran, \
          make the call again to start over"
     );
-    Refusal::new(CallError::new(Reason::ScriptDiverged, words))
+    CallRefusal::new(CallError::new(Reason::ScriptDiverged, words))
 }
 
-/// What is on the disk stays there: whoever makes the call again goes on from it.
-fn unkept(tool: &str, ran: bool, why: &str) -> Refusal {
+/// What is stored stays stored: the same call, made again, goes on from it.
+fn not_journaled(tool: &str, ran: bool, why: &str) -> CallRefusal {
     let tool = text::elided(tool, 200);
     let what = match ran {
-        true => format!("after `{tool}`: what came of it could not be written down"),
-        false => format!("before `{tool}` ran: that could not be written down"),
+        true => format!("after `{tool}`: its result could not be saved"),
+        false => format!("before `{tool}` ran: the journal could not be saved"),
     };
     let words = format!(
-        "the script was stopped {what}: {why}; make the same call again, finished calls are kept and not \
+        "the script stopped {what}: {why}; make the same call again, finished calls are kept and not \
          repeated"
     );
-    Refusal::new(CallError::passing(Reason::ScriptJournal, words))
+    CallRefusal::new(CallError::passing(Reason::ScriptJournal, words))
 }
 
-fn unreadable() -> Refusal {
-    let words = "what the script had done before it stopped cannot be read; nothing ran, make the call \
-                 again to start over";
-    Refusal::new(CallError::new(Reason::ScriptJournal, words))
+fn unreadable() -> CallRefusal {
+    let words =
+        "the journal of the script cannot be read; nothing ran, make the call again to start over";
+    CallRefusal::new(CallError::new(Reason::ScriptJournal, words))
 }

@@ -16,7 +16,7 @@ use model::search::{Entry, Index, View};
 use serde_json::Value;
 
 use crate::gates;
-use crate::request::{CallRequest, Target};
+use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
 use crate::tool::{Tool, ToolBody};
@@ -83,7 +83,8 @@ impl SearchIndex {
         drop(latest);
         let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
         latest.follow(now);
-        // Nobody comes between: another may hold an older snapshot.
+        // Downgraded, not released: in between a search with an older snapshot could
+        // turn the index back.
         RwLockWriteGuard::downgrade(latest)
     }
 }
@@ -94,7 +95,7 @@ impl Indexed {
         if self.serial == now.serial {
             return;
         }
-        // None, should this not come to its end: what is half done is done anew.
+        // Set at the end. After a panic in between, the next search starts over.
         self.serial = 0;
         let views = self.views.get_mut();
         views.unwrap_or_else(PoisonError::into_inner).clear();
@@ -124,7 +125,7 @@ impl Indexed {
         }
         let mut asked = request.child("", Value::Null);
         let view = self.index.view(|name| {
-            asked.target = Target::Name(name.to_owned());
+            asked.target = CallTarget::Name(name.to_owned());
             gates::settle(now, &asked).is_ok()
         });
         let view = Arc::new(view);
@@ -136,8 +137,8 @@ impl Indexed {
         view
     }
 
-    /// Without the tools whose variables are not set now. If nobody can say, without
-    /// all that need any.
+    /// The view without the tools whose variables are not set now. If the variables
+    /// cannot be read, without every tool that needs any.
     fn with_variables(
         &self,
         variables: &VariableSource,

@@ -1,4 +1,4 @@
-//! What the engine is given from outside: a clock, somebody to alarm, an observer.
+//! What the engine is given from outside: a clock, an alarm, an observer.
 //! Each part of the engine holds the ones it uses.
 
 use std::fmt;
@@ -21,7 +21,7 @@ impl Alarm {
         Alarm(Arc::new(say))
     }
 
-    /// Says it.
+    /// Passes a sentence on to the operator.
     pub fn raise(&self, sentence: &str) {
         (self.0)(sentence);
     }
@@ -33,9 +33,9 @@ impl fmt::Debug for Alarm {
     }
 }
 
-/// A moment that can come again.
+/// What the clock and the randomness of a run start from, so that a run can be repeated.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct RunStart {
     /// Milliseconds since 1970.
     pub now_ms: i64,
     /// What `Math.random` starts from.
@@ -52,7 +52,7 @@ impl Clock {
         Clock(Arc::new(now))
     }
 
-    /// The system's clock.
+    /// A clock that tells the system's time.
     #[must_use]
     pub fn system() -> Clock {
         Clock::new(now_ms)

@@ -17,7 +17,7 @@ use store::{Durability, Filter, Rows, Store, StoreError, StoreSettings};
 use crate::error::{EngineError, causes};
 
 /// Where the folders are that settings and documents name without a leading `/`.
-pub const WORKSPACES_FOLDER: &str = "workspaces";
+const WORKSPACES_FOLDER: &str = "workspaces";
 
 /// Folders of the home that are never the files of a tool.
 const KEPT_FOLDERS: &[&str] = &["audit", "locks", "rules", "scratch", "tools", "trash"];
@@ -52,14 +52,14 @@ pub enum Candidate {
     Good {
         /// Its name in the settings.
         file: String,
-        /// What would hold.
+        /// The settings it stands for.
         settings: Arc<Settings>,
     },
-    /// It cannot.
+    /// It cannot be used.
     Broken {
         /// Its name in the settings.
         file: String,
-        /// Why.
+        /// Why it cannot be used.
         why: String,
     },
 }
@@ -230,29 +230,29 @@ pub fn folder_faults(home: &Path, config: &Config) -> Vec<FolderFault> {
     faults
 }
 
-/// A notice about settings: nobody knows who wrote a file.
+/// A notice about settings. It names the server: who wrote the file is not known.
 pub(crate) fn notice(act: Act, message: &str) -> Notice {
     Notice::new(act, SERVER, THROUGH, message)
 }
 
-/// Writes down which settings and rules are in force, unless the audit says so
-/// already. They may have changed while nobody ran. `anew` after an attempt that
-/// failed: a record that the disk did not confirm may be there all the same.
-pub(crate) fn note(store: &Store, settings: &Settings, anew: bool) -> Result<(), StoreError> {
+/// Records which settings and rules are in force, unless the audit says so already. They
+/// may have changed while no process ran. `again` records them in any case, after an
+/// attempt that failed: a record that the disk did not confirm may be there all the same.
+pub(crate) fn note(store: &Store, settings: &Settings, again: bool) -> Result<(), StoreError> {
     let now = Digests::of(settings);
     // A home where nothing was ever set has nothing to tell.
     let is_new = |digest: &str, act: Act, is_empty: bool| match last(store, act)? {
-        Some(last) => Ok::<_, StoreError>(anew || !last.is_good(digest)),
+        Some(last) => Ok::<_, StoreError>(again || !last.is_good(digest)),
         None => Ok(!is_empty),
     };
     if is_new(&now.text, Act::SettingsChanged, settings.text.is_empty())? {
-        let message = "other settings are in force";
+        let message = "new settings are in force";
         let notice = notice(Act::SettingsChanged, message).about(CONFIG_FILE);
         let notice = notice.detail(NAMES, KNOWN).detail(DIGEST, &now.text);
         store.audit().notice(notice)?;
     }
     if is_new(&now.rules, Act::RulesChanged, settings.rules.is_empty())? {
-        let notice = notice(Act::RulesChanged, "other files of rules are in force");
+        let notice = notice(Act::RulesChanged, "new rule files are in force");
         let notice = notice
             .about(store::settings::RULES_FOLDER)
             .detail(NAMES, KNOWN)

@@ -48,7 +48,7 @@ pub struct Snapshot {
 /// A candidate that is tried beside the live rules.
 #[derive(Debug)]
 pub struct ShadowSnapshot {
-    /// Its file.
+    /// The file of the candidate, as the settings name it.
     pub file: String,
     /// Everything as it would be.
     pub snapshot: Snapshot,
@@ -85,7 +85,7 @@ impl Snapshot {
 
     /// Why there is no tool of a name, for the operator.
     #[must_use]
-    pub fn why_not(&self, name: &str) -> String {
+    pub(crate) fn why_not(&self, name: &str) -> String {
         let mut aside = self.set_aside.iter();
         match aside.find(|aside| aside.name.as_deref() == Some(name)) {
             Some(aside) => {
@@ -113,7 +113,7 @@ impl Snapshot {
         )
     }
 
-    /// Whether a tool is on offer, and why.
+    /// Whether a tool is exposed, and why.
     #[must_use]
     pub fn exposed(&self, document: &Document, source: Source) -> Exposed {
         let offered = Offered {

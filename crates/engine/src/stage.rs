@@ -14,8 +14,8 @@ use model::text;
 
 use crate::error::causes;
 use crate::powers::{PowerSettings, Powers, PowersError};
-use crate::refusal::{GatePass, GateResult, Refusal};
-use crate::request::{CallRequest, Purpose};
+use crate::refusal::{CallRefusal, GatePass, GateResult};
+use crate::request::{CallPurpose, CallRequest};
 use crate::run::RunResult;
 use crate::scratch::Scratch;
 
@@ -29,7 +29,7 @@ pub(crate) async fn stage(
     request: &CallRequest,
     policy: &EffectivePolicy,
     scratch: Option<&Scratch>,
-) -> Result<PowerSettings, Refusal> {
+) -> Result<PowerSettings, CallRefusal> {
     let Some(scratch) = scratch else {
         return Ok(settings);
     };
@@ -62,7 +62,7 @@ pub(crate) async fn stage(
 
 /// The folder a test starts with. One beside its document lies in the home, and is
 /// meant to.
-fn check_files(files: &Path, settings: &PowerSettings) -> Result<PathBuf, Refusal> {
+fn check_files(files: &Path, settings: &PowerSettings) -> Result<PathBuf, CallRefusal> {
     let mut home = settings.home.clone();
     let is_folder = std::fs::symlink_metadata(files).is_ok_and(|about| about.is_dir());
     if let Some(home) = &mut home
@@ -72,16 +72,16 @@ fn check_files(files: &Path, settings: &PowerSettings) -> Result<PathBuf, Refusa
         home.workspaces.push(files.to_owned());
     }
     let base = Files::base(&files.to_string_lossy(), home.as_ref());
-    base.map_err(|fault| not_tried(&format!("its files: {}", causes(&fault))))
+    base.map_err(|fault| not_tried(&format!("its files cannot be used: {}", causes(&fault))))
 }
 
-async fn copy(from: PathBuf, to: PathBuf) -> Result<(), Refusal> {
+async fn copy(from: PathBuf, to: PathBuf) -> Result<(), CallRefusal> {
     let deadline = Instant::now() + COPY_TIME_MAX;
     let copy = tokio::task::spawn_blocking(move || copy_tree(&from, &to, deadline));
     match copy.await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(fault)) => Err(not_tried(&format!(
-            "a test works on a copy of its files, and {}; bring smaller ones with `--files`",
+            "a test runs on a copy of its files: {}; pass smaller ones with `--files`",
             causes(&fault)
         ))),
         Err(_) => Err(not_tried("its files could not be copied")),
@@ -89,13 +89,13 @@ async fn copy(from: PathBuf, to: PathBuf) -> Result<(), Refusal> {
 }
 
 /// It could not be tried, which says nothing about the tool.
-fn not_tried(why: &str) -> Refusal {
-    Refusal::new(CallError::passing(Reason::LocalPassNotTried, why))
+fn not_tried(why: &str) -> CallRefusal {
+    CallRefusal::new(CallError::passing(Reason::LocalPassNotTried, why))
 }
 
-/// A grant could not be made into powers. The owner is told everything, anybody else
-/// no more than that it is so.
-pub(crate) fn no_powers(request: &CallRequest, fault: &PowersError) -> Refusal {
+/// Refuses a call whose grant could not be made into powers. The owner is told why; any
+/// other caller only that it is so.
+pub(crate) fn no_powers(request: &CallRequest, fault: &PowersError) -> CallRefusal {
     match fault {
         PowersError::Files(files) => no_files(request, files),
         PowersError::Tls(_) | PowersError::Masking => {
@@ -105,7 +105,7 @@ pub(crate) fn no_powers(request: &CallRequest, fault: &PowersError) -> Refusal {
 }
 
 /// The folder of a call cannot be used.
-fn no_files(request: &CallRequest, fault: &FilesError) -> Refusal {
+fn no_files(request: &CallRequest, fault: &FilesError) -> CallRefusal {
     let reason = match fault {
         FilesError::Home { .. } | FilesError::Upwards { .. } | FilesError::Relative { .. } => {
             Reason::PowerBasePath
@@ -117,14 +117,14 @@ fn no_files(request: &CallRequest, fault: &FilesError) -> Refusal {
     explained(request, reason, &causes(fault))
 }
 
-fn explained(request: &CallRequest, reason: Reason, why: &str) -> Refusal {
+fn explained(request: &CallRequest, reason: Reason, why: &str) -> CallRefusal {
     let message = match request.caller.kind {
         CallerKind::Owner => why.to_owned(),
         CallerKind::Named => {
-            "something the tool needs cannot be had; its operator sees why".to_owned()
+            "something the tool needs is not available; the operator can see why".to_owned()
         }
     };
-    Refusal::new(CallError::new(reason, message)).noted(why)
+    CallRefusal::new(CallError::new(reason, message)).noted(why)
 }
 
 /// A Local Pass that failed after a host could not be reached says nothing about the
@@ -134,7 +134,7 @@ pub(crate) fn excuse_unreached(
     unreached: Option<String>,
     mut result: RunResult,
 ) -> RunResult {
-    let (Purpose::LocalPass, Some(host), Some(error)) =
+    let (CallPurpose::LocalPass, Some(host), Some(error)) =
         (request.purpose, unreached, result.error.as_ref())
     else {
         return result;
@@ -153,7 +153,7 @@ pub(crate) fn check_base_path(
     settings: &PowerSettings,
     request: &CallRequest,
     policy: &EffectivePolicy,
-) -> Result<(), Refusal> {
+) -> Result<(), CallRefusal> {
     let base = policy.fs_base_path.as_deref();
     let Some(base) = base.filter(|_| policy.file_read || policy.file_write) else {
         return Ok(());

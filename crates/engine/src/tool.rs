@@ -14,7 +14,7 @@ use model::policy::assessment::Sound;
 use serde_json::Value;
 
 use crate::native::Native;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 
 /// One tool that can be used, published or not.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl ToolBody {
 
     /// The arguments of a call under the names used here, so that rules, questions
     /// and the record see one spelling.
-    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, Refusal> {
+    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, CallRefusal> {
         match self {
             ToolBody::Code => Ok(Cow::Borrowed(arguments)),
             ToolBody::Native(native) => native.spell(arguments),
@@ -82,7 +82,7 @@ impl ToolBody {
     }
 }
 
-/// Where a tool stands, before anybody looks at variables.
+/// The state of a tool, variables aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolState {
     /// It has not earned its Local Pass, or was edited since, or its author
@@ -101,7 +101,7 @@ pub struct SetAside {
     pub file: String,
     /// The tool it wants to be, if it says so.
     pub name: Option<String>,
-    /// Why.
+    /// What is wrong with it.
     pub findings: Vec<Finding>,
 }
 

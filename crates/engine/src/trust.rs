@@ -4,9 +4,9 @@
 //! The computation itself is `model::govern::trust`. Its records come from the audit, what
 //! it says is kept in the store, and the level it leaves is part of the snapshot
 //! every call is judged by. It is done before a call when the last time is an hour
-//! or twenty calls ago, and before anybody is shown it. Lists that only look see what
-//! a call would find (`foreseen`), and keep nothing. What is lost is lost at once; a
-//! step a person must take is a question in the inbox.
+//! or twenty calls ago, and before a person is shown it. Lists use what a call would
+//! find (`preview`), and keep nothing. A lost level is lost at once; a step that a person
+//! must approve is a question in the inbox.
 //!
 //! Invariant 7: no door of an agent leads here. An agent's own client cannot answer
 //! these questions, and an answer of the caller itself does not count.
@@ -99,7 +99,7 @@ impl Schedule {
         let mut callers = lock(&self.callers);
         let most = usize::try_from(limits::CALLERS_MAX).unwrap_or(usize::MAX);
         if callers.len() >= most {
-            // Whoever is forgotten is looked at again, no more.
+            // A caller that is forgotten is only computed once more.
             callers.clear();
         }
         callers.insert(name, LastTime { at_ms, calls: 0 });
@@ -148,8 +148,8 @@ impl Schedule {
     }
 
     /// The snapshot a call of a caller would be judged by if it came now: with trust
-    /// recomputed where that is due. Nothing is kept and nobody is asked, for looking at
-    /// a list is no use of it.
+    /// recomputed where that is due. Nothing is kept and no person is asked: reading a
+    /// list is not a call.
     pub(crate) fn preview(
         &self,
         now: &Arc<Snapshot>,
@@ -231,7 +231,7 @@ fn recompute(
         } = followed(store, histories, config, shown, now_ms)?;
         let before = before.as_ref();
         let moves = moves(shown, &begun, &after);
-        // What raises somebody is written down first, and does not happen without.
+        // A promotion is recorded first, and does not happen without its record.
         for notice in moves.iter().filter(|(is_up, _)| *is_up) {
             store.audit().notice(notice.1.clone())?;
         }
@@ -241,14 +241,15 @@ fn recompute(
                 (TrustSave::Yes, true) | (TrustSave::Changed | TrustSave::Full, false) => {}
                 (TrustSave::Yes, false) => drop(store.audit().notice(notice)?),
                 (TrustSave::Changed | TrustSave::Full, true) => {
-                    store.audit().notice(notice.undone("it was not kept"))?;
+                    store.audit().notice(notice.undone("it was not saved"))?;
                 }
             }
         }
         match kept {
             TrustSave::Yes => break (after, assessments),
             TrustSave::Changed if attempts < ATTEMPTS_MAX => {}
-            // Somebody else's look counts. Without room nothing is earned.
+            // Another process was faster, and its result counts. Without room nothing is
+            // earned.
             TrustSave::Changed | TrustSave::Full => break (begun, Vec::new()),
         }
     };
@@ -364,7 +365,7 @@ fn moved(
 ) -> Notice {
     let (from, to) = (from.word(), to.word());
     let name = text::one_line(shown);
-    let message = format!("the level {name} earned went from {from} to {to}");
+    let message = format!("the earned level of {name} changed from {from} to {to}");
     let notice = Notice::new(Act::TrustChanged, by, THROUGH, &message).about(shown);
     let notice = notice.detail("from", from).detail("to", to);
     match category {
@@ -417,7 +418,7 @@ impl Step<'_> {
             caller_is_owner: false,
             level: Level::L5,
             reasons: lines.take(limits::APPROVAL_REASONS_MAX).collect(),
-            why: "the last step in trust is a person's to take".to_owned(),
+            why: "a person must approve the last step in trust".to_owned(),
             prompt: format!(
                 "Raise the level of {} from {from} to {to} for {tools}?",
                 text::one_line(self.shown)
@@ -461,7 +462,7 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
                     }
                     store
                         .audit()
-                        .notice(notice.undone("its standing changed"))?;
+                        .notice(notice.undone("the caller's trust changed first"))?;
                 }
             }
             State::Declined | State::Dismissed | State::Malformed if is_recent => {
@@ -504,13 +505,13 @@ fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, St
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
-    /// The caller.
+    /// The name of the caller.
     pub caller: String,
     /// How it is recomputed.
     pub strategy: &'static str,
     /// Whether it is: not where trust is off or names others.
     pub covered: bool,
-    /// Each track.
+    /// The level for all tools, or one for each category.
     pub tracks: Vec<TrackReport>,
 }
 
@@ -532,12 +533,12 @@ pub struct TrackReport {
 
 /// Shows trust and keeps what people say. For the owner and operators.
 #[derive(Clone, Debug)]
-pub struct Trust<'a> {
+pub struct TrustAdmin<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) now: Arc<Snapshot>,
 }
 
-impl Trust<'_> {
+impl TrustAdmin<'_> {
     /// Recomputes a caller's trust and explains it. Nothing if the caller was never
     /// seen. Blocks.
     pub fn show(&self, name: &str) -> Result<Option<TrustReport>, StoreError> {
@@ -629,9 +630,9 @@ impl Recomputed {
                     question = Some(id.clone());
                 }
                 Some(PromotionStatus::Raised) => lines.push("a person agreed".to_owned()),
-                Some(PromotionStatus::Declined) => lines.push("a person said no".to_owned()),
+                Some(PromotionStatus::Declined) => lines.push("a person declined".to_owned()),
                 Some(PromotionStatus::Full) => {
-                    lines.push("nobody can be asked: too many questions wait".to_owned());
+                    lines.push("no person can be asked: too many questions are waiting".to_owned());
                 }
             }
             TrackReport {

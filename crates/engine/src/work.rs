@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::callable::{self, CallableTool};
 use crate::engine::Engine;
 use crate::powers::Powers;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 
@@ -32,7 +32,7 @@ pub(crate) struct Work<'a> {
 
 impl Work<'_> {
     /// A tool that a call would reach, as lists show it.
-    pub(crate) fn reach(&self, request: &CallRequest) -> Result<CallableTool, Refusal> {
+    pub(crate) fn reach(&self, request: &CallRequest) -> Result<CallableTool, CallRefusal> {
         callable::reach(self.now, request, self.engine.variable_source())
     }
 }

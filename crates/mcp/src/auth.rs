@@ -2,8 +2,8 @@
 //!
 //! From the outside in: `Host` and `Origin`, requests of one network address,
 //! authentication, requests of one caller, whose session it is. Each is a plain
-//! decision in a module of its own; only [`layer`] and `own_session` know about HTTP.
-//! A request that passes carries a [`Principal`] and no longer carries its token:
+//! decision in a module of its own; only `layer` and `own_session` know about HTTP.
+//! A request that passes carries a `Principal` and no longer carries its token:
 //! nothing behind can pass on what it never had.
 
 /// The names the server goes by, and the pages that may call it.

@@ -1,7 +1,7 @@
 //! MCP over HTTP: one address, `/mcp`, for both eras, within bounds.
 //!
-//! [`router`] makes the transport for any server, [`listen`] runs any router on a
-//! socket, and [`serve`] is both for a [`Door`]. From outside in: connections and
+//! `router` makes the transport for any server, `listen` runs any router on a
+//! socket, and `serve` is both for a `Door`. From outside in: connections and
 //! heads, authentication, sessions, bodies, rmcp.
 
 /// Several messages in one body.
@@ -96,7 +96,7 @@ pub async fn serve(
     served
 }
 
-/// Authentication around every route, for [`serve`], with the inbox and the metrics of
+/// Authentication around every route, for `serve`, with the inbox and the metrics of
 /// operators beside the protocol.
 pub fn guarded(
     auth: Arc<Auth>,

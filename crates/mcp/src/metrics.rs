@@ -67,7 +67,7 @@ impl Metrics {
         let about = "Calls that did not get there, by reason code";
         registry.register("call_errors", about, refusals.clone());
         let turned_away = Family::default();
-        let about = "Requests the gate turned away, by reason code";
+        let about = "Requests refused before they reached a tool, by reason code";
         registry.register("gate_refusals", about, turned_away.clone());
         let seconds = Family::new_with_constructor(buckets as fn() -> Histogram);
         let about = "Time from asking to answering";
@@ -103,14 +103,14 @@ impl Metrics {
         tool
     }
 
-    /// The page, with how many requests the gate turned away for what.
+    /// The page, with how many requests authentication refused for what.
     #[must_use]
     pub fn text(&self, turned_away: &[(&'static str, u64)]) -> String {
         for (code, count) in turned_away {
             let refusal = Refusal {
                 code: (*code).to_owned(),
             };
-            // The gate counts; this is what it has come to.
+            // Authentication counts; this is the total.
             let counter = self.0.turned_away.get_or_create(&refusal);
             counter.inner().store(*count, Ordering::Relaxed);
         }

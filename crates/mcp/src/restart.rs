@@ -125,7 +125,7 @@ fn sentence(names: &[&str]) -> String {
         return "the settings are again those this server was started with".to_owned();
     }
     format!(
-        "this server still runs by what these settings were when it started; restart it: {}",
+        "these settings changed and hold only after a restart of this server: {}",
         names.join(", ")
     )
 }

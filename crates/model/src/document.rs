@@ -1,7 +1,7 @@
 //! The tool document: one JSON object that says what the model sees, what runs,
 //! and what safety posture its author declares.
 //!
-//! [`parse`] reads one document or an array of them and reports everything that
+//! `parse` reads one document or an array of them and reports everything that
 //! is wrong at once, each with its place. The types carry the JSON Schema: their
 //! doc comments are its descriptions. Fields a later version or a vendor adds
 //! stay in the tree a document was read from and are there again when it is saved.

@@ -1,7 +1,7 @@
 //! Every bound of this crate, named, in one place.
 //!
 //! A bound that is not here does not exist; the reference page is generated
-//! from [`ALL`], so it cannot forget one.
+//! from `ALL`, so it cannot forget one.
 
 /// A whole file of documents, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;

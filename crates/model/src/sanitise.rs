@@ -1,7 +1,7 @@
 //! What a script hands back, cut to size and cleaned.
 //!
 //! Results keep their shape: what is too deep, too long or too much is cut, and a
-//! warning says what was. Messages and stacks go through [`text`](text()), which
+//! warning says what was. Messages and stacks go through `text`, which
 //! takes out what tells about the machine. Secrets are masked first, by `mask`.
 //!
 //! Values arrive as JSON. Dates are ISO text, maps objects, sets and typed arrays

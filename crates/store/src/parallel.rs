@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_stand_in_the_order_of_the_items() {
+    fn results_keep_the_order_of_the_items() {
         for count in [0_usize, 1, 31, 64, 65, 1_000, 1_001] {
             let items: Vec<usize> = (0..count).collect();
             let doubled = map(&items, |item| item * 2).expect("done");

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_and_shown() {
+    fn times_are_parsed_and_printed() {
         assert_eq!(length_ms("2h"), Some(7_200_000));
         assert_eq!(length_ms("7d"), Some(604_800_000));
         assert_eq!(length_ms("-1d"), None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use engine::approve::{Channel, Listing, Scope};
-use engine::call::{CallRequest, Target};
+use engine::call::{CallRequest, CallTarget};
 use engine::consent::Consent;
 use engine::native::Native;
 use engine::{Alarm, Engine, EngineSettings};
@@ -147,7 +147,7 @@ async fn show_wrong_host(engine: &Engine) -> anyhow::Result<Step> {
         .map(model::govern::consent::Need::words)
         .collect();
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({"city": "Bern"}));
-    request.target = Target::Document(Arc::clone(&sound));
+    request.target = CallTarget::Document(Arc::clone(&sound));
     let outcome = engine.call(request).await.into_inner();
     Ok(Step {
         title: "A stranger's tool tries a host it did not name",

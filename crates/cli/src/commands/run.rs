@@ -1,7 +1,7 @@
 //! `ringfence run`: makes one call through every gate.
 
 use anyhow::{anyhow, bail};
-use engine::call::{CallRequest, Progress, Target};
+use engine::call::{CallRequest, CallTarget, Progress};
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
 use model::record::outcome::{CallError, Outcome};
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
         let place = consent::place(&path, &sound)?;
         consent::settle(&engine, &sound, Some(&place), arguments.yes)?;
         request.place = Some(place);
-        request.target = Target::Document(sound);
+        request.target = CallTarget::Document(sound);
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");
     }

@@ -2,7 +2,7 @@
 //! work.
 
 use anyhow::bail;
-use engine::trust::{TrackReport, Trust};
+use engine::trust::{TrackReport, TrustAdmin};
 use model::caller::Caller;
 use model::text::one_line;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &TrustArguments, printer: &mut Printer) -> anyhow::
     }
 }
 
-fn run_show(trust: Trust<'_>, caller: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+fn run_show(trust: TrustAdmin<'_>, caller: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
     let Some(report) = trust.show(caller)? else {
         bail!(
             "no caller `{}` was seen since trust was turned on",
@@ -57,7 +57,7 @@ fn show_track(track: &TrackReport, printer: &mut Printer) {
 }
 
 fn run_feedback(
-    trust: Trust<'_>,
+    trust: TrustAdmin<'_>,
     given: &FeedbackArguments,
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_mark_is_no_colour() {
+    fn forged_colour_marks_are_ignored() {
         let forged = ["\u{fdd0}g\u{fdd0}x", "\u{fdd0}0000000000000008g\u{fdd0}x"];
         for text in forged {
             assert!(!visible(text, STREAMS, true).contains('\u{1b}'), "{text:?}");

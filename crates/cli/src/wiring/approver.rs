@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
 use model::policy::risk::Level;
 
 use crate::output::console::{self, Typed, Wanted};
@@ -98,7 +98,7 @@ impl Approver for Terminal {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         let signals = question.risk.signals.iter();
         let reasons = signals.map(|signal| signal.words.as_str());
         let words = QuestionWords {
@@ -118,12 +118,12 @@ impl Approver for Terminal {
             let typed = move || console::ask(&sheet, &wanted);
             match tokio::task::spawn_blocking(typed).await {
                 Ok(Typed::Key(key)) => match scope_of(&keys, &key) {
-                    Some(scope) => Answer::Approved(scope),
-                    None => Answer::Declined,
+                    Some(scope) => ApprovalAnswer::Approved(scope),
+                    None => ApprovalAnswer::Declined,
                 },
-                Ok(Typed::Otherwise) => Answer::Declined,
-                Ok(Typed::Ended) => Answer::Dismissed,
-                Ok(Typed::Withdrawn | Typed::Nowhere) | Err(_) => Answer::Unavailable,
+                Ok(Typed::Otherwise) => ApprovalAnswer::Declined,
+                Ok(Typed::Ended) => ApprovalAnswer::Dismissed,
+                Ok(Typed::Withdrawn | Typed::Nowhere) | Err(_) => ApprovalAnswer::Unavailable,
             }
         })
     }

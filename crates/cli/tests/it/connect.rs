@@ -32,7 +32,7 @@ fn settings(folder: &Path) -> String {
 const QUESTION: &str = "up to which risk may questions about its calls be answered in Cursor";
 
 #[test]
-fn a_person_says_how_far_a_client_answers() {
+fn connect_asks_up_to_which_risk_a_client_answers() {
     for (typed, level) in [("L0\n", "L0"), ("L2\n", "L2"), ("L5\n", "L5"), ("\n", "L4")] {
         let folder = person("connect-answers");
         let (code, shown) = connect(&folder, "", &["y\n", typed]);
@@ -46,7 +46,7 @@ fn a_person_says_how_far_a_client_answers() {
 
 /// `--answers` says it, and so do settings that have the line.
 #[test]
-fn nobody_is_asked_what_is_said_already() {
+fn connect_does_not_ask_what_is_already_known() {
     let folder = person("connect-said");
     let (code, shown) = connect(&folder, "--answers L1", &["y\n"]);
     assert_eq!(code, Some(0), "{shown}");

@@ -100,7 +100,7 @@ fn memory_kib(Server(server): &Server) -> u64 {
 }
 
 #[test]
-fn answers_nobody_reads_take_bounded_memory_that_comes_back() {
+fn unread_answers_take_bounded_memory_that_is_freed() {
     let home = scratch("memory").join("ring");
     let (mut server, address, key) = start(&home);
     assert!(whole(call(&address, &key, "long", 4 << 20)).len() > 2 * BYTES);

@@ -234,7 +234,7 @@ fn an_interrupted_call_is_cancelled() {
 }
 
 #[test]
-fn the_doctor_finds_both_walls_up() {
+fn doctor_finds_both_sandbox_layers_active() {
     let home = scratch("doctor").display().to_string();
     let output = ringfence(&["doctor", "--json"])
         .variable("RINGFENCE_HOME", &home)

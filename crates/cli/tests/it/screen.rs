@@ -611,7 +611,7 @@ fn nothing_is_approved_without_a_terminal() {
 /// Whatever standard input is, the question is shown at the terminal, and what is typed
 /// there counts.
 #[test]
-fn a_yes_is_typed_at_the_terminal() {
+fn an_approval_is_typed_at_the_terminal() {
     let folder = scratch("typed");
     let id = waiting(&folder, "");
     for (answer, state, channel) in [
@@ -633,7 +633,7 @@ fn a_yes_is_typed_at_the_terminal() {
 
 /// Automation is the operator's word, up to a risk, and recorded as what it is.
 #[test]
-fn automation_counts_up_to_what_the_settings_allow() {
+fn the_settings_limit_automated_approvals() {
     for (allowed, counts) in [("L0", false), ("L3", false), ("L4", true), ("L5", true)] {
         let folder = scratch(&format!("automation-{allowed}"));
         let id = waiting(&folder, &format!("automation = \"{allowed}\"\n"));
@@ -659,7 +659,7 @@ fn automation_counts_up_to_what_the_settings_allow() {
 /// A step in trust is a question like any other: the yes is typed, and raises the level
 /// at once. The steps before it are those of the case.
 #[test]
-fn a_step_in_trust_is_typed_at_the_terminal() {
+fn a_trust_promotion_is_approved_at_the_terminal() {
     let folder = scratch("trust-typed");
     let case = crate::root().join("cases/cli/trust");
     for entry in fs::read_dir(&case).unwrap() {

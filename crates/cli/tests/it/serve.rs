@@ -53,7 +53,7 @@ fn send(address: &str, head: &str, body: &str) -> String {
 }
 
 #[test]
-fn a_server_says_where_it_is_and_ends_when_asked() {
+fn a_server_prints_its_address_and_stops_on_request() {
     let folder = scratch("serve");
     let mut child = command(
         &["serve", "--no-auth", "--json", "--listen", "127.0.0.1:0"],
@@ -80,7 +80,7 @@ fn a_server_says_where_it_is_and_ends_when_asked() {
 }
 
 #[test]
-fn a_person_reads_the_address_first() {
+fn the_address_is_the_first_line() {
     let folder = scratch("serve-human");
     let mut child = command(
         &["serve", "--no-auth", "--listen", "127.0.0.1:0"],
@@ -93,7 +93,7 @@ fn a_person_reads_the_address_first() {
 }
 
 #[test]
-fn an_address_that_does_not_do_is_said_so() {
+fn a_bad_listen_address_is_reported() {
     let folder = scratch("serve-address");
     let home = folder.join("ring").display().to_string();
     for listen in ["nonsense", "127.0.0.1:99999", "0.0.0.0:0"] {
@@ -108,7 +108,7 @@ fn an_address_that_does_not_do_is_said_so() {
 
 /// Whoever has a server already is told how to have another.
 #[test]
-fn a_port_that_is_taken_is_said_with_a_way_out() {
+fn a_port_in_use_is_reported_with_a_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = taken.local_addr().unwrap().to_string();
     let home = scratch("serve-taken").join("ring").display().to_string();
@@ -169,7 +169,7 @@ fn stdio_prints_nothing_but_the_protocol() {
 /// What a running server does not take up it says aloud, once; and once more when all is
 /// as it was.
 #[test]
-fn settings_that_take_a_restart_are_said_so() {
+fn settings_that_need_a_restart_are_reported() {
     let folder = scratch("serve-settings");
     let home = folder.join("ring");
     std::fs::create_dir_all(&home).unwrap();
@@ -200,12 +200,15 @@ fn settings_that_take_a_restart_are_said_so() {
     settings("[serve]\ncall_seconds_max = 9\nhosts = [\"a.test\"]\nlisten = \"127.0.0.1:1\"\n");
     let said = hear();
     assert!(
-        said.ends_with("when it started; restart it: serve.hosts"),
+        said.ends_with("hold only after a restart of this server: serve.hosts"),
         "{said}"
     );
     settings("[serve]\nhosts = [\"a.test\"]\n[oauth]\nissuer = \"https://a.test\"\n");
     let said = hear();
-    assert!(said.ends_with("restart it: serve.hosts, oauth"), "{said}");
+    assert!(
+        said.ends_with("restart of this server: serve.hosts, oauth"),
+        "{said}"
+    );
     settings("");
     let said = hear();
     assert!(

@@ -152,7 +152,7 @@ fn a_wrong_token_gets_nobody_in() {
         client.check(event["failed"].is_array(), &event);
         // The Python client shows the sentence of the answer, the others its status.
         let refused = event.to_string().to_lowercase();
-        let words = ["401", "unauthorized", "the key has a slip in it"];
+        let words = ["401", "unauthorized", "the key is mistyped"];
         client.check(words.iter().any(|word| refused.contains(word)), &event);
     }
 }

@@ -15,49 +15,49 @@ use tokio::sync::Notify;
 
 use super::words;
 use crate::notice::{AnswerNotice, with_notice};
-use crate::question::Answer;
+use crate::question::ApprovalAnswer;
 use crate::registry::Registry;
 use crate::services::{Alarm, Clock};
 
 /// Why an answer does not count.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AnswerFault {
-    /// No such question.
+    /// No question has that id.
     #[error("there is no such question")]
     Unknown,
-    /// A question of somebody else, in the words of one that does not exist.
+    /// A question of another caller, in the words of one that does not exist.
     #[error("there is no such question")]
     NotYours,
     /// A beginning that fits several.
-    #[error("several questions begin so: {}", .0.join(", "))]
+    #[error("several questions begin with that: {}", .0.join(", "))]
     Several(Vec<String>),
-    /// Answered before.
-    #[error("the question does not wait for an answer: it is {}", word(*.0))]
+    /// The question was answered before.
+    #[error("the question is not waiting for an answer: it is {}", word(*.0))]
     Answered(State),
-    /// Too late.
-    #[error("the question expired; the call must be made again")]
+    /// The question expired before the answer came.
+    #[error("the question expired; make the call again")]
     Expired,
     /// Wider than the risk allows.
     #[error(
-        "an approval of {} cannot count for `{}`; this one can count for: {}",
+        "an approval at risk {} cannot have the scope `{}`; it can have: {}",
         .level.badge(), word(*.scope), words(.scopes)
     )]
     TooWide {
-        /// The badge.
+        /// The risk level of the call.
         level: Level,
-        /// What was given.
+        /// The scope that was given.
         scope: Scope,
-        /// What may be.
+        /// The scopes that are allowed.
         scopes: Vec<Scope>,
     },
     /// Nothing that could be taken back.
-    #[error("there is nothing to take back: it is {}", word(*.0))]
+    #[error("there is nothing to revoke: the approval is {}", word(*.0))]
     NotApproved(State),
     /// A yes to a step in trust that is not there to be taken any more.
-    #[error("the caller's standing changed since the question was asked; nothing was raised")]
+    #[error("the caller's trust changed since the question was asked; its level was not raised")]
     TrustChanged,
-    /// The caller's own answer where somebody else must approve.
-    #[error("whoever asks for a call may not approve it here; somebody else must")]
+    /// The caller's own answer where another person must approve.
+    #[error("the caller may not approve its own call here; another person must approve it")]
     Separate,
     /// The caller's own client where it may not answer, or not up to this risk.
     #[error(
@@ -65,10 +65,10 @@ pub enum AnswerFault {
         authority::ELSEWHERE
     )]
     NotByClient,
-    /// A command that asked nobody, where it may not, or not up to this risk.
+    /// A command that asked no person, where it may not, or not up to this risk.
     #[error(
-        "no command approves this without a person at a terminal; `approvals.automation` \
-         says up to which risk one may"
+        "a command without a person at a terminal may not approve this; `approvals.automation` \
+         sets the highest risk it may approve"
     )]
     NotByCommand,
     /// The store could not.
@@ -104,7 +104,7 @@ impl AnswerWriter {
     pub(crate) fn record(
         &self,
         question: &Approval,
-        answer: Answer,
+        answer: ApprovalAnswer,
         given: &Given<'_>,
     ) -> Result<Approval, AnswerFault> {
         let now_ms = self.clock.now_ms();
@@ -117,7 +117,7 @@ impl AnswerWriter {
         let answer = fit(question, answer, given.channel)?;
         let Some((state, scope)) = answer.settles() else {
             let place = match answer {
-                Answer::Deferred => WaitingPlace::Deferred,
+                ApprovalAnswer::Deferred => WaitingPlace::Deferred,
                 _ => WaitingPlace::Inbox,
             };
             // The same question may wait there already; then that one is waited for.
@@ -185,15 +185,19 @@ impl AnswerWriter {
 }
 
 /// A yes may be wider than the risk allows. At the inbox a person can choose again; a
-/// client that offers what was not on offer did not ask this question.
-fn fit(question: &Approval, answer: Answer, channel: Channel) -> Result<Answer, AnswerFault> {
-    let Answer::Approved(scope) = answer else {
+/// client that answers with a scope it was not given did not ask this question.
+fn fit(
+    question: &Approval,
+    answer: ApprovalAnswer,
+    channel: Channel,
+) -> Result<ApprovalAnswer, AnswerFault> {
+    let ApprovalAnswer::Approved(scope) = answer else {
         return Ok(answer);
     };
     let scopes = approval::scopes_of_call(question.level, question.session.is_some());
     match scopes.contains(&scope) {
         true => Ok(answer),
-        false if channel.is_own_client() => Ok(Answer::Malformed),
+        false if channel.is_own_client() => Ok(ApprovalAnswer::Malformed),
         false => Err(AnswerFault::TooWide {
             level: question.level,
             scope,
@@ -209,7 +213,7 @@ pub(crate) fn expiry(scope: Scope, settings: &ApprovalsConfig, now_ms: i64) -> i
     now_ms.saturating_add(lasts_ms)
 }
 
-/// What is kept of a session: whoever knows its name can speak in it.
+/// What is kept of a session: a digest, because its name lets a client speak in it.
 pub(crate) fn session_digest(session: &str) -> Option<String> {
     digest::of_value(&serde_json::Value::from(session)).ok()
 }

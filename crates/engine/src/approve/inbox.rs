@@ -3,8 +3,8 @@
 //! comes with another call.
 //!
 //! Invariant 7: a door of an agent reaches [`crate::Engine::answer`] only, which
-//! takes an answer for a caller's own question, and none where somebody else
-//! must approve. Who may have an [`Inbox`] is for the door to make sure of.
+//! takes an answer for a caller's own question, and none where another person must
+//! approve. The door makes sure of who gets an [`Inbox`].
 
 use model::caller::{Caller, CallerKind};
 use model::govern::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
@@ -19,8 +19,8 @@ use super::Questions;
 use super::answer::{AnswerFault, Given, session_digest};
 use crate::error::causes;
 use crate::notice::loudly;
-use crate::question::Answer;
-use crate::trust::{self, Schedule, Trust};
+use crate::question::ApprovalAnswer;
+use crate::trust::{self, Schedule, TrustAdmin};
 
 pub use store::approvals::Listing;
 
@@ -36,13 +36,13 @@ pub struct Inbox<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listed {
-    /// Its name.
+    /// The id that answers name.
     pub id: String,
     /// Where it stands now.
     pub state: State,
-    /// The tool's name.
+    /// The tool that would run, on one line.
     pub tool: String,
-    /// Who called.
+    /// The caller as people see it.
     pub caller: String,
     /// The badge and why.
     pub risk: ListedRisk,
@@ -63,13 +63,13 @@ pub struct Listed {
     pub scopes: Vec<Scope>,
     /// What the approval counts for.
     pub scope: Option<Scope>,
-    /// Who answered.
+    /// The person who answered.
     pub answered_by: Option<String>,
-    /// When.
+    /// When it was answered, in milliseconds since 1970.
     pub answered_at_ms: Option<i64>,
-    /// Through what.
+    /// The channel the answer came through.
     pub channel: Option<String>,
-    /// What they added.
+    /// The note of the person who answered.
     pub note: Option<String>,
     /// Calls that ran by it.
     pub uses: u64,
@@ -84,22 +84,22 @@ pub struct Listed {
 /// A badge and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedRisk {
-    /// `L0` to `L5`.
+    /// The risk level, `L0` to `L5`.
     pub level: Level,
-    /// Each reason.
+    /// The reasons for the risk level.
     pub reasons: Vec<String>,
 }
 
 /// What a person decides, as an interface takes it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decision {
-    /// Yes or no.
-    pub answer: Said,
+pub struct ApprovalDecision {
+    /// Whether the call may run.
+    pub answer: ApprovalVerdict,
     /// What a yes counts for; once, if absent.
     #[serde(default)]
     pub scope: Option<Scope>,
-    /// What the caller is told besides.
+    /// A note for the caller.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -107,10 +107,10 @@ pub struct Decision {
 /// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Said {
-    /// Yes.
+pub enum ApprovalVerdict {
+    /// The call may run.
     Approve,
-    /// No.
+    /// The call must not run.
     Deny,
 }
 
@@ -125,7 +125,7 @@ impl Questions {
         id: &str,
         by: &Caller,
         channel: Channel,
-        answer: Answer,
+        answer: ApprovalAnswer,
     ) -> Result<(), AnswerFault> {
         let found = self.writer.store.approvals().get(id)?;
         let found = found.ok_or(AnswerFault::Unknown)?;
@@ -144,12 +144,13 @@ impl Questions {
         self.writer.record(&found, answer, &given).map(|_| ())
     }
 
-    /// A store that fails is the operator's to know of, whoever is told besides.
+    /// Raises an alarm if the store failed: the operator must know, not only the person
+    /// who answered.
     pub(crate) fn alarmed<T>(&self, done: Result<T, AnswerFault>) -> Result<T, AnswerFault> {
         if let Err(AnswerFault::Store(fault)) = &done {
             let why = causes(fault);
             let alarm = &self.writer.alarm;
-            alarm.raise(&format!("the approvals cannot be used: {why}"));
+            alarm.raise(&format!("the approvals cannot be read or written: {why}"));
         }
         done
     }
@@ -212,7 +213,7 @@ impl<'a> Inbox<'a> {
         if trust::is_question(&found) {
             return self.raise(&found, by, note);
         }
-        self.give(&found, Answer::Approved(scope), by, note)
+        self.give(&found, ApprovalAnswer::Approved(scope), by, note)
     }
 
     /// A yes to a step in trust is done at once, or counts for nothing.
@@ -222,8 +223,8 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
-        self.give(found, Answer::Approved(Scope::Once), by, note)?;
-        let trust = Trust {
+        self.give(found, ApprovalAnswer::Approved(Scope::Once), by, note)?;
+        let trust = TrustAdmin {
             schedule: self.schedule,
             now: self.questions.writer.registry.current(),
         };
@@ -245,7 +246,7 @@ impl<'a> Inbox<'a> {
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
-        self.give(&found, Answer::Declined, by, note)
+        self.give(&found, ApprovalAnswer::Declined, by, note)
     }
 
     /// Yes or no, as an interface takes it.
@@ -253,12 +254,14 @@ impl<'a> Inbox<'a> {
         &self,
         id: &str,
         by: &Caller,
-        decision: &Decision,
+        decision: &ApprovalDecision,
     ) -> Result<Listed, AnswerFault> {
         let note = decision.note.as_deref();
         match decision.answer {
-            Said::Approve => self.approve(id, by, decision.scope.unwrap_or(Scope::Once), note),
-            Said::Deny => self.deny(id, by, note),
+            ApprovalVerdict::Approve => {
+                self.approve(id, by, decision.scope.unwrap_or(Scope::Once), note)
+            }
+            ApprovalVerdict::Deny => self.deny(id, by, note),
         }
     }
 
@@ -270,7 +273,7 @@ impl<'a> Inbox<'a> {
         let after = approvals.get(&found.id)?.ok_or(AnswerFault::Unknown)?;
         let after = self.listed(after);
         if is_revoked {
-            let message = format!("an approval of `{}` was taken back", found.tool);
+            let message = format!("an approval of `{}` was revoked", found.tool);
             let notice = Notice::new(Act::ApprovalRevoked, &by.name, word(self.channel), &message);
             let notice = notice.about(&found.id).detail("tool", &found.tool);
             let notice = notice.detail("caller", &found.caller);
@@ -308,7 +311,7 @@ impl<'a> Inbox<'a> {
     fn give(
         &self,
         found: &Approval,
-        answer: Answer,
+        answer: ApprovalAnswer,
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {

@@ -19,8 +19,8 @@ use store::{Approval, Store, StoreError};
 use super::Questions;
 use super::answer::{AnswerFault, Given};
 use crate::error::causes;
-use crate::question::{Answer, Approver, Question};
-use crate::refusal::{GatePass, GateResult, Refusal};
+use crate::question::{ApprovalAnswer, Approver, Question};
+use crate::refusal::{CallRefusal, GatePass, GateResult};
 use crate::request::{CallRequest, Waiting};
 
 /// What a call wants agreed to.
@@ -37,14 +37,15 @@ pub(crate) struct Asking<'a> {
     pub(crate) started: Instant,
 }
 
-/// Without a yes nothing runs, whatever stood in the way.
+/// Obtains a person's yes, or refuses the call. Every failure on the way is a refusal.
 pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> GateResult<()> {
     let began = Instant::now();
     if asking.question.binding.is_empty() {
         return Err(unavailable(
-            "the call has no digest an answer could bind to",
+            "the call has no digest that an answer can bind to",
         ));
     }
+    // An answer may be there already: of the same call made before, or a wider approval.
     if let Some(given) = claim(questions, &asking, None).await? {
         questions.observe("agreed");
         return verdict(&given, &Trail::new(&asking, began));
@@ -52,21 +53,25 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
     // A person's time is not the call's.
     let _waits = asking.request.waiting.as_ref().map(Waiting::begin);
     let whom = Whom::of(questions, &asking);
+    // From here on the call may be cancelled at any `await`. The guard then moves the
+    // question to the inbox, where it would otherwise never appear.
     let mut leaving = Leaving::new(questions, &asking, whom.as_ref());
     if let Some(same) = record_question(questions, &asking, whom.as_ref(), &leaving).await? {
         leaving.id.clone_from(&same.id);
         asking.question.id = same.id;
         asking.question.expires_at_ms = same.expires_at_ms;
     }
+    // The question is committed before anyone is asked: an answer that comes after a
+    // crash still finds it.
     questions.observe("asked");
     let mut trail = Trail::new(&asking, began);
     let until = asking.until(began);
     tell(&asking, whom.as_ref());
     if let Some(whom) = &whom {
         let answer = ask(questions, &asking, whom, until).await;
-        trail.said(whom, answer);
+        trail.note_first(whom, answer);
         let next = match answer {
-            // Somebody answered elsewhere.
+            // Another person answered elsewhere.
             None => Next::Settled,
             Some(answer) => record_answer(questions, &asking, whom, answer).await?,
         };
@@ -89,6 +94,8 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
     if waited.await.is_err() {
         return Err(pending(&asking, &trail));
     }
+    // Taking the answer marks it as used in the same transaction, so that no two calls
+    // run by one yes.
     questions.observe("answered");
     let own = asking.question.id.clone();
     match claim(questions, &asking, Some(own)).await? {
@@ -96,7 +103,7 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
             questions.observe("agreed");
             verdict(&given, &trail)
         }
-        None => Err(gone(questions, &asking, &trail).await),
+        None => Err(refuse_unclaimed(questions, &asking, &trail).await),
     }
 }
 
@@ -138,7 +145,7 @@ enum Next {
     /// The inbox is waited for, under this id.
     Inbox(String),
     /// The call ends here; the question stays.
-    Left(Answer),
+    Left(ApprovalAnswer),
 }
 
 impl Asking<'_> {
@@ -148,8 +155,8 @@ impl Asking<'_> {
         authority::counts(channel, matter, &self.request.caller, by, &self.settings).is_ok()
     }
 
-    /// Who may approve is looked up again: a person may take long, and the operator
-    /// may have decided otherwise meanwhile.
+    /// Who may approve is looked up again: a person may take long, and the operator may
+    /// have changed the settings since.
     fn claim(&self, questions: &Questions) -> Claim {
         let now = &questions.writer.registry.current().config.approvals;
         let separate_now = now.separate;
@@ -186,7 +193,7 @@ impl Asking<'_> {
         }
     }
 
-    /// How long the call waits. A deadline keeps a moment for saying that nobody
+    /// Until when the call waits. A deadline keeps a moment to report that no one
     /// answered.
     fn until(&self, began: Instant) -> Instant {
         let wait = began + Duration::from_secs(self.settings.wait_seconds);
@@ -233,7 +240,7 @@ async fn claim(
     questions: &Questions,
     asking: &Asking<'_>,
     id: Option<String>,
-) -> Result<Option<Approval>, Refusal> {
+) -> Result<Option<Approval>, CallRefusal> {
     let claim = asking.claim(questions);
     let now_ms = questions.now_ms();
     on_disk(questions, move |store| match &id {
@@ -250,7 +257,7 @@ async fn record_question(
     asking: &Asking<'_>,
     whom: Option<&Whom<'_>>,
     leaving: &Leaving,
-) -> Result<Option<Approval>, Refusal> {
+) -> Result<Option<Approval>, CallRefusal> {
     let place = if whom.is_some() {
         WaitingPlace::Client
     } else {
@@ -276,10 +283,10 @@ async fn record_question(
         AskResult::TooMany => "of all callers",
     };
     let message = format!(
-        "a person must approve this call, and too many questions {whose} wait for an answer; it did not run"
+        "a person must approve this call, and too many questions {whose} are waiting for an answer; it did not run"
     );
     let error = CallError::passing(Reason::ApprovalTooMany, message);
-    Err(Refusal::new(error))
+    Err(CallRefusal::new(error))
 }
 
 /// Asks, until there is an answer from there or from anywhere else.
@@ -288,12 +295,12 @@ async fn ask(
     asking: &Asking<'_>,
     whom: &Whom<'_>,
     until: Instant,
-) -> Option<Answer> {
+) -> Option<ApprovalAnswer> {
     tokio::select! {
         biased;
         answer = whom.approver.ask(&asking.question) => Some(answer),
         () = wait_for_answer(questions, &asking.question.id) => None,
-        () = tokio::time::sleep_until(until.into()) => Some(Answer::TimedOut),
+        () = tokio::time::sleep_until(until.into()) => Some(ApprovalAnswer::TimedOut),
     }
 }
 
@@ -303,7 +310,7 @@ struct Leaving {
     store: Store,
     id: String,
     asked_ms: i64,
-    /// Told to whoever is writing the question down just now.
+    /// Tells the thread that writes the question down that its call is gone.
     has_left: Arc<AtomicBool>,
     is_over: bool,
 }
@@ -344,8 +351,8 @@ async fn record_answer(
     questions: &Questions,
     asking: &Asking<'_>,
     whom: &Whom<'_>,
-    answer: Answer,
-) -> Result<Next, Refusal> {
+    answer: ApprovalAnswer,
+) -> Result<Next, CallRefusal> {
     let (writer, id) = (questions.writer.clone(), asking.question.id.clone());
     let (by, channel) = (whom.by.clone(), whom.channel);
     let recorded = on_disk(questions, move |store| {
@@ -358,8 +365,10 @@ async fn record_answer(
             note: None,
         };
         let recorded = match writer.record(&row, answer, &given) {
-            // Nobody can choose again within the call.
-            Err(AnswerFault::TooWide { .. }) => writer.record(&row, Answer::Malformed, &given),
+            // A client is asked once within a call, so it cannot choose another scope.
+            Err(AnswerFault::TooWide { .. }) => {
+                writer.record(&row, ApprovalAnswer::Malformed, &given)
+            }
             recorded => recorded,
         };
         match recorded {
@@ -368,16 +377,17 @@ async fn record_answer(
         }
     })
     .await?;
-    // Somebody else's answer may have come first; what counts is in the store.
+    // Another answer may have come first; what counts is in the store.
     let Ok(row) = recorded else {
         return Ok(Next::Settled);
     };
     Ok(match answer {
-        Answer::Unavailable | Answer::NotRendered => Next::Inbox(row.id),
-        Answer::TimedOut | Answer::Deferred => Next::Left(answer),
-        Answer::Approved(_) | Answer::Declined | Answer::Dismissed | Answer::Malformed => {
-            Next::Settled
-        }
+        ApprovalAnswer::Unavailable | ApprovalAnswer::NotRendered => Next::Inbox(row.id),
+        ApprovalAnswer::TimedOut | ApprovalAnswer::Deferred => Next::Left(answer),
+        ApprovalAnswer::Approved(_)
+        | ApprovalAnswer::Declined
+        | ApprovalAnswer::Dismissed
+        | ApprovalAnswer::Malformed => Next::Settled,
     })
 }
 
@@ -395,6 +405,8 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
         if !waits {
             return;
         }
+        // The notification is for answers of this process. Those of others are only in
+        // the store, so it is read again after a while.
         let look = Duration::from_millis(limits::APPROVAL_LOOK_MS);
         let _ = tokio::time::timeout(look, news).await;
     }
@@ -407,7 +419,7 @@ fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
         State::Approved | State::Used => return Ok(GatePass::new((), note)),
         State::Declined => {
             let mut message =
-                "a person declined this call and it did not run; do not repeat it".to_owned();
+                "a person declined this call; it did not run, do not repeat it".to_owned();
             let said = given
                 .answer
                 .as_ref()
@@ -420,19 +432,23 @@ fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
         }
         State::Dismissed => CallError::new(
             Reason::ApprovalDismissed,
-            "the question whether to run this call was put away without an answer; it did not run",
+            "the approval question was dismissed without an answer; the call did not run",
         ),
         State::Malformed => CallError::new(
             Reason::ApprovalMalformed,
-            "the client's answer does not fit the question whether to run this call; it did not run",
+            "the client's answer does not fit the approval question; the call did not run",
         ),
         State::Pending | State::Revoked | State::Expired => return Err(unavailable(&note)),
     };
-    Err(Refusal::new(error).noted(note))
+    Err(CallRefusal::new(error).noted(note))
 }
 
 /// The question was answered, but there is nothing for this call to take.
-async fn gone(questions: &Questions, asking: &Asking<'_>, trail: &Trail) -> Refusal {
+async fn refuse_unclaimed(
+    questions: &Questions,
+    asking: &Asking<'_>,
+    trail: &Trail,
+) -> CallRefusal {
     let id = asking.question.id.clone();
     let found = match on_disk(questions, move |store| store.approvals().get(&id)).await {
         Ok(Some(found)) => found,
@@ -443,52 +459,52 @@ async fn gone(questions: &Questions, asking: &Asking<'_>, trail: &Trail) -> Refu
     let error = match found.state.at(found.expires_at_ms, questions.now_ms()) {
         State::Used | State::Declined | State::Dismissed | State::Malformed => CallError::passing(
             Reason::ApprovalUsed,
-            "the answer went to another call with the same arguments; this one did not run, repeat it to ask again",
+            "another call with the same arguments used the answer; this call did not run, repeat it to ask again",
         ),
         State::Expired => CallError::passing(
             Reason::ApprovalTimedOut,
-            "nobody answered in time whether to run this call; it did not run, repeat it to ask again",
+            "no one answered the approval question in time; the call did not run, repeat it to ask again",
         ),
         State::Revoked => CallError::new(
             Reason::ApprovalDeclined,
-            "the approval of this call was taken back; it did not run, do not repeat it",
+            "the approval of this call was revoked; the call did not run, do not repeat it",
         ),
         State::Pending | State::Approved => CallError::passing(
             Reason::ApprovalUnavailable,
-            "somebody else than the caller must approve this call; it did not run",
+            "another person must approve this call; it did not run",
         ),
     };
-    Refusal::new(error).noted(note)
+    CallRefusal::new(error).noted(note)
 }
 
-/// Nobody answered yet, and the call waits no longer. The question stays.
-fn pending(asking: &Asking<'_>, trail: &Trail) -> Refusal {
+/// Refuses a call that waits no longer for an answer. The question stays.
+fn pending(asking: &Asking<'_>, trail: &Trail) -> CallRefusal {
     let message = format!(
         "a person must approve this call and has not answered yet; it did not run: {}",
         asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalPending, message);
-    Refusal::new(error).noted(trail.waits("pending"))
+    CallRefusal::new(error).noted(trail.waits("pending"))
 }
 
 /// The one asked first did not settle it, and the call ends with that.
-fn left(asking: &Asking<'_>, answer: Answer, trail: &Trail) -> Refusal {
-    if answer != Answer::TimedOut {
+fn left(asking: &Asking<'_>, answer: ApprovalAnswer, trail: &Trail) -> CallRefusal {
+    if answer != ApprovalAnswer::TimedOut {
         return pending(asking, trail);
     }
     let message = format!(
-        "nobody answered in time whether to run this call; it did not run: {}",
+        "no one answered the approval question in time; the call did not run: {}",
         asking.what_to_do()
     );
     let error = CallError::passing(Reason::ApprovalTimedOut, message);
-    Refusal::new(error).noted(trail.waits("timed out"))
+    CallRefusal::new(error).noted(trail.waits("timed out"))
 }
 
 /// The store could not do its part. Fails closed.
-fn unavailable(note: &str) -> Refusal {
+fn unavailable(note: &str) -> CallRefusal {
     let message = "a person must approve this call and could not be asked; it did not run";
     let error = CallError::passing(Reason::ApprovalUnavailable, message);
-    Refusal::new(error).noted(note)
+    CallRefusal::new(error).noted(note)
 }
 
 fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
@@ -496,7 +512,7 @@ fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
         return;
     };
     match whom {
-        // Whoever is asked at this process's terminal sees it there.
+        // The person at this process's terminal sees the question there.
         Some(_) if asking.request.approver.is_none() => {}
         Some(_) => progress.tell("waiting for a person to approve the call"),
         None if asking.is_of_owner() => {
@@ -516,7 +532,7 @@ fn tell(asking: &Asking<'_>, whom: Option<&Whom<'_>>) {
 async fn on_disk<T: Send + 'static>(
     questions: &Questions,
     work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, CallRefusal> {
     let store = questions.store().clone();
     match tokio::task::spawn_blocking(move || work(&store)).await {
         Ok(Ok(done)) => Ok(done),
@@ -525,10 +541,10 @@ async fn on_disk<T: Send + 'static>(
             questions
                 .writer
                 .alarm
-                .raise(&format!("the approvals cannot be used: {why}"));
+                .raise(&format!("the approvals cannot be read or written: {why}"));
             Err(unavailable(&why))
         }
-        Err(_) => Err(unavailable("the thread that reads the approvals died")),
+        Err(_) => Err(unavailable("the approvals task panicked")),
     }
 }
 
@@ -553,8 +569,8 @@ impl Trail {
         }
     }
 
-    fn said(&mut self, whom: &Whom<'_>, answer: Option<Answer>) {
-        let word = answer.map_or("answered elsewhere", Answer::word);
+    fn note_first(&mut self, whom: &Whom<'_>, answer: Option<ApprovalAnswer>) {
+        let word = answer.map_or("answered elsewhere", ApprovalAnswer::word);
         self.first = format!("; {} said {word}", whom.channel.word());
     }
 
@@ -570,7 +586,7 @@ impl Trail {
             other => other.word(),
         };
         let note = match &answer.note {
-            Some(note) => format!("; they say: {note}"),
+            Some(note) => format!("; their note: {note}"),
             None => String::new(),
         };
         // The person's time, from the question to the answer: the call that runs by it

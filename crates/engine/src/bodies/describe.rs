@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::callable::CallableTool;
 use crate::native::refuse_arguments;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 use crate::search_index;
 use crate::work::Work;
@@ -21,7 +21,7 @@ use crate::work::Work;
 /// Characters of a name that is given back because no tool has it.
 const NAME_SHOWN_CHARS_MAX: usize = 200;
 
-pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let names = names(&work.arguments).map_err(refuse_arguments)?;
     let mut tools = Vec::new();
     let mut not_found = Vec::new();
@@ -51,7 +51,7 @@ fn names(arguments: &Map<String, Value>) -> Result<Vec<String>, Vec<ArgumentFaul
         _ if names.is_empty() || names.len() > most => {
             format!("`toolNames` holds {}; give 1 to {most}", names.len())
         }
-        Some(name) => format!("`{}` is there twice", text::elided(name, 60)),
+        Some(name) => format!("`{}` appears twice", text::elided(name, 60)),
         None => return Ok(names),
     };
     Err(vec![ArgumentFault {

@@ -8,11 +8,11 @@ use model::text;
 use serde_json::{Value, json};
 
 use crate::native::is_self_reference;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 use crate::work::Work;
 
-pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let name = work.arguments.get("tool").and_then(Value::as_str);
     let name = name.unwrap_or_default();
     if let Some(refusal) = refusal(work, name) {
@@ -40,13 +40,16 @@ pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
 
 /// What invoke itself does not do. Only of a tool the caller may call is it said that
 /// it is not on the list; of others the call says what it says of all.
-fn refusal(work: &Work<'_>, name: &str) -> Option<Refusal> {
+fn refusal(work: &Work<'_>, name: &str) -> Option<CallRefusal> {
     let refused = |message: String| {
         let error = CallError::new(Reason::ToolNotExposed, message);
-        Some(Refusal::new(error))
+        Some(CallRefusal::new(error))
     };
     if is_self_reference(name) {
-        return refused("the tools of code mode are called by themselves, not here".to_owned());
+        return refused(
+            "code mode tools cannot be called through codecall_invoke; call them directly"
+                .to_owned(),
+        );
     }
     let allowed = &work.now.config.codecall.invoke;
     if pattern::first(allowed, name).is_some() {

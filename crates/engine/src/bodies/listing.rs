@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::callable::CallableTool;
 use crate::native::refuse_arguments;
-use crate::refusal::Refusal;
-use crate::request::{CallRequest, Target};
+use crate::refusal::CallRefusal;
+use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::services::lock;
 use crate::tool::ToolBody;
@@ -28,14 +28,14 @@ use crate::work::Work;
 const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 /// `list_tools`.
-pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let category = given(work, "category");
     let cursor = given(work, "cursor").unwrap_or_default();
     if cursor.chars().count() > NAME_CHARS_MAX {
         return Err(refuse_arguments(vec![ArgumentFault {
             reason: Reason::ArgumentType,
             name: "cursor".to_owned(),
-            message: "the cursor is not one of ours".to_owned(),
+            message: "the cursor is not valid; use `nextCursor` of the page before".to_owned(),
         }]));
     }
     let mut asked = asked(work, "");
@@ -46,7 +46,7 @@ pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, Refusal> {
             category.is_none_or(|wanted| own.is_some_and(|own| own.eq_ignore_ascii_case(wanted)))
         })
         .filter_map(|tool| {
-            asked.target = Target::Name(tool.sound.document.name.clone());
+            asked.target = CallTarget::Name(tool.sound.document.name.clone());
             work.reach(&asked).ok()
         })
         .collect();
@@ -63,22 +63,22 @@ pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, Refusal> {
 }
 
 /// `load_tool`.
-pub(crate) fn load(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) fn load(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let name = given(work, "name").unwrap_or_default();
     let offered = callable(work, name)?;
     loaded(work, name, None, "tool", &card(&offered))
 }
 
 /// `load_tool_resource`.
-pub(crate) fn load_resource(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) fn load_resource(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let name = given(work, "name").unwrap_or_default();
     let wanted = given(work, "resource").unwrap_or_default();
     let offered = callable(work, name)?;
     let mut shipped = resource::of(&offered.sound.document).into_iter();
     let Some(resource) = shipped.find(|resource| resource.name == wanted) else {
         let wanted = text::elided(wanted, NAME_SHOWN_CHARS_MAX);
-        let message = format!("`{name}` ships no resource `{wanted}`");
-        return Err(Refusal::new(CallError::new(
+        let message = format!("`{name}` has no resource `{wanted}`");
+        return Err(CallRefusal::new(CallError::new(
             Reason::DisclosureResource,
             message,
         )));
@@ -99,7 +99,7 @@ fn asked(work: &Work<'_>, name: &str) -> CallRequest {
 
 /// A tool the reader may call. To all but the owner every other one is not there, in
 /// the same words; ours are on the list of clients, in full.
-fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, Refusal> {
+fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, CallRefusal> {
     let nothing = || {
         let shown = text::elided(name, NAME_SHOWN_CHARS_MAX);
         let message = format!("there is no tool `{shown}`");
@@ -111,9 +111,9 @@ fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, Refusal> {
         Err(refusal) if work.request.caller.kind == CallerKind::Owner => {
             let message = refusal.why().to_owned();
             let error = CallError::new(Reason::ToolNotExposed, message);
-            Err(Refusal::new(error))
+            Err(CallRefusal::new(error))
         }
-        Ok(_) | Err(_) => Err(Refusal::new(nothing())),
+        Ok(_) | Err(_) => Err(CallRefusal::new(nothing())),
     }
 }
 
@@ -136,7 +136,7 @@ fn loaded(
     resource: Option<&str>,
     key: &str,
     content: &impl Serialize,
-) -> Result<RunResult, Refusal> {
+) -> Result<RunResult, CallRefusal> {
     let item = Item {
         tool: name.to_owned(),
         resource: resource.map(str::to_owned),
@@ -146,7 +146,7 @@ fn loaded(
     let told = lock(work.engine.loaded_cards()).load(&work.request.caller, item);
     let (unloaded, loaded_tokens) = told.map_err(|large| {
         let message = format!("`{}` was not loaded: {large}", resource.unwrap_or(name));
-        Refusal::new(CallError::new(Reason::DisclosureTooLarge, message))
+        CallRefusal::new(CallError::new(Reason::DisclosureTooLarge, message))
     })?;
     let mut answer = json!({
         key: content,
@@ -162,12 +162,15 @@ fn loaded(
     shown(&answer)
 }
 
-fn shown(answer: &impl Serialize) -> Result<RunResult, Refusal> {
+fn shown(answer: &impl Serialize) -> Result<RunResult, CallRefusal> {
     match serde_json::to_value(answer) {
         Ok(value) => Ok(RunResult::done(value)),
         Err(error) => {
-            let message = format!("the answer cannot be written down: {error}");
-            Err(Refusal::new(CallError::new(Reason::SandboxBroken, message)))
+            let message = format!("the answer cannot be encoded: {error}");
+            Err(CallRefusal::new(CallError::new(
+                Reason::SandboxBroken,
+                message,
+            )))
         }
     }
 }

@@ -7,7 +7,7 @@ use model::text;
 use serde_json::{Value, json};
 
 use crate::native::refuse_arguments;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 use crate::search_index::Searchable;
 use crate::work::Work;
@@ -15,7 +15,7 @@ use crate::work::Work;
 /// Characters of a description in a list of hits; describe has all of it.
 const DESCRIPTION_CHARS_MAX: usize = 300;
 
-pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, Refusal> {
+pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let top_default = work.now.config.codecall.top_k;
     let ask = Ask::read(&work.arguments, top_default).map_err(refuse_arguments)?;
     let index = work.engine.search_index();

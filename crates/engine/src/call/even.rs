@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_a_little_longer_leaves_at_the_same_moment() {
+    fn refusals_of_similar_duration_leave_at_the_same_moment() {
         let moment = |us| even_moment(Duration::from_micros(us)).as_micros();
         for (absent_us, hidden_us, both_us) in [
             (90, 104, 2_000),

@@ -11,8 +11,8 @@ use model::{govern::approval, limits, text};
 
 use crate::approve::{Asking, Question, Scope, expiry, session_digest};
 use crate::engine::Engine;
-use crate::gates::{CheckedCall, Decided, Held};
-use crate::record::Record;
+use crate::gates::{CheckedCall, DecidedCall, HeldTool};
+use crate::record::CallRecord;
 use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
 use crate::snapshot::Snapshot;
 
@@ -21,19 +21,19 @@ pub(super) fn asking<'a>(
     engine: &Engine,
     now: &Snapshot,
     request: &'a CallRequest,
-    record: &Record,
+    record: &CallRecord,
     checked: &CheckedCall,
 ) -> Asking<'a> {
     let CheckedCall {
         decided, masker, ..
     } = checked;
-    let Decided {
+    let DecidedCall {
         held,
         arguments,
         decision,
         ..
     } = decided;
-    let Held {
+    let HeldTool {
         found,
         policy,
         risk,
@@ -63,7 +63,7 @@ pub(super) fn asking<'a>(
         risk: with_variables(document, risk),
         prompt: approval::prompt(document, arguments.values(), masker).into_inner(),
         arguments: shown,
-        // Nobody guesses it, whoever knows the ids of calls.
+        // Random: a caller that knows ids of calls must not be able to guess it.
         id: uuid::Uuid::new_v4().simple().to_string(),
         expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),

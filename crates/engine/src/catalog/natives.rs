@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_a_document_of_least_posture() {
+    fn each_native_tool_has_the_least_posture() {
         let natives = everything();
         assert_eq!(natives.all().len(), Native::ALL.len());
         for tool in natives.all() {

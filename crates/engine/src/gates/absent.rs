@@ -7,24 +7,24 @@ use model::record::outcome::CallError;
 use model::text;
 
 use crate::native;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
 use crate::snapshot::Snapshot;
 
-/// To its owner a tool that cannot be used is explained; to everybody else it
+/// Refuses a tool that cannot be used. The owner is told why; to every other caller it
 /// does not exist.
-pub(super) fn hidden(request: &CallRequest, name: &str, error: CallError) -> Refusal {
+pub(super) fn hidden(request: &CallRequest, name: &str, error: CallError) -> CallRefusal {
     if request.caller.kind == CallerKind::Owner {
-        return Refusal::new(error);
+        return CallRefusal::new(error);
     }
     let note = error.message.clone();
-    Refusal::new(no_such_tool(name))
+    CallRefusal::new(no_such_tool(name))
         .because(error.reason)
         .noted(note)
 }
 
 /// There is no such tool; its owner is told what is known about it.
-pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Refusal {
+pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> CallRefusal {
     let why = now.why_not(name);
     let mut refusal = unknown(name, why.clone());
     if request.caller.kind == CallerKind::Owner {
@@ -40,8 +40,8 @@ pub(super) fn absent(now: &Snapshot, request: &CallRequest, name: &str) -> Refus
     refusal
 }
 
-pub(super) fn unknown(name: &str, note: impl Into<String>) -> Refusal {
-    Refusal::new(no_such_tool(name)).noted(note.into())
+pub(super) fn unknown(name: &str, note: impl Into<String>) -> CallRefusal {
+    CallRefusal::new(no_such_tool(name)).noted(note.into())
 }
 
 fn no_such_tool(name: &str) -> CallError {

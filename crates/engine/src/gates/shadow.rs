@@ -10,7 +10,7 @@ use model::text;
 
 use crate::gates;
 use crate::record::REASON_CHARS_MAX;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 
@@ -36,7 +36,7 @@ fn verdict(now: &Snapshot, request: &CallRequest, at_ms: i64) -> Decision {
 }
 
 /// A gate's refusal as a decision.
-pub(crate) fn denied(refusal: &Refusal) -> Decision {
+pub(crate) fn denied(refusal: &CallRefusal) -> Decision {
     Decision {
         effect: Effect::Deny,
         reason: refusal.why().to_owned(),

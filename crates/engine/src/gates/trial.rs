@@ -1,5 +1,5 @@
-//! A document that is tried may come from anybody. What it reaches for is what its
-//! owner granted.
+//! Consent for documents that are tried. Anyone may have written such a document, so it
+//! gets only what its owner granted.
 
 use model::govern::consent::{self, Need};
 use model::policy::EffectivePolicy;
@@ -8,32 +8,32 @@ use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
 
-use crate::gates::{Found, Held};
-use crate::refusal::{GatePass, GateResult, Refusal};
-use crate::request::{CallRequest, Purpose};
+use crate::gates::{FoundTool, HeldTool};
+use crate::refusal::{CallRefusal, GatePass, GateResult};
+use crate::request::{CallPurpose, CallRequest};
 
 /// Characters of what is not granted yet in a refusal.
 const WANTED_CHARS_MAX: usize = 600;
 
 /// Whether its owner must have agreed to what a call reaches for: a document that was
 /// not published, or one that is to earn its publication.
-pub(crate) fn is_trial(request: &CallRequest, found: &Found) -> bool {
-    request.purpose == Purpose::LocalPass || !found.registered
+pub(crate) fn is_trial(request: &CallRequest, found: &FoundTool) -> bool {
+    request.purpose == CallPurpose::LocalPass || !found.registered
 }
 
 /// What a document reaches for that its owner has not granted.
-pub(crate) fn wanted(found: &Found, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
+pub(crate) fn wanted(found: &FoundTool, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
     let needs = consent::needs(&found.sound.document, policy, risk);
     found.granted.lacks(needs)
 }
 
 /// Whether the owner agreed to everything a document reaches for.
-pub(crate) fn check_consent(held: &Held) -> GateResult<()> {
+pub(crate) fn check_consent(held: &HeldTool) -> GateResult<()> {
     let wanted = wanted(&held.found, &held.policy, &held.risk);
     if wanted.is_empty() {
-        return Ok(GatePass::new((), "the owner agreed to what it reaches for"));
+        return Ok(GatePass::new((), "the owner agreed to everything it needs"));
     }
-    Err(Refusal::new(unconsented(&wanted)))
+    Err(CallRefusal::new(unconsented(&wanted)))
 }
 
 /// The refusal of a document whose owner has not agreed.
@@ -41,7 +41,7 @@ pub(crate) fn unconsented(wanted: &[Need]) -> CallError {
     let words: Vec<_> = wanted.iter().map(Need::words).collect();
     let words = text::elided(&words.join(", "), WANTED_CHARS_MAX);
     let message = format!(
-        "it would {words}, and you have not agreed to that yet; say yes at a terminal, or with `--yes`"
+        "it would {words}, and you have not agreed to that; answer yes at a terminal, or pass `--yes`"
     );
     CallError::new(Reason::ConsentRequired, message)
 }

@@ -102,7 +102,7 @@ fn events(powers: &Powers) -> Vec<String> {
 }
 
 #[test]
-fn what_was_done_is_on_record_in_its_order() {
+fn events_are_recorded_in_order() {
     let folder = Folder::new("order");
     let powers = powers(&folder, |_| ());
     runtime().block_on(async {
@@ -134,7 +134,7 @@ fn what_was_done_is_on_record_in_its_order() {
 
 /// A run that ends drops what is under way; it may have happened all the same.
 #[test]
-fn what_was_under_way_is_on_record_too() {
+fn interrupted_operations_are_recorded() {
     let folder = Folder::new("dropped");
     let powers = powers(&folder, |_| ());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -208,7 +208,7 @@ fn refused(operation: &str, json: &str, kind: &str, reason: &str) {
 }
 
 #[test]
-fn what_was_not_granted_is_refused() {
+fn powers_without_a_grant_are_refused() {
     for operation in [
         "fetch",
         "fs.readText",
@@ -252,7 +252,7 @@ fn stretch(rounds: u32) -> HostRequest {
 /// One caller stretches passwords in sixty calls. Another's parser answers, and a file is
 /// read, while those are under way; and when they are dropped, the work ends.
 #[test]
-fn what_one_caller_computes_holds_up_nobody_else() {
+fn computation_of_one_caller_does_not_delay_another() {
     let folder = Folder::new("compute");
     let compute = Compute::new(1);
     let of = |caller: &str| {
@@ -297,7 +297,7 @@ fn what_one_caller_computes_holds_up_nobody_else() {
 }
 
 #[test]
-fn what_helpers_compute_is_charged_to_the_call() {
+fn helper_computation_is_billed_to_the_call() {
     let folder = Folder::new("charged");
     let settings = PowerSettings::new(folder.0.clone());
     let grant = Grant {

@@ -110,7 +110,8 @@ pub(super) fn take(
     }
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
     let files = folder.scan()?;
-    // A folder of a thousand is read when a command starts, and somebody waits.
+    // On all processors: a command that starts reads a folder of a thousand documents
+    // while a person waits.
     let read = |file: &ToolFile| read_file(file, &known.files, &snapshot.ground);
     let reads = parallel::map(&files, read).ok_or(EngineError::Reader)?;
     known.files.clear();
@@ -154,7 +155,7 @@ fn claim_name(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools:
     match catalog.digest(name) {
         None if Native::named(name).is_some() => {
             let part = Native::named(name).map_or("", |native| native.feature().words());
-            let message = format!("`{name}` is the name of a tool of {part}; choose another");
+            let message = format!("`{name}` is the name of a {part} tool; choose another");
             let aside = set_aside(&file(&tool), Some(name), &message);
             snapshot.set_aside.push(aside);
         }
@@ -205,7 +206,7 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
         count == 1 && parsed.shape != FileShape::Many,
     ) else {
         let message = format!(
-            "the file holds a list of {count} documents; one file holds one, `ringfence import` takes lists apart"
+            "the file holds a list of {count} documents; a tool file holds one, `ringfence import` splits lists"
         );
         return FileRead {
             text: Arc::clone(text),
@@ -215,7 +216,7 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
         };
     };
     let lines = Lines::new(text);
-    // Variables are looked at when somebody asks, not when a file is read.
+    // Variables are checked by each call, not when a file is read.
     let assessed = assessment::assess(item, &lines, ground, &Environment::empty(), Source::User);
     FileRead {
         text: Arc::clone(text),

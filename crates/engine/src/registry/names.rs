@@ -1,8 +1,8 @@
 //! Whether everything the settings name is there.
 //!
-//! Names are looked up when settings come into force. A tool that goes later, or a
-//! key that is revoked, does not take down settings that were good: they stay, for
-//! what they say about a name that nothing has harms nobody, and it is said.
+//! Names are looked up when settings come into force. A tool that is deleted later, or a
+//! key that is revoked, does not invalidate settings that were good: a setting about a
+//! name that nothing has is harmless. They stay in force, and an alarm says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,7 +55,7 @@ impl Registry {
     /// Looks again whether the settings in force name what went since.
     pub(super) fn look_for_gone(&self, latest: &mut Latest, settings: &Settings, now: &Snapshot) {
         let before = &latest.snapshot.own;
-        // What comes makes no name strange, so nobody looks then.
+        // A new tool cannot make a name unknown, so only a missing one is a reason to look.
         let is_less = before.keys().any(|name| !now.own.contains_key(name));
         if !is_less && latest.gone.is_none() {
             return;
@@ -70,7 +70,7 @@ impl Registry {
             && latest.gone.as_ref() != Some(gone)
         {
             self.alarm.raise(&format!(
-                "the settings stay in force and name what is gone: {gone}"
+                "the settings stay in force but use names that no longer exist: {gone}"
             ));
         }
         latest.gone = gone;

@@ -1,8 +1,8 @@
 //! Whose time it is: the script's, its tools', or a person's.
 //!
 //! While no tool is under way, time is the script's own. While one is, it is the
-//! tools'. While every one of them waits for a person it is nobody's: that wait has
-//! a bound of its own. Both budgets run from the first moment to the last, whatever
+//! tools'. While every one of them waits for a person it is billed to neither: that wait
+//! has a bound of its own. Both budgets run from the first moment to the last, whatever
 //! is awaited in between.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,9 +31,9 @@ struct State {
     since: Instant,
     script: Duration,
     tools: Duration,
-    /// Tools that work.
+    /// How many tools run and wait for no person.
     working: usize,
-    /// Tools that wait for a person.
+    /// How many tools wait for a person.
     asking: usize,
 }
 
@@ -85,7 +85,7 @@ impl ScriptClock {
     }
 
     /// Returns when a budget is spent.
-    pub(crate) async fn spent(&self) -> Spent {
+    pub(crate) async fn wait_until_spent(&self) -> Spent {
         loop {
             match self.left() {
                 Err(spent) => return spent,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_the_script_s_the_tools_or_nobody_s() {
+    fn time_is_billed_to_script_tools_or_neither() {
         let clock = ScriptClock::start(1_000, 1_000);
         passed(&clock, 10);
         assert_eq!(booked(&clock), (10, 0));

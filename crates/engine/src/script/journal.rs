@@ -3,8 +3,8 @@
 //! were answered then, and nothing new begins before the last of them is.
 //!
 //! A script that goes on adds a step before each tool runs and one before it hears
-//! what came of it (`held`). So whoever goes on after a crash knows what is over, and
-//! what may or may not have happened.
+//! what came of it (`stored_journal`). So the run that goes on after a crash knows what
+//! is over, and what may or may not have happened.
 
 use model::caller::{Caller, CallerKind};
 use model::config::ScriptPreset;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use crate::services::Moment;
+use crate::services::RunStart;
 
 /// The form of a journal. One of another form counts for nothing.
 const FORM: u32 = 1;
@@ -35,7 +35,7 @@ pub(crate) struct FinishedCall {
     /// Which of the script's calls, counted from 0.
     pub(crate) place: u32,
     pub(crate) tool: String,
-    /// A digest.
+    /// The digest of the arguments.
     pub(crate) arguments: String,
     /// What the script's clock said then.
     pub(crate) at_ms: i64,
@@ -53,12 +53,12 @@ pub(crate) enum JournalStep {
     Finished(FinishedCall),
 }
 
-/// A call that is not over, or of which nobody knows.
+/// A call that has begun. Whether it ended is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BegunCall {
     pub(crate) place: u32,
     pub(crate) tool: String,
-    /// A digest.
+    /// The digest of the arguments.
     pub(crate) arguments: String,
 }
 
@@ -77,11 +77,11 @@ pub(crate) enum StepAnswer {
 
 impl Journal {
     /// Nothing is done yet.
-    pub(crate) fn begin(moment: Moment) -> Journal {
+    pub(crate) fn begin(start: RunStart) -> Journal {
         Journal {
             form: FORM,
-            seed: moment.seed,
-            now_ms: moment.now_ms,
+            seed: start.seed,
+            now_ms: start.now_ms,
             done: Vec::new(),
         }
     }
@@ -97,7 +97,7 @@ impl Journal {
     }
 
     /// Adds what was done since the journal was kept. The answer is the calls that had
-    /// begun and of which nobody knows whether they ended; nothing if a step cannot be
+    /// begun and of which it is not known whether they ended; nothing if a step cannot be
     /// understood.
     pub(crate) fn extend(&mut self, steps: &[String]) -> Option<Vec<BegunCall>> {
         let mut begun: Vec<BegunCall> = Vec::new();
@@ -119,8 +119,8 @@ impl Journal {
     }
 
     /// What the script started from.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
+    pub(crate) fn run_start(&self) -> RunStart {
+        RunStart {
             now_ms: self.now_ms,
             seed: self.seed,
         }
@@ -190,21 +190,21 @@ impl Replay {
 
     /// The answer of a call that is over, when all before it were given.
     pub(crate) async fn answer(&self, index: usize) -> Option<&FinishedCall> {
-        self.reached(index).await;
+        self.wait_for(index).await;
         self.answered.send_modify(|answered| *answered += 1);
         self.done.get(index)
     }
 
     /// Returns when every answer was given.
-    pub(crate) async fn finished(&self) {
-        self.reached(self.done.len()).await;
+    pub(crate) async fn wait_until_answered(&self) {
+        self.wait_for(self.done.len()).await;
     }
 
-    async fn reached(&self, count: usize) {
+    async fn wait_for(&self, count: usize) {
         if *self.answered.borrow() >= count {
             return;
         }
-        // The sender is ours, so there is one as long as somebody waits.
+        // It fails only without a sender, and this struct holds the sender.
         let _ = self
             .answered
             .subscribe()
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn journal() -> Journal {
-        let mut journal = Journal::begin(Moment {
+        let mut journal = Journal::begin(RunStart {
             now_ms: 7,
             seed: u64::MAX,
         });
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_and_did_not_end_is_told_apart() {
+    fn begun_calls_without_an_end_are_returned() {
         let began = |place: u32| BegunCall {
             place,
             tool: "a".to_owned(),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_come_in_the_order_they_came_then() {
+    async fn replayed_answers_keep_their_order() {
         let replay = Replay::of(&journal());
         assert!(matches!(replay.find(0, "a", "x"), ReplayMatch::Done(1)));
         assert!(matches!(replay.find(0, "a", "y"), ReplayMatch::Diverged));
@@ -306,7 +306,7 @@ mod tests {
             order.lock().expect("whole").push("b");
         };
         let three = async {
-            replay.finished().await;
+            replay.wait_until_answered().await;
             order.lock().expect("whole").push("new");
         };
         tokio::join!(three, one, two);

@@ -1,5 +1,4 @@
-//! What a script came to, as whoever sent it reads it: a status and what belongs to
-//! it. Secrets were masked by the calls they belong to; here values are cut to size
+//! The answer to the sender of a script: a status and what belongs to it. Secrets were masked by the calls they belong to; here values are cut to size
 //! and messages lose what tells about the machine.
 
 use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
@@ -10,10 +9,11 @@ use model::{sanitise, text};
 use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
 use serde_json::{Map as Object, Value, json};
 
+use super::calls::ScriptCall;
 use super::clock::Spent;
-use super::host::{Made, ScriptHost};
+use super::host::ScriptHost;
 use super::limit::ScriptLimits;
-use super::{unheard, words};
+use super::{unawaited, words};
 use crate::run::RunResult;
 
 /// Characters of a message.
@@ -141,7 +141,7 @@ pub(crate) fn ran(
     let stopped_at = report
         .stopped_at
         .and_then(|at| Some((author(at.line, at.column, &prepared.map)?, at.in_regex)));
-    let rejected = unheard::rejected(&report.rejections, host, |thrown| {
+    let rejected = unawaited::rejected(&report.rejections, host, |thrown| {
         author(thrown.line, thrown.column, &prepared.map)
     });
     let mut ran = match report.ended {
@@ -220,7 +220,7 @@ fn value_of(value: Value, limits: &ScriptLimits) -> RunResult {
 /// A script's line and column are the author's own.
 fn threw(thrown: Thrown, host: &ScriptHost<'_>, map: &Map, limits: &ScriptLimits) -> RunResult {
     let place = author(thrown.line, thrown.column, map);
-    if let Some(made) = unheard::failed_call(&thrown, host) {
+    if let Some(made) = unawaited::failed_call(&thrown, host) {
         return tool_failed(&made, place, limits);
     }
     let mut error = json!({"source": "script", "message": message(&words::plain(&thrown.message))});
@@ -246,8 +246,8 @@ fn out_of_time(limits: &ScriptLimits, stopped_at: Option<((u32, u32), bool)>) ->
     ended(End::Timeout, json!({"message": words}), Some(place))
 }
 
-/// The code of an error that is ours. A script that throws the same words only
-/// misleads whoever sent it.
+/// The code of an error of the runtime. A script that throws the same words misleads
+/// only its own sender.
 fn code_of(thrown: &Thrown, limits: &ScriptLimits) -> Option<&'static str> {
     let said = thrown.message.as_str();
     match thrown.name.as_str() {
@@ -304,7 +304,7 @@ fn exceeded(breach: Breach, limits: &ScriptLimits) -> String {
     }
 }
 
-fn tool_failed(made: &Made, place: Option<(u32, u32)>, limits: &ScriptLimits) -> RunResult {
+fn tool_failed(made: &ScriptCall, place: Option<(u32, u32)>, limits: &ScriptLimits) -> RunResult {
     let input = sanitise::value(made.input.clone(), &limits.sanitise());
     let mut error = json!({
         "source": "tool",

@@ -11,11 +11,11 @@ use model::caller::Origin;
 use model::{document, limits};
 
 use crate::gates;
-use crate::request::{CallRequest, Target};
+use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
 
-/// Names whose meaning nobody should have to guess, beside the words of JavaScript.
+/// Names that would be confusing as spaces, in addition to the keywords of JavaScript.
 const WORDS: &[&str] = &[
     "arguments",
     "as",
@@ -92,7 +92,7 @@ fn is_reachable(
     name: &str,
 ) -> bool {
     let request = CallRequest {
-        target: Target::Name(name.to_owned()),
+        target: CallTarget::Name(name.to_owned()),
         origin: Origin::Script,
         ..request.clone()
     };

@@ -1,7 +1,7 @@
 //! What the engine says when a script fails, in words that name what to do. The engine's
 //! own are short and speak of its insides.
 
-/// The message of an uncaught error, for whoever wrote the script.
+/// The message of an uncaught error, for the author of the script.
 pub(crate) fn plain(message: &str) -> String {
     let need = "`for … of`, `...` and `[a, b] = …` need an array";
     if message.is_empty() {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_the_engine_become_plain() {
+    fn engine_messages_are_rewritten_in_plain_words() {
         let cases = [
             (
                 "cannot read property 'Symbol.iterator' of undefined",

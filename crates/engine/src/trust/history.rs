@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_wrong_outlives_what_went_well() {
+    fn failures_are_kept_longer_than_successes() {
         let record = |outcome| TrustRecord {
             at_ms: 0,
             tool: "tool".to_owned(),

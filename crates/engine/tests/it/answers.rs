@@ -4,7 +4,9 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
+use engine::approve::{
+    AnswerFault, ApprovalAnswer, Approver, Channel, Listed, Listing, Question, Scope,
+};
 use engine::call::{CallRequest, Progress};
 use futures_util::future::join_all;
 use model::caller::{Caller, Origin};
@@ -108,11 +110,11 @@ impl Approver for Client {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         self.shown.lock().unwrap().push(question.clone());
         let answer = match self.channel {
-            Channel::InputRequired => Answer::Deferred,
-            _ => Answer::Approved(Scope::Once),
+            Channel::InputRequired => ApprovalAnswer::Deferred,
+            _ => ApprovalAnswer::Approved(Scope::Once),
         };
         Box::pin(async move { answer })
     }
@@ -165,7 +167,7 @@ fn cells() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
 /// H2 in one sentence: whatever a program says for its person counts only as far as
 /// the owner named that program.
 #[tokio::test]
-async fn a_client_s_own_yes_counts_as_far_as_its_owner_said() {
+async fn a_client_may_approve_up_to_its_configured_risk() {
     let world = &world_with(None).await;
     let tries = cells().map(|(name, tool, counts)| async move {
         let client = Client::new(Channel::Elicitation);
@@ -199,7 +201,7 @@ async fn an_answer_that_comes_later_counts_as_far_as_its_owner_said() {
         assert_eq!(error(&call().await).0, "approval.pending", "{what}");
         assert_eq!(client.was_asked(), counts, "{what}");
         let id = pending(world, name, tool).id;
-        let yes = Answer::Approved(Scope::Once);
+        let yes = ApprovalAnswer::Approved(Scope::Once);
         let by = caller(name);
         let taken = world.engine.answer(&id, &by, Channel::InputRequired, yes);
         if counts {
@@ -219,7 +221,7 @@ async fn an_answer_that_comes_later_counts_as_far_as_its_owner_said() {
 /// The person at this process's own terminal answers for everybody, whatever the risk.
 #[tokio::test]
 async fn the_terminal_answers_for_everybody() {
-    let world = world_with(Some(Says::new(Answer::Approved(Scope::Once)))).await;
+    let world = world_with(Some(Says::new(ApprovalAnswer::Approved(Scope::Once)))).await;
     for (name, tool, _) in cells() {
         let outcome = world.made(request(name, tool, None)).await;
         assert_eq!(outcome.status, Status::Done, "{name} {tool} {outcome:?}");
@@ -265,9 +267,9 @@ async fn the_inbox_answers_for_everybody() {
 /// What a client was let answer counts no more once the owner takes that back, also for
 /// approvals it gave before.
 #[tokio::test]
-async fn what_a_client_gave_counts_while_it_may_answer() {
+async fn an_approval_of_a_client_counts_while_the_client_may_answer() {
     let world = world_with(None).await;
-    let yes = Says::new(Answer::Approved(Scope::SameArguments));
+    let yes = Says::new(ApprovalAnswer::Approved(Scope::SameArguments));
     let mut call = request("cursor", "writes", None);
     call.approver = Some(yes.clone());
     assert_eq!(world.made(call.clone()).await.status, Status::Done);
@@ -296,15 +298,18 @@ impl std::fmt::Debug for Taking {
 }
 
 impl Approver for Taking {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         (self.0)();
-        Box::pin(async { Answer::Approved(Scope::Once) })
+        Box::pin(async { ApprovalAnswer::Approved(Scope::Once) })
     }
 }
 
 /// A script's own calls ask the same client, which counts as far.
 #[tokio::test]
-async fn a_script_is_answered_for_as_far_as_its_client_may() {
+async fn a_client_approves_calls_of_a_script_up_to_its_configured_risk() {
     let world = &world_with(None).await;
     let tries =
         cells()
@@ -380,7 +385,7 @@ async fn a_question_says_why_and_who_may_answer() {
     world
         .home
         .file("ringfence.toml", &format!("{SETTINGS}{rule}"));
-    let client = Says::new(Answer::Approved(Scope::Once));
+    let client = Says::new(ApprovalAnswer::Approved(Scope::Once));
     let mut call = CallRequest::new(Caller::named("cursor"), Origin::Mcp, "plain", json!({}));
     call.approver = Some(client.clone());
     assert_eq!(world.made(call.clone()).await.status, Status::Done);
@@ -427,7 +432,7 @@ async fn the_audit_says_how_long_the_person_took() {
     assert_eq!(error(&call().await).0, "approval.pending");
     clockwork.pass_ms(2_500);
     let id = pending(&world, "cursor", "writes").id;
-    let (by, yes) = (caller("cursor"), Answer::Approved(Scope::Once));
+    let (by, yes) = (caller("cursor"), ApprovalAnswer::Approved(Scope::Once));
     world
         .engine
         .answer(&id, &by, Channel::InputRequired, yes)

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::approve::{Answer, AnswerFault, Approver, Channel, Listed, Listing, Question, Scope};
+use engine::approve::{
+    AnswerFault, ApprovalAnswer, Approver, Channel, Listed, Listing, Question, Scope,
+};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::govern::approval::State;
@@ -46,7 +48,7 @@ pub(crate) fn request(caller: &str, text: &str) -> CallRequest {
     let caller = Caller::named(caller);
     let mut request = CallRequest::new(caller, Origin::Mcp, "writer", json!({"text": text}));
     request.session = Some("session-1".to_owned());
-    request.approver = Some(Says::new(Answer::Deferred));
+    request.approver = Some(Says::new(ApprovalAnswer::Deferred));
     request
 }
 
@@ -96,7 +98,10 @@ pub(crate) fn note(world: &World, outcome: &Outcome) -> String {
 struct Silent;
 
 impl Approver for Silent {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         Box::pin(std::future::pending())
     }
 }
@@ -117,7 +122,7 @@ struct Case {
 enum Client {
     None,
     Silent,
-    Says(Answer),
+    Says(ApprovalAnswer),
 }
 
 #[derive(Clone, Copy)]
@@ -149,7 +154,7 @@ const fn case(
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
-    use Answer::{Approved, Declined, Deferred, Dismissed, Malformed, NotRendered, TimedOut, Unavailable};
+    use ApprovalAnswer::{Approved, Declined, Deferred, Dismissed, Malformed, NotRendered, TimedOut, Unavailable};
     use self::Client::{None as NoClient, Says as Client, Silent};
     use Inbox::{Approve, Deny, Nothing};
     let pending = Some("approval.pending");
@@ -181,7 +186,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[tokio::test]
-async fn every_way_a_question_can_end() {
+async fn every_answer_ends_the_question_as_documented() {
     let cases = cases();
     assert!(cases.len() >= 20);
     for case in cases {
@@ -289,7 +294,7 @@ async fn a_later_call_uses_the_approval_once() {
 
 /// A no counts for the next call as well, once, with what the person said.
 #[tokio::test]
-async fn a_later_call_is_told_the_no_once() {
+async fn a_later_call_is_told_of_the_declined_approval_once() {
     let world = world().await;
     world.made(request("ann", "x")).await;
     let asked = first_pending(&world).await;
@@ -300,7 +305,7 @@ async fn a_later_call_is_told_the_no_once() {
         .unwrap();
     let told = world.made(request("ann", "x")).await;
     let expected =
-        "a person declined this call and it did not run; do not repeat it: use \\u{202e}staging";
+        "a person declined this call; it did not run, do not repeat it: use \\u{202e}staging";
     assert_eq!(error(&told), ("approval.declined", expected));
     assert_eq!(
         error(&world.made(request("ann", "x")).await).0,
@@ -315,7 +320,7 @@ async fn a_later_call_is_told_the_no_once() {
 async fn a_deferred_answer_counts_for_its_own_caller_once() {
     let world = world().await;
     let ann = Caller::named("ann");
-    let deferring = Says::new(Answer::Deferred);
+    let deferring = Says::new(ApprovalAnswer::Deferred);
     let ask = || async {
         let outcome = world.made(asking(deferring.clone())).await;
         assert_eq!(error(&outcome).0, "approval.pending");
@@ -325,7 +330,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     // The same call, made again without the answer, is the same question.
     assert_eq!(ask().await, id);
     let engine = &world.engine;
-    let yes = Answer::Approved(Scope::Once);
+    let yes = ApprovalAnswer::Approved(Scope::Once);
     let unknown = engine.answer("0", &ann, Channel::InputRequired, yes);
     assert!(matches!(unknown, Err(AnswerFault::Unknown)));
     let beginning = engine.answer(id.get(..8).unwrap(), &ann, Channel::InputRequired, yes);
@@ -339,7 +344,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     }
     // A client that brings more than the risk allows did not show this question: the
     // same as when it is asked within the call.
-    let wide = Answer::Approved(Scope::Session);
+    let wide = ApprovalAnswer::Approved(Scope::Session);
     engine
         .answer(&id, &ann, Channel::InputRequired, wide)
         .unwrap();
@@ -367,7 +372,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     // A no is told to the call that comes with it, and nobody is asked again.
     let id = ask().await;
     engine
-        .answer(&id, &ann, Channel::InputRequired, Answer::Declined)
+        .answer(&id, &ann, Channel::InputRequired, ApprovalAnswer::Declined)
         .unwrap();
     let asked_before = deferring.asked.lock().unwrap().len();
     let told = world.made(asking(deferring.clone())).await;
@@ -377,7 +382,12 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     // A yes no person saw leaves it to the inbox.
     let id = ask().await;
     engine
-        .answer(&id, &ann, Channel::InputRequired, Answer::NotRendered)
+        .answer(
+            &id,
+            &ann,
+            Channel::InputRequired,
+            ApprovalAnswer::NotRendered,
+        )
         .unwrap();
     assert_eq!(engine.approvals().find(&id).unwrap().state, State::Pending);
     assert_eq!(runs(&world), 1);
@@ -385,7 +395,7 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
 
 /// An approval of one thing is none of another.
 #[tokio::test]
-async fn whatever_changed_is_asked_about_again() {
+async fn any_change_needs_a_new_approval() {
     let grant = |world: &World, caller: &str| {
         let asked = all(world).into_iter().find(|row| row.caller == caller);
         let inbox = world.engine.approvals();
@@ -447,15 +457,18 @@ impl std::fmt::Debug for While {
 }
 
 impl Approver for While {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         (self.0)();
-        Box::pin(async { Answer::Approved(Scope::Once) })
+        Box::pin(async { ApprovalAnswer::Approved(Scope::Once) })
     }
 }
 
 /// What was agreed to is gone when the person answers: nothing runs.
 #[tokio::test]
-async fn what_changes_while_a_person_reads_does_not_run() {
+async fn a_call_that_changed_during_its_approval_does_not_run() {
     let settings = [
         ("[access]\ndeny = [\"writer\"]\n", "tool.unknown"),
         ("[baseline]\ntimeout_ms = 29000\n", "approval.stale"),
@@ -487,12 +500,12 @@ async fn what_changes_while_a_person_reads_does_not_run() {
 /// Somebody else must approve: the caller's own client is not asked, and its
 /// answer, wherever it comes in, is none.
 #[tokio::test]
-async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
+async fn callers_cannot_approve_their_own_calls_when_separate() {
     let world = world().await;
     let toml = "[approvals]\nseparate = true\nwait_seconds = 1\n";
     world.home.file("ringfence.toml", toml);
     let (ann, bob) = (Caller::named("ann"), Caller::named("bob"));
-    let client = Says::new(Answer::Approved(Scope::Once));
+    let client = Says::new(ApprovalAnswer::Approved(Scope::Once));
     let call = asking(client.clone());
     let refused = world.made(call.clone()).await;
     assert_eq!(error(&refused).0, "approval.pending");
@@ -507,7 +520,7 @@ async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
         &asked.id,
         &ann,
         Channel::InputRequired,
-        Answer::Approved(Scope::Once),
+        ApprovalAnswer::Approved(Scope::Once),
     );
     assert!(matches!(fault, Err(AnswerFault::Separate)));
     assert_eq!(runs(&world), 0);
@@ -518,7 +531,7 @@ async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
 
     // What a client gave before it was forbidden counts no more.
     world.home.file("ringfence.toml", "");
-    let mut scoped = asking(Says::new(Answer::Approved(Scope::SameArguments)));
+    let mut scoped = asking(Says::new(ApprovalAnswer::Approved(Scope::SameArguments)));
     assert_eq!(world.made(scoped.clone()).await.status, Status::Done);
     scoped.approver = None;
     assert_eq!(world.made(scoped.clone()).await.status, Status::Done);
@@ -531,7 +544,7 @@ async fn whoever_asks_does_not_approve_where_that_is_forbidden() {
 /// The owner at a terminal is somebody else for a caller, and not for themself.
 #[tokio::test]
 async fn the_terminal_is_the_owners() {
-    let terminal = Says::new(Answer::Approved(Scope::Once));
+    let terminal = Says::new(ApprovalAnswer::Approved(Scope::Once));
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(terminal.clone());
     });

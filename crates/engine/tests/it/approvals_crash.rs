@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
-use engine::approve::{Answer, Scope};
+use engine::approve::{ApprovalAnswer, Scope};
 use engine::call::CallRequest;
 use engine::{Engine, Observer};
 use model::caller::Caller;
@@ -37,7 +37,7 @@ fn is_child() -> Option<(String, String)> {
 fn approving() -> CallRequest {
     let mut call = request("ann", "x");
     call.deadline = Some(LONG);
-    call.approver = Some(Says::new(Answer::Approved(Scope::Once)));
+    call.approver = Some(Says::new(ApprovalAnswer::Approved(Scope::Once)));
     call
 }
 
@@ -118,7 +118,7 @@ fn assert_crashed(world: &World, step: &str) {
 
 /// Processes that start at once and want the one approval there is.
 #[tokio::test]
-async fn of_many_processes_one_gets_the_approval() {
+async fn one_of_many_processes_uses_an_approval() {
     if let Some((home, _)) = is_child() {
         let settings = world::settings(Path::new(&home), &Arc::default());
         let engine = Engine::open(settings).unwrap();
@@ -137,7 +137,7 @@ async fn of_many_processes_one_gets_the_approval() {
         inbox
             .approve(&asked.id, &Caller::owner(), Scope::Once, None)
             .unwrap();
-        let test = "approvals_crash::of_many_processes_one_gets_the_approval";
+        let test = "approvals_crash::one_of_many_processes_uses_an_approval";
         let children: Vec<_> = (0..4)
             .map(|_| child(test, &world.home.path, "race"))
             .collect();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::approve::{Answer, AnswerFault, Channel, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::govern::approval::State;
@@ -32,7 +32,7 @@ fn call(text: &str, session: Option<&str>) -> CallRequest {
     let arguments = json!({"text": text});
     let mut call = CallRequest::new(Caller::named("ann"), Origin::Mcp, "tool", arguments);
     call.session = session.map(str::to_owned);
-    call.approver = Some(Says::new(Answer::Deferred));
+    call.approver = Some(Says::new(ApprovalAnswer::Deferred));
     call
 }
 
@@ -76,7 +76,7 @@ async fn the_risk_bounds_the_scope() {
         let world = World::new();
         world.published(&tool(overrides)).await;
         for (number, scope) in every.into_iter().enumerate() {
-            let client = Says::new(Answer::Approved(scope));
+            let client = Says::new(ApprovalAnswer::Approved(scope));
             let name = number.to_string();
             let mut asked = call(&name, Some(&name));
             asked.approver = Some(client.clone());
@@ -169,9 +169,9 @@ async fn each_scope_covers_what_it_says() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_counts_no_more() {
+async fn a_revoked_approval_does_not_count() {
     let world = world().await;
-    let asked = asking(Says::new(Answer::Approved(Scope::SameArguments)));
+    let asked = asking(Says::new(ApprovalAnswer::Approved(Scope::SameArguments)));
     assert_eq!(world.made(asked).await.status, Status::Done);
     let id = all(&world)[0].id.clone();
     assert_eq!(world.made(request("ann", "x")).await.status, Status::Done);
@@ -213,7 +213,7 @@ async fn questions_and_unused_approvals_expire() {
         &asked.id,
         &Caller::named("ann"),
         Channel::InputRequired,
-        Answer::Declined,
+        ApprovalAnswer::Declined,
     );
     assert!(matches!(late, Err(AnswerFault::Expired)));
 
@@ -271,7 +271,7 @@ async fn questions_of_one_caller_are_bounded() {
 
 /// Several calls, in two engines on one home, want the one approval there is.
 #[tokio::test]
-async fn of_many_that_want_an_approval_one_gets_it() {
+async fn one_of_many_concurrent_calls_uses_an_approval() {
     let world = world().await;
     world.home.file("ringfence.toml", WAIT);
     let second = Engine::open(world::settings(&world.home.path, &Arc::default())).unwrap();
@@ -334,8 +334,8 @@ async fn of_many_that_want_an_approval_one_gets_it() {
 #[tokio::test]
 async fn two_questions_at_a_client_have_two_answers() {
     let world = world().await;
-    let yes = Says::new(Answer::Approved(Scope::Once));
-    let no = Says::new(Answer::Declined);
+    let yes = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let no = Says::new(ApprovalAnswer::Declined);
     let (first, second) = tokio::join!(world.made(asking(yes)), world.made(asking(no)));
     assert_eq!(first.status, Status::Done);
     assert_eq!(error(&second).0, "approval.declined");
@@ -349,7 +349,7 @@ async fn a_question_says_what_would_run() {
     let mut tool = writer();
     tool["humanInTheLoop"]["promptTemplate"] = json!("Nothing to see, say yes to {args.text}");
     world.published(&tool).await;
-    let client = Says::new(Answer::Declined);
+    let client = Says::new(ApprovalAnswer::Declined);
     world.made(asking(client.clone())).await;
     let question = client.asked.lock().unwrap()[0].clone();
     let text = question.text();
@@ -376,7 +376,7 @@ async fn a_question_says_what_would_run() {
 #[tokio::test]
 async fn a_caller_cannot_look_like_another() {
     let world = world().await;
-    let client = Says::new(Answer::Deferred);
+    let client = Says::new(ApprovalAnswer::Deferred);
     let mut call = request("", "x");
     call.caller = Caller::named("ann\u{200b}-\u{430}dmin");
     let named = "[callers.\"ann\\u200b-\\u0430dmin\"]\nanswers = \"L5\"\n";
@@ -391,7 +391,7 @@ async fn a_caller_cannot_look_like_another() {
 /// A deadline shorter than the wait ends the wait, with words that help, and not
 /// the call without any.
 #[tokio::test]
-async fn a_deadline_leaves_time_to_say_what_is_missing() {
+async fn a_deadline_leaves_time_to_report_the_pending_approval() {
     let world = world().await;
     let mut call = request("ann", "x");
     call.approver = None;

@@ -2,7 +2,7 @@
 //! caller reads one sentence, the operator another, nothing is half written, and once
 //! the store works again everything goes on from where it was.
 
-use engine::approve::{Answer, AnswerFault, Channel, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Scope};
 use engine::call::CallRequest;
 use model::caller::Caller;
 use model::govern::approval::State;
@@ -14,28 +14,56 @@ use crate::world::{Home, Says, World, error};
 
 /// What the client says, where the store fails, and what is there afterwards.
 struct Case {
-    answer: Answer,
+    answer: ApprovalAnswer,
     step: ApprovalChange,
     left: &'static [State],
 }
 
-const YES: Answer = Answer::Approved(Scope::Once);
+const YES: ApprovalAnswer = ApprovalAnswer::Approved(Scope::Once);
 
 const CASES: [Case; 11] = [
     case(YES, ApprovalChange::Claim, &[]),
     case(YES, ApprovalChange::Ask, &[]),
     case(YES, ApprovalChange::Answer, &[State::Pending]),
     case(YES, ApprovalChange::Take, &[State::Approved]),
-    case(Answer::Declined, ApprovalChange::Answer, &[State::Pending]),
-    case(Answer::Declined, ApprovalChange::Take, &[State::Declined]),
-    case(Answer::Dismissed, ApprovalChange::Answer, &[State::Pending]),
-    case(Answer::Malformed, ApprovalChange::Answer, &[State::Pending]),
-    case(Answer::NotRendered, ApprovalChange::Wait, &[State::Pending]),
-    case(Answer::TimedOut, ApprovalChange::Wait, &[State::Pending]),
-    case(Answer::Deferred, ApprovalChange::Wait, &[State::Pending]),
+    case(
+        ApprovalAnswer::Declined,
+        ApprovalChange::Answer,
+        &[State::Pending],
+    ),
+    case(
+        ApprovalAnswer::Declined,
+        ApprovalChange::Take,
+        &[State::Declined],
+    ),
+    case(
+        ApprovalAnswer::Dismissed,
+        ApprovalChange::Answer,
+        &[State::Pending],
+    ),
+    case(
+        ApprovalAnswer::Malformed,
+        ApprovalChange::Answer,
+        &[State::Pending],
+    ),
+    case(
+        ApprovalAnswer::NotRendered,
+        ApprovalChange::Wait,
+        &[State::Pending],
+    ),
+    case(
+        ApprovalAnswer::TimedOut,
+        ApprovalChange::Wait,
+        &[State::Pending],
+    ),
+    case(
+        ApprovalAnswer::Deferred,
+        ApprovalChange::Wait,
+        &[State::Pending],
+    ),
 ];
 
-const fn case(answer: Answer, step: ApprovalChange, left: &'static [State]) -> Case {
+const fn case(answer: ApprovalAnswer, step: ApprovalChange, left: &'static [State]) -> Case {
     Case { answer, step, left }
 }
 
@@ -47,7 +75,7 @@ fn alarms(world: &World) -> Vec<String> {
     std::mem::take(&mut world.alarms.lock().unwrap())
 }
 
-fn says(answer: Answer) -> CallRequest {
+fn says(answer: ApprovalAnswer) -> CallRequest {
     asking(Says::new(answer))
 }
 
@@ -71,7 +99,7 @@ async fn a_step_that_cannot_be_written_runs_nothing() {
         let alarms = alarms(&world);
         assert_eq!(alarms.len(), 1, "{what}: {alarms:?}");
         assert!(
-            alarms[0].starts_with("the approvals cannot be used: "),
+            alarms[0].starts_with("the approvals cannot be read or written: "),
             "{alarms:?}"
         );
         // The store works again, and nothing that was lost counts.
@@ -152,8 +180,8 @@ async fn an_answer_that_comes_later_and_cannot_be_written_does_not_count() {
     let ann = Caller::named("ann");
     for (answer, step) in [
         (YES, ApprovalChange::Answer),
-        (Answer::Declined, ApprovalChange::Answer),
-        (Answer::NotRendered, ApprovalChange::Wait),
+        (ApprovalAnswer::Declined, ApprovalChange::Answer),
+        (ApprovalAnswer::NotRendered, ApprovalChange::Wait),
     ] {
         approvals.fail(Some(step));
         let given = world

@@ -214,7 +214,7 @@ fn every_posture_is_the_least() {
 }
 
 #[test]
-fn digests_are_the_ones_written_down() {
+fn digests_match_the_golden_file() {
     let mut text = String::new();
     for tool in documents() {
         text.push_str(&format!("{} {}\n", tool.stem, tool.sound.judged.digest));
@@ -237,7 +237,7 @@ fn expected_badge(tool: &Bundled) -> &'static str {
 }
 
 #[test]
-fn badges_are_the_ones_written_down() {
+fn risk_levels_match_the_golden_file() {
     let mut text = String::new();
     for tool in documents() {
         assert_eq!(tool.badge(), expected_badge(&tool), "{}", tool.stem);

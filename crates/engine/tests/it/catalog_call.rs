@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::approve::Answer;
+use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use engine::powers::PowerSettings;
-use engine::{Engine, Moment};
+use engine::{Engine, RunStart};
 use host::fetch::Trust;
 use host::fetch::connect::{Connect, Connecting, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
@@ -69,8 +69,10 @@ impl CatalogRunner {
         let mut settings = world::settings(&home.path, &Arc::default());
         settings.single = false;
         settings.environment = environment;
-        settings.approver = Some(Says::new(Answer::Approved(engine::approve::Scope::Once)));
-        settings.moment = Some(Moment {
+        settings.approver = Some(Says::new(ApprovalAnswer::Approved(
+            engine::approve::Scope::Once,
+        )));
+        settings.run_start = Some(RunStart {
             now_ms: NOW_MS,
             seed: SEED,
         });

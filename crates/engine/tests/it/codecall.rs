@@ -1,6 +1,6 @@
 //! Search, describe and invoke through the one path of a call.
 
-use engine::approve::{Answer, Scope};
+use engine::approve::{ApprovalAnswer, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::document::NetworkMode;
@@ -203,7 +203,7 @@ async fn searches_out_of_bounds_are_refused_in_one_sentence() {
             json!({"toolNames": []}),
             "`toolNames` holds 0; give 1 to 50",
         ),
-        (json!({"toolNames": ["a", "b", "a"]}), "`a` is there twice"),
+        (json!({"toolNames": ["a", "b", "a"]}), "`a` appears twice"),
     ];
     for (arguments, message) in rows {
         let outcome = world.call("codecall_describe", arguments).await;
@@ -232,7 +232,7 @@ async fn apps_narrow_a_search() {
 }
 
 #[tokio::test]
-async fn what_a_tool_gives_back_is_told_as_its_author_says_it() {
+async fn described_output_schemas_are_the_authors() {
     let world = World::with(quiet(), |settings| settings.single = false);
     let schema = json!({
         "type": "object", "required": ["id"],
@@ -290,7 +290,7 @@ async fn a_description_has_what_a_call_needs() {
 async fn every_example_of_the_bundled_tools_runs() {
     let home = Home::new();
     home.file("ringfence.toml", "[exposure]\npreset = \"everything\"\n");
-    let yes = Says::new(Answer::Approved(Scope::Once));
+    let yes = Says::new(ApprovalAnswer::Approved(Scope::Once));
     let world = World::with(home, |settings| {
         settings.approver = Some(yes);
         settings.single = false;
@@ -361,7 +361,7 @@ async fn invoke_is_a_call_with_a_parent() {
 
 #[tokio::test]
 async fn invoke_asks_and_is_denied_like_any_call() {
-    let no = Says::new(Answer::Declined);
+    let no = Says::new(ApprovalAnswer::Declined);
     let world = World::with(quiet(), |settings| settings.approver = Some(no.clone()));
     let mut tool = echo("ship", "Sends a parcel");
     tool["humanInTheLoop"] = json!({"mode": "REQUIRED"});

@@ -128,7 +128,7 @@ async fn the_owner_is_told_why() {
         (
             Origin::Script,
             "codecall_search",
-            "scripts do not call the tools of code mode",
+            "scripts cannot call code mode",
         ),
     ];
     for (origin, name, words) in rows {

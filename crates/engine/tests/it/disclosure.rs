@@ -78,7 +78,7 @@ async fn it_is_off_unless_switched_on() {
         .tool("mine", &document("load_tool", "return 1", json!({})));
     let now = world.engine.registry().current();
     let aside = now.set_aside.first().unwrap();
-    let words = "`load_tool` is the name of a tool of disclosure; choose another";
+    let words = "`load_tool` is the name of a progressive listing tool; choose another";
     assert_eq!(aside.findings[0].message, words);
 }
 
@@ -135,7 +135,7 @@ async fn the_list_is_short_and_every_tool_is_called_by_name() {
 }
 
 #[tokio::test]
-async fn what_a_caller_may_not_call_is_not_there() {
+async fn tools_a_caller_may_not_call_are_not_found() {
     let world = world("[callers.bob]\ndeny = [\"secret\"]\n[expected]\ntools = [\"secret\"]\n");
     let guide = json!([{"name": "guide", "mimeType": "text/plain", "text": "hush"}]);
     let more = json!({"x-ringfence-resources": guide});
@@ -234,7 +234,7 @@ async fn resources_count_like_cards() {
     assert_eq!(guide["unloaded"], gone);
     let arguments = json!({"name": "ship", "resource": "giude"});
     let outcome = call_as(&world, "ann", "load_tool_resource", arguments).await;
-    let told = ("disclosure.resource", "`ship` ships no resource `giude`");
+    let told = ("disclosure.resource", "`ship` has no resource `giude`");
     assert_eq!(error(&outcome), told);
 }
 
@@ -268,7 +268,10 @@ async fn a_long_list_comes_in_pages() {
     let outcome = call_as(&world, "ann", "list_tools", arguments).await;
     assert_eq!(
         error(&outcome),
-        ("argument.type", "the cursor is not one of ours")
+        (
+            "argument.type",
+            "the cursor is not valid; use `nextCursor` of the page before"
+        )
     );
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use engine::approve::Answer;
-use engine::call::{CallRequest, Purpose, Refused, Target};
+use engine::approve::ApprovalAnswer;
+use engine::call::{CallPurpose, CallRequest, CallTarget, Refused};
 use engine::{Gate, Observer};
 use model::caller::{Caller, Origin};
 use model::limits;
@@ -47,7 +47,7 @@ fn writer() -> serde_json::Value {
 
 #[tokio::test]
 async fn every_door_walks_every_gate() {
-    let approver = Says::new(Answer::Approved(engine::approve::Scope::Once));
+    let approver = Says::new(ApprovalAnswer::Approved(engine::approve::Scope::Once));
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(approver.clone());
     });
@@ -260,7 +260,7 @@ async fn limits_and_pauses_say_no_everywhere() {
 
 /// What a caller did not earn is not there for it, at any door.
 #[tokio::test]
-async fn trust_takes_at_every_door() {
+async fn trust_limits_calls_at_every_door() {
     let home = Home::new();
     let trust = "[trust]\nstrategy = \"milestone\"\ninitial_level = ";
     home.file("ringfence.toml", &format!("{trust}\"sandboxed\"\n"));
@@ -320,7 +320,7 @@ async fn the_policy_gate_says_no_to_a_document_that_conflicts_by_now() {
     let sound = world.engine.tool("asks").unwrap().sound;
     let call = || {
         let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
-        request.target = Target::Document(sound.clone());
+        request.target = CallTarget::Document(sound.clone());
         world.made(request)
     };
     assert_eq!(call().await.status, Status::Done);
@@ -441,7 +441,7 @@ async fn only_the_owner_brings_documents() {
         (Caller::named("ann"), Status::Refused),
     ] {
         let mut request = CallRequest::new(caller, Origin::Mcp, "", json!({}));
-        request.target = Target::Document(sound.clone());
+        request.target = CallTarget::Document(sound.clone());
         assert_eq!(world.made(request).await.status, expected);
     }
 }
@@ -449,7 +449,7 @@ async fn only_the_owner_brings_documents() {
 /// The Local Pass asks nobody; the same call for use does.
 #[tokio::test]
 async fn only_the_local_pass_asks_nobody() {
-    let approver = Says::new(Answer::Declined);
+    let approver = Says::new(ApprovalAnswer::Declined);
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(approver.clone());
     });
@@ -459,7 +459,7 @@ async fn only_the_local_pass_asks_nobody() {
     assert_eq!(error(&outcome).0, "approval.declined");
     let mut request =
         CallRequest::new(Caller::owner(), Origin::Cli, "writer", json!({"text": "x"}));
-    request.purpose = Purpose::LocalPass;
+    request.purpose = CallPurpose::LocalPass;
     assert_eq!(world.made(request).await.status, Status::Done);
     assert_eq!(approver.asked.lock().unwrap().len(), 1);
 }
@@ -467,7 +467,7 @@ async fn only_the_local_pass_asks_nobody() {
 /// What a door cannot make is an attempt like any other: opened, closed, with the gate
 /// that stopped it, and nothing is looked up or run.
 #[tokio::test]
-async fn a_call_its_door_refuses_is_written_down() {
+async fn a_call_refused_by_its_door_is_recorded() {
     let world = World::new();
     world
         .published(&document("hello", "return 1", json!({})))

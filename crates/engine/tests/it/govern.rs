@@ -29,7 +29,7 @@ fn asked(caller: &Caller, tool: &str, arguments: Value) -> CallRequest {
 /// A level that leaves a tool nothing of what it is made for does not list it, does
 /// not run it and does not charge for it; the operator is told why.
 #[tokio::test]
-async fn what_a_level_empties_is_not_there() {
+async fn a_tool_emptied_by_the_access_level_is_not_found() {
     let world = World::new();
     world.published(&sender()).await;
     world
@@ -69,7 +69,7 @@ async fn what_a_level_empties_is_not_there() {
 
 /// What a tool only inherits from the operator's baseline it may do without.
 #[tokio::test]
-async fn what_is_inherited_may_be_taken() {
+async fn a_level_takes_what_the_baseline_gives() {
     let home = Home::new();
     let settings = "[baseline]\nnetwork = 'allowlist'\nhosts = ['a.example']\n[callers.ann]\nlevel = 'sandboxed'\n";
     home.file("ringfence.toml", settings);
@@ -212,7 +212,7 @@ async fn load_tool_takes_both_spellings() {
         error(&both),
         (
             "argument.unknown",
-            "`tool_name` is another word for `name`; give one of them"
+            "`tool_name` is another name for `name`; give only one"
         )
     );
     for arguments in [

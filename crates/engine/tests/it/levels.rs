@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use engine::approve::Answer;
+use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::document::Word as _;
@@ -33,7 +33,7 @@ struct Row {
 async fn call(world: &World, caller: &str, tool: &str, arguments: &Value) -> Outcome {
     let caller = Caller::named(caller);
     let mut request = CallRequest::new(caller, Origin::Mcp, tool, arguments.clone());
-    request.approver = Some(Says::new(Answer::Dismissed));
+    request.approver = Some(Says::new(ApprovalAnswer::Dismissed));
     world.made(request).await
 }
 

@@ -114,7 +114,7 @@ async fn a_failed_test_keeps_it_a_draft() {
 /// Another process tests a tool, and nothing but where the tool stands is new; then a
 /// file changes as well, and both are seen.
 #[tokio::test]
-async fn what_was_tested_elsewhere_is_seen_here() {
+async fn a_pass_recorded_by_another_process_is_seen() {
     let world = World::new();
     let throws = document("throws", "throw new Error('broken')", json!({}));
     world.home.tool("throws", &throws);
@@ -379,7 +379,7 @@ async fn a_file_is_judged_once_on_one_ground() {
 /// stay. When the tools cannot be read there are none, and what was denied stays
 /// denied, also while the settings are broken.
 #[tokio::test]
-async fn what_cannot_be_read_opens_nothing() {
+async fn unreadable_settings_or_tools_open_nothing() {
     let world = World::new();
     world
         .published(&document("tool", "return 1", json!({})))
@@ -468,7 +468,7 @@ async fn old_entries_are_forgotten() {
 /// The Local Pass has a workspace of its own: it can be repeated, and nothing of
 /// it stays.
 #[tokio::test]
-async fn the_local_pass_touches_nobodys_files() {
+async fn the_local_pass_changes_no_real_files() {
     let world = World::new();
     let code =
         "const had = safety.fs.exists('a.txt'); safety.fs.writeText('a.txt', 'x'); return had";

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
@@ -31,7 +31,10 @@ impl Waits {
 }
 
 impl Approver for Waits {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         self.asked.notify_one();
         Box::pin(async {
             assert!(!self.panics, "a panic that the test wants");
@@ -64,7 +67,7 @@ fn plain() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_minute_holds_no_more_and_says_when_to_come_back() {
+async fn the_limit_per_minute_says_when_to_retry() {
     let (world, clock) = limited("calls_per_minute = 2");
     world.published(&plain()).await;
     clock.pass_ms(500);
@@ -112,7 +115,7 @@ async fn a_limit_holds_for_whom_it_names() {
 
 /// Units of a day are one count for all processes, and no restart gives them back.
 #[tokio::test]
-async fn a_day_is_one_for_all_processes_and_restarts() {
+async fn daily_units_are_shared_by_processes_and_restarts() {
     let (world, clock) = limited("units_per_day = 3");
     world.published(&plain()).await;
     let other = world.beside(|settings| settings.clock = Some(clock.clock()));
@@ -158,7 +161,7 @@ fn limits_note(gates: &[model::record::audit::GateRecord]) -> String {
 /// What calls cost ends a day at the very call that does not fit any more; what is
 /// told before, to the caller and in the audit is the same.
 #[tokio::test]
-async fn a_day_of_dear_calls_ends_where_it_should() {
+async fn expensive_calls_use_up_the_daily_units() {
     let (world, clock) = dear().await;
     clock.pass_ms(3_600_000);
     for used in [0, 3] {
@@ -167,8 +170,8 @@ async fn a_day_of_dear_calls_ends_where_it_should() {
             let told = explained(&world, "dear");
             assert_eq!(told.told, None);
             let expected = format!(
-                "a call counts under few (7 units in a day: {used} used, {} left, this call costs 3; \
-                 the day turns in 82800 s, at 00:00 UTC)",
+                "a call counts towards few (7 units in a day: {used} used, {} left, this call costs 3; \
+                 the day ends in 82800 s, at 00:00 UTC)",
                 7 - used
             );
             assert_eq!(limits_note(&told.closing.gates), expected);
@@ -179,7 +182,7 @@ async fn a_day_of_dear_calls_ends_where_it_should() {
         assert_eq!(limits_note(&gates), "1 limit; it costs 3 units of the day");
     }
     let expected = "the limit `few` allows 7 units in a day: 6 used, 1 left, this call costs 3; \
-                    it did not run, try again in 82800 s, when the day turns at 00:00 UTC";
+                    it did not run, try again in 82800 s, when the day ends at 00:00 UTC";
     let refused = world.call("dear", json!({})).await;
     assert_eq!(error(&refused), ("limit.exceeded", expected));
     let told = explained(&world, "dear").told.unwrap();
@@ -197,14 +200,14 @@ async fn a_day_of_dear_calls_ends_where_it_should() {
 
 /// What a tool costs is what it costs now; what it did cost stays used.
 #[tokio::test]
-async fn a_new_cost_holds_at_the_next_call_and_a_call_nobody_let_run_gives_all_back() {
+async fn new_costs_apply_at_the_next_call_and_refused_calls_cost_nothing() {
     let (world, _) =
         limited("units_per_day = 5\n[costs]\n\"asks\" = 5\n[expected]\ntools = [\"asks\"]");
     world.published(&asks()).await;
     world.published(&plain()).await;
     let ann = Caller::named("ann");
     let mut request = CallRequest::new(ann, Origin::Mcp, "asks", json!({}));
-    request.approver = Some(Says::new(Answer::Dismissed));
+    request.approver = Some(Says::new(ApprovalAnswer::Dismissed));
     let dismissed = world.made(request).await;
     assert_eq!(error(&dismissed).0, "approval.dismissed");
     assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
@@ -212,14 +215,14 @@ async fn a_new_cost_holds_at_the_next_call_and_a_call_nobody_let_run_gives_all_b
     world.home.file("ringfence.toml", settings);
     let refused = world.call("plain", json!({})).await;
     let expected = "the limit `few` allows 5 units in a day: 1 used, 4 left, this call costs 6; \
-                    it did not run, and trying again does not help: no day has that many";
+                    it did not run, and retrying will not help: no day allows that many";
     assert_eq!(error(&refused), ("limit.exceeded", expected));
     assert!(!refused.error.unwrap().retryable);
 }
 
 /// The calls of a script cost what they cost by themselves.
 #[tokio::test]
-async fn a_script_spends_the_same_day() {
+async fn calls_of_a_script_use_the_same_daily_units() {
     let (world, _) = dear().await;
     let script = "const said = [];
         const note = (met) => said.push(met.success ? 'ran' : met.error.message);
@@ -232,7 +235,7 @@ async fn a_script_spends_the_same_day() {
     let used_up = |used, left, costs| {
         format!(
             "the limit `few` allows 7 units in a day: {used} used, {left} left, this call costs {costs}; \
-             it did not run, try again in 86400 s, when the day turns at 00:00 UTC"
+             it did not run, try again in 86400 s, when the day ends at 00:00 UTC"
         )
     };
     let expected = json!(["ran", "ran", used_up(6, 1, 3), "ran", used_up(7, 0, 1)]);
@@ -245,7 +248,7 @@ async fn a_script_spends_the_same_day() {
 
 /// Two processes spend one day, whatever their calls cost.
 #[tokio::test]
-async fn dear_calls_of_two_processes_are_one_day() {
+async fn expensive_calls_of_two_processes_share_the_daily_units() {
     let (world, clock) = dear().await;
     let other = world.beside(|settings| settings.clock = Some(clock.clock()));
     assert_eq!(made(&other, "dear").await.status, Status::Done);
@@ -289,24 +292,24 @@ async fn a_call_that_did_not_run_gives_its_unit_back() {
         world.made(request)
     };
     assert_eq!(
-        error(&asking(Answer::Declined).await).0,
+        error(&asking(ApprovalAnswer::Declined).await).0,
         "approval.declined"
     );
     assert_eq!(
-        error(&asking(Answer::Dismissed).await).0,
+        error(&asking(ApprovalAnswer::Dismissed).await).0,
         "approval.dismissed"
     );
     assert_eq!(
-        asking(Answer::Approved(Scope::Once)).await.status,
+        asking(ApprovalAnswer::Approved(Scope::Once)).await.status,
         Status::Done
     );
-    let refused = asking(Answer::Approved(Scope::Once)).await;
+    let refused = asking(ApprovalAnswer::Approved(Scope::Once)).await;
     assert!(
         error(&refused).1.contains("3 calls in a minute"),
         "{refused:?}"
     );
     clock.pass_ms(61_000);
-    let refused = asking(Answer::Approved(Scope::Once)).await;
+    let refused = asking(ApprovalAnswer::Approved(Scope::Once)).await;
     assert!(
         error(&refused)
             .1
@@ -317,7 +320,7 @@ async fn a_call_that_did_not_run_gives_its_unit_back() {
 
 /// A rule's no costs nothing: it has a count of its own.
 #[tokio::test]
-async fn what_a_rule_denies_uses_nothing_up() {
+async fn denied_calls_use_no_units() {
     let (world, _) = limited(
         "calls_per_minute = 1\n[[rule]]\nid = \"no\"\nwhen = \"args.n > 1\"\neffect = \"deny\"",
     );
@@ -341,7 +344,7 @@ async fn what_a_rule_denies_uses_nothing_up() {
 /// However a call ends, its place is free again: answered, cancelled, too late, its
 /// task gone, its task panicking.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_place_comes_back_however_a_call_ends() {
+async fn every_end_of_a_call_releases_its_place() {
     let (world, _) = limited("concurrent = 1");
     world.published(&asks()).await;
     world.published(&plain()).await;
@@ -423,7 +426,7 @@ async fn a_local_pass_is_not_limited() {
 /// What was used is looked up when a limit first holds, and where that is impossible
 /// nothing runs.
 #[tokio::test]
-async fn limits_that_cannot_be_looked_up_let_nobody_in() {
+async fn calls_are_refused_while_usage_cannot_be_read() {
     let (world, _) = limited("calls_per_minute = 5");
     world
         .published(&document("free", "return 1", json!({})))

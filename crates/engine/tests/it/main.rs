@@ -26,6 +26,7 @@ mod codecall_mode;
 mod consent;
 mod crash;
 mod disclosure;
+mod embed;
 mod gates;
 mod govern;
 mod hosts;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::Observer;
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::limits;
@@ -34,7 +34,10 @@ impl Drop for Asked<'_> {
 }
 
 impl Approver for Together {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         Box::pin(async {
             let before = self.asking.fetch_add(1, Ordering::SeqCst);
             let _asked = Asked(self);
@@ -42,7 +45,7 @@ impl Approver for Together {
                 self.met.send_replace(true);
             }
             let _ = self.met.subscribe().wait_for(|met| *met).await;
-            Answer::Approved(Scope::Once)
+            ApprovalAnswer::Approved(Scope::Once)
         })
     }
 }
@@ -144,7 +147,7 @@ async fn effects_keep_their_order_and_results_their_places() {
 }
 
 #[tokio::test]
-async fn one_failure_stops_no_other_and_too_many_run_not_at_all() {
+async fn a_failure_stops_no_other_call_and_too_many_calls_are_refused() {
     let world = World::new();
     let throws = "if (n % 2) throw new Error('odd'); return n";
     world
@@ -177,7 +180,7 @@ async fn one_failure_stops_no_other_and_too_many_run_not_at_all() {
     let before = world.engine.store().audit().head().unwrap();
     let requests = (0..=most).map(|n| request("even", n)).collect();
     let fault = world.engine.call_many(requests).await.unwrap_err();
-    let expected = "65 calls were made together, at most 64 may be; nothing ran";
+    let expected = "65 calls were made together, at most 64 are allowed; no call ran";
     assert_eq!(fault.to_string(), expected);
     assert_eq!(world.engine.store().audit().head().unwrap(), before);
     assert_eq!(values(&world, Vec::new()).await, []);

@@ -87,7 +87,7 @@ fn files_of_rules_are_looked_up_too() {
 
 /// A running process keeps its last good settings, and says why.
 #[tokio::test]
-async fn a_slip_leaves_the_last_good_settings_in_force() {
+async fn broken_settings_leave_the_last_good_ones_in_force() {
     let world = World::new();
     world.published(&reckless()).await;
     world.home.file("ringfence.toml", DENY);
@@ -110,7 +110,7 @@ async fn a_slip_leaves_the_last_good_settings_in_force() {
 /// A tool that goes, in a process that runs and before one that starts: the settings
 /// stay as they were, and the operator is told once.
 #[tokio::test]
-async fn a_tool_that_goes_takes_no_settings_down() {
+async fn deleting_a_tool_leaves_the_settings_in_force() {
     let world = World::new();
     world.published(&reckless()).await;
     world.home.file("ringfence.toml", DENY);
@@ -125,7 +125,9 @@ async fn a_tool_that_goes_takes_no_settings_down() {
     }
     let gone = |world: &World| {
         let alarms = world.alarms.lock().unwrap();
-        let gone = alarms.iter().filter(|it| it.contains("name what is gone"));
+        let gone = alarms
+            .iter()
+            .filter(|it| it.contains("use names that no longer exist"));
         gone.count()
     };
     assert_eq!(gone(&world), 1);
@@ -212,7 +214,7 @@ async fn a_key_makes_a_caller_known() {
 
 /// A candidate is looked up as well, and what it lacks is said.
 #[tokio::test]
-async fn a_candidate_that_names_nothing_is_not_tried() {
+async fn a_shadow_candidate_with_unknown_names_is_not_evaluated() {
     let home = Home::new();
     home.file("ringfence.toml", "[rules]\nshadow = 'next.toml'\n");
     home.file("next.toml", "[access]\ndeny = ['delte*']\n");

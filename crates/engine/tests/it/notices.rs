@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use engine::approve::{Answer, AnswerFault, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, Listing, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::document::digest;
@@ -88,7 +88,7 @@ async fn without_its_notice_nothing_is_published() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_taken_back_and_said_aloud() {
+async fn revocations_happen_even_when_they_cannot_be_recorded() {
     let world = World::new();
     world
         .published(&document("tool", "return 1", json!({})))
@@ -97,7 +97,7 @@ async fn what_is_taken_back_is_taken_back_and_said_aloud() {
     assert!(world.engine.unpublish("tool").unwrap());
     assert!(world.engine.tool("tool").unwrap().not_published().is_some());
     let alarms = world.alarms.lock().unwrap().join("\n");
-    assert!(alarms.contains("not in the audit"), "{alarms}");
+    assert!(alarms.contains("not recorded in the audit"), "{alarms}");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn answers_say_who_gave_them_and_through_what() {
         .unwrap();
     inbox.revoke(&id, &Caller::named("eve")).unwrap();
     let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "mail", json!({}));
-    request.approver = Some(Says::new(Answer::Declined));
+    request.approver = Some(Says::new(ApprovalAnswer::Declined));
     let declined = world.made(request).await;
     assert_eq!(error(&declined).0, "approval.declined");
 
@@ -154,7 +154,7 @@ async fn without_its_notice_an_approval_does_not_count() {
     let denied = inbox.deny(&id, &Caller::owner(), None).unwrap();
     assert_eq!(denied.state, State::Declined);
     let alarms = world.alarms.lock().unwrap().join("\n");
-    assert!(alarms.contains("not in the audit"), "{alarms}");
+    assert!(alarms.contains("not recorded in the audit"), "{alarms}");
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn settings_that_cannot_be_written_down_are_not_in_force() {
     let access = &world.engine.registry().current().config.access;
     assert!(access.check(&caller, &tool.sound.document).is_err());
     let alarms = world.alarms.lock().unwrap().join("\n");
-    assert!(alarms.contains("could not be written down"), "{alarms}");
+    assert!(alarms.contains("could not be recorded"), "{alarms}");
 }
 
 /// Settings that are found at the start and cannot be written down are not in force
@@ -260,7 +260,7 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
     let world = World::with(home, |_| ());
     let ann = Caller::named("ann");
     let bob = Caller::named("bob");
-    let refused = "the settings in force could not be written down; nothing runs until they are";
+    let refused = "the settings in force could not be recorded; no call runs until they are";
     for caller in [&ann, &bob, &Caller::owner()] {
         let request = CallRequest::new(caller.clone(), Origin::Cli, "tool", json!({}));
         let told = world.engine.explain(&request).told.unwrap();
@@ -280,17 +280,17 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
         other.engine.tool("tool").unwrap().sound
     };
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "tool", json!({}));
-    request.target = engine::call::Target::Document(std::sync::Arc::clone(&sound));
+    request.target = engine::call::CallTarget::Document(std::sync::Arc::clone(&sound));
     assert_eq!(error(&world.made(request).await).1, refused);
     let passed = world.engine.local_pass(&sound, Origin::Cli).await;
     assert!(!passed.is_ok_and(|passed| passed.ok));
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(
-        alarms.contains("the settings are not in the audit"),
+        alarms.contains("the settings could not be recorded in the audit"),
         "{alarms}"
     );
     assert!(
-        alarms.contains("no settings are in force and nothing runs"),
+        alarms.contains("no settings are in force, so no call runs"),
         "{alarms}"
     );
     // The disk is well again: the next call finds them written down and in force.
@@ -309,7 +309,7 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
 /// A change that could not be written down and was taken back: the audit ends with
 /// what is in force, not with what never was.
 #[tokio::test]
-async fn a_change_that_was_taken_back_is_not_the_last_word() {
+async fn settings_that_were_reverted_are_recorded_again() {
     let deny = "[callers.ann]\ndeny = ['tool']\n[expected]\ntools = ['tool']\n";
     let home = Home::new();
     home.file("ringfence.toml", deny);

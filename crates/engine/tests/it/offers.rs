@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use engine::approve::Answer;
+use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use serde_json::json;
@@ -141,7 +141,7 @@ async fn lists_and_calls_agree_in_random_worlds() {
                         .resume(name, &Caller::owner())
                         .unwrap();
                     let mut request = CallRequest::new(caller.clone(), origin, tool, json!({}));
-                    request.approver = Some(Says::new(Answer::Dismissed));
+                    request.approver = Some(Says::new(ApprovalAnswer::Dismissed));
                     let told = world.engine.explain(&request).told;
                     let made = world.made(request).await;
                     let code = made.error.as_ref().map(|error| error.reason.code());
@@ -163,7 +163,7 @@ async fn lists_and_calls_agree_in_random_worlds() {
                 .lock()
                 .unwrap()
                 .iter()
-                .find(|said| said.contains("not changed")),
+                .find(|said| said.contains("not in force")),
             None,
             "{text}"
         );

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
@@ -139,7 +139,7 @@ async fn the_owner_at_a_terminal_is_warned_and_not_paused() {
         assert_eq!(warnings().len(), usize::from(number >= 3), "{number}");
     }
     let expected =
-        "owner was denied too often; anybody but the owner at a terminal would be paused";
+        "owner was denied too often; any caller but the owner at a terminal would now be paused";
     assert_eq!(warnings(), [expected]);
     // Nor do the calls of a script that is run there.
     let denies = "for (let i = 0; i < 4; i++) { await callTool('pay', { n: 2 }, { throwOnError: false }); } return 1;";
@@ -255,13 +255,16 @@ async fn twenty_in_all_pause_across_processes() {
     }
     let known = world.engine.callers().find("ann").unwrap().unwrap();
     assert_eq!((known.denied_in_a_row, known.denied_in_all), (1, 20));
-    assert_eq!(known.paused_why.as_deref(), Some("denied 20 times in all"));
+    assert_eq!(
+        known.paused_why.as_deref(),
+        Some("denied 20 times in total")
+    );
 }
 
 /// Slips in arguments, tools that are not there and tools that are not for this
 /// caller say nothing; a pause would tell the last two apart.
 #[tokio::test]
-async fn slips_do_not_count_and_a_hidden_tool_is_a_slip() {
+async fn caller_mistakes_and_hidden_tools_are_not_denials() {
     let world = world().await;
     world
         .home
@@ -283,7 +286,7 @@ async fn slips_do_not_count_and_a_hidden_tool_is_a_slip() {
 }
 
 #[tokio::test]
-async fn a_persons_no_counts_and_an_answer_that_did_not_come_does_not() {
+async fn declined_approvals_count_as_denials_and_unanswered_ones_do_not() {
     let world = World::new();
     let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world.published(&document("asks", "return 1", asks)).await;
@@ -295,17 +298,17 @@ async fn a_persons_no_counts_and_an_answer_that_did_not_come_does_not() {
     };
     for _ in 0..4 {
         assert_eq!(
-            error(&asking(Answer::Dismissed).await).0,
+            error(&asking(ApprovalAnswer::Dismissed).await).0,
             "approval.dismissed"
         );
     }
     for _ in 0..3 {
         assert_eq!(
-            error(&asking(Answer::Declined).await).0,
+            error(&asking(ApprovalAnswer::Declined).await).0,
             "approval.declined"
         );
     }
-    let after = asking(Answer::Approved(Scope::Once)).await;
+    let after = asking(ApprovalAnswer::Approved(Scope::Once)).await;
     assert_eq!(error(&after).0, "caller.paused");
 }
 
@@ -347,7 +350,7 @@ async fn a_pause_stops_a_call_that_waits_for_a_person() {
 
 /// What cannot be looked up lets nobody in.
 #[tokio::test]
-async fn callers_that_cannot_be_looked_up_do_not_get_in() {
+async fn calls_are_refused_while_caller_records_cannot_be_read() {
     let world = world().await;
     assert_eq!(pay(&world, 1).await.status, Status::Done);
     let counter = world.home.path.join("callers.version");
@@ -365,16 +368,19 @@ async fn callers_that_cannot_be_looked_up_do_not_get_in() {
 struct Breaks(std::path::PathBuf);
 
 impl Approver for Breaks {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         std::fs::remove_file(&self.0).unwrap();
         std::fs::create_dir(&self.0).unwrap();
-        Box::pin(async { Answer::Declined })
+        Box::pin(async { ApprovalAnswer::Declined })
     }
 }
 
 /// A denial that cannot be written down is owed, and until then nothing runs.
 #[tokio::test]
-async fn a_denial_that_cannot_be_counted_is_not_forgotten() {
+async fn a_denial_that_cannot_be_recorded_is_kept_until_it_can() {
     let world = World::new();
     let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world.published(&document("asks", "return 1", asks)).await;

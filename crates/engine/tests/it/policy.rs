@@ -162,7 +162,7 @@ fn with_shadow(settings: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_candidate_is_tried_and_decides_nothing() {
+async fn shadow_rules_are_recorded_and_decide_nothing() {
     let world = world(SETTINGS).await;
     let differs = || {
         let filter = Filter {
@@ -229,7 +229,7 @@ async fn a_candidate_is_tried_and_decides_nothing() {
     assert_eq!(differs(), 5);
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(
-        alarms.contains("the candidate `next.toml` is not tried")
+        alarms.contains("the shadow candidate `next.toml` is not evaluated")
             && alarms.contains("next.toml:1:1: a rule needs an `effect`"),
         "{alarms}"
     );
@@ -242,7 +242,7 @@ async fn a_candidate_is_tried_and_decides_nothing() {
 
 /// A candidate of another ground judges tools anew.
 #[tokio::test]
-async fn a_candidate_stands_on_its_own_ground() {
+async fn a_shadow_candidate_uses_its_own_baseline() {
     let open = "[baseline]\nnetwork = 'open'\n";
     let world = world("").await;
     let asks = json!({"humanInTheLoop": {"mode": "AUTO_APPROVE"}});
@@ -317,7 +317,7 @@ async fn recorded_calls_are_decided_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_decided_again_is_counted() {
+async fn calls_that_cannot_be_replayed_are_counted() {
     let digests = "[approvals]\nwait_seconds = 1\n[audit]\narguments = 'digest'\n";
     let world = world(digests).await;
     world.call("pay", json!({"amount": 3})).await;
@@ -349,7 +349,7 @@ async fn what_cannot_be_decided_again_is_counted() {
 }
 
 #[tokio::test]
-async fn a_masked_argument_is_not_what_it_was() {
+async fn calls_with_masked_arguments_are_not_replayed() {
     let world = World::with(Home::new(), |settings| {
         let variables = [("KEY".to_owned(), "hunter22".to_owned())];
         settings.environment = variables.into_iter().collect();

@@ -73,7 +73,7 @@ async fn the_owner_is_told_before_the_audit_is_full() {
 }
 
 #[tokio::test]
-async fn the_oldest_records_go_where_the_settings_say_so() {
+async fn the_oldest_entries_are_removed_when_configured() {
     let world = world(&filled(MIB, "when_full = \"remove-oldest\"")).await;
     for _ in 0..60 {
         assert_eq!(fill(&world, 1).await, None);

@@ -274,31 +274,31 @@ const CODES: [(&str, &str, &str, &str); 14] = [
         "codecall_execute",
         "{ script: 'x' }",
         "SELF_REFERENCE",
-        "a script cannot call `codecall_execute`: code mode does not call itself; call the tool by its own name",
+        "a script cannot call `codecall_execute`: code mode cannot call itself; call the tool by its own name",
     ),
     (
         "codecall:search",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call `codecall:search`: code mode does not call itself; call the tool by its own name",
+        "a script cannot call `codecall:search`: code mode cannot call itself; call the tool by its own name",
     ),
     (
         " CodeCall_Invoke ",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call ` CodeCall_Invoke `: code mode does not call itself; call the tool by its own name",
+        "a script cannot call ` CodeCall_Invoke `: code mode cannot call itself; call the tool by its own name",
     ),
     (
         "codecall：execute",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call `codecall：execute`: code mode does not call itself; call the tool by its own name",
+        "a script cannot call `codecall：execute`: code mode cannot call itself; call the tool by its own name",
     ),
     (
         "list_tools",
         "{}",
         "SELF_REFERENCE",
-        "a script cannot call `list_tools`: it is for clients; in a script `getTool('name')` tells about a tool",
+        "a script cannot call `list_tools`: it is for clients; a script uses `getTool('name')`",
     ),
     (
         "add",
@@ -477,7 +477,7 @@ async fn arguments_that_fit_the_params_may_still_not_fit() {
 /// A result is cut or told of, never lost: too deep, too long, a promise nobody waited
 /// for, half a character.
 #[tokio::test]
-async fn what_a_result_lacks_is_a_warning() {
+async fn values_dropped_from_a_result_are_warned_about() {
     let world = world().await;
     for (script, result, warnings) in [
         (
@@ -528,7 +528,7 @@ async fn what_a_result_lacks_is_a_warning() {
 /// Attack: the functions on the stack of an error, one of which was the raw call to the
 /// host, by which a script called tools the guard never saw and computed without budget.
 #[tokio::test]
-async fn a_script_does_not_get_behind_its_names() {
+async fn scripts_cannot_take_functions_from_an_error_stack() {
     let world = world().await;
     let script = "let s = [];
         Error.prepareStackTrace = (e, x) => { if (!s.length) s = x; return ''; };

@@ -149,7 +149,7 @@ async fn attacks_are_refused_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn what_no_engine_runs_is_a_syntax_error() {
+async fn unparsable_scripts_are_syntax_errors() {
     let world = world();
     let mut wrong = Vec::new();
     for case in cases("early") {

@@ -1,7 +1,7 @@
 //! Every gate stops a tool that a script calls, just as it stops a tool that is
 //! called by itself, and every call of a script is in the audit below its script.
 
-use engine::approve::Answer;
+use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
@@ -40,7 +40,7 @@ fn below(world: &World, outcome: &Outcome) -> Vec<AuditEntry> {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_denied_is_a_tool_that_is_not_there() {
+async fn denied_and_absent_tools_look_the_same() {
     let settings = "[callers.ann]\ndeny = [\"add\", \"*secret*\"]\n[expected]\ntools = [\"add\", \"*secret*\"]\n";
     let world = world_with(settings).await;
     let denied = meets(&world, "add").await;
@@ -94,7 +94,7 @@ async fn a_level_stops_a_call_of_a_script() {
 }
 
 #[tokio::test]
-async fn a_person_s_no_is_an_error_a_script_can_catch() {
+async fn scripts_can_catch_a_declined_approval() {
     let world = world_with("").await;
     let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world
@@ -103,9 +103,12 @@ async fn a_person_s_no_is_an_error_a_script_can_catch() {
     let script = "try { return await callTool('asks', {}); } catch (e) { return e.code; }";
     let arguments = json!({"script": script});
     for (said, expected) in [
-        (Answer::Declined, json!("APPROVAL_DENIED")),
-        (Answer::Dismissed, json!("APPROVAL_DENIED")),
-        (Answer::Approved(engine::approve::Scope::Once), json!("ran")),
+        (ApprovalAnswer::Declined, json!("APPROVAL_DENIED")),
+        (ApprovalAnswer::Dismissed, json!("APPROVAL_DENIED")),
+        (
+            ApprovalAnswer::Approved(engine::approve::Scope::Once),
+            json!("ran"),
+        ),
     ] {
         let caller = Caller::named("ann");
         let name = "codecall_execute";
@@ -176,7 +179,7 @@ async fn every_call_is_in_the_audit_below_its_script() {
 }
 
 #[tokio::test]
-async fn what_was_cancelled_takes_its_tools_along() {
+async fn cancelling_a_script_cancels_its_tools() {
     let world = world_with("").await;
     let caller = Caller::named("ann");
     let arguments = json!({"script": "return await callTool('endless', { go: true });"});

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::approve::{Answer, Listing, Scope};
+use engine::approve::{ApprovalAnswer, Listing, Scope};
 use engine::call::CallRequest;
 use engine::{Engine, EngineSettings};
 use model::caller::{Caller, Origin};
@@ -60,7 +60,7 @@ pub(crate) fn request(caller: &str, script: &str) -> CallRequest {
     let arguments = json!({"script": script});
     let mut request = CallRequest::new(caller, Origin::Mcp, "codecall_execute", arguments);
     request.session = Some("session-1".to_owned());
-    request.approver = Some(Says::new(Answer::Deferred));
+    request.approver = Some(Says::new(ApprovalAnswer::Deferred));
     request
 }
 
@@ -88,7 +88,7 @@ pub(crate) const SCRIPT: &str = "const one = await callTool('marks', { text: 'on
     return [one, two, at, await callTool('writer', { text: 'w' + Math.random() + Date.now() })];";
 
 #[tokio::test]
-async fn what_was_finished_runs_once() {
+async fn finished_calls_of_a_script_run_once() {
     let world = world_with("").await;
     let stopped = run(&world, SCRIPT).await;
     let (code, words) = error(&stopped);
@@ -119,7 +119,7 @@ async fn what_was_finished_runs_once() {
 }
 
 #[tokio::test]
-async fn what_had_begun_beside_it_is_finished_and_kept() {
+async fn concurrent_tools_finish_and_are_kept_when_a_script_stops() {
     let world = world_with("").await;
     let script = "return await parallel(['marks', 'writer', 'marks'], async (tool) => tool === 'writer' \
         ? await callTool('writer', { text: 'w' }) : await callTool('marks', { text: tool }));";
@@ -149,7 +149,7 @@ async fn several_questions_are_several_stops() {
 }
 
 #[tokio::test]
-async fn a_no_that_came_later_is_met_where_the_script_stopped() {
+async fn a_resumed_script_meets_the_declined_approval_where_it_stopped() {
     let world = world_with("").await;
     let script = "const m = await callTool('marks', { text: 'm' }); \
         try { await callTool('writer', { text: 'w' }); } catch (e) { return [m, e.code]; }";
@@ -163,7 +163,7 @@ async fn a_no_that_came_later_is_met_where_the_script_stopped() {
 }
 
 #[tokio::test]
-async fn whoever_waits_in_vain_stops_too() {
+async fn an_unanswered_approval_stops_the_script() {
     let world = world_with(WAIT).await;
     let script =
         "await callTool('marks', { text: 'm' }); return await callTool('writer', { text: 'w' });";
@@ -181,7 +181,7 @@ async fn whoever_waits_in_vain_stops_too() {
 }
 
 #[tokio::test]
-async fn another_way_than_before_is_refused() {
+async fn a_resumed_script_that_diverges_is_refused() {
     let world = world_with("").await;
     let script = "const tool = getTool('late'); \
         if (tool) { await callTool('marks', { text: 'other' }); } else { await callTool('marks', { text: 'first' }); } \
@@ -198,7 +198,7 @@ async fn another_way_than_before_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_else_goes_on_with_it() {
+async fn another_caller_cannot_resume_a_script() {
     let world = world_with("").await;
     assert_eq!(error(&run(&world, SCRIPT).await).0, "approval.pending");
     assert_eq!(marked(&world), 2);
@@ -217,13 +217,13 @@ async fn nobody_else_goes_on_with_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_stops_for_good() {
+async fn a_script_that_cannot_be_saved_stops_for_good() {
     let world = world_with("").await;
     let script = "await callTool('marks', { text: 'x', times: 5000000 }); return await callTool('writer', { text: 'w' });";
     let stopped = run(&world, script).await;
     let (code, words) = error(&stopped);
     assert_eq!(code, "script.journal");
-    assert!(words.contains("it is too much"), "{words}");
+    assert!(words.contains("it is too large"), "{words}");
     assert_eq!((marked(&world), runs(&world)), (1, 0));
 }
 
@@ -231,7 +231,7 @@ async fn what_cannot_be_kept_stops_for_good() {
 const HOME: &str = "RINGFENCE_TEST_SCRIPT_HOME";
 
 #[tokio::test]
-async fn a_process_that_dies_in_between_is_nobody_s_loss() {
+async fn a_script_survives_the_death_of_its_process() {
     if let Ok(home) = std::env::var(HOME) {
         let mut settings = world::settings(Path::new(&home), &Arc::default());
         settings.single = false;
@@ -242,7 +242,7 @@ async fn a_process_that_dies_in_between_is_nobody_s_loss() {
         let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
     }
     let world = world_with("").await;
-    let test = "script_journal::a_process_that_dies_in_between_is_nobody_s_loss";
+    let test = "script_journal::a_script_survives_the_death_of_its_process";
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(HOME, &world.home.path)

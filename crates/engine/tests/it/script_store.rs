@@ -55,7 +55,7 @@ fn assert_alarmed(world: &World) {
     assert!(!alarms.is_empty());
     for alarm in &alarms {
         assert!(
-            alarm.starts_with("the scripts that wait cannot be kept: "),
+            alarm.starts_with("script journals cannot be saved: "),
             "{alarm}"
         );
     }
@@ -74,7 +74,7 @@ async fn stopped_and_approved(world: &World, script: &str) {
 }
 
 #[tokio::test]
-async fn a_stop_that_cannot_be_kept_is_for_good() {
+async fn a_script_whose_journal_cannot_be_saved_stops_for_good() {
     let world = changed("", |_| ()).await;
     world
         .engine
@@ -86,7 +86,9 @@ async fn a_stop_that_cannot_be_kept_is_for_good() {
     let (code, words) = error(&stopped);
     assert_eq!(code, "script.journal");
     assert!(
-        words.ends_with("the disk did not take it; it was stopped after 2 finished calls"),
+        words.ends_with(
+            "it could not be written to disk; the script stopped after 2 finished calls"
+        ),
         "{words}"
     );
     assert_alarmed(&world);
@@ -115,7 +117,7 @@ async fn a_journal_that_cannot_be_taken_runs_nothing() {
         error(&refused),
         (
             "script.journal",
-            "what scripts have done cannot be read; it did not run"
+            "the script's journal cannot be read; the script did not run"
         )
     );
     assert_alarmed(&world);
@@ -128,7 +130,7 @@ async fn a_journal_that_cannot_be_taken_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_whose_beginning_cannot_be_written_does_not_run() {
+async fn a_call_whose_opening_row_fails_does_not_run() {
     // From the moment the answer of the writer is on the disk.
     let world = failing("journaled", 1, JournalChange::Add).await;
     stopped_and_approved(&world, THREE).await;
@@ -136,7 +138,7 @@ async fn a_call_whose_beginning_cannot_be_written_does_not_run() {
     let (code, words) = error(&stopped);
     assert_eq!(code, "script.journal");
     assert!(
-        words.starts_with("the script was stopped before `marks` ran: "),
+        words.starts_with("the script stopped before `marks` ran: "),
         "{words}"
     );
     assert_alarmed(&world);
@@ -149,7 +151,7 @@ async fn a_call_whose_beginning_cannot_be_written_does_not_run() {
 }
 
 #[tokio::test]
-async fn a_call_whose_end_cannot_be_written_is_not_made_again() {
+async fn a_call_whose_closing_row_fails_is_not_repeated() {
     // From the moment the second of the marks is about to run.
     let world = failing("begun", 2, JournalChange::Add).await;
     stopped_and_approved(&world, THREE).await;
@@ -157,7 +159,7 @@ async fn a_call_whose_end_cannot_be_written_is_not_made_again() {
     let (code, words) = error(&stopped);
     assert_eq!(code, "script.journal");
     assert!(
-        words.starts_with("the script was stopped after `marks`: "),
+        words.starts_with("the script stopped after `marks`: "),
         "{words}"
     );
     assert_alarmed(&world);
@@ -173,7 +175,7 @@ async fn a_call_whose_end_cannot_be_written_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn an_end_that_cannot_be_written_is_told_later() {
+async fn a_script_end_that_cannot_be_saved_is_answered_by_the_next_call() {
     let world = changed("", |_| ()).await;
     stopped_and_approved(&world, THREE).await;
     world
@@ -199,7 +201,7 @@ async fn an_end_that_cannot_be_written_is_told_later() {
 }
 
 #[tokio::test]
-async fn a_second_stop_that_cannot_be_kept_loses_nothing_here() {
+async fn a_second_stop_that_cannot_be_saved_keeps_the_first_journal() {
     let script = "const a = await callTool('writer', { text: 'a' }); \
         const m = await callTool('marks', { text: 'm' }); \
         return [a, m, await callTool('writer', { text: 'b' })];";
@@ -223,7 +225,7 @@ async fn a_second_stop_that_cannot_be_kept_loses_nothing_here() {
 }
 
 #[tokio::test]
-async fn one_that_is_cancelled_goes_on_when_it_is_called_again() {
+async fn a_cancelled_script_resumes_when_called_again() {
     let script = "const w = await callTool('writer', { text: 'w' }); \
         const slow = await callTool('slow', { go: true }, { throwOnError: false }); \
         return [w, slow.error.code, await callTool('marks', { text: 'm' })];";
@@ -257,7 +259,7 @@ async fn timed(clock: &Clockwork) -> World {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_last_moment_still_finds_what_was_done() {
+async fn a_late_answer_still_finds_the_journal() {
     let clock = Clockwork::new();
     let world = timed(&clock).await;
     assert_eq!(error(&run(&world, SCRIPT).await).0, "approval.pending");
@@ -270,7 +272,7 @@ async fn an_answer_of_the_last_moment_still_finds_what_was_done() {
 }
 
 #[tokio::test]
-async fn what_expired_starts_anew_and_asks_anew() {
+async fn an_expired_script_starts_over_and_asks_again() {
     let clock = Clockwork::new();
     let world = timed(&clock).await;
     stopped_and_approved(&world, SCRIPT).await;
@@ -286,7 +288,7 @@ async fn what_expired_starts_anew_and_asks_anew() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused_once() {
+async fn an_unreadable_journal_is_refused_once() {
     let world = changed("", |_| ()).await;
     let bound = json!({
         "caller": "ann", "kind": "named", "preset": "secure", "arguments": {"script": SCRIPT},

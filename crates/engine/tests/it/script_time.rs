@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::approve::{Answer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use serde_json::json;
@@ -64,17 +64,20 @@ async fn a_tool_s_time_is_not_the_script_s() {
 struct Slow;
 
 impl Approver for Slow {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         Box::pin(async {
             // Sleeps: a person needs longer than the script has.
             tokio::time::sleep(Duration::from_millis(2_300)).await;
-            Answer::Approved(Scope::Once)
+            ApprovalAnswer::Approved(Scope::Once)
         })
     }
 }
 
 #[tokio::test]
-async fn a_person_s_time_is_nobody_s() {
+async fn waiting_for_a_person_is_billed_to_no_budget() {
     let world = world_with(LOCKED).await;
     let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world
@@ -119,7 +122,7 @@ async fn tools_have_a_time_of_their_own_and_no_more() {
 }
 
 #[tokio::test]
-async fn tools_at_one_time_are_within_it_together() {
+async fn concurrent_tools_are_billed_once() {
     let world = world_of_tools(4_000).await;
     let script = "return (await parallel([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], \
         async () => await callTool('slow', { ms: 700 }))).length;";
@@ -148,7 +151,7 @@ async fn a_script_s_time_is_not_its_tools() {
 }
 
 #[tokio::test]
-async fn what_a_script_said_outlives_it() {
+async fn console_lines_survive_a_stopped_script() {
     let world = world_with(LOCKED).await;
     // It ends by its own time, before and after a tool, and by too many calls.
     let heavy = format!("mcpLog('info', 'before'); {HEAVY} mcpLog('info', 'after'); return 1;");

@@ -104,7 +104,7 @@ async fn slips_are_told_in_plain_words() {
 }
 
 #[tokio::test]
-async fn what_was_too_much_is_told_with_its_bound() {
+async fn exceeded_limits_are_named_with_their_bound() {
     let world = world().await;
     let memory = "const all = [];\nfor (let i = 0; i < 900; i++) all.push('x'.repeat(90000) + i);\nreturn all.length;";
     let told = run_as(&world, ScriptPreset::Secure, memory).await;
@@ -226,7 +226,7 @@ async fn warned(world: &World, script: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_nothing_waited_for_are_told() {
+async fn calls_without_await_are_warned_about() {
     let world = world().await;
     // Still under way: the script ends at once.
     for script in [

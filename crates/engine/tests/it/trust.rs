@@ -1,7 +1,7 @@
 //! Trust in force: a clock that the test moves, histories as the audit has them, and
 //! callers who try to get more than they earned.
 
-use engine::approve::{Answer, AnswerFault, Channel, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Listing, Scope};
 use engine::call::CallRequest;
 use engine::trust::TrackReport;
 use model::caller::{Caller, Origin};
@@ -90,7 +90,7 @@ async fn attempt(world: &World, number: usize, at_ms: i64, status: Status) {
 /// Level by level with time and work; what is earned is in force at once, in lists
 /// and calls, after a restart and in another process.
 #[tokio::test]
-async fn what_is_earned_is_in_force_and_what_is_lost_is_gone() {
+async fn earned_and_lost_trust_apply_to_the_next_call() {
     let (world, clock) = world(MILESTONE).await;
     let names = |world: &World| -> Vec<String> {
         let offered = world
@@ -127,7 +127,7 @@ async fn what_is_earned_is_in_force_and_what_is_lost_is_gone() {
 /// What lists show is what a call would find at that moment, with no call between;
 /// and looking changes nothing.
 #[tokio::test]
-async fn what_is_shown_is_what_a_call_would_find_now() {
+async fn shown_trust_is_what_the_next_call_uses() {
     let (world, clock) = world(MILESTONE).await;
     let ann = Caller::named("ann");
     let shown = |engine: &engine::Engine| {
@@ -186,7 +186,7 @@ async fn what_is_shown_is_what_a_call_would_find_now() {
 
 /// What cannot be reckoned is not shown, as a call would not get in.
 #[tokio::test]
-async fn what_cannot_be_reckoned_is_not_shown() {
+async fn tools_are_not_listed_while_trust_cannot_be_computed() {
     let (world, clock) = world(MILESTONE).await;
     works(&world, &clock, 1).await;
     let ann = Caller::named("ann");
@@ -204,7 +204,7 @@ async fn what_cannot_be_reckoned_is_not_shown() {
 
 /// Nobody looks for four months: as much is lost as if somebody had looked every day.
 #[tokio::test]
-async fn a_long_absence_costs_a_level_a_month() {
+async fn inactivity_lowers_trust_by_a_level_a_month() {
     let config = MILESTONE.replace("\"sandboxed\"\n[", "\"standard\"\n[");
     let (world, clock) = world(&config).await;
     assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
@@ -247,7 +247,7 @@ async fn at_standard() -> (World, Clockwork) {
 
 /// The last step is a question, and only somebody else than the caller answers it.
 #[tokio::test]
-async fn the_last_step_is_a_persons() {
+async fn the_last_trust_step_needs_a_person() {
     let (world, clock) = at_standard().await;
     works(&world, &clock, 20).await;
     assert_eq!(track(&world, "ann").level, "standard", "never by itself");
@@ -261,7 +261,10 @@ async fn the_last_step_is_a_persons() {
     let (ann, owner) = (Caller::named("ann"), Caller::owner());
     let inbox = world.engine.approvals();
     // Attack: the caller's own client brings a yes, in any shape it has.
-    for answer in [Answer::Approved(Scope::Once), Answer::Declined] {
+    for answer in [
+        ApprovalAnswer::Approved(Scope::Once),
+        ApprovalAnswer::Declined,
+    ] {
         let fault = world
             .engine
             .answer(&question.id, &ann, Channel::InputRequired, answer);
@@ -317,7 +320,7 @@ async fn the_last_step_is_a_persons() {
 
 /// A no counts for a month. A yes that comes too late raises nothing.
 #[tokio::test]
-async fn a_no_is_kept_and_a_late_yes_counts_for_nothing() {
+async fn a_declined_promotion_stays_declined_and_a_late_approval_does_not_count() {
     let (world, clock) = at_standard().await;
     works(&world, &clock, 3).await;
     track(&world, "ann");
@@ -327,7 +330,7 @@ async fn a_no_is_kept_and_a_late_yes_counts_for_nothing() {
     inbox.deny(&id, &owner, Some("not yet")).unwrap();
     works(&world, &clock, 5).await;
     let lines = track(&world, "ann").lines.join("\n");
-    assert!(lines.ends_with("a person said no"), "{lines}");
+    assert!(lines.ends_with("a person declined"), "{lines}");
     assert_eq!(questions(&world), []);
     works(&world, &clock, 26).await;
     track(&world, "ann");
@@ -347,7 +350,7 @@ async fn a_no_is_kept_and_a_late_yes_counts_for_nothing() {
 /// A thousand easy calls in an hour are one task and buy nothing; nor do they push
 /// an error out of sight.
 #[tokio::test]
-async fn many_easy_calls_buy_nothing_and_hide_nothing() {
+async fn many_easy_calls_neither_raise_trust_nor_hide_errors() {
     let (world, clock) = world(MILESTONE).await;
     assert_eq!(world.call("plain", json!({})).await.status, Status::Done);
     let now = clock.now_ms();
@@ -467,7 +470,7 @@ async fn categories_are_earned_one_by_one() {
 
 /// A tool may be called what questions about trust are called; it is a tool.
 #[tokio::test]
-async fn a_tool_by_the_name_of_a_question_is_a_tool() {
+async fn a_tool_named_like_a_trust_question_is_an_ordinary_tool() {
     let (world, _) = world(MILESTONE).await;
     let more = json!({"category": "TEXT", "humanInTheLoop": {"mode": "REQUIRED"}});
     let tool = document("trust:promote", "return 'ran'", more);
@@ -480,12 +483,12 @@ async fn a_tool_by_the_name_of_a_question_is_a_tool() {
         "trust:promote",
         json!({}),
     );
-    request.approver = Some(Says::new(Answer::Deferred));
+    request.approver = Some(Says::new(ApprovalAnswer::Deferred));
     let waiting = world.made(request.clone()).await;
     assert_eq!(error(&waiting).0, "approval.pending");
     let id = questions(&world)[0].id.clone();
     let ann = Caller::named("ann");
-    let answer = Answer::Approved(Scope::Once);
+    let answer = ApprovalAnswer::Approved(Scope::Once);
     world
         .engine
         .answer(&id, &ann, Channel::InputRequired, answer)

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use engine::approve::{Answer, Approver, Question};
+use engine::approve::{ApprovalAnswer, Approver, Question};
 use engine::call::CallRequest;
 use engine::{Alarm, Clock, Engine, EngineSettings};
 use model::Environment;
@@ -227,12 +227,12 @@ pub(crate) fn error(outcome: &Outcome) -> (&'static str, &str) {
 /// Someone who always says the same, and remembers what was asked.
 #[derive(Debug)]
 pub(crate) struct Says {
-    pub(crate) answer: Answer,
+    pub(crate) answer: ApprovalAnswer,
     pub(crate) asked: Mutex<Vec<Question>>,
 }
 
 impl Says {
-    pub(crate) fn new(answer: Answer) -> Arc<Says> {
+    pub(crate) fn new(answer: ApprovalAnswer) -> Arc<Says> {
         Arc::new(Says {
             answer,
             asked: Mutex::default(),
@@ -244,7 +244,7 @@ impl Approver for Says {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         self.asked.lock().unwrap().push(question.clone());
         Box::pin(async { self.answer })
     }

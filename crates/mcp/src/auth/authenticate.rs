@@ -140,7 +140,7 @@ impl Auth {
                 self.token_holder(text, now).await
             }
             Credential::Misspelt => Err(self.token_refused(
-                "the key has a slip in it; copy it again, or make another with `ringfence keys rotate NAME`",
+                "the key is mistyped; copy it again, or make another with `ringfence keys rotate NAME`",
             )),
         };
         match found {
@@ -190,7 +190,7 @@ impl Auth {
         match oauth.principal(text, now).await {
             Ok(principal) => Ok(principal),
             Err(Rejection::Invalid(why)) => {
-                Err(self.token_refused(&format!("the token does not count: {why}")))
+                Err(self.token_refused(&format!("the token is not valid: {why}")))
             }
             Err(Rejection::Scopes(missing)) => Err(self.scopes_wanted(&missing)),
             Err(Rejection::Unavailable) => Err(AuthRefusal::new(
@@ -206,7 +206,7 @@ impl Auth {
         taken.map_err(|wait| {
             AuthRefusal::new(
                 Reason::GateCallerLimit,
-                "you asked more often than you may; wait a little",
+                "too many requests of this caller; wait a little",
             )
             .after(wait)
         })

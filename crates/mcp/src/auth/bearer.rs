@@ -15,7 +15,7 @@ pub enum Credential<'a> {
     None,
     /// A key or token of ours, spelt right.
     Ours(Presented<'a>, &'a str),
-    /// It begins like one of ours and has a slip.
+    /// It begins like one of ours and is mistyped.
     Misspelt,
     /// A token of an issuer.
     Foreign(&'a str),

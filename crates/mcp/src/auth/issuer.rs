@@ -2,7 +2,7 @@
 //!
 //! Attack: tokens that name unknown keys, so that each makes us ask the issuer.
 //! However many come, the issuer is asked at most once in
-//! [`limit::ISSUER_INTERVAL_MIN`], by one request at a time. An issuer that does not
+//! `limit::ISSUER_INTERVAL_MIN`, by one request at a time. An issuer that does not
 //! answer costs nothing that was known before.
 
 use std::fmt;

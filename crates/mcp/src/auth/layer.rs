@@ -138,7 +138,7 @@ fn check_host_and_origin(
     };
     if count > 1 || !is_ours {
         let sentence =
-            "this server does not go by that name; its operator can list it in `serve.hosts`";
+            "this server is not known by that host name; its operator can list it in `serve.hosts`";
         return Err(AuthRefusal::new(Reason::GateHost, sentence));
     }
     let origins = all(request.headers(), &ORIGIN);
@@ -146,7 +146,7 @@ fn check_host_and_origin(
         return Ok(None);
     }
     if !addresses.origin_is_welcome(&origins) {
-        let sentence = "pages of that origin may not talk to this server; its operator can list it in `serve.origins`";
+        let sentence = "pages of that origin may not call this server; its operator can list it in `serve.origins`";
         return Err(AuthRefusal::new(Reason::GateOrigin, sentence));
     }
     Ok(request.headers().get(ORIGIN).cloned())

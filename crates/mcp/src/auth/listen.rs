@@ -30,8 +30,7 @@ pub fn warnings(address: SocketAddr, mode: AuthMode) -> Vec<String> {
     let mut warnings = Vec::new();
     if mode == AuthMode::Off {
         warnings.push(
-            "no key is needed: every program on this machine can call the tools on offer"
-                .to_owned(),
+            "no key is needed: every program on this machine can call the exposed tools".to_owned(),
         );
     }
     if !is_loopback(address.ip()) {

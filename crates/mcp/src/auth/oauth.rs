@@ -74,7 +74,7 @@ impl Oauth {
             .filter_map(|word| Algorithm::from_word(word))
             .collect();
         if algorithms.is_empty() {
-            problems.push("`oauth.algorithms` names none, so no token could be taken".to_owned());
+            problems.push("`oauth.algorithms` is empty, so no token would be valid".to_owned());
         }
         let urls = [
             ("issuer", Some(&config.issuer)),

@@ -1,5 +1,5 @@
 //! Who is at the other end of a pipe: a client that shows a key, or one that shows
-//! nothing and is known as [`CALLER`].
+//! nothing and is known as `CALLER`.
 //!
 //! A key is looked up at every request, as over HTTP. Whatever started this process
 //! chose what it shows; what keeps another program from showing the same key is that
@@ -71,7 +71,7 @@ impl PipeClient {
         })?;
         match record.role {
             Role::Agent => Ok(Caller::named(record.name)),
-            Role::Operator => Err("an operator's key answers questions and calls no tools"),
+            Role::Operator => Err("an operator's key answers questions and cannot call tools"),
         }
     }
 }

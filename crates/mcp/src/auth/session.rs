@@ -39,7 +39,7 @@ pub struct SessionBounds {
     pub call: Duration,
 }
 
-/// There are as many sessions as may be, and something is under way in each.
+/// The limit is reached, and every session has a request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 

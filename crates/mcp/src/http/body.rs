@@ -373,8 +373,8 @@ async fn restate(
             bad_message(request)
         }
         StatusCode::INTERNAL_SERVER_ERROR if sentence.contains(session::FULL) => {
-            let message = "there are as many sessions as may be, and calls are under way in all \
-                of them; end one, or try again later";
+            let message = "the session limit is reached, and every session has a call in flight; \
+                end one, or try again later";
             AuthRefusal::new(Reason::GateSessionLimit, message)
                 .after(sessions.wait(caller))
                 .into_response()

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use engine::approve::{AnswerFault, Decision, Listed, Listing};
+use engine::approve::{AnswerFault, ApprovalDecision, Listed, Listing};
 use serde_json::json;
 
 use crate::auth::Principal;
@@ -31,10 +31,7 @@ async fn list(State(door): State<Door>, RawQuery(query): RawQuery) -> Response {
         None | Some("" | "all=false") => Listing::Pending,
         Some("all=true") => Listing::All,
         Some(_) => {
-            return told(
-                StatusCode::BAD_REQUEST,
-                "the one thing to ask for is `all=true`",
-            );
+            return told(StatusCode::BAD_REQUEST, "the only query is `all=true`");
         }
     };
     let found = on_thread(door, move |door| {
@@ -57,7 +54,7 @@ async fn decide(
     State(door): State<Door>,
     Extension(principal): Extension<Principal>,
     Path(id): Path<String>,
-    decision: Result<Json<Decision>, JsonRejection>,
+    decision: Result<Json<ApprovalDecision>, JsonRejection>,
 ) -> Response {
     let decision = match decision {
         Ok(Json(decision)) => decision,

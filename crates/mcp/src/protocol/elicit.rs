@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::approve::{Answer, Approver, Channel, Question, Scope};
+use engine::approve::{ApprovalAnswer, Approver, Channel, Question, Scope};
 use model::document::Word as _;
 use model::govern::approval::authority;
 use rmcp::RoleServer;
@@ -53,10 +53,10 @@ impl Approver for Elicit {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         Box::pin(async move {
             let Some(form) = form(question, self.version.as_ref()) else {
-                return Answer::Unavailable;
+                return ApprovalAnswer::Unavailable;
             };
             let asked = Instant::now();
             match self.elicit(form).await {
@@ -64,11 +64,11 @@ impl Approver for Elicit {
                     let reading = reading(question);
                     judge(&result, asked.elapsed(), reading, &question.scopes)
                 }
-                Err(ServiceError::Timeout { .. }) => Answer::TimedOut,
-                Err(ServiceError::Cancelled { .. }) => Answer::Dismissed,
-                Err(ServiceError::UnexpectedResponse) => Answer::Malformed,
+                Err(ServiceError::Timeout { .. }) => ApprovalAnswer::TimedOut,
+                Err(ServiceError::Cancelled { .. }) => ApprovalAnswer::Dismissed,
+                Err(ServiceError::UnexpectedResponse) => ApprovalAnswer::Malformed,
                 // The client went away, or says that it cannot ask after all.
-                Err(_) => Answer::Unavailable,
+                Err(_) => ApprovalAnswer::Unavailable,
             }
         })
     }
@@ -137,10 +137,10 @@ impl Approver for Deferred {
     fn ask<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         let mut kept = self.question.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some(question.clone());
-        Box::pin(async { Answer::Deferred })
+        Box::pin(async { ApprovalAnswer::Deferred })
     }
 }
 
@@ -154,8 +154,11 @@ impl Approver for Unshown {
         Channel::InputRequired
     }
 
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(async { Answer::NotRendered })
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
+        Box::pin(async { ApprovalAnswer::NotRendered })
     }
 }
 
@@ -171,16 +174,16 @@ pub(super) fn judge(
     took: Duration,
     reading: Duration,
     scopes: &[Scope],
-) -> Answer {
+) -> ApprovalAnswer {
     if took < reading {
         // Some clients say no by themselves, without showing anything.
-        return Answer::NotRendered;
+        return ApprovalAnswer::NotRendered;
     }
     match result.action {
-        ElicitationAction::Decline => return Answer::Declined,
-        ElicitationAction::Cancel => return Answer::Dismissed,
+        ElicitationAction::Decline => return ApprovalAnswer::Declined,
+        ElicitationAction::Cancel => return ApprovalAnswer::Dismissed,
         ElicitationAction::Accept => {}
-        _ => return Answer::Malformed,
+        _ => return ApprovalAnswer::Malformed,
     }
     let members = result.content.as_ref().and_then(Value::as_object);
     let chosen = members
@@ -189,8 +192,8 @@ pub(super) fn judge(
         .and_then(scope)
         .filter(|scope| scopes.contains(scope));
     match chosen {
-        None => Answer::Malformed,
-        Some(scope) => Answer::Approved(scope),
+        None => ApprovalAnswer::Malformed,
+        Some(scope) => ApprovalAnswer::Approved(scope),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use engine::approve::{Answer, Question};
+use engine::approve::{ApprovalAnswer, Question};
 use model::caller::Caller;
 use model::document::Word as _;
 use model::document::digest;
@@ -78,7 +78,7 @@ pub(crate) enum ReturnedState {
 pub(crate) struct ClientAnswer {
     /// The name of the question.
     pub(crate) question: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: ApprovalAnswer,
 }
 
 /// Seals states with keys of this process. They end with it, and so does every state:
@@ -176,7 +176,7 @@ impl Seal {
         let reading = Duration::from_millis(state.reading_ms);
         let scopes: Vec<_> = state.scopes.iter().filter_map(|word| scope(word)).collect();
         let answer = match ElicitResult::deserialize(response) {
-            Err(_) => Answer::Malformed,
+            Err(_) => ApprovalAnswer::Malformed,
             Ok(result) => judge(&result, took, reading, &scopes),
         };
         ReturnedState::Answered(ClientAnswer { question, answer })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use engine::approve::{Answer, AnswerFault, Channel};
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel};
 use engine::call::{CallRequest, Refused};
 use engine::native::Native;
 use engine::{Engine, Gate};
@@ -174,7 +174,7 @@ impl McpServer {
             match take_returned(inner, state, responses, &binding).await {
                 // The client answers without showing its questions to a person, so
                 // somebody else is asked, and the record says why.
-                Ok(Some(Answer::NotRendered)) => ask_via = AskVia::Unshown,
+                Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(refuse_state(reason)),
             }
@@ -329,7 +329,7 @@ async fn take_returned(
     state: &str,
     responses: Option<&InputResponses>,
     binding: &StateBinding<'_>,
-) -> Result<Option<Answer>, Reason> {
+) -> Result<Option<ApprovalAnswer>, Reason> {
     match inner.seal.open(state, responses, binding) {
         ReturnedState::Refused => Err(Reason::ApprovalState),
         ReturnedState::Unanswered => Ok(None),
@@ -405,7 +405,7 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
 /// way, or too many answers are not read.
 fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
     let message = if slot.is_one_too_many() {
-        "you have as many calls under way as you may; wait for one to end"
+        "too many of your calls are in flight; wait for one to end"
     } else if !inner.unsent.has_room(&caller.name) {
         "you have not read the answers to earlier calls; read them, then make this call again"
     } else {
@@ -444,7 +444,10 @@ fn unsealed() -> CallError {
 fn refuse_params() -> Refused {
     Refused {
         gate: Gate::Arguments,
-        error: CallError::new(Reason::ArgumentType, "the params are not those of a call"),
+        error: CallError::new(
+            Reason::ArgumentType,
+            "the params are not those of `tools/call`",
+        ),
     }
 }
 

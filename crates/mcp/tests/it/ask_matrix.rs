@@ -622,7 +622,7 @@ async fn separate(scene: &mut Scene) {
     scene.see_answer(&said);
     let own = Caller::named(scene.column.caller());
     let refused = scene.approve(&own).unwrap_err();
-    assert!(refused.to_string().contains("somebody else must"));
+    assert!(refused.to_string().contains("another person must"));
     scene.see("refused");
     scene.approve(&Caller::named("bob")).unwrap();
     let said = visitor.call(&to("ann")).await;

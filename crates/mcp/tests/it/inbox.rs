@@ -1,4 +1,4 @@
-//! The inbox and the counts over HTTP, with the whole gate in front: operators get
+//! The inbox and the counts over HTTP, with all of authentication in front: operators get
 //! in, nobody else, and a call that waits goes on by their answer.
 
 use std::net::SocketAddr;
@@ -203,7 +203,7 @@ async fn a_waiting_call_is_told_of_a_denial() {
     assert!(error.message.ends_with(": not today"), "{}", error.message);
 }
 
-/// The front, whatever is not there, and the probes: all behind the gate, and each says
+/// The front, whatever is not there, and the probes: all behind authentication, and each says
 /// something a person can go on with.
 #[tokio::test]
 async fn every_route_is_guarded() {

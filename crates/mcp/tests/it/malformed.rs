@@ -181,7 +181,7 @@ async fn sessions_belong_to_their_caller() {
     server.end().await;
 }
 
-/// Until a gate knows better, only pages of this machine may call.
+/// Without authentication in front only pages of this machine may call.
 #[tokio::test]
 async fn pages_of_strangers_are_refused() {
     let world = World::new().await;

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Http, Pipe};
 
-/// The header that says who calls: the gate of these tests.
+/// The header that says who calls: the authentication of these tests.
 pub(crate) const CALLER: &str = "x-test-caller";
 
 /// The clients that may answer for a person.

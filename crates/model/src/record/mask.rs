@@ -1,4 +1,4 @@
-//! Secrets never leave: every text on its way out goes through a [`Masker`].
+//! Secrets never leave: every text on its way out goes through a `Masker`.
 //!
 //! Masking is by value, never by name, and knows nothing about the text around a
 //! value. A text is looked at as it stands and as it reads when it is decoded:
@@ -9,8 +9,8 @@
 //! whatever the number of secrets.
 //!
 //! Nothing is cut before it is masked: half a secret is no secret to the masker.
-//! What must be short is [`Masked`] first; what is not masked yet is
-//! [`Unmasked`] and cannot be read, let alone cut.
+//! What must be short is `Masked` first; what is not masked yet is
+//! `Unmasked` and cannot be read, let alone cut.
 
 use std::collections::BTreeSet;
 use std::fmt;

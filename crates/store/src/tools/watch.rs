@@ -354,7 +354,7 @@ mod tests {
 
     /// Two edits within one tick of the clock, with a look in between.
     #[test]
-    fn what_changed_just_now_is_looked_at_again() {
+    fn recent_changes_are_checked_again() {
         let name = format!("store-ends-{}", std::process::id());
         let home: PathBuf = std::env::temp_dir().join(name);
         fs::create_dir_all(&home).expect("a folder");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_for_the_terminal() {
+    fn tokens_are_hidden_in_a_diff() {
         assert_eq!(hidden("\"Bearer abc\","), "\"Bearer …\",");
         assert_eq!(hidden("Bearer a\" 'Bearer b'"), "Bearer …\" 'Bearer …'");
         assert_eq!(hidden("Bearer rf_local_x"), "Bearer …");

@@ -97,7 +97,7 @@ fn a_removed_entry_takes_its_comma_along() {
 }
 
 #[test]
-fn what_is_not_plain_json_is_left_alone() {
+fn settings_that_are_not_plain_json_are_left_alone() {
     for bad in [
         "// mine\n{}",
         "{ /* mine */ }",
@@ -187,7 +187,7 @@ fn snippets_have_a_key_of_their_own_and_never_show_it() {
 }
 
 #[test]
-fn an_address_is_where_one_can_connect() {
+fn the_server_url_is_one_clients_can_reach() {
     let at = |listen: &str| {
         let mut serve = model::config::Config::closed().serve;
         serve.listen = listen.to_owned();

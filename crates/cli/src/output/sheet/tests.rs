@@ -46,7 +46,7 @@ fn a_short_question_is_shown_whole() {
 /// Every line of others' text has its bar, on every terminal, whatever takes how many
 /// columns there.
 #[test]
-fn nothing_of_others_stands_at_the_left_edge() {
+fn foreign_text_never_starts_at_the_left_edge() {
     let texts = [
         "x".repeat(5_000),
         "日本語".repeat(900),
@@ -79,7 +79,7 @@ fn nothing_of_others_stands_at_the_left_edge() {
 }
 
 #[test]
-fn what_is_cut_is_counted_and_offered_whole() {
+fn cut_text_is_counted_and_can_be_shown_in_full() {
     let text = format!("{{\"text\":\"{}; rm -rf everything\"}}", "a".repeat(5_000));
     let sheet = sheet(&text);
     let shown = sheet.lines(Size::USUAL);
@@ -126,7 +126,7 @@ fn a_long_question_does_not_scroll_away() {
 }
 
 #[test]
-fn a_name_cannot_end_its_quote_or_be_long() {
+fn names_are_quoted_safely_and_shortened() {
     assert_eq!(name("a` b"), "`a' b`");
     assert_eq!(name("a\u{1b}[2J\n"), "`a\\u{1b}[2J\\n`");
     assert!(name(&"x".repeat(500)).chars().count() <= 62);

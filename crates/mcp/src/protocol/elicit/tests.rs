@@ -31,7 +31,7 @@ pub(in crate::protocol) fn question() -> Question {
 }
 
 #[track_caller]
-fn judged(response: Value, took: Duration, expected: Answer) {
+fn judged(response: Value, took: Duration, expected: ApprovalAnswer) {
     let result = ElicitResult::deserialize(&response).expect("a result");
     assert_eq!(
         judge(&result, took, READ, &question().scopes),
@@ -44,16 +44,16 @@ fn judged(response: Value, took: Duration, expected: Answer) {
 fn only_a_complete_approval_counts() {
     let yes = |answer: Value| json!({"action": "accept", "content": answer});
     let once = || yes(json!({"answer": "once"}));
-    judged(once(), READ, Answer::Approved(Scope::Once));
+    judged(once(), READ, ApprovalAnswer::Approved(Scope::Once));
     let session = yes(json!({"answer": "session"}));
-    judged(session, READ, Answer::Approved(Scope::Session));
-    judged(once(), TOO_FAST, Answer::NotRendered);
-    judged(json!({"action": "decline"}), READ, Answer::Declined);
-    judged(json!({"action": "cancel"}), READ, Answer::Dismissed);
+    judged(session, READ, ApprovalAnswer::Approved(Scope::Session));
+    judged(once(), TOO_FAST, ApprovalAnswer::NotRendered);
+    judged(json!({"action": "decline"}), READ, ApprovalAnswer::Declined);
+    judged(json!({"action": "cancel"}), READ, ApprovalAnswer::Dismissed);
     // Some clients say no by themselves; nobody saw the question.
     for action in ["decline", "cancel"] {
         let result = json!({"action": action});
-        judged(result, TOO_FAST, Answer::NotRendered);
+        judged(result, TOO_FAST, ApprovalAnswer::NotRendered);
     }
     for wrong in [
         json!({"action": "accept"}),
@@ -66,7 +66,7 @@ fn only_a_complete_approval_counts() {
         yes(json!({"answer": "once", "more": 1})),
         yes(json!([{"answer": "once"}])),
     ] {
-        judged(wrong, READ, Answer::Malformed);
+        judged(wrong, READ, ApprovalAnswer::Malformed);
     }
 }
 

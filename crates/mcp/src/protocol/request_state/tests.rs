@@ -40,7 +40,7 @@ fn a_state_counts_for_one_call_only() {
     };
     assert_eq!(answered.question, "question-1");
     // Nobody reads that fast.
-    assert_eq!(answered.answer, Answer::NotRendered);
+    assert_eq!(answered.answer, ApprovalAnswer::NotRendered);
     for wrong in [
         StateBinding {
             caller: &bob,
@@ -125,7 +125,7 @@ fn a_state_without_its_answer_is_no_answer() {
     }
     let wrong = BTreeMap::from([(KEY.to_owned(), json!({"action": "sure"}))]);
     match seal.open(&state, Some(&wrong), &binding) {
-        ReturnedState::Answered(answered) => assert_eq!(answered.answer, Answer::Malformed),
+        ReturnedState::Answered(answered) => assert_eq!(answered.answer, ApprovalAnswer::Malformed),
         other => panic!("{other:?}"),
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_not_read() {
+    fn malformed_lines_are_not_read() {
         let zeros = "0".repeat(64);
         let good = format!("1 open p {zeros} {zeros} {{}}");
         assert!(read(good.as_bytes()).is_some());

@@ -136,7 +136,7 @@ fn an_edit_by_hand_is_named() {
 /// Every filter against every entry, once with the last records not indexed yet,
 /// once with all of them indexed, against the plainest way to choose.
 #[test]
-fn filters_agree_with_looking_at_every_entry() {
+fn filters_agree_with_a_full_scan() {
     let home = Home::new("oracle");
     let mut open = Vec::new();
     for is_indexed in [false, true, false] {

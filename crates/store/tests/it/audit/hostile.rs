@@ -152,7 +152,7 @@ fn an_end_that_the_index_forgot_is_found() {
 
 /// The index can be made again from the log, whatever happened to it.
 #[test]
-fn a_lost_or_broken_index_is_made_again() {
+fn a_lost_or_damaged_index_is_rebuilt() {
     let home = Home::new("index");
     fill(&home.store(), 0..10);
     let all = home.store().audit().list(&Filter::default()).unwrap();
@@ -186,7 +186,7 @@ fn a_lost_or_broken_index_is_made_again() {
 /// remembers more: that is a notice, and the chain counts as broken until the owner
 /// acknowledges it.
 #[test]
-fn a_cut_end_is_noticed_and_broken_until_acknowledged() {
+fn a_cut_is_reported_until_acknowledged() {
     for forgets in ["nothing", "the index", "the database"] {
         let home = Home::new("cut");
         fill(&home.store(), 0..10);
@@ -247,7 +247,7 @@ fn a_cut_end_is_noticed_and_broken_until_acknowledged() {
 
 /// A process that lives notices what was cut while it lived.
 #[test]
-fn an_end_cut_beside_a_living_process_is_noticed() {
+fn a_cut_beside_a_live_process_is_noticed() {
     let home = Home::new("cut-living");
     let store = home.store();
     fill(&store, 0..10);
@@ -266,7 +266,7 @@ fn an_end_cut_beside_a_living_process_is_noticed() {
 
 /// All of it written again past the store: the database remembers another hash.
 #[test]
-fn a_chain_written_again_is_found() {
+fn a_rewritten_chain_is_detected() {
     let home = Home::new("rewritten");
     fill(&home.store(), 0..10);
     let other = Home::new("rewriting");
@@ -312,7 +312,7 @@ fn an_audit_in_the_database_is_refused() {
 /// Parts of the store connect at their first use. If the database is gone by then, or
 /// is something else, each refuses; none takes that for an empty one.
 #[test]
-fn a_part_that_cannot_connect_refuses() {
+fn a_table_that_cannot_connect_is_an_error() {
     let changes: [fn(&Path); 2] = [
         |path| fs::remove_file(path).unwrap(),
         |path| fs::write(path, "no database").unwrap(),

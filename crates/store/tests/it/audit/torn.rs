@@ -191,7 +191,7 @@ fn a_failed_sync_refuses_from_then_on() {
 
 /// The steps of a removal, cut short after each: whoever comes next finishes it.
 #[test]
-fn a_removal_cut_short_is_finished() {
+fn an_interrupted_removal_is_finished() {
     let home = Home::new("removal");
     let store = home.store();
     let open = wait(store.audit().open(opening(0))).unwrap();

@@ -55,7 +55,7 @@ fn rule_files_are_read_by_name_and_other_files_are_not() {
 
 /// What cannot be read is never nothing: without it less may be denied.
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn unreadable_settings_are_an_error() {
     let nowhere = home("rules-nowhere");
     symlink("nowhere", nowhere.path.join("rules/a.toml")).unwrap();
     assert!(fault(&nowhere).contains("a.toml"));

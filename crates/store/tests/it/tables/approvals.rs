@@ -225,7 +225,7 @@ fn sql_cannot_use_an_approval_twice() {
 /// Beyond the bound nothing is asked, and nothing that waits or counts is removed;
 /// what is over goes, oldest first.
 #[test]
-fn questions_are_bounded_and_old_ones_go() {
+fn questions_are_bounded_and_old_ones_are_deleted() {
     let home = Home::new("bound");
     let store = home.store();
     let approvals = store.approvals();

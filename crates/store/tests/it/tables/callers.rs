@@ -186,7 +186,7 @@ fn callers_are_bounded_and_the_paused_stay() {
 
 /// An issuer's subjects are told apart to the letter; our own names are not.
 #[test]
-fn subjects_are_told_apart_to_the_letter() {
+fn subjects_of_an_issuer_are_case_sensitive() {
     let home = Home::new("callers-subjects");
     let store = home.store();
     let callers = store.callers();

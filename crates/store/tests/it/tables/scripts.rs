@@ -47,7 +47,7 @@ fn a_journal_is_taken_once() {
 }
 
 #[test]
-fn the_latest_of_a_key_counts() {
+fn the_latest_journal_of_a_key_is_used() {
     let home = Home::new("scripts");
     let store = home.store();
     store.scripts().keep(&script("a", "ann"), None).unwrap();
@@ -144,7 +144,7 @@ fn a_running_journal_is_not_replaced_by_a_waiting_one() {
 }
 
 #[test]
-fn a_step_that_cannot_be_written_is_not_there() {
+fn a_failed_step_is_not_stored() {
     let home = Home::new("scripts");
     let store = home.store();
     let scripts = store.scripts();

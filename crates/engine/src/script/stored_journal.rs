@@ -1,6 +1,6 @@
-//! The journal of a script that goes on, on the disk. A step is written before each
-//! tool runs and before the script hears what came of it, so that a process that dies
-//! at any moment repeats nothing.
+//! The journal of a script in the store. A script that stopped for a person has one. A
+//! step is stored before each tool runs and before the script hears what came of it, so
+//! that a process that dies at any moment repeats nothing.
 
 use model::config::ApprovalsConfig;
 use model::reason::Reason;
@@ -14,29 +14,30 @@ use crate::approve::Scope;
 use crate::approve::expiry;
 use crate::engine::Engine;
 use crate::error::causes;
-use crate::refusal::Refusal;
+use crate::refusal::CallRefusal;
 use crate::request::Begins;
 
-/// A journal this script goes on with. Dropped before its end, anybody may take it.
+/// A stored journal that this run of the script holds. Dropped before the script ends,
+/// it is free: the same call made again takes it, in any process.
 #[derive(Debug)]
-pub(crate) struct JournalOnDisk<'a> {
+pub(crate) struct StoredJournal<'a> {
     engine: &'a Engine,
     pub(crate) id: i64,
     settings: ApprovalsConfig,
-    is_over: bool,
+    is_released: bool,
 }
 
-impl<'a> JournalOnDisk<'a> {
-    pub(crate) fn new(engine: &'a Engine, id: i64, settings: ApprovalsConfig) -> JournalOnDisk<'a> {
-        JournalOnDisk {
+impl<'a> StoredJournal<'a> {
+    pub(crate) fn new(engine: &'a Engine, id: i64, settings: ApprovalsConfig) -> StoredJournal<'a> {
+        StoredJournal {
             engine,
             id,
             settings,
-            is_over: false,
+            is_released: false,
         }
     }
 
-    /// Goes with a call, and is written when every gate has said yes to it.
+    /// The step that goes with a call and is stored once every gate has passed it.
     pub(crate) fn begins(&self, call: BegunCall) -> Begins {
         Begins {
             script: self.id,
@@ -45,7 +46,7 @@ impl<'a> JournalOnDisk<'a> {
         }
     }
 
-    /// Adds a step; if it is not on the disk, why.
+    /// Stores a step; if it cannot, why.
     pub(crate) async fn add(&self, step: &JournalStep) -> Result<(), &'static str> {
         let step = step.write();
         add(self.engine, self.id, step, self.expires_at_ms()).await?;
@@ -53,24 +54,25 @@ impl<'a> JournalOnDisk<'a> {
         Ok(())
     }
 
-    /// The script is over. Its answer leaves when nobody can go on with it any more:
-    /// a new call of the same must not be answered with what this one did.
-    pub(crate) async fn end(mut self) -> Result<(), Refusal> {
+    /// Removes the journal of a script that ended. The script's answer leaves only after
+    /// that: otherwise the same call, made again, would be answered with what this one
+    /// did.
+    pub(crate) async fn end(mut self) -> Result<(), CallRefusal> {
         let id = self.id;
-        let ended = on_disk(self.engine, move |store| store.scripts().end(id)).await;
+        let ended = with_store(self.engine, move |store| store.scripts().end(id)).await;
         if ended.is_ok() {
-            self.is_over = true;
+            self.is_released = true;
             return Ok(());
         }
-        let message = "the script ended, and the disk did not take that; make the same call again for \
+        let message = "the script ended, but its end could not be saved; make the same call again for \
                        its answer, finished calls are kept and not repeated";
         let error = CallError::passing(Reason::ScriptJournal, message);
-        Err(Refusal::new(error))
+        Err(CallRefusal::new(error))
     }
 
-    /// It was kept again, and is nobody's.
-    pub(crate) fn was_kept(mut self) {
-        self.is_over = true;
+    /// The journal was kept for the next run, which released it in the same step.
+    pub(crate) fn forget(mut self) {
+        self.is_released = true;
     }
 
     fn expires_at_ms(&self) -> i64 {
@@ -78,15 +80,15 @@ impl<'a> JournalOnDisk<'a> {
     }
 }
 
-impl Drop for JournalOnDisk<'_> {
+impl Drop for StoredJournal<'_> {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_released {
             return;
         }
         let (store, id) = (self.engine.store().clone(), self.id);
         store.scripts().let_go(id);
-        // Other processes read it in the table. If it cannot be written, or nobody is
-        // left to do it, they wait until this process is dead.
+        // Other processes read in the table that it is free. Without a runtime nothing
+        // writes that; then they wait until this process has ended.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn_blocking(move || store.scripts().offer(id));
         }
@@ -94,18 +96,21 @@ impl Drop for JournalOnDisk<'_> {
 }
 
 /// Until when a journal counts: as long as the question can be answered, and then as
-/// long as an answer of the last moment does. Gone before, a call that was approved
-/// would do again what was finished.
+/// long as an answer given at the last moment does. If it expired before, a call that was
+/// approved would repeat finished calls.
 pub(crate) fn expires_at_ms(settings: &ApprovalsConfig, now_ms: i64) -> i64 {
     let answered_at_ms = expiry(Scope::Once, settings, now_ms);
     expiry(Scope::Once, settings, answered_at_ms)
 }
 
-/// Writes down that a call of a script is about to run. If it cannot be, it does not.
-pub(crate) async fn note_begun(engine: &Engine, begins: &Begins) -> Result<(), Refusal> {
+/// Stores that a call of a script is about to run. If that fails, the call must not run.
+pub(crate) async fn note_begun(engine: &Engine, begins: &Begins) -> Result<(), CallRefusal> {
     let step = begins.step.clone();
     if let Err(why) = add(engine, begins.script, step, begins.expires_at_ms).await {
-        return Err(Refusal::new(CallError::passing(Reason::ScriptJournal, why)));
+        return Err(CallRefusal::new(CallError::passing(
+            Reason::ScriptJournal,
+            why,
+        )));
     }
     engine.observe("begun");
     Ok(())
@@ -120,20 +125,20 @@ async fn add(
     let Some(step) = step else {
         return Err("it cannot be written");
     };
-    let added = on_disk(engine, move |store| {
+    let added = with_store(engine, move |store| {
         store.scripts().add(id, &step, expires_at_ms)
     });
     match added.await {
         Ok(JournalSave::Yes) => Ok(()),
-        Ok(JournalSave::TooLong | JournalSave::TooMany) => Err("it is too much"),
-        Ok(JournalSave::Gone) => Err("another process goes on with it"),
-        Err(_) => Err("the disk did not take it"),
+        Ok(JournalSave::TooLong | JournalSave::TooMany) => Err("it is too large"),
+        Ok(JournalSave::Gone) => Err("another process runs the script"),
+        Err(_) => Err("it could not be written to disk"),
     }
 }
 
-/// Work on the database waits for the disk, and so on a thread that may. What goes
-/// wrong the operator hears; it comes back for the record.
-pub(crate) async fn on_disk<T: Send + 'static>(
+/// Runs work on the database on a thread that may block. A fault is raised as an alarm
+/// and returned for the record.
+pub(crate) async fn with_store<T: Send + 'static>(
     engine: &Engine,
     work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, String> {
@@ -141,8 +146,8 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     let why = match spawn_blocking(move || work(&store)).await {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => causes(&fault),
-        Err(_) => "the thread that keeps scripts died".to_owned(),
+        Err(_) => "the script journal task panicked".to_owned(),
     };
-    engine.alarm(&format!("the scripts that wait cannot be kept: {why}"));
+    engine.alarm(&format!("script journals cannot be saved: {why}"));
     Err(why)
 }

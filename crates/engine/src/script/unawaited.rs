@@ -1,7 +1,7 @@
 //! What a script left behind when it ended: calls that were still under way, and promises
 //! that were rejected and that nothing handled.
 //!
-//! The commonest slip of a model is to forget `await`. The guard warns where it sees one in
+//! The most frequent mistake of models is to forget `await`. The guard warns where it sees one in
 //! the text; here the sandbox has seen what became of it.
 
 use guard::CallSite;
@@ -9,7 +9,8 @@ use model::text;
 use sandbox::job::{Rejections, Thrown};
 use serde_json::Value;
 
-use super::host::{Made, ScriptHost};
+use super::calls::ScriptCall;
+use super::host::ScriptHost;
 
 /// Warnings about calls that were stopped; more say nothing new.
 const STOPPED_MAX: usize = 10;
@@ -17,10 +18,10 @@ const STOPPED_MAX: usize = 10;
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// Calls that were under way when the script ended.
-pub(crate) fn stopped(unfinished: &[Made], sites: &[CallSite]) -> Vec<String> {
+pub(crate) fn stopped(unanswered: &[ScriptCall], sites: &[CallSite]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut left_out = 0;
-    for made in unfinished.iter().filter(|made| made.was_stopped()) {
+    for made in unanswered {
         if warnings.len() == STOPPED_MAX {
             left_out += 1;
             continue;
@@ -40,7 +41,7 @@ pub(crate) fn stopped(unfinished: &[Made], sites: &[CallSite]) -> Vec<String> {
 
 /// Where the script makes such a call: where nothing waits for it, if there is such a
 /// place, and otherwise the only place there is.
-fn site<'s>(made: &Made, sites: &'s [CallSite]) -> Option<&'s CallSite> {
+fn site<'s>(made: &ScriptCall, sites: &'s [CallSite]) -> Option<&'s CallSite> {
     let is_it = |site: &&CallSite| site.tool.as_ref().is_none_or(|tool| *tool == made.tool);
     let mut found = sites.iter().filter(is_it);
     let dropped = sites.iter().filter(is_it).find(|site| site.is_dropped);
@@ -78,10 +79,10 @@ pub(crate) fn rejected(
 }
 
 /// The call whose failure this is, if it is one.
-pub(crate) fn failed_call(thrown: &Thrown, host: &ScriptHost<'_>) -> Option<Made> {
+pub(crate) fn failed_call(thrown: &Thrown, host: &ScriptHost<'_>) -> Option<ScriptCall> {
     let helper: Value = serde_json::from_str(thrown.helper.as_deref()?).ok()?;
     let call = helper.get("call")?.as_u64()?;
-    host.made(usize::try_from(call).ok()?)
+    host.calls().get(usize::try_from(call).ok()?)
 }
 
 fn counted((warning, times): (String, usize)) -> String {
@@ -91,7 +92,7 @@ fn counted((warning, times): (String, usize)) -> String {
     }
 }
 
-fn failed(made: &Made, place: &str) -> String {
+fn failed(made: &ScriptCall, place: &str) -> String {
     let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
     let said = made.fault.as_ref().map_or_else(String::new, |fault| {
         let said = text::elided(&fault.message, SHOWN_CHARS_MAX);
