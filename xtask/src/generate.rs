@@ -28,10 +28,6 @@ const GENERATED: &[Generated] = &[];
 #[cfg(feature = "gen")]
 const GENERATED: &[Generated] = &[
     Generated {
-        path: "docs/reference/limits.md",
-        text: model::limits::page,
-    },
-    Generated {
         path: "docs/reference/reasons.md",
         text: model::reason::page,
     },

@@ -1,4 +1,4 @@
-//! What governance costs: a decision, limits, trust, `explain` and disclosure.
+//! What governance costs: a decision, limits, trust, `explain` and progressive listing.
 //!
 //! Prints one JSON object; `cargo xtask bench engine`. Microseconds are processor
 //! time, of this process and its workers together where tools run. What is compared
@@ -21,7 +21,6 @@ use engine::{Alarm, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
 use model::config::Config;
-use model::document::Word as _;
 use model::document::params;
 use model::govern::access::AccessLevel;
 use model::govern::rules::{Asked, Effect};
@@ -32,6 +31,8 @@ use model::policy::resolve;
 use model::policy::risk::{Level, rate};
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
+use model::time::DAY_MS;
+use model::word::Word as _;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,6 @@ const RULES: usize = 100;
 const ATTEMPTS: i64 = 10_000;
 /// A bundled tool that the preset of this home does not expose.
 const HIDDEN: &str = "deleteFile";
-const DAY_MS: i64 = 86_400_000;
 
 fn main() -> ExitCode {
     if let Some(code) = sandbox::worker_main() {
@@ -84,13 +84,13 @@ struct Home(PathBuf);
 
 impl Home {
     /// A home with rules, with ten limits on one caller and none on the other, and
-    /// disclosure on.
+    /// progressive listing on.
     fn new() -> Home {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-govern");
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(path.join("tools")).unwrap();
         let mut settings = format!(
-            "{}\n[disclosure]\nenabled = true\n[exposure]\npreset = \"none\"\n",
+            "{}\n[progressive]\nenabled = true\n[exposure]\npreset = \"none\"\n",
             rules()
         );
         for number in 0..10 {

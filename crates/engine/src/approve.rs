@@ -12,7 +12,7 @@ mod obtain;
 
 use std::sync::Arc;
 
-use model::document::Word as _;
+use model::word::Word as _;
 use store::Store;
 use tokio::sync::Notify;
 

@@ -96,7 +96,7 @@ impl Engine {
         alarmed.ok()
     }
 
-    /// The tools an MCP client is shown in its list. With disclosure on these are ours
+    /// The tools an MCP client is shown in its list. With progressive listing on these are ours
     /// and those whose documents ask to be listed; the client finds the others with
     /// `list_tools` and calls them by name. Who may not use that sees everything, or
     /// they would find nothing.
@@ -112,9 +112,9 @@ impl Engine {
                 .any(|tool| tool.body == ToolBody::Native(native))
         };
         if has(Native::List) && has(Native::Load) {
-            let disclosure = now.config.disclosure;
+            let progressive = now.config.progressive;
             offered.retain(|tool| {
-                tool.body != ToolBody::Code || disclosure.lists(&tool.sound.document)
+                tool.body != ToolBody::Code || progressive.lists(&tool.sound.document)
             });
         }
         offered

@@ -27,9 +27,10 @@ use crate::error::causes;
 use crate::notice::{loudly, with_notice};
 use crate::refusal::{CallRefusal, GatePass, GateResult};
 use crate::request::{CallPurpose, CallRequest, shown};
-use crate::services::{Alarm, Clock, lock};
+use crate::services::{Alarm, Clock};
 use crate::snapshot::Snapshot;
 use crate::trust::{self, Schedule};
+use model::sync::lock;
 
 /// Who pauses those who are denied too often.
 const BY_DENIALS: &str = "denials";
@@ -482,7 +483,7 @@ impl Callers<'_> {
 }
 
 fn known(row: CallerRow) -> KnownCaller {
-    use model::document::Word as _;
+    use model::word::Word as _;
     let paused = row.paused;
     KnownCaller {
         name: text::one_line(&row.shown),

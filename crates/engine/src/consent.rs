@@ -19,8 +19,8 @@ use crate::error::EngineError;
 use crate::gates::{self, HeldTool};
 use crate::publish::{OWNER, Trial};
 use crate::request::CallPurpose;
-use crate::services::now_ms;
 use crate::snapshot::place_word;
+use store::clock::now_ms;
 
 /// How the owner agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

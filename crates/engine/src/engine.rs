@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use find::progressive::Readers;
 use host::fetch::Trust as TrustedRoots;
 use host::secrets::{Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
-use model::disclosure::Readers;
 use model::document::environment::Environment;
 use model::govern::approval::Channel;
 use model::limits;
@@ -37,10 +37,11 @@ use crate::report::{CallReport, Reporter};
 use crate::request::{CallPurpose, CallRequest};
 use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
-use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource, now_ms};
+use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource};
 use crate::settings::{protected, read_config, store_settings};
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
+use store::clock::now_ms;
 
 /// The file of secrets in the home folder.
 pub const SECRETS_FILE: &str = "secrets.env";

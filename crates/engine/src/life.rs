@@ -21,8 +21,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::native::Native;
 use crate::publish::OWNER;
-use crate::services::now_ms;
 use crate::tool::Tool;
+use store::clock::now_ms;
 
 /// Characters of a file name before the ending.
 const STEM_CHARS_MAX: usize = 80;

@@ -96,7 +96,7 @@ impl Native {
             Native::Search | Native::Describe | Native::Execute | Native::Invoke => {
                 Feature::CodeMode
             }
-            Native::List | Native::Load | Native::LoadResource => Feature::Disclosure,
+            Native::List | Native::Load | Native::LoadResource => Feature::Progressive,
         }
     }
 
@@ -251,7 +251,7 @@ impl Native {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     CodeMode,
-    Disclosure,
+    Progressive,
 }
 
 impl Feature {
@@ -259,14 +259,14 @@ impl Feature {
     pub(crate) fn is_on(self, config: &Config) -> bool {
         match self {
             Feature::CodeMode => config.codecall.mode != CodecallMode::Off,
-            Feature::Disclosure => config.disclosure.enabled,
+            Feature::Progressive => config.progressive.enabled,
         }
     }
 
     pub(crate) fn words(self) -> &'static str {
         match self {
             Feature::CodeMode => "code mode",
-            Feature::Disclosure => "progressive listing",
+            Feature::Progressive => "progressive listing",
         }
     }
 
@@ -274,7 +274,7 @@ impl Feature {
     pub(crate) fn setting(self) -> &'static str {
         match self {
             Feature::CodeMode => "codecall.mode",
-            Feature::Disclosure => "disclosure.enabled",
+            Feature::Progressive => "progressive.enabled",
         }
     }
 }
@@ -288,7 +288,7 @@ pub(crate) fn is_self_reference(name: &str) -> bool {
 /// Why a script cannot call one of our tools, and what it has instead.
 pub(crate) fn self_reference(name: &str) -> &'static str {
     match Native::named(&folded(name)).map(Native::feature) {
-        Some(Feature::Disclosure) => "it is for clients; a script uses `getTool('name')`",
+        Some(Feature::Progressive) => "it is for clients; a script uses `getTool('name')`",
         Some(Feature::CodeMode) | None => {
             "code mode cannot call itself; call the tool by its own name"
         }

@@ -17,6 +17,7 @@ use host::files::{FileSettings, Files, FilesError, Home};
 use model::caller::Caller;
 use model::config::Config;
 use model::limits;
+use model::limits::CALL_EVENTS_MAX;
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::{Grant, NetworkGrant};
 use model::record::mask::Masker;
@@ -26,9 +27,6 @@ use serde_json::{Value, json};
 
 /// Characters of a path or a name in an event.
 const EVENT_CHARS_MAX: usize = 256;
-
-/// Host events kept for one call's record; the rest are counted.
-const EVENTS_MAX: usize = 1_000;
 
 /// How long a run without powers may compute outside its sandbox.
 const COMPUTE_MAX: Duration = Duration::from_secs(60);
@@ -267,7 +265,7 @@ impl Powers {
             .elided(EVENT_CHARS_MAX)
             .into_inner();
         let mut events = self.events();
-        if events.kept.len() < EVENTS_MAX {
+        if events.kept.len() < CALL_EVENTS_MAX {
             events.kept.push(event);
         } else {
             events.dropped += 1;

@@ -17,8 +17,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::gates::unconsented;
 use crate::request::{CallPurpose, CallRequest, CallTarget};
-use crate::services::now_ms;
 use crate::tool::ToolState;
+use store::clock::now_ms;
 
 /// The name of the owner in notices.
 pub(crate) const OWNER: &str = "owner";

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::config::{AuditArguments, Config};
+use model::config::{ArgumentRetention, Config};
 use model::document::digest;
 use model::document::params::Arguments;
 use model::document::safety::Source;
@@ -135,7 +135,7 @@ impl CallRecord {
 
     /// Follows the settings: whether arguments are kept, or only their digest.
     pub(crate) fn follow(&mut self, config: &Config) {
-        self.keeps_arguments = config.audit.arguments == AuditArguments::Masked;
+        self.keeps_arguments = config.audit.arguments == ArgumentRetention::Masked;
     }
 
     /// Keeps the arguments, if the operator wants them kept.

@@ -19,9 +19,10 @@ use crate::callers::CallerBook;
 use crate::catalog::Catalog;
 use crate::error::{EngineError, causes};
 use crate::notice::loudly;
-use crate::services::{Alarm, lock};
+use crate::services::Alarm;
 use crate::settings::{self, Candidate, Settings, store_settings};
 use crate::snapshot::next_serial;
+use model::sync::lock;
 
 mod build;
 mod names;
@@ -106,6 +107,7 @@ impl Registry {
             }),
         };
         registry.say_gone(&mut lock(&registry.latest), gone);
+        registry.say_outdated(&settings);
         if let Err(fault) = settings::note(store, &settings, false) {
             // No good settings came before these, so nothing is in force until the
             // audit says what is. Every call tries again.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use find::search::{Entry, Index, View};
 use model::caller::Caller;
 use model::document::Document;
 use model::document::codecall::{self, Metadata};
@@ -12,7 +13,6 @@ use model::document::digest::ToolDigest;
 use model::document::json::Kind;
 use model::document::lifecycle;
 use model::document::safety::Source;
-use model::search::{Entry, Index, View};
 use serde_json::Value;
 
 use crate::gates;

@@ -2,14 +2,10 @@
 //! Each part of the engine holds the ones it uses.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use host::secrets::{Secrets, SecretsFault};
 use model::document::environment::Environment;
-
-/// Milliseconds of a day.
-pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// Says something the operator must hear.
 #[derive(Clone)]
@@ -55,7 +51,7 @@ impl Clock {
     /// A clock that tells the system's time.
     #[must_use]
     pub fn system() -> Clock {
-        Clock::new(now_ms)
+        Clock::new(store::clock::now_ms)
     }
 
     /// What time it is.
@@ -91,18 +87,6 @@ impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Observer")
     }
-}
-
-/// Milliseconds since 1970, by the system's clock.
-pub(crate) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Locks a mutex whose data is whole at every step, so a panic elsewhere does not
-/// matter.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where the values of variables come from: the process's own, then the file of

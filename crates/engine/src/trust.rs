@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 
 use model::caller::Caller;
 use model::config::Config;
-use model::document::Word as _;
 use model::govern::access::AccessLevel;
 use model::govern::access::quota::Conduct;
 use model::govern::approval::State;
@@ -29,6 +28,7 @@ use model::policy::risk::Level;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice, Status};
 use model::record::outcome::Outcome;
+use model::word::Word as _;
 use model::{document::digest, limits, text};
 use serde::Serialize;
 use serde_json::json;
@@ -38,9 +38,11 @@ use store::{Approval, Store, StoreError};
 
 use crate::error::causes;
 use crate::request::shown;
-use crate::services::{Clock, DAY_MS, lock};
+use crate::services::Clock;
 use crate::snapshot::Snapshot;
 use history::Histories;
+use model::sync::lock;
+use model::time::DAY_MS;
 
 /// What questions about trust name as their tool.
 const TOOL: &str = "trust:promote";

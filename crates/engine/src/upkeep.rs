@@ -8,7 +8,9 @@ use model::limits;
 use store::{Retention, Room, Store};
 
 use crate::error::causes;
-use crate::services::{Alarm, Clock, DAY_MS, lock};
+use crate::services::{Alarm, Clock};
+use model::sync::lock;
+use model::time::DAY_MS;
 
 /// How full the audit is, in percent, when the owner is first told.
 pub const TOLD_FROM_PERCENT: u64 = 80;

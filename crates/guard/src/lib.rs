@@ -2,7 +2,8 @@
 //!
 //! Three layers: [`scan`] on the raw text before any parser, rules on the tree, and
 //! rewriting for the run. [`check`] answers with findings at the author's own lines,
-//! [`prepare`] with code for the sandbox.
+//! [`prepare`] with code for the sandbox. What a script gives back goes through
+//! [`sanitise`].
 //!
 //! Invariant 6: this is no security boundary. The sandbox is sound without it and no
 //! finding relaxes a limit; the guard tells authors early, keeps hostile text from
@@ -19,6 +20,7 @@ pub mod report;
 mod rewrite;
 mod rules;
 pub mod runtime;
+pub mod sanitise;
 pub mod scan;
 
 use std::cell::Cell;

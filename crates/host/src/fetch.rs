@@ -11,7 +11,7 @@ mod decode;
 mod event;
 mod exchange;
 mod fault;
-mod limits;
+pub mod limits;
 mod request;
 pub mod resolve;
 mod rule;

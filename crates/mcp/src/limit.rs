@@ -1,89 +1,91 @@
 //! The bounds of the door that are not settings.
 
-/// Tools of one page of the list.
-pub const TOOLS_PAGE_MAX: usize = 500;
-/// Characters of a cursor.
-pub const CURSOR_CHARS_MAX: usize = 160;
-/// Messages of one batch.
-pub const BATCH_MESSAGES_MAX: usize = 32;
-/// Bytes of the answer to one message of a batch.
-pub const BATCH_ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Header lines of one request.
-pub const HEADERS_MAX: usize = 64;
-/// Bytes of the head of one request.
-pub const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Bytes the server keeps of what a connection sends and is sent, besides answers. More
-/// than a head may have, which is looked at once it is there.
-pub const CONNECTION_BYTES_MAX: usize = 64 << 10;
-/// Seconds a connection may take to send the head of its next request.
-pub const HEAD_SECONDS_MAX: u64 = 60;
-/// Seconds a request may take to send its body.
-pub const BODY_SECONDS_MAX: u64 = 30;
-/// Seconds the other side of a connection may take to read a piece of an answer.
-pub const WRITE_SECONDS_MAX: u64 = 60;
-/// Bytes of such a piece. All that is there to be read is one too.
-pub const WRITE_PIECE_BYTES: usize = 64 << 10;
-/// Bytes the kernel is asked to keep of what a connection has not read.
-pub const WRITE_KEPT_BYTES_MAX: usize = 128 << 10;
-/// Seconds a session may be idle.
-pub const SESSION_IDLE_SECONDS_MAX: u64 = 600;
-/// Seconds a session may wait for its first request.
-pub const SESSION_START_SECONDS_MAX: u64 = 30;
-/// Messages of one stream that wait to be read, and that can be read again.
-pub const STREAM_MESSAGES_MAX: usize = 32;
-/// Seconds the answer of a call can be fetched again.
-pub const RESUME_SECONDS_MAX: u64 = 60;
-/// Milliseconds before a second look for an answer that is just being kept.
-pub const RESUME_PAUSE_MS: u64 = 50;
-/// Answers of one session that are kept for a client to come back for.
-pub const RESUME_ANSWERS_PER_SESSION_MAX: usize = 4;
-/// The same for all sessions.
-pub const RESUME_ANSWERS_MAX: usize = 64;
-/// Bytes of such answers, of all sessions.
-pub const RESUME_ANSWERS_BYTES_MAX: usize = 64 << 20;
-/// Bytes of one caller's answers that are made and not sent. A call is let in up to
-/// half of it, so that its answer still fits.
-pub const UNSENT_PER_CALLER_BYTES_MAX: usize = 64 << 20;
-/// The same for all callers.
-pub const UNSENT_BYTES_MAX: usize = 256 << 20;
-/// Bytes of answers after which freed memory goes back to the system.
-pub const GIVE_BACK_BYTES: usize = 8 << 20;
-/// The same once no answer waits any more: nothing comes later that would give it back.
-pub const GIVE_BACK_LAST_BYTES: usize = 256 << 10;
-/// Milliseconds between two times that memory goes back.
-pub const GIVE_BACK_EVERY_MS: u64 = 1_000;
-/// Milliseconds after which the stream of a modern call begins without its answer, so
-/// that a proxy sees the connection live.
-pub const STREAM_FIRST_MS: u64 = 5_000;
-/// Seconds between two signs of life on a quiet stream.
-pub const KEEP_ALIVE_SECONDS: u64 = 15;
-/// Seconds calls may finish after the server was asked to end.
-pub const SHUTDOWN_GRACE_SECONDS: u64 = 10;
-/// Seconds cancelled calls may take to close their audit rows.
-pub const SHUTDOWN_CLOSE_SECONDS: u64 = 5;
-/// Seconds the last answers may take to be written.
-pub const SHUTDOWN_ANSWER_SECONDS: u64 = 2;
-/// Seconds connections may take to end after their streams did.
-pub const SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
-/// Milliseconds between two looks at whether the tools changed.
-pub const LIST_CHANGED_EVERY_MS: u64 = 500;
-/// Milliseconds between two looks at whether the audit has room.
-pub const TEND_AUDIT_EVERY_MS: u64 = 60_000;
-/// Looks after which lists are compared even if no file changed.
-pub const LIST_CHANGED_LOOKS_MAX: u32 = 4;
-/// Seconds one peer may take to be told.
-pub const LIST_CHANGED_SECONDS_MAX: u64 = 2;
-/// Milliseconds before the first sign of life of a call with a progress token.
-pub const PROGRESS_FIRST_MS: u64 = 1_000;
-/// Milliseconds between two signs of life of a call.
-pub const PROGRESS_EVERY_MS: u64 = 5_000;
-/// Milliseconds between two messages of progress, whatever there is to say.
-pub const PROGRESS_GAP_MS: u64 = 100;
-/// Milliseconds a last message of progress may take to leave before the answer.
-pub const PROGRESS_LAST_MS: u64 = 1_000;
-/// Icons of one tool.
-pub const ICONS_MAX: usize = 4;
-/// Characters of the address of an icon, which may be the icon itself.
-pub const ICON_CHARS_MAX: usize = 16 << 10;
-/// Characters of a title.
-pub const TITLE_CHARS_MAX: usize = 120;
+model::limits! {
+    /// Tools of one page of the list.
+    TOOLS_PAGE_MAX: usize = 500;
+    /// Characters of a cursor.
+    CURSOR_CHARS_MAX: usize = 160;
+    /// Messages of one batch.
+    BATCH_MESSAGES_MAX: usize = 32;
+    /// Bytes of the answer to one message of a batch.
+    BATCH_ANSWER_BYTES_MAX: usize = 64 << 20;
+    /// Header lines of one request.
+    HEADERS_MAX: usize = 64;
+    /// Bytes of the head of one request.
+    HEAD_BYTES_MAX: usize = 32 << 10;
+    /// Bytes the server keeps of what a connection sends and is sent, besides answers. More
+    /// than a head may have, which is looked at once it is there.
+    CONNECTION_BYTES_MAX: usize = 64 << 10;
+    /// Seconds a connection may take to send the head of its next request.
+    HEAD_SECONDS_MAX: u64 = 60;
+    /// Seconds a request may take to send its body.
+    BODY_SECONDS_MAX: u64 = 30;
+    /// Seconds the other side of a connection may take to read a piece of an answer.
+    WRITE_SECONDS_MAX: u64 = 60;
+    /// Bytes of such a piece. All that is there to be read is one too.
+    WRITE_PIECE_BYTES: usize = 64 << 10;
+    /// Bytes the kernel is asked to keep of what a connection has not read.
+    WRITE_KEPT_BYTES_MAX: usize = 128 << 10;
+    /// Seconds a session may be idle.
+    SESSION_IDLE_SECONDS_MAX: u64 = 600;
+    /// Seconds a session may wait for its first request.
+    SESSION_START_SECONDS_MAX: u64 = 30;
+    /// Messages of one stream that wait to be read, and that can be read again.
+    STREAM_MESSAGES_MAX: usize = 32;
+    /// Seconds the answer of a call can be fetched again.
+    RESUME_SECONDS_MAX: u64 = 60;
+    /// Milliseconds before a second look for an answer that is just being kept.
+    RESUME_PAUSE_MS: u64 = 50;
+    /// Answers of one session that are kept for a client to come back for.
+    RESUME_ANSWERS_PER_SESSION_MAX: usize = 4;
+    /// The same for all sessions.
+    RESUME_ANSWERS_MAX: usize = 64;
+    /// Bytes of such answers, of all sessions.
+    RESUME_ANSWERS_BYTES_MAX: usize = 64 << 20;
+    /// Bytes of one caller's answers that are made and not sent. A call is let in up to
+    /// half of it, so that its answer still fits.
+    UNSENT_PER_CALLER_BYTES_MAX: usize = 64 << 20;
+    /// The same for all callers.
+    UNSENT_BYTES_MAX: usize = 256 << 20;
+    /// Bytes of answers after which freed memory goes back to the system.
+    GIVE_BACK_BYTES: usize = 8 << 20;
+    /// The same once no answer waits any more: nothing comes later that would give it back.
+    GIVE_BACK_LAST_BYTES: usize = 256 << 10;
+    /// Milliseconds between two times that memory goes back.
+    GIVE_BACK_EVERY_MS: u64 = 1_000;
+    /// Milliseconds after which the stream of a modern call begins without its answer, so
+    /// that a proxy sees the connection live.
+    STREAM_FIRST_MS: u64 = 5_000;
+    /// Seconds between two signs of life on a quiet stream.
+    KEEP_ALIVE_SECONDS: u64 = 15;
+    /// Seconds calls may finish after the server was asked to end.
+    SHUTDOWN_GRACE_SECONDS: u64 = 10;
+    /// Seconds cancelled calls may take to close their audit rows.
+    SHUTDOWN_CLOSE_SECONDS: u64 = 5;
+    /// Seconds the last answers may take to be written.
+    SHUTDOWN_ANSWER_SECONDS: u64 = 2;
+    /// Seconds connections may take to end after their streams did.
+    SHUTDOWN_CONNECTION_SECONDS: u64 = 1;
+    /// Milliseconds between two looks at whether the tools changed.
+    LIST_CHANGED_EVERY_MS: u64 = 500;
+    /// Milliseconds between two looks at whether the audit has room.
+    TEND_AUDIT_EVERY_MS: u64 = 60_000;
+    /// Looks after which lists are compared even if no file changed.
+    LIST_CHANGED_LOOKS_MAX: u32 = 4;
+    /// Seconds one peer may take to be told.
+    LIST_CHANGED_SECONDS_MAX: u64 = 2;
+    /// Milliseconds before the first sign of life of a call with a progress token.
+    PROGRESS_FIRST_MS: u64 = 1_000;
+    /// Milliseconds between two signs of life of a call.
+    PROGRESS_EVERY_MS: u64 = 5_000;
+    /// Milliseconds between two messages of progress, whatever there is to say.
+    PROGRESS_GAP_MS: u64 = 100;
+    /// Milliseconds a last message of progress may take to leave before the answer.
+    PROGRESS_LAST_MS: u64 = 1_000;
+    /// Icons of one tool.
+    ICONS_MAX: usize = 4;
+    /// Characters of the address of an icon, which may be the icon itself.
+    ICON_CHARS_MAX: usize = 16 << 10;
+    /// Characters of a title.
+    TITLE_CHARS_MAX: usize = 120;
+}

@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-use crate::document::{Word, words};
 use crate::govern::access::Access;
 use crate::govern::access::quota::{Costs, Limit};
 use crate::govern::exposure::{Exposure, Selection};
@@ -20,41 +19,21 @@ use crate::nearest::nearest;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
 use crate::text::elided;
-
-/// An enum with one word for each value, for settings.
-macro_rules! words_of {
-    ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $value:ident = $word:literal,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$note])* $value,)*
-        }
-
-        impl Word for $name {
-            const ALL: &'static [$name] = &[$($name::$value,)*];
-
-            fn word(self) -> &'static str {
-                match self {
-                    $($name::$value => $word,)*
-                }
-            }
-        }
-    };
-}
+use crate::word::{Word, words};
 
 mod codecall;
-mod disclosure;
 mod doors;
 mod govern;
 mod names;
+mod progressive;
 mod shown;
 mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
-pub use disclosure::DisclosureConfig;
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
+pub use progressive::ProgressiveConfig;
 pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
@@ -95,7 +74,7 @@ pub struct Config {
     /// Scripts that call tools.
     pub codecall: CodecallConfig,
     /// Lists that tell a little first and more when asked.
-    pub disclosure: DisclosureConfig,
+    pub progressive: ProgressiveConfig,
     /// Where tools find files.
     pub files: FilesConfig,
     /// Whom `fetch` believes.
@@ -108,6 +87,8 @@ pub struct Config {
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+    /// Settings that still count under an old name: a sentence for the operator each.
+    pub outdated: Vec<String>,
 }
 
 /// How calls that are made together run.
@@ -128,7 +109,7 @@ pub struct AuditConfig {
     /// How surely a record is on the disk before a reply leaves.
     pub durability: AuditDurability,
     /// What is kept of the arguments.
-    pub arguments: AuditArguments,
+    pub arguments: ArgumentRetention,
     /// Days a record is kept; for ever if absent.
     pub keep_days: Option<u64>,
     /// Bytes the records may take.
@@ -137,9 +118,10 @@ pub struct AuditConfig {
     pub when_full: WhenFull,
 }
 
-words_of! {
+crate::words! {
     /// What happens when the records take nearly all the bytes they may.
-    WhenFull {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WhenFull {
         /// Calls are refused until the owner makes room.
         Refuse = "refuse",
         /// The oldest records go, and a checkpoint says so.
@@ -147,9 +129,10 @@ words_of! {
     }
 }
 
-words_of! {
+crate::words! {
     /// How surely a record is on the disk before a reply leaves.
-    AuditDurability {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AuditDurability {
         /// Dangerous calls before they run, the rest within 100 ms.
         Standard = "standard",
         /// Every record, before the reply leaves.
@@ -157,9 +140,10 @@ words_of! {
     }
 }
 
-words_of! {
+crate::words! {
     /// What the audit keeps of the arguments.
-    AuditArguments {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ArgumentRetention {
         /// All of them, secrets masked.
         Masked = "masked",
         /// Their digest.
@@ -178,9 +162,10 @@ pub struct SandboxConfig {
     pub sharing: WorkerSharing,
 }
 
-words_of! {
+crate::words! {
     /// How long a worker process is shared.
-    WorkerSharing {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WorkerSharing {
         /// By all calls.
         Shared = "shared",
         /// By the calls of one caller.
@@ -233,7 +218,7 @@ impl Config {
             calls: CallsConfig::default(),
             audit: AuditConfig {
                 durability: AuditDurability::Standard,
-                arguments: AuditArguments::Masked,
+                arguments: ArgumentRetention::Masked,
                 keep_days: None,
                 bytes_max: limits::AUDIT_BYTES_DEFAULT,
                 when_full: WhenFull::Refuse,
@@ -243,7 +228,8 @@ impl Config {
                 sharing: WorkerSharing::Shared,
             },
             codecall: CodecallConfig::standard(),
-            disclosure: DisclosureConfig::default(),
+            progressive: ProgressiveConfig::default(),
+            outdated: Vec::new(),
             files: FilesConfig {
                 workspace: "workspace".to_owned(),
                 per_caller: false,
@@ -309,7 +295,9 @@ struct ConfigFile {
     audit: AuditFile,
     sandbox: SandboxFile,
     codecall: codecall::CodecallFile,
-    disclosure: disclosure::DisclosureFile,
+    progressive: Option<progressive::ProgressiveFile>,
+    /// The name of `progressive` before.
+    disclosure: Option<toml::Spanned<progressive::ProgressiveFile>>,
     files: FilesFile,
     network: NetworkFile,
     serve: doors::ServeFile,
@@ -435,7 +423,8 @@ impl ConfigFile {
         let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         config.codecall = faults.codecall(self.codecall);
-        config.disclosure = self.disclosure.resolve();
+        config.progressive =
+            faults.progressive(self.progressive, self.disclosure, &mut config.outdated);
         faults.files(self.files, &mut config.files);
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);

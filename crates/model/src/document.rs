@@ -43,7 +43,6 @@ mod unseen;
 
 pub use invariant::is_word;
 pub(crate) use read::{Reader, join, present};
-pub use read::{Word, words};
 pub use schema::schema_text;
 
 /// One tool, as its author wrote it: a Safe Tool Specification 1.0 document.

@@ -17,10 +17,16 @@ pub mod limits;
 pub mod nearest;
 /// Why something was refused or failed, as stable codes.
 pub mod reason;
+/// Locks whose data is whole at every step.
+pub mod sync;
 /// Text of others, made safe to show.
 pub mod text;
+/// Lengths of time.
+pub mod time;
 /// Characters nobody sees.
 pub mod unseen;
+/// Enums that are written as words.
+pub mod word;
 
 /// Hosts and addresses, and what they lead to.
 pub mod network;
@@ -39,13 +45,6 @@ pub mod govern;
 
 /// `ringfence.toml`.
 pub mod config;
-
-/// Tool cards, shown a little at a time.
-pub mod disclosure;
-/// Hidden and hostile text, taken out of what tools return.
-pub mod sanitise;
-/// The search among tools.
-pub mod search;
 
 pub use document::Document;
 pub use document::environment::Environment;

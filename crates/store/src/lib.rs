@@ -7,7 +7,7 @@
 /// The audit: a hash-chained log of every call, its index, its writer and readers.
 mod audit;
 /// The wall clock, in milliseconds.
-mod clock;
+pub mod clock;
 /// Why the store could not do what it was asked.
 mod error;
 /// The home folder: its database, its live processes, its settings, who may write it.

@@ -11,7 +11,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use model::text;
@@ -24,6 +24,7 @@ use crate::home::files::sync_folder;
 use crate::home::files::{make_folder, write_synced};
 use crate::limit;
 use crate::parallel;
+use model::sync::lock;
 use watch::{Changed, Watch};
 
 /// The prefix of our own unfinished files.
@@ -337,10 +338,6 @@ impl Cached {
             },
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unreadable(name: &OsStr, error: &io::Error) -> Cached {

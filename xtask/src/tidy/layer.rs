@@ -11,11 +11,15 @@ use crate::tidy::tree::Tree;
 /// Each crate, the task runner too, and those it may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("find", &["model"]),
     ("guard", &["model"]),
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
-    ("engine", &["model", "guard", "sandbox", "host", "store"]),
+    (
+        "engine",
+        &["model", "find", "guard", "sandbox", "host", "store"],
+    ),
     ("mcp", &["model", "engine"]),
     ("studio", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
@@ -23,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "guard", "sandbox", "host", "store", "engine", "mcp", "studio",
+    "model", "find", "guard", "sandbox", "host", "store", "engine", "mcp", "studio",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

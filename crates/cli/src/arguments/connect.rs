@@ -1,8 +1,8 @@
 //! The arguments of `ringfence connect`.
 
 use clap::{Args, ValueEnum};
-use model::document::Word as _;
 use model::policy::risk::Level;
+use model::word::Word as _;
 
 use super::HomeArguments;
 

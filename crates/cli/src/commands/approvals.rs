@@ -6,9 +6,9 @@ use std::time::Duration;
 use engine::Engine;
 use engine::approve::{AnswerFault, Channel, Inbox, Listed, Listing, Scope};
 use model::caller::Caller;
-use model::document::Word as _;
 use model::govern::approval::State;
 use model::text::{elided, one_line};
+use model::word::Word as _;
 
 use crate::arguments::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,

@@ -4,10 +4,10 @@
 use anyhow::{Context as _, bail};
 use engine::call::CallRequest;
 use model::caller::Caller;
-use model::document::Word as _;
 use model::record::audit::{Closing, GateRecord, Status};
 use model::record::outcome::CallError;
 use model::text::one_line;
+use model::word::Word as _;
 use serde_json::{Value, json};
 use store::{AuditEntry, FoundEntry, Store, StoreSettings};
 

@@ -9,7 +9,9 @@ use model::govern::approval::authority;
 use model::govern::key::{self, KeyRecord, Role, Secret};
 use model::nearest::nearest;
 use model::record::audit::{Act, Notice};
+use model::time::DAY_MS;
 use serde_json::{Value, json};
+use store::clock::now_ms;
 use store::keys::Added;
 use store::{Keys, Store, StoreError, StoreSettings};
 
@@ -18,8 +20,6 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::settings;
 use crate::wiring;
-
-const DAY_MS: i64 = 24 * 3600 * 1_000;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &KeysArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -264,10 +264,6 @@ fn entry(record: &KeyRecord, now_ms: i64) -> Value {
 
 fn after(now_ms: i64, days: u32) -> i64 {
     now_ms.saturating_add(i64::from(days).saturating_mul(DAY_MS))
-}
-
-pub(crate) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }
 
 /// `2026-01-31` of a moment, UTC.

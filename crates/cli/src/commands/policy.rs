@@ -13,10 +13,11 @@ use engine::settings::{Candidate, Settings, folder_faults};
 use engine::{Engine, EngineError};
 use model::caller::Caller;
 use model::config::{Config, SettingSource};
-use model::document::{Document, Word as _};
+use model::document::Document;
 use model::govern::rules::Rule;
 use model::govern::rules::lint::{self, LintFinding, LintKind};
 use model::text::{count, one_line};
+use model::word::Word as _;
 use serde_json::{Value, json};
 use store::Filter;
 

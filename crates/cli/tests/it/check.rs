@@ -273,7 +273,7 @@ fn usage_errors_exit_with_two() {
 
       tip: a similar subcommand exists: 'check'
 
-    Usage: ringfence <COMMAND>
+    Usage: ringfence [COMMAND]
 
     For more information, try '--help'.
     ");

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use model::config::ApprovalsConfig;
-use model::document::Word as _;
 use model::govern::approval::{self, Channel, Scope, State, authority};
 use model::policy::risk::Level;
+use model::word::Word as _;
 use model::{document::digest, limits, text};
 use store::approvals::{GivenAnswer, WaitingPlace};
 use store::{Approval, Store, StoreError};
@@ -76,7 +76,7 @@ pub enum AnswerFault {
     Store(#[from] StoreError),
 }
 
-fn word(of: impl model::document::Word) -> &'static str {
+fn word(of: impl model::word::Word) -> &'static str {
     of.word()
 }
 

@@ -114,7 +114,7 @@ pub enum ApprovalVerdict {
     Deny,
 }
 
-fn word(of: impl model::document::Word) -> &'static str {
+fn word(of: impl model::word::Word) -> &'static str {
     of.word()
 }
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
-use model::document::Word as _;
 use model::govern::approval::{Channel, Matter, Scope, State, authority};
 use model::limits;
 use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
+use model::word::Word as _;
 use store::approvals::{AskResult, Claim, WaitingPlace};
 use store::{Approval, Store, StoreError};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use find::search::ask;
 use model::document::codecall;
 use model::document::example;
 use model::document::params::{self, ArgumentFault};
 use model::limits;
 use model::reason::Reason;
-use model::search::ask;
 use model::text;
 use serde_json::{Map, Value, json};
 

@@ -1,11 +1,11 @@
-//! Disclosure: a line for each tool a caller may call, the card of one, and what its
-//! document ships, within the budgets of `model::disclosure`.
+//! Progressive listing: a line for each tool a caller may call, the card of one, and what its
+//! document ships, within the budgets of `find::progressive`.
 //!
 //! What a caller loaded is kept by who they are, never by connection: a client that
 //! comes back, or speaks without sessions, is still the same reader.
 
+use find::progressive::{self, Card, Entry, Item, Page};
 use model::caller::CallerKind;
-use model::disclosure::{self, Card, Entry, Item, Page};
 use model::document::params::ArgumentFault;
 use model::document::resource;
 use model::limits::{LOADED_TOKENS_MAX, NAME_CHARS_MAX};
@@ -20,9 +20,9 @@ use crate::native::refuse_arguments;
 use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
-use crate::services::lock;
 use crate::tool::ToolBody;
 use crate::work::Work;
+use model::sync::lock;
 
 /// Characters of a name that is given back because nothing has it.
 const NAME_SHOWN_CHARS_MAX: usize = 200;
@@ -54,7 +54,7 @@ pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
         .iter()
         .filter(|offered| cursor.is_empty() || offered.sound.document.name.as_str() > cursor);
     let entries = rest.map(|offered| {
-        let tokens = disclosure::tokens_of(&card(offered)).unwrap_or(usize::MAX);
+        let tokens = progressive::tokens_of(&card(offered)).unwrap_or(usize::MAX);
         let document = &offered.sound.document;
         let cost = work.now.config.costs.of(&document.name);
         Entry::of(document, tokens, cost)
@@ -140,7 +140,7 @@ fn loaded(
     let item = Item {
         tool: name.to_owned(),
         resource: resource.map(str::to_owned),
-        tokens: disclosure::tokens_of(content).unwrap_or(usize::MAX),
+        tokens: progressive::tokens_of(content).unwrap_or(usize::MAX),
     };
     let tokens = item.tokens;
     let told = lock(work.engine.loaded_cards()).load(&work.request.caller, item);

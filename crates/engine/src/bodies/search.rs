@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::search::ask::{Answer, Ask};
+use find::search::ask::{Answer, Ask};
 use model::text;
 use serde_json::{Value, json};
 

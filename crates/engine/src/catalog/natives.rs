@@ -86,7 +86,7 @@ mod tests {
 
     fn everything() -> Natives {
         let mut config = Config::closed();
-        config.disclosure.enabled = true;
+        config.progressive.enabled = true;
         Natives::on(&Baseline::closed(), &config)
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(ours(&config), 4);
         config.codecall.mode = CodecallMode::Off;
         assert_eq!(ours(&config), 0);
-        config.disclosure.enabled = true;
+        config.progressive.enabled = true;
         assert_eq!(ours(&config), 3);
     }
 

@@ -1,12 +1,12 @@
 //! What rules that are only tried say about a call that is made.
 
-use model::document::Word as _;
 use model::govern::rules::{Decision, Effect};
 use model::policy::host_bound::HostBounds;
 use model::reason::Reason;
 use model::record::audit;
 use model::record::outcome::Retry;
 use model::text;
+use model::word::Word as _;
 
 use crate::gates;
 use crate::record::REASON_CHARS_MAX;

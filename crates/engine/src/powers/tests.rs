@@ -172,12 +172,12 @@ fn events_beyond_the_bound_are_counted() {
     let folder = Folder::new("bound");
     let powers = powers(&folder, |_| ());
     runtime().block_on(async {
-        for _ in 0..EVENTS_MAX + 3 {
+        for _ in 0..CALL_EVENTS_MAX + 3 {
             powers.call(request("fs.exists", r#"["a"]"#)).await;
         }
     });
     let (events, dropped) = powers.take_events();
-    assert_eq!((events.len(), dropped), (EVENTS_MAX, 3));
+    assert_eq!((events.len(), dropped), (CALL_EVENTS_MAX, 3));
 }
 
 #[test]

@@ -75,6 +75,13 @@ impl Registry {
         }
         latest.gone = gone;
     }
+
+    /// Says which settings stand under a name that will not count much longer.
+    pub(super) fn say_outdated(&self, settings: &Settings) {
+        for sentence in &settings.config.outdated {
+            self.alarm.raise(sentence);
+        }
+    }
 }
 
 impl Snapshot {

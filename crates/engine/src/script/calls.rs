@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::fault::ToolFault;
 use super::journal::{FinishedCall, Journal};
-use crate::services::lock;
+use model::sync::lock;
 
 /// The calls of one script.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! What a script is told of a call that failed: eight codes, each with a sentence.
 
+use guard::sanitise;
 use model::reason::Reason;
 use model::record::outcome::CallError;
-use model::{limits, sanitise, text};
+use model::{limits, text};
 use serde_json::{Value, json};
 
 /// Characters of a name in a sentence.

@@ -8,8 +8,8 @@
 
 use model::caller::{Caller, CallerKind};
 use model::config::ScriptPreset;
-use model::document::Word as _;
 use model::document::digest;
+use model::word::Word as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;

@@ -1,7 +1,7 @@
 //! What a preset means: the limits of a script, all in one table.
 
+use guard::sanitise;
 use model::config::ScriptPreset;
-use model::sanitise;
 use sandbox::job::Limits;
 use sandbox::pool::RESULT_DEPTH_MAX;
 

@@ -1,11 +1,12 @@
 //! The answer to the sender of a script: a status and what belongs to it. Secrets were masked by the calls they belong to; here values are cut to size
 //! and messages lose what tells about the machine.
 
+use guard::sanitise;
 use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
-use model::{sanitise, text};
+use model::text;
 use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
 use serde_json::{Map as Object, Value, json};
 

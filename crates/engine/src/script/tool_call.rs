@@ -19,8 +19,8 @@ use super::host::ScriptHost;
 use super::journal::{BegunCall, FinishedCall, JournalStep, ReplayMatch, StepAnswer};
 use crate::native;
 use crate::request::{CallRequest, Waiting};
-use crate::services::now_ms;
 use crate::work::Work;
+use store::clock::now_ms;
 
 /// Bytes an answer has in addition to the tool's result.
 const ENVELOPE_BYTES_MAX: usize = 64;

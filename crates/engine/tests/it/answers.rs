@@ -254,7 +254,7 @@ async fn the_inbox_answers_for_everybody() {
             inbox.approve(&id, &me, Scope::Once, None).unwrap();
             let outcome = call().await;
             assert_eq!(outcome.status, Status::Done, "{what}");
-            let word = model::document::Word::word(channel);
+            let word = model::word::Word::word(channel);
             assert!(
                 note(world, &outcome).contains(&format!("by me via {word}")),
                 "{what}"

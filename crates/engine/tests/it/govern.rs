@@ -149,9 +149,8 @@ async fn trust_holds_for_whom_it_names() {
         let caller = Caller::named(name);
         let now = world.engine.current_for(&caller).unwrap();
         let standing = now.config.access.standing(&caller, None);
-        let word = |level: Option<model::govern::access::AccessLevel>| {
-            level.map(model::document::Word::word)
-        };
+        let word =
+            |level: Option<model::govern::access::AccessLevel>| level.map(model::word::Word::word);
         (
             word(standing.given),
             word(standing.earned),
@@ -174,12 +173,12 @@ async fn trust_holds_for_whom_it_names() {
     assert!(!report.covered && report.tracks.is_empty());
 }
 
-/// Both spellings of the arguments of disclosure, never both at once; rules, questions
+/// Both spellings of the arguments of progressive listing, never both at once; rules, questions
 /// and the record see one.
 #[tokio::test]
 async fn load_tool_takes_both_spellings() {
     let home = Home::new();
-    let settings = "[disclosure]\nenabled = true\n[[rule]]\nid = 'no'\ntools = ['load_tool']\n\
+    let settings = "[progressive]\nenabled = true\n[[rule]]\nid = 'no'\ntools = ['load_tool']\n\
                     when = \"args.name == 'countWords'\"\neffect = 'deny'\n";
     home.file("ringfence.toml", settings);
     let world = World::with(home, |_| ());

@@ -6,10 +6,10 @@ use std::path::Path;
 use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
-use model::document::Word as _;
 use model::govern::access::AccessLevel;
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
+use model::word::Word as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -149,7 +149,7 @@ async fn shown_trust_is_what_the_next_call_uses() {
         (
             !offered.is_empty(),
             earned,
-            standing.level.map(model::document::Word::word),
+            standing.level.map(model::word::Word::word),
         )
     };
     let nobody = (false, None, Some("sandboxed"));

@@ -2,6 +2,48 @@
 
 use std::time::Duration;
 
+model::limits! {
+    /// Milliseconds of one name lookup.
+    FETCH_RESOLVE_MS: u64 = 5_000;
+    /// Milliseconds of all attempts to connect for one hop, TLS included.
+    FETCH_CONNECT_MS: u64 = 5_000;
+    /// Milliseconds from the request sent to the status line.
+    FETCH_FIRST_BYTE_MS: u64 = 30_000;
+    /// Milliseconds between two pieces of a body.
+    FETCH_BETWEEN_BYTES_MS: u64 = 10_000;
+    /// Milliseconds of the whole `fetch`, redirects and all.
+    FETCH_WHOLE_MS: u64 = 30_000;
+    /// Redirects followed.
+    FETCH_REDIRECTS_MAX: usize = 5;
+    /// Bytes of the URL.
+    FETCH_URL_BYTES_MAX: usize = 16 * 1024;
+    /// Request headers.
+    FETCH_REQUEST_HEADERS_MAX: usize = 64;
+    /// Bytes of the names and values of request headers.
+    FETCH_REQUEST_HEADER_BYTES_MAX: usize = 32 * 1024;
+    /// Bytes of the request body.
+    FETCH_REQUEST_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+    /// Response headers; as many hyper parses without allocating.
+    FETCH_RESPONSE_HEADERS_MAX: usize = 100;
+    /// Bytes of the status line and the response headers.
+    FETCH_RESPONSE_HEADER_BYTES_MAX: usize = 64 * 1024;
+    /// Bytes read from a connection at once. With four times as many a body of 1 MB took four
+    /// times as long, most of it page faults.
+    FETCH_READ_BUFFER_BYTES: usize = 64 * 1024;
+    /// Bytes of the response body, as sent and as decoded.
+    FETCH_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+    /// Decoded bytes for each byte sent.
+    FETCH_RATIO_MAX: usize = 200;
+    /// Decoded bytes for which the ratio does not count.
+    FETCH_RATIO_FREE_BYTES: usize = 1024 * 1024;
+    /// Addresses looked at in one DNS answer; a longer answer is refused.
+    FETCH_ADDRESSES_MAX: usize = 64;
+    /// Addresses tried for one hop.
+    FETCH_ATTEMPTS_MAX: usize = 4;
+    /// Requests of one call at the same time; more wait.
+    FETCH_AT_ONCE_MAX: usize = 16;
+}
+
 /// How long and how much. [`FetchLimits::default`] is what the specification
 /// says where it says something, and what ordinary tools stay far below.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,25 +92,25 @@ pub struct FetchLimits {
 impl Default for FetchLimits {
     fn default() -> FetchLimits {
         FetchLimits {
-            resolve: Duration::from_secs(5),
-            connect: Duration::from_secs(5),
-            first_byte: Duration::from_secs(30),
-            between_bytes: Duration::from_secs(10),
-            whole: Duration::from_secs(30),
-            redirect_count_max: 5,
-            url_bytes_max: 16 * 1024,
-            request_header_count_max: 64,
-            request_header_bytes_max: 32 * 1024,
-            request_body_bytes_max: 10 * 1024 * 1024,
-            response_header_count_max: 100,
-            response_header_bytes_max: 64 * 1024,
-            read_buffer_bytes: 64 * 1024,
-            body_bytes_max: 10 * 1024 * 1024,
-            ratio_max: 200,
-            ratio_free_bytes: 1024 * 1024,
-            address_count_max: 64,
-            attempt_count_max: 4,
-            concurrent_max: 16,
+            resolve: Duration::from_millis(FETCH_RESOLVE_MS),
+            connect: Duration::from_millis(FETCH_CONNECT_MS),
+            first_byte: Duration::from_millis(FETCH_FIRST_BYTE_MS),
+            between_bytes: Duration::from_millis(FETCH_BETWEEN_BYTES_MS),
+            whole: Duration::from_millis(FETCH_WHOLE_MS),
+            redirect_count_max: FETCH_REDIRECTS_MAX,
+            url_bytes_max: FETCH_URL_BYTES_MAX,
+            request_header_count_max: FETCH_REQUEST_HEADERS_MAX,
+            request_header_bytes_max: FETCH_REQUEST_HEADER_BYTES_MAX,
+            request_body_bytes_max: FETCH_REQUEST_BODY_BYTES_MAX,
+            response_header_count_max: FETCH_RESPONSE_HEADERS_MAX,
+            response_header_bytes_max: FETCH_RESPONSE_HEADER_BYTES_MAX,
+            read_buffer_bytes: FETCH_READ_BUFFER_BYTES,
+            body_bytes_max: FETCH_BODY_BYTES_MAX,
+            ratio_max: FETCH_RATIO_MAX,
+            ratio_free_bytes: FETCH_RATIO_FREE_BYTES,
+            address_count_max: FETCH_ADDRESSES_MAX,
+            attempt_count_max: FETCH_ATTEMPTS_MAX,
+            concurrent_max: FETCH_AT_ONCE_MAX,
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cap_fs_ext::DirExt as _;
@@ -14,6 +14,7 @@ use cap_std::fs::Dir;
 
 use crate::files::limit;
 use crate::files::refusal::Refusal;
+use model::sync::lock;
 
 /// Other processes write too, so a count is good for so long.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -90,11 +91,6 @@ fn known(path: &Path) -> Arc<Mutex<Option<Used>>> {
         all.clear();
     }
     Arc::clone(all.entry(path.to_owned()).or_default())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A count left by a panic is looked at again before anything is refused.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts what is there, without following links. Beyond the bound of a walk it counts

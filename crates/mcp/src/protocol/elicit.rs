@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::approve::{ApprovalAnswer, Approver, Channel, Question, Scope};
-use model::document::Word as _;
 use model::govern::approval::authority;
+use model::word::Word as _;
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientResult, ElicitRequest,

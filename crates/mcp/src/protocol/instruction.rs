@@ -14,7 +14,7 @@ const SCRIPTS: &str = "To use several tools in one step, run a script with `code
 const SEARCH: &str = "`codecall_search` finds tools by what they do, also some that are not \
     listed.";
 const DESCRIBE: &str = "`codecall_describe` tells their arguments.";
-const DISCLOSURE: &str = "The list is short on purpose: `list_tools` names the tools there are \
+const PROGRESSIVE: &str = "The list is short on purpose: `list_tools` names the tools there are \
     and `load_tool` shows one in full. Every one of them can be called by its name.";
 
 /// The instructions for a caller whose list has these tools of ours.
@@ -25,7 +25,7 @@ pub(crate) fn of(has: &dyn Fn(Native) -> bool) -> String {
         (has(Native::Execute), SCRIPTS),
         (has(Native::Search), SEARCH),
         (has(Native::Describe), DESCRIBE),
-        (has(Native::List) && has(Native::Load), DISCLOSURE),
+        (has(Native::List) && has(Native::Load), PROGRESSIVE),
     ];
     let said = parts.into_iter().filter(|(is_said, _)| *is_said);
     let said: Vec<_> = said.map(|(_, sentence)| sentence).collect();

@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::approve::{ApprovalAnswer, Question};
 use model::caller::Caller;
-use model::document::Word as _;
 use model::document::digest;
 use model::govern::approval::authority;
+use model::word::Word as _;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rmcp::model::{
     ElicitRequest, ElicitResult, InputRequest, InputRequiredResult, InputResponses,

@@ -85,7 +85,7 @@ async fn instructions_describe_calls_and_approvals() {
             vec!["load_tool"],
         ),
         (
-            "[codecall]\nmode = \"off\"\n[disclosure]\nenabled = true\n",
+            "[codecall]\nmode = \"off\"\n[progressive]\nenabled = true\n",
             vec!["approval.pending", "load_tool"],
             vec!["codecall"],
         ),

@@ -4,10 +4,11 @@ use serde::Deserialize;
 
 use super::Faults;
 use crate::caller::Origin;
+use crate::document::Document;
 use crate::document::codecall::Metadata;
-use crate::document::{Document, Word};
 use crate::govern::pattern::{self, NamePattern};
 use crate::limits;
+use crate::word::Word;
 
 /// Tools no script calls and no search shows, unless the operator says otherwise.
 pub(super) const BLOCKED: [&str; 3] = ["system:*", "internal:*", "__*"];
@@ -31,9 +32,10 @@ pub struct CodecallConfig {
     pub blocked: Vec<NamePattern>,
 }
 
-words_of! {
+crate::words! {
     /// Whether there are scripts, and what is listed besides.
-    CodecallMode {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CodecallMode {
         /// No scripts: the tools of code mode do not exist.
         Off = "off",
         /// The tools of code mode, and those whose documents ask to be listed.
@@ -45,9 +47,10 @@ words_of! {
     }
 }
 
-words_of! {
+crate::words! {
     /// How much a script is trusted, from least to most.
-    ScriptPreset {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ScriptPreset {
         /// Two seconds, ten calls, no console.
         LockedDown = "locked_down",
         /// Three and a half seconds, a hundred calls.

@@ -191,7 +191,7 @@ top_k = 9
 invoke = ["a"]
 blocked = ["b"]
 
-[disclosure]
+[progressive]
 enabled = true
 
 [files]

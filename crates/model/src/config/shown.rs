@@ -6,7 +6,6 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, NameKind, position};
 use crate::caller::folded;
-use crate::document::Word as _;
 use crate::govern::access::{Lists, Terms};
 use crate::govern::exposure::Selection;
 use crate::govern::pattern::NamePattern;
@@ -14,6 +13,7 @@ use crate::govern::rules::Rule;
 use crate::govern::trust::{Criteria, Step};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::risk::Level;
+use crate::word::Word as _;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Config {
             ("codecall.top_k", self.codecall.top_k.to_string()),
             ("codecall.invoke", patterns(&self.codecall.invoke)),
             ("codecall.blocked", patterns(&self.codecall.blocked)),
-            ("disclosure.enabled", self.disclosure.enabled.to_string()),
+            ("progressive.enabled", self.progressive.enabled.to_string()),
             ("files.workspace", quoted(&self.files.workspace)),
             ("files.per_caller", self.files.per_caller.to_string()),
             ("files.bytes_max", self.files.bytes_max.to_string()),

@@ -81,7 +81,7 @@ fn unknown_keys_name_the_nearest() {
     );
     // Nothing is near, so all of them are named.
     refused(
-        "[disclosure]\nsize = 1\n",
+        "[progressive]\nsize = 1\n",
         &[(
             2,
             1,
@@ -188,7 +188,7 @@ fn exposure_access_audit_and_the_rest_are_read() {
         config.audit,
         AuditConfig {
             durability: AuditDurability::Full,
-            arguments: AuditArguments::Digest,
+            arguments: ArgumentRetention::Digest,
             keep_days: Some(30),
             bytes_max: 1 << 20,
             when_full: WhenFull::RemoveOldest,
@@ -445,12 +445,12 @@ fn code_mode_is_set_by_name() {
 }
 
 #[test]
-fn disclosure_is_switched_on_by_name() {
-    assert!(!Config::closed().disclosure.enabled);
-    let config = Config::parse("[disclosure]\nenabled = true\n").expect("good");
-    assert!(config.disclosure.enabled);
+fn progressive_listing_is_switched_on_by_name() {
+    assert!(!Config::closed().progressive.enabled);
+    let config = Config::parse("[progressive]\nenabled = true\n").expect("good");
+    assert!(config.progressive.enabled);
     refused(
-        "[disclosure]\nenable = true\n",
+        "[progressive]\nenable = true\n",
         &[(
             2,
             1,
@@ -458,7 +458,17 @@ fn disclosure_is_switched_on_by_name() {
             Some("did you mean `enabled`?"),
         )],
     );
-    let faults = Config::parse("[disclosure]\nenabled = \"yes\"\n").expect_err("refused");
+    assert!(config.outdated.is_empty());
+    // The name before counts for one version, is said, and never stands beside the new one.
+    let config = Config::parse("[disclosure]\nenabled = true\n").expect("good");
+    assert!(config.progressive.enabled);
+    let [said] = config.outdated.as_slice() else {
+        panic!("{:?}", config.outdated);
+    };
+    assert!(said.contains("`[progressive]`"), "{said}");
+    let both = "[progressive]\nenabled = true\n[disclosure]\nenabled = true\n";
+    assert_eq!(Config::parse(both).expect_err("refused").len(), 1);
+    let faults = Config::parse("[progressive]\nenabled = \"yes\"\n").expect_err("refused");
     assert_eq!((faults.len(), faults[0].line, faults[0].column), (1, 2, 11));
 }
 

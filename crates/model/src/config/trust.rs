@@ -6,10 +6,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::Faults;
-use crate::document::{Word, words};
 use crate::govern::trust::{Criteria, Step, TrustConfig};
 use crate::nearest::nearest;
 use crate::text::elided;
+use crate::word::{Word, words};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

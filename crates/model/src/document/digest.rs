@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::canonical::{self, CanonicalError, Object};
 use crate::document::codecall::{self, Metadata};
 use crate::document::resource;
-use crate::document::{Document, Overrides, Word};
+use crate::document::{Document, Overrides};
+use crate::word::Word;
 
 /// How a digest was made. A change of what goes in is a new scheme.
 pub const SCHEME: &str = "ringfence-tool-1:sha256:rfc8785";

@@ -4,11 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use crate::document::finding::{Code, Finding};
-use crate::document::{Param, ParamType, Word};
+use crate::document::{Param, ParamType};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::reason::Reason;
 use crate::text::elided;
+use crate::word::Word;
 
 /// Arguments that were checked against the params of one tool. Only [`check`]
 /// and [`test_arguments`] make them.

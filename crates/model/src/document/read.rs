@@ -13,87 +13,33 @@ use crate::document::safety::{self, Safety};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::text::elided;
+use crate::word::{Word, words};
 
-/// An enum that is written as a word.
-pub trait Word: Copy + Sized + 'static {
-    /// Every variant.
-    const ALL: &'static [Self];
-    /// How it is written.
-    fn word(self) -> &'static str;
-}
+crate::words! { ParamType {
+    String = "STRING",
+    Integer = "INTEGER",
+    Number = "NUMBER",
+    Boolean = "BOOLEAN",
+    Object = "OBJECT",
+    Array = "ARRAY",
+} }
 
-/// The words of an enum, for a sentence: `A, B or C`.
-#[must_use]
-pub fn words<T: Word>() -> String {
-    let words: Vec<_> = T::ALL.iter().map(|variant| variant.word()).collect();
-    match words.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
-        None => String::new(),
-    }
-}
+crate::words! { CodeType {
+    Javascript = "Javascript",
+} }
 
-impl Word for ParamType {
-    const ALL: &'static [ParamType] = &[
-        ParamType::String,
-        ParamType::Integer,
-        ParamType::Number,
-        ParamType::Boolean,
-        ParamType::Object,
-        ParamType::Array,
-    ];
-    fn word(self) -> &'static str {
-        match self {
-            ParamType::String => "STRING",
-            ParamType::Integer => "INTEGER",
-            ParamType::Number => "NUMBER",
-            ParamType::Boolean => "BOOLEAN",
-            ParamType::Object => "OBJECT",
-            ParamType::Array => "ARRAY",
-        }
-    }
-}
+crate::words! { NetworkMode {
+    Blocked = "blocked",
+    Allowlist = "allowlist",
+    Strict = "strict",
+    Open = "open",
+} }
 
-impl Word for CodeType {
-    const ALL: &'static [CodeType] = &[CodeType::Javascript];
-    fn word(self) -> &'static str {
-        match self {
-            CodeType::Javascript => "Javascript",
-        }
-    }
-}
-
-impl Word for NetworkMode {
-    const ALL: &'static [NetworkMode] = &[
-        NetworkMode::Blocked,
-        NetworkMode::Allowlist,
-        NetworkMode::Strict,
-        NetworkMode::Open,
-    ];
-    fn word(self) -> &'static str {
-        match self {
-            NetworkMode::Blocked => "blocked",
-            NetworkMode::Allowlist => "allowlist",
-            NetworkMode::Strict => "strict",
-            NetworkMode::Open => "open",
-        }
-    }
-}
-
-impl Word for ApprovalMode {
-    const ALL: &'static [ApprovalMode] = &[
-        ApprovalMode::Disabled,
-        ApprovalMode::Required,
-        ApprovalMode::AutoApprove,
-    ];
-    fn word(self) -> &'static str {
-        match self {
-            ApprovalMode::Disabled => "DISABLED",
-            ApprovalMode::Required => "REQUIRED",
-            ApprovalMode::AutoApprove => "AUTO_APPROVE",
-        }
-    }
-}
+crate::words! { ApprovalMode {
+    Disabled = "DISABLED",
+    Required = "REQUIRED",
+    AutoApprove = "AUTO_APPROVE",
+} }
 
 const DOCUMENT_KEYS: &[&str] = &[
     "toolId",

@@ -7,10 +7,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::document::NetworkMode;
 use crate::document::finding::{Code, Finding};
 use crate::document::json::Node;
-use crate::document::{NetworkMode, Word};
 use crate::limits;
+use crate::word::Word;
 
 /// The specification version we write.
 pub const VERSION: &str = "1.0";

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::document::finding::Severity;
+use crate::word::Word as _;
 
 fn plain() -> Value {
     json!({"name": "a", "code": "return 1", "codeType": "Javascript"})

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::caller::{Caller, CallerKind, folded};
-use crate::document::{Document, NetworkMode, Word as _};
+use crate::document::{Document, NetworkMode};
 use crate::govern::autonomy::Autonomy;
 use crate::govern::pattern::{NamePattern, first};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::host_bound::{HostList, ListedBy};
 use crate::text::elided;
+use crate::word::Word as _;
 
 pub mod level;
 pub mod quota;

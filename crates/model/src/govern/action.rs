@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::document::Document;
 use crate::document::json::Kind;
-use crate::document::{Document, Word};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::policy::EffectivePolicy;
@@ -18,34 +18,18 @@ use crate::text::elided;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Action(Cow<'static, str>);
 
-/// How bad an action can be. Later is worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ActionRisk {
-    /// Nothing to worry about.
-    Low,
-    /// Can be undone.
-    Medium,
-    /// Hard to undo, or leaves the house.
-    High,
-    /// Cannot be undone.
-    Critical,
-}
-
-impl Word for ActionRisk {
-    const ALL: &'static [ActionRisk] = &[
-        ActionRisk::Low,
-        ActionRisk::Medium,
-        ActionRisk::High,
-        ActionRisk::Critical,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            ActionRisk::Low => "low",
-            ActionRisk::Medium => "medium",
-            ActionRisk::High => "high",
-            ActionRisk::Critical => "critical",
-        }
+crate::words! {
+    /// How bad an action can be. Later is worse.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum ActionRisk {
+        /// Nothing to worry about.
+        Low = "low",
+        /// Can be undone.
+        Medium = "medium",
+        /// Hard to undo, or leaves the house.
+        High = "high",
+        /// Cannot be undone.
+        Critical = "critical",
     }
 }
 

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use crate::caller::{Caller, CallerKind};
 use crate::canonical::CanonicalError;
-use crate::document::Word;
 use crate::document::digest;
 use crate::limits;
 use crate::policy::EffectivePolicy;
 use crate::policy::host_bound::HostList;
 use crate::policy::risk::Level;
+use crate::word::Word;
 
 pub mod authority;
 mod config;
@@ -24,35 +24,19 @@ pub use authority::{Channel, Matter, Unfit};
 pub use config::ApprovalsConfig;
 pub use question::{arguments, prompt, shown};
 
-/// What an approval counts for, besides the call it was given for. Later is wider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scope {
-    /// Nothing else.
-    Once,
-    /// The same tool with the same arguments, for a while.
-    SameArguments,
-    /// The same tool, in the same session.
-    Session,
-    /// The same tool, until its document or its policy changes.
-    UntilChanged,
-}
-
-impl Word for Scope {
-    const ALL: &'static [Scope] = &[
-        Scope::Once,
-        Scope::SameArguments,
-        Scope::Session,
-        Scope::UntilChanged,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Scope::Once => "once",
-            Scope::SameArguments => "same-arguments",
-            Scope::Session => "session",
-            Scope::UntilChanged => "until-changed",
-        }
+crate::words! {
+    /// What an approval counts for, besides the call it was given for. Later is wider.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Scope {
+        /// Nothing else.
+        Once = "once",
+        /// The same tool with the same arguments, for a while.
+        SameArguments = "same-arguments",
+        /// The same tool, in the same session.
+        Session = "session",
+        /// The same tool, until its document or its policy changes.
+        UntilChanged = "until-changed",
     }
 }
 
@@ -102,51 +86,27 @@ pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<Scope> {
     scopes(level).iter().copied().filter(fits).collect()
 }
 
-/// Where a question stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Nobody answered yet.
-    Pending,
-    /// Approved, and it still counts.
-    Approved,
-    /// Approved, and used up.
-    Used,
-    /// Somebody said no.
-    Declined,
-    /// It was put away without an answer.
-    Dismissed,
-    /// The answer did not fit.
-    Malformed,
-    /// Approved, and taken back.
-    Revoked,
-    /// Nobody answered in time, or the approval is too old.
-    Expired,
-}
-
-impl Word for State {
-    const ALL: &'static [State] = &[
-        State::Pending,
-        State::Approved,
-        State::Used,
-        State::Declined,
-        State::Dismissed,
-        State::Malformed,
-        State::Revoked,
-        State::Expired,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Approved => "approved",
-            State::Used => "used",
-            State::Declined => "declined",
-            State::Dismissed => "dismissed",
-            State::Malformed => "malformed",
-            State::Revoked => "revoked",
-            State::Expired => "expired",
-        }
+crate::words! {
+    /// Where a question stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum State {
+        /// Nobody answered yet.
+        Pending = "pending",
+        /// Approved, and it still counts.
+        Approved = "approved",
+        /// Approved, and used up.
+        Used = "used",
+        /// Somebody said no.
+        Declined = "declined",
+        /// It was put away without an answer.
+        Dismissed = "dismissed",
+        /// The answer did not fit.
+        Malformed = "malformed",
+        /// Approved, and taken back.
+        Revoked = "revoked",
+        /// Nobody answered in time, or the approval is too old.
+        Expired = "expired",
     }
 }
 

@@ -3,38 +3,21 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::Word;
 use crate::govern::action::{Action, ActionRisk, Actions};
 use crate::govern::rules::Effect;
 
-/// A preset. Later is tighter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Autonomy {
-    /// Nothing is asked about because of it.
-    Full,
-    /// What leaves the house, spends or publishes is asked about.
-    Semi,
-    /// What leaves the workspace is asked about.
-    Supervised,
-    /// Everything is asked about; what cannot be undone is refused.
-    Locked,
-}
-
-impl Word for Autonomy {
-    const ALL: &'static [Autonomy] = &[
-        Autonomy::Full,
-        Autonomy::Semi,
-        Autonomy::Supervised,
-        Autonomy::Locked,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Autonomy::Full => "full",
-            Autonomy::Semi => "semi",
-            Autonomy::Supervised => "supervised",
-            Autonomy::Locked => "locked",
-        }
+crate::words! {
+    /// A preset. Later is tighter.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Autonomy {
+        /// Nothing is asked about because of it.
+        Full = "full",
+        /// What leaves the house, spends or publishes is asked about.
+        Semi = "semi",
+        /// What leaves the workspace is asked about.
+        Supervised = "supervised",
+        /// Everything is asked about; what cannot be undone is refused.
+        Locked = "locked",
     }
 }
 
@@ -103,6 +86,7 @@ impl Autonomy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::word::Word as _;
 
     #[test]
     fn a_tighter_preset_never_allows_more() {

@@ -7,7 +7,7 @@
 
 use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::params::Arguments;
-use crate::document::{ApprovalMode, CodeType, Document, Word as _};
+use crate::document::{ApprovalMode, CodeType, Document};
 use crate::govern::access::Standing;
 use crate::govern::access::level::Deed;
 use crate::govern::action::{Action, Actions};
@@ -17,6 +17,7 @@ use crate::policy::host_bound::{HostBounds, HostList, ListedBy};
 use crate::policy::risk::{Level, Risk};
 use crate::reason::Reason;
 use crate::record::outcome::{Advice, Retry};
+use crate::word::Word as _;
 
 pub mod condition;
 pub mod lint;
@@ -81,26 +82,16 @@ pub struct Decision {
     pub bounds: HostBounds,
 }
 
-/// What is to happen. Later is stronger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// It runs.
-    Allow,
-    /// A person decides.
-    Ask,
-    /// It does not run.
-    Deny,
-}
-
-impl crate::document::Word for Effect {
-    const ALL: &'static [Effect] = &[Effect::Allow, Effect::Ask, Effect::Deny];
-
-    fn word(self) -> &'static str {
-        match self {
-            Effect::Allow => "allow",
-            Effect::Ask => "ask",
-            Effect::Deny => "deny",
-        }
+crate::words! {
+    /// What is to happen. Later is stronger.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Effect {
+        /// It runs.
+        Allow = "allow",
+        /// A person decides.
+        Ask = "ask",
+        /// It does not run.
+        Deny = "deny",
     }
 }
 

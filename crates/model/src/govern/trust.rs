@@ -11,12 +11,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::Word;
 use crate::govern::access::{AccessLevel, Earned};
 use crate::limits;
 use crate::policy::risk::Level;
 use crate::reason::Reason;
 use crate::record::audit::{Closing, Opening, Status};
+use crate::time::DAY_MS;
+use crate::word::Word;
 
 mod terms;
 
@@ -25,7 +26,6 @@ pub use terms::{Criteria, Decay, Step, Strategy, TrustConfig, Weights};
 /// Shares are counted in ten-thousandths, so that every machine gets the same.
 pub const WHOLE: u64 = 10_000;
 
-const DAY_MS: i64 = 86_400_000;
 /// Fewer records than this say nothing about a rate.
 const RECORDS_MIN: usize = 10;
 

@@ -7,11 +7,12 @@
 use serde::{Serialize, Serializer};
 
 use crate::document::lifecycle;
-use crate::document::{Document, NetworkMode, Overrides, Word};
+use crate::document::{Document, NetworkMode, Overrides};
 use crate::network::address::Reach;
 use crate::network::host_pattern::HostPattern;
 use crate::policy::{Baseline, EffectivePolicy};
 use crate::text::{count, elided};
+use crate::word::Word;
 
 /// A risk level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,12 +12,13 @@ use std::path::Path;
 use model::caller::{Caller, Origin};
 use model::config::Config;
 use model::document::params;
-use model::document::{self, Document, Word as _};
+use model::document::{self, Document};
 use model::govern::access::{AccessLevel, Standing};
 use model::govern::rules::{Asked, Decision, Effect};
 use model::policy::risk::rate;
 use model::policy::{Baseline, EffectivePolicy, resolve};
 use model::record::outcome::Retry;
+use model::word::Word as _;
 use serde::Deserialize;
 
 use crate::{entries, root};

@@ -35,7 +35,7 @@ fn one() -> u32 {
     1
 }
 
-const DAY_MS: u64 = 86_400_000;
+const DAY_MS: u64 = model::time::DAY_MS.unsigned_abs();
 
 fn time_ms(text: &str) -> u64 {
     let parts: Vec<u64> = text.split(':').map(|part| part.parse().unwrap()).collect();

@@ -9,7 +9,6 @@
 
 mod govern;
 mod limits;
-mod search;
 mod trust;
 mod worlds;
 

@@ -3,19 +3,18 @@
 
 use std::fs;
 
-use model::document::Word;
 use model::govern::access::AccessLevel;
 use model::govern::trust::{
     Feedback, Strategy as TrustStrategy, TrustChange, TrustConfig, TrustOutcome, TrustRecord,
     TrustState, evaluate,
 };
 use model::policy::risk::Level;
+use model::time::DAY_MS;
+use model::word::Word;
 use proptest::prelude::*;
 use serde::Deserialize;
 
 use crate::entries;
-
-const DAY_MS: i64 = 86_400_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 
 use model::caller::{Caller, Origin};
 use model::config::Config;
+use model::document::Document;
 use model::document::params;
-use model::document::{Document, Word as _};
 use model::govern::rules::{Asked, Decision, Effect, Rules};
 use model::policy::resolve;
 use model::policy::risk::rate;
 use model::reason::Reason;
+use model::word::Word as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

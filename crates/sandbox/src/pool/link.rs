@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use crate::frame::{self, FRAME_OVERHEAD_BYTES, FrameBuffer, FrameError};
 use crate::job::{CallId, Down, HostAnswer, HostCallId, Job, Limits, Up};
+use model::sync::lock;
 
 use super::call::{Aftermath, Call};
 use super::error::{RunError, Violation};
@@ -395,9 +396,4 @@ fn drop_rest(out: &mut Out) {
     out.sent = 0;
     out.bytes.clear();
     out.bytes.shrink_to(OUT_BYTES_HIGH / 16);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks panics half-way; if it did, the values are whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

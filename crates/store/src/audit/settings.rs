@@ -1,5 +1,7 @@
 //! What the operator decides about the store, and how much room is left.
 
+use model::limits;
+
 use crate::limit;
 
 /// How soon a committed record is on the disk.
@@ -23,13 +25,13 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    /// Standard durability, [`limit::AUDIT_BYTES_DEFAULT`] and
+    /// Standard durability, [`limits::AUDIT_BYTES_DEFAULT`] and
     /// [`limit::QUEUE_DEFAULT`].
     #[must_use]
     pub fn standard() -> StoreSettings {
         StoreSettings {
             durability: Durability::Standard,
-            audit_bytes_max: limit::AUDIT_BYTES_DEFAULT,
+            audit_bytes_max: limits::AUDIT_BYTES_DEFAULT,
             queue_max: limit::QUEUE_DEFAULT,
         }
     }

@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use model::caller;
-use model::document::Word;
 use model::govern::approval::{Scope, State};
 use model::policy::risk::Level;
+use model::word::Word;
 use model::{limits, text};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};

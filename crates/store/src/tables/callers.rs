@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::caller::folded;
-use model::document::Word as _;
 use model::govern::access::AccessLevel;
 use model::govern::access::quota::Denials;
 use model::govern::trust::{Feedback, Track, TrustState};
 use model::limits;
+use model::word::Word as _;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 

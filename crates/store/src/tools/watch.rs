@@ -283,7 +283,7 @@ fn is_fresh(stamp: &Stamp) -> bool {
         u32::try_from(nanoseconds).unwrap_or(0),
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.is_ok_and(|now| now.saturating_sub(changed) < limit::STAMP_TICK)
+    now.is_ok_and(|now| now.saturating_sub(changed) < Duration::from_millis(limit::STAMP_TICK_MS))
 }
 
 fn end(path: &Path) -> Option<Stamp> {

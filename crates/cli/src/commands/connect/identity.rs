@@ -102,7 +102,7 @@ pub(super) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<
     let counts = |record: &KeyRecord| {
         record.digest == key::digest(text)
             && record.role == Role::Agent
-            && !record.is_expired(keys::now_ms())
+            && !record.is_expired(store::clock::now_ms())
     };
     Ok(found.filter(counts).map(|record| Identity {
         record,

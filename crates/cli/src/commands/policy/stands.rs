@@ -2,13 +2,13 @@
 
 use model::caller::Caller;
 use model::config::Config;
-use model::document::Word as _;
 use model::govern::access::level::Constraints;
 use model::govern::access::quota::Limit;
 use model::govern::access::{Lists, Standing};
 use model::govern::pattern::NamePattern;
 use model::network::host_pattern::HostPattern;
 use model::text::one_line;
+use model::word::Word as _;
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};

@@ -9,7 +9,6 @@ use std::fs;
 
 use engine::native::Native;
 use model::config::{CodecallMode, Config, ScriptPreset};
-use model::document::Word;
 use model::document::finding::Code;
 use model::document::lifecycle::State;
 use model::govern::approval::Scope;
@@ -17,6 +16,7 @@ use model::govern::autonomy::Autonomy;
 use model::govern::rules::Effect;
 use model::reason::Reason;
 use model::record::audit::notice::Act;
+use model::word::Word;
 use serde_json::Value;
 
 use super::source;

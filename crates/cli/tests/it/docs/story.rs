@@ -276,7 +276,7 @@ impl Story {
     }
 
     fn with_arguments(&self, command: &str, tool: &str, text: &str) -> Result<(), String> {
-        let settings = "[exposure]\npreset = 'everything'\n[disclosure]\nenabled = true\n";
+        let settings = "[exposure]\npreset = 'everything'\n[progressive]\nenabled = true\n";
         self.write("ring/ringfence.toml", settings)?;
         self.write("arguments.json", text)?;
         self.commands(&format!(

@@ -85,12 +85,12 @@ pub(crate) fn held(page: &str, text: &str) -> Held {
         }
         let as_it_is = format!("{}\n", all.join("\n"));
         let made = match name.take().as_deref() {
-            _ if is_written => Ok(None),
             Some("prose") => Ok(None),
             Some(name) => {
                 held.count += 1;
                 facts::hold(name, &Table::read(&all)).map_err(|why| format!("{name}: {why}"))
             }
+            None if is_written => Ok(None),
             None => Err("a table without `<!-- table: NAME -->` above it".to_owned()),
         };
         let made = made.unwrap_or_else(|why| {

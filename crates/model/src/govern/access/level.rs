@@ -5,90 +5,86 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::document::{NetworkMode, Word};
+use crate::document::NetworkMode;
 use crate::govern::action::{Action, Actions, ListUse};
 use crate::govern::rules::Effect;
 use crate::policy::EffectivePolicy;
 use crate::text::elided;
 
-/// A level. Later is wider; `custom` stands apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AccessLevel {
-    /// No access to anything outside the workspace.
-    Sandboxed,
-    /// Listed hosts, and questions before what matters.
-    Restricted,
-    /// Ordinary work.
-    Standard,
-    /// Everything the documents declare.
-    Elevated,
-    /// What the operator writes, and nothing else.
-    Custom,
-}
-
-macro_rules! words {
-    ($name:ident, $about:literal, $($value:ident = $word:literal, $note:literal;)*) => {
-        #[doc = $about]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $(#[doc = $note] $value,)*
-        }
-
-        impl Word for $name {
-            const ALL: &'static [$name] = &[$($name::$value,)*];
-
-            fn word(self) -> &'static str {
-                match self {
-                    $($name::$value => $word,)*
-                }
-            }
-        }
-    };
-}
-
-impl Word for AccessLevel {
-    const ALL: &'static [AccessLevel] = &[
-        AccessLevel::Sandboxed,
-        AccessLevel::Restricted,
-        AccessLevel::Standard,
-        AccessLevel::Elevated,
-        AccessLevel::Custom,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            AccessLevel::Sandboxed => "sandboxed",
-            AccessLevel::Restricted => "restricted",
-            AccessLevel::Standard => "standard",
-            AccessLevel::Elevated => "elevated",
-            AccessLevel::Custom => "custom",
-        }
+crate::words! {
+    /// A level. Later is wider; `custom` stands apart.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum AccessLevel {
+        /// No access to anything outside the workspace.
+        Sandboxed = "sandboxed",
+        /// Listed hosts, and questions before what matters.
+        Restricted = "restricted",
+        /// Ordinary work.
+        Standard = "standard",
+        /// Everything the documents declare.
+        Elevated = "elevated",
+        /// What the operator writes, and nothing else.
+        Custom = "custom",
     }
 }
 
-words! { FileScope, "Which folders a call sees. Later is wider.",
-    WorkspaceOnly = "workspace_only", "The workspace.";
-    ProjectDirectory = "project_directory", "Folders under the home folder.";
-    Full = "full", "Whatever the operator's file and the document name.";
+crate::words! {
+    /// Which folders a call sees. Later is wider.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FileScope {
+        /// The workspace.
+        WorkspaceOnly = "workspace_only",
+        /// Folders under the home folder.
+        ProjectDirectory = "project_directory",
+        /// Whatever the operator's file and the document name.
+        Full = "full",
+    }
 }
-words! { CodeIsolation, "What a tool may run in.",
-    Containerized = "containerized", "The sandbox, and nothing else.";
-    Any = "any", "Also a process outside of it, such as a bridged server.";
+crate::words! {
+    /// What a tool may run in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CodeIsolation {
+        /// The sandbox, and nothing else.
+        Containerized = "containerized",
+        /// Also a process outside of it, such as a bridged server.
+        Any = "any",
+    }
 }
-words! { NetworkScope, "What a call reaches. Later is wider.",
-    None = "none", "Nothing.";
-    AllowlistOnly = "allowlist_only", "Hosts that are listed by name.";
-    Open = "open", "Whatever its policy says.";
+crate::words! {
+    /// What a call reaches. Later is wider.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum NetworkScope {
+        /// Nothing.
+        None = "none",
+        /// Hosts that are listed by name.
+        AllowlistOnly = "allowlist_only",
+        /// Whatever its policy says.
+        Open = "open",
+    }
 }
-words! { GitScope, "What a call does with repositories. Later is wider.",
-    LocalOnly = "local_only", "Neither pushes nor clones.";
-    ReadAndBranch = "read_and_branch", "Does not push.";
-    Full = "full", "Everything.";
+crate::words! {
+    /// What a call does with repositories. Later is wider.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum GitScope {
+        /// Neither pushes nor clones.
+        LocalOnly = "local_only",
+        /// Does not push.
+        ReadAndBranch = "read_and_branch",
+        /// Everything.
+        Full = "full",
+    }
 }
-words! { TerminalScope, "Whether a call may run commands. Later is wider.",
-    None = "none", "None.";
-    RestrictedCommands = "restricted_commands", "Single commands that are listed.";
-    Full = "full", "Any.";
+crate::words! {
+    /// Whether a call may run commands. Later is wider.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TerminalScope {
+        /// None.
+        None = "none",
+        /// Single commands that are listed.
+        RestrictedCommands = "restricted_commands",
+        /// Any.
+        Full = "full",
+    }
 }
 
 /// The six constraints of a level, and the commands `restricted_commands` allows.

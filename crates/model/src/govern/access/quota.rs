@@ -16,7 +16,7 @@ use crate::limits;
 use crate::reason::Reason;
 use crate::record::audit::Status;
 use crate::record::outcome::Outcome;
-use crate::text;
+use crate::{text, time};
 
 /// One limit. Each caller it holds for is counted apart; the tools it names are
 /// counted together.
@@ -117,7 +117,7 @@ pub struct Tally {
 }
 
 const SECONDS: u64 = 60;
-const DAY_MS: u64 = 86_400_000;
+const DAY_MS: u64 = time::DAY_MS.unsigned_abs();
 
 impl Limit {
     /// Whether it limits nothing.

@@ -7,7 +7,6 @@
 //! worth, for that one caller, and nothing where the owner said nothing.
 
 use crate::caller::{self, Caller, CallerKind};
-use crate::document::Word;
 use crate::govern::approval::ApprovalsConfig;
 use crate::limits;
 use crate::policy::risk::Level;
@@ -16,46 +15,24 @@ use crate::policy::risk::Level;
 /// says otherwise.
 pub const CONNECTED_DEFAULT: Level = Level::L4;
 
-/// How an answer comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Channel {
-    /// A form in the caller's own client, while its call waits.
-    Elicitation,
-    /// The caller's own client brings the answer with another call.
-    InputRequired,
-    /// Typed at the terminal of a command: `run`, `script run`, `approvals approve`.
-    Terminal,
-    /// Typed at the terminal of `approvals watch`.
-    Watch,
-    /// A command that was told to answer without a terminal.
-    Automation,
-    /// The interface for operators, with an operator's key.
-    Inbox,
-    /// The Studio, in a person's session.
-    Studio,
-}
-
-impl Word for Channel {
-    const ALL: &'static [Channel] = &[
-        Channel::Elicitation,
-        Channel::InputRequired,
-        Channel::Terminal,
-        Channel::Watch,
-        Channel::Automation,
-        Channel::Inbox,
-        Channel::Studio,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Channel::Elicitation => "elicitation",
-            Channel::InputRequired => "input_required",
-            Channel::Terminal => "terminal",
-            Channel::Watch => "watch",
-            Channel::Automation => "automation",
-            Channel::Inbox => "inbox",
-            Channel::Studio => "studio",
-        }
+crate::words! {
+    /// How an answer comes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Channel {
+        /// A form in the caller's own client, while its call waits.
+        Elicitation = "elicitation",
+        /// The caller's own client brings the answer with another call.
+        InputRequired = "input_required",
+        /// Typed at the terminal of a command: `run`, `script run`, `approvals approve`.
+        Terminal = "terminal",
+        /// Typed at the terminal of `approvals watch`.
+        Watch = "watch",
+        /// A command that was told to answer without a terminal.
+        Automation = "automation",
+        /// The interface for operators, with an operator's key.
+        Inbox = "inbox",
+        /// The Studio, in a person's session.
+        Studio = "studio",
     }
 }
 

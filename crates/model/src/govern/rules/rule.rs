@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::condition::Scope;
 use super::{Condition, Decision, Effect, Unevaluable};
-use crate::document::Word as _;
 use crate::govern::action::{Action, Actions};
 use crate::govern::pattern::NamePattern;
 use crate::network::host_pattern::HostPattern;
@@ -13,6 +12,7 @@ use crate::policy::host_bound::Share;
 use crate::policy::risk::Level;
 use crate::reason::Reason;
 use crate::record::outcome::Retry;
+use crate::word::Word as _;
 
 /// One rule. It is about a call when everything it names fits; what it does not
 /// name fits always.

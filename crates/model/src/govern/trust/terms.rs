@@ -2,50 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::Word;
 use crate::govern::access::AccessLevel;
 use crate::govern::pattern::NamePattern;
+use crate::word::Word;
 
-/// How trust is reckoned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// Not at all: the operator's levels hold.
-    Disabled,
-    /// One score of four weighted parts.
-    Weighted,
-    /// A track for each category of tools.
-    PerCategory,
-    /// Tasks, quality and time, and the same again every so often.
-    Milestone,
-}
-
-impl Word for Strategy {
-    const ALL: &'static [Strategy] = &[
-        Strategy::Disabled,
-        Strategy::Weighted,
-        Strategy::PerCategory,
-        Strategy::Milestone,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Strategy::Disabled => "disabled",
-            Strategy::Weighted => "weighted",
-            Strategy::PerCategory => "per_category",
-            Strategy::Milestone => "milestone",
-        }
+crate::words! {
+    /// How trust is reckoned.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Strategy {
+        /// Not at all: the operator's levels hold.
+        Disabled = "disabled",
+        /// One score of four weighted parts.
+        Weighted = "weighted",
+        /// A track for each category of tools.
+        PerCategory = "per_category",
+        /// Tasks, quality and time, and the same again every so often.
+        Milestone = "milestone",
     }
 }
 
-/// A step from one level to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// The first.
-    SandboxedToRestricted,
-    /// The second.
-    RestrictedToStandard,
-    /// The last, which only a person takes.
-    StandardToElevated,
+crate::words! {
+    /// A step from one level to the next.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Step {
+        /// The first.
+        SandboxedToRestricted = "sandboxed_to_restricted",
+        /// The second.
+        RestrictedToStandard = "restricted_to_standard",
+        /// The last, which only a person takes.
+        StandardToElevated = "standard_to_elevated",
+    }
 }
 
 impl Step {
@@ -67,22 +53,6 @@ impl Step {
             Step::SandboxedToRestricted => AccessLevel::Restricted,
             Step::RestrictedToStandard => AccessLevel::Standard,
             Step::StandardToElevated => AccessLevel::Elevated,
-        }
-    }
-}
-
-impl Word for Step {
-    const ALL: &'static [Step] = &[
-        Step::SandboxedToRestricted,
-        Step::RestrictedToStandard,
-        Step::StandardToElevated,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Step::SandboxedToRestricted => "sandboxed_to_restricted",
-            Step::RestrictedToStandard => "restricted_to_standard",
-            Step::StandardToElevated => "standard_to_elevated",
         }
     }
 }

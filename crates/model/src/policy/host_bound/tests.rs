@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::document::{Overrides, Word as _};
+use crate::document::Overrides;
 use crate::policy::{Baseline, resolve};
+use crate::word::Word as _;
 
 const HOSTS: [&str; 8] = [
     "a.com",

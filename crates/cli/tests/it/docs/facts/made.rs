@@ -1,11 +1,11 @@
 //! Tables that are made from the code, whole.
 
 use model::config::ScriptPreset;
-use model::document::Word as _;
 use model::govern::access::AccessLevel;
 use model::govern::approval::{Scope, scopes};
 use model::govern::trust::{Criteria, Step, TrustConfig};
 use model::policy::risk::Level;
+use model::word::Word as _;
 
 use super::{bytes, count, length};
 use crate::docs::source;
@@ -18,8 +18,32 @@ pub(crate) fn made(name: &str) -> Option<String> {
         "categories" => Some(categories()),
         "scopes" => Some(approval_scopes()),
         "script-limits" => Some(script_limits()),
-        _ => None,
+        _ => limits(name.strip_prefix("limits ")?),
     }
+}
+
+/// The bounds of one crate, or of a part of it.
+fn limits(whose: &str) -> Option<String> {
+    let all = match whose {
+        "model" => model::limits::ALL,
+        "sandbox" => sandbox::limit::ALL,
+        "fetch" => host::fetch::limits::ALL,
+        "files" => host::files::limit::ALL,
+        "store" => store::limit::ALL,
+        "mcp" => mcp::limit::ALL,
+        "auth" => mcp::auth::limit::ALL,
+        _ => return None,
+    };
+    let mut table = String::from("| Name | Value | Bounds |\n| --- | --- | --- |\n");
+    for limit in all {
+        let what = limit.what.trim().trim_end_matches('.');
+        let what = what.replace("[`", "`").replace("`]", "`");
+        table.push_str(&format!(
+            "| `{}` | {} | {what} |\n",
+            limit.name, limit.value
+        ));
+    }
+    Some(table)
 }
 
 fn approval_scopes() -> String {

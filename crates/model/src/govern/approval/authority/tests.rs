@@ -2,6 +2,7 @@
 //! risk.
 
 use super::*;
+use crate::word::Word as _;
 
 use Channel::{Automation, Elicitation, Inbox, InputRequired, Studio, Terminal, Watch};
 

@@ -62,12 +62,12 @@ fn the_oldest_goes_first() {
 fn who_was_away_longest_begins_anew() {
     let mut readers = Readers::default();
     let caller = |number: usize| Caller::named(format!("c{number}"));
-    for number in 0..limits::DISCLOSURE_CALLERS_MAX {
+    for number in 0..limits::PROGRESSIVE_CALLERS_MAX {
         readers.load(&caller(number), item("a", 1)).expect("fits");
     }
     readers.load(&caller(0), item("b", 1)).expect("fits");
     readers.load(&Caller::owner(), item("a", 1)).expect("fits");
-    assert_eq!(readers.count(), limits::DISCLOSURE_CALLERS_MAX);
+    assert_eq!(readers.count(), limits::PROGRESSIVE_CALLERS_MAX);
     assert!(readers.loaded(&caller(1)).is_none());
     let first = readers.loaded(&caller(0)).expect("remembered");
     assert_eq!(names(first.items()), ["a", "b"]);

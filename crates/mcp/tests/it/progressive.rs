@@ -1,8 +1,7 @@
-//! Disclosure as clients see it, in both eras and over both transports, and what it
+//! Progressive listing as clients see it, in both eras and over both transports, and what it
 //! saves.
 
 use model::caller::{Caller, Origin};
-use model::disclosure::tokens_of;
 use model::document::NetworkMode;
 use serde_json::{Value, json};
 
@@ -10,7 +9,12 @@ use crate::both_eras::Peer;
 use crate::client::{call, request};
 use crate::world::{World, document};
 
-const ON: &str = "[codecall]\nmode = \"off\"\n[disclosure]\nenabled = true\n";
+/// Tokens of a value as JSON, by the rule the guide gives: four bytes are one.
+fn tokens_of(shown: &impl serde::Serialize) -> usize {
+    serde_json::to_string(shown).unwrap().len().div_ceil(4)
+}
+
+const ON: &str = "[codecall]\nmode = \"off\"\n[progressive]\nenabled = true\n";
 
 /// Holds what a tool answered against the schema it is listed with.
 #[track_caller]
@@ -111,7 +115,7 @@ async fn plain(peer: &mut Peer) -> (usize, usize) {
         let list = peer.ask(&request(1, "tools/list", asked)).await;
         let tools = list["result"]["tools"].as_array().unwrap();
         count += tools.len();
-        cost += tokens_of(tools).unwrap();
+        cost += tokens_of(tools);
         match list["result"].get("nextCursor") {
             Some(cursor) => asked = json!({"cursor": cursor}),
             None => return (count, cost),
@@ -122,8 +126,8 @@ async fn plain(peer: &mut Peer) -> (usize, usize) {
 /// Makes two hundred tools of the bundled ones and copies of them.
 async fn two_hundred() -> World {
     let world = World::with(ON).await;
-    let settings = |disclosure: &str| {
-        format!("[exposure]\npreset = \"everything\"\n[codecall]\nmode = \"off\"\n{disclosure}")
+    let settings = |progressive: &str| {
+        format!("[exposure]\npreset = \"everything\"\n[codecall]\nmode = \"off\"\n{progressive}")
     };
     world.home.file("ringfence.toml", &settings(""));
     let ann = Caller::named("ann");
@@ -162,7 +166,7 @@ async fn two_hundred_tools_are_listed_in_less_text() {
     loop {
         let page = peer.ask(&call(2, "list_tools", asked)).await;
         let page = &page["result"]["structuredContent"];
-        pages.push(tokens_of(page).unwrap());
+        pages.push(tokens_of(page));
         lines.extend(page["tools"].as_array().unwrap().clone());
         match page.get("nextCursor") {
             Some(cursor) => asked = json!({"cursor": cursor}),
@@ -177,7 +181,7 @@ async fn two_hundred_tools_are_listed_in_less_text() {
             .await;
         let answer = &answer["result"]["structuredContent"];
         assert_eq!(answer["tokens"], line["tokens"]);
-        cards += tokens_of(answer).unwrap();
+        cards += tokens_of(answer);
     }
     let all = three + pages.iter().sum::<usize>() + cards;
     let first = three + pages[0] + cards;

@@ -1,4 +1,4 @@
-//! Progressive disclosure: a line for each tool, a card for those one wants, and the
+//! Progressive listing: a line for each tool, a card for those one wants, and the
 //! resources a document ships, each within a budget of tokens.
 //!
 //! Pure. Who may see a tool is asked elsewhere; here is what it costs to read about
@@ -7,15 +7,15 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::caller::Caller;
-use crate::document::example::{self, Example};
-use crate::document::params;
-use crate::document::resource;
-use crate::document::{ApprovalMode, Document, NetworkMode};
-use crate::limits;
-use crate::policy::EffectivePolicy;
-use crate::reason::Reason;
-use crate::text;
+use model::caller::Caller;
+use model::document::example::{self, Example};
+use model::document::params;
+use model::document::resource;
+use model::document::{ApprovalMode, Document, NetworkMode};
+use model::limits;
+use model::policy::EffectivePolicy;
+use model::reason::Reason;
+use model::text;
 
 /// Characters of a tool's one line.
 const LINE_CHARS_MAX: usize = 120;
@@ -323,7 +323,7 @@ impl Loaded {
     }
 }
 
-/// What each caller has loaded. Of `DISCLOSURE_CALLERS_MAX` it is remembered; who was
+/// What each caller has loaded. Of `PROGRESSIVE_CALLERS_MAX` it is remembered; who was
 /// not here for longest begins anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
@@ -339,7 +339,7 @@ impl Readers {
         let gone = loaded.load(item)?;
         let tokens = loaded.tokens();
         self.readers.retain(|(known, _)| known != caller);
-        if self.readers.len() >= limits::DISCLOSURE_CALLERS_MAX {
+        if self.readers.len() >= limits::PROGRESSIVE_CALLERS_MAX {
             self.readers.remove(0);
         }
         self.readers.push((caller.clone(), loaded));

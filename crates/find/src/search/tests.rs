@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::document::ParamType;
 use crate::search::ask::{Ask, WarningKind};
+use model::document::ParamType;
 
 mod naive;
 

@@ -4,7 +4,7 @@
 use std::ops::{ControlFlow, Range};
 use std::str::Chars;
 
-use crate::limits;
+use model::limits;
 
 /// One word of a text, and the ways in which it may be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -110,7 +110,7 @@ impl Cutter {
         self.warn(&format!("text cut, {count} characters left out"));
         let mut kept = String::from(text.get(..end).unwrap_or(""));
         kept.push_str(" … [");
-        kept.push_str(&crate::text::count(count, "more character"));
+        kept.push_str(&model::text::count(count, "more character"));
         kept.push(']');
         kept
     }
@@ -179,7 +179,7 @@ impl Cutter {
             self.warnings_left_out += 1;
             return;
         }
-        let place = crate::text::elided(&self.place, PLACE_CHARS_MAX);
+        let place = model::text::elided(&self.place, PLACE_CHARS_MAX);
         self.warnings.push(format!("result{place}: {what}"));
     }
 

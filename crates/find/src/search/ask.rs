@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Index, View};
-use crate::document::params::ArgumentFault;
-use crate::limits;
-use crate::reason::Reason;
-use crate::text::{count, elided};
+use model::document::params::ArgumentFault;
+use model::limits;
+use model::reason::Reason;
+use model::text::{count, elided};
 
 /// The score below which a tool is left out unless somebody says otherwise.
 pub const SCORE_MIN_DEFAULT: f64 = 0.1;

@@ -1,8 +1,8 @@
 //! Listing in short, loading cards and resources, through the one path of a call.
 
 use engine::call::CallRequest;
+use find::progressive::tokens_of;
 use model::caller::{Caller, Origin};
-use model::disclosure::tokens_of;
 use model::limits::{LIST_TOKENS_MAX, LOADED_TOKENS_MAX};
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Home, World, document, error};
 
-const SETTINGS: &str = "[exposure]\npreset = \"none\"\n[disclosure]\nenabled = true\n";
+const SETTINGS: &str = "[exposure]\npreset = \"none\"\n[progressive]\nenabled = true\n";
 
 fn world(more: &str) -> World {
     let home = Home::new();
@@ -69,7 +69,7 @@ async fn it_is_off_unless_switched_on() {
         assert_eq!(error(&outcome), ("tool.unknown", told.as_str()));
         let outcome = world.own_call(tool, arguments).await;
         let (_, message) = error(&outcome);
-        let why = "disclosure is off (`disclosure.enabled`)";
+        let why = "progressive listing is off (`progressive.enabled`)";
         assert!(message.contains(why), "{message}");
     }
     // The names are taken all the same.

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use find::search::{Entry, Index};
 use model::document::{self, Document};
-use model::search::{Entry, Index};
 
 use crate::{entries, root};
 

@@ -12,8 +12,8 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::document::Param;
-use crate::limits;
+use model::document::Param;
+use model::limits;
 
 pub mod ask;
 mod word;
