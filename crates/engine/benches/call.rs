@@ -22,7 +22,7 @@ use futures_util::stream::FuturesUnordered;
 use model::Environment;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
-use sandbox::job::{Ended, Job, Limits};
+use sandbox::job::{Ended, Job, JobLimits};
 use serde_json::{Map, Value, json};
 
 /// Calls of one turn.
@@ -240,7 +240,7 @@ async fn bare_call(engine: &Engine) {
         globals: r#"{"a":1,"b":2}"#.to_owned(),
         declared: vec!["a".to_owned(), "b".to_owned()],
         powers: Vec::new(),
-        limits: Limits::standard(),
+        limits: JobLimits::standard(),
         seed: 1,
         now_ms: 0,
     };

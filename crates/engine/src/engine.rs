@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use find::progressive::Readers;
-use host::fetch::Trust as TrustedRoots;
+use host::fetch::TlsTrust as TrustedRoots;
 use host::secrets::{Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
@@ -198,7 +198,7 @@ impl Engine {
 
     /// The home folder as no tool may see it.
     #[must_use]
-    pub fn protected(&self) -> host::files::Home {
+    pub fn protected(&self) -> host::files::ProtectedHome {
         protected(self.home(), &self.powers.workspace)
     }
 

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use host::ask::{Answer, Ask, Fault, FaultKind};
 use host::compute::{Account, Compute, Turn};
-use host::fetch::connect::{Connect, TcpConnector};
+use host::fetch::connect::{Connector, TcpConnector};
 use host::fetch::resolve::{Resolve, SystemResolver};
-use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, Trust};
-use host::files::{FileSettings, Files, FilesError, Home};
+use host::fetch::{Fetch, FetchEvent, FetchLimits, FetchSettings, TlsError, TlsTrust};
+use host::files::{FileSettings, Files, FilesError, ProtectedHome};
+use host::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 use model::caller::Caller;
 use model::config::Config;
 use model::limits;
@@ -48,17 +48,17 @@ pub struct PowerSettings {
     /// The threads on which helpers compute.
     pub compute: Compute,
     /// The home folder, which no tool sees but for its workspaces.
-    pub home: Option<Home>,
+    pub home: Option<ProtectedHome>,
     /// A copy that stands in for the folder a document names; set for a Local Pass.
     pub stand_in: Option<PathBuf>,
     /// The certificate authorities `fetch` trusts.
-    pub trust: Trust,
+    pub trust: TlsTrust,
     /// How long and how much one `fetch` may take.
     pub fetch_limits: FetchLimits,
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,
     /// Opens the connections of `fetch`.
-    pub connector: Arc<dyn Connect>,
+    pub connector: Arc<dyn Connector>,
     /// Names that may lead to private addresses; set for each call.
     pub private_hosts: Arc<[HostPattern]>,
 }
@@ -86,7 +86,7 @@ impl PowerSettings {
             compute: Compute::default(),
             home: None,
             stand_in: None,
-            trust: Trust::default(),
+            trust: TlsTrust::default(),
             fetch_limits: FetchLimits::default(),
             resolver: Arc::new(SystemResolver),
             connector: Arc::new(TcpConnector),
@@ -272,16 +272,16 @@ impl Powers {
         }
     }
 
-    async fn answer(&self, request: HostRequest) -> Result<Answer, Fault> {
+    async fn answer(&self, request: HostRequest) -> Result<PowerReply, PowerFault> {
         let arguments = serde_json::from_str(&request.payload.json).map_err(|_| {
-            Fault::new(
+            PowerFault::new(
                 FaultKind::InvalidInput,
                 "invalid-arguments",
                 "host",
                 "the arguments are not JSON",
             )
         })?;
-        let ask = Ask {
+        let ask = PowerRequest {
             arguments,
             bytes: request.payload.bytes,
         };
@@ -321,11 +321,11 @@ impl Powers {
             self.note_files();
             return answered;
         }
-        if !host::data::OPERATIONS.contains(&operation.as_str()) {
+        if !host::builtin::OPERATIONS.contains(&operation.as_str()) {
             return Err(self.absent(&operation));
         }
         // A thread switch costs more than most helpers do.
-        if host::data::is_brief(&operation, request.payload.json.len() + ask.bytes.len()) {
+        if host::builtin::is_brief(&operation, request.payload.json.len() + ask.bytes.len()) {
             return compute(&operation, &ask, &Turn::endless());
         }
         let helper = operation.clone();
@@ -347,7 +347,7 @@ impl Powers {
 
     /// Invariant 12: the guest has no function for a power that was not granted, so a
     /// request for one comes from a guest that was taken over. That is recorded.
-    fn absent(&self, operation: &str) -> Fault {
+    fn absent(&self, operation: &str) -> PowerFault {
         let fault = absent(operation);
         self.note(json!({"kind": "refused", "operation": operation, "refusal": fault.reason}));
         fault
@@ -373,7 +373,7 @@ struct UnderWay<'a> {
     powers: &'a Powers,
     files: &'a Files,
     function: &'a str,
-    ask: Arc<Ask>,
+    ask: Arc<PowerRequest>,
     is_over: bool,
 }
 
@@ -387,13 +387,13 @@ impl Drop for UnderWay<'_> {
 }
 
 /// The powers that only compute; every call has them.
-fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+fn compute(operation: &str, ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let mut random_failed = false;
     let mut random = |bytes: &mut [u8]| random_failed |= getrandom::fill(bytes).is_err();
-    let answered = host::data::call(operation, ask, &mut random, turn);
+    let answered = host::builtin::call(operation, ask, &mut random, turn);
     if random_failed {
         let message = "the system provided no randomness";
-        return Err(Fault::new(
+        return Err(PowerFault::new(
             FaultKind::HelperRuntime,
             "io",
             operation,
@@ -403,19 +403,24 @@ fn compute(operation: &str, ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
     answered.unwrap_or_else(|| Err(absent(operation)))
 }
 
-fn absent(operation: &str) -> Fault {
+fn absent(operation: &str) -> PowerFault {
     let message = format!("not granted: {operation}");
-    Fault::new(FaultKind::Security, "not-granted", "host", message)
+    PowerFault::new(FaultKind::Security, "not-granted", "host", message)
 }
 
 /// Runs work that waits for the disk on a thread that may block. Computing has threads
 /// of its own ([`Compute`]), so that file access and name lookups do not wait behind it.
 async fn off_thread(
-    work: impl FnOnce() -> Result<Answer, Fault> + Send + 'static,
-) -> Result<Answer, Fault> {
+    work: impl FnOnce() -> Result<PowerReply, PowerFault> + Send + 'static,
+) -> Result<PowerReply, PowerFault> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         let message = "the file operation failed";
-        Err(Fault::new(FaultKind::HelperRuntime, "io", "host", message))
+        Err(PowerFault::new(
+            FaultKind::HelperRuntime,
+            "io",
+            "host",
+            message,
+        ))
     })
 }
 

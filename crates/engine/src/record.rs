@@ -17,7 +17,7 @@ use model::reason::Reason;
 use model::record::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::record::mask::{Masked, Masker};
 use model::record::outcome::{CallError, Outcome};
-use sandbox::job::Usage;
+use sandbox::job::RunUsage;
 use serde_json::Value;
 
 use crate::powers::Powers;
@@ -41,7 +41,7 @@ pub(crate) struct CallRecord {
     facts: Option<SharedFacts>,
     powers: Option<Arc<Powers>>,
     run_started: Option<Instant>,
-    usage: Option<Usage>,
+    usage: Option<RunUsage>,
     run_us: u64,
     shadow: Option<Shadow>,
 }

@@ -12,8 +12,8 @@ use model::record::audit::Status;
 use model::record::mask::Masker;
 use model::record::outcome::{CallError, ConsoleLine};
 use model::{Environment, document::placeholder};
-use sandbox::job::{Ended, Job, Limits, Report, StopPlace, Thrown, Usage};
-use sandbox::pool::{Run, RunError};
+use sandbox::job::{Ended, Job, JobLimits, RunReport, RunUsage, StopPlace, Thrown};
+use sandbox::pool::{FinishedRun, RunError};
 use serde_json::{Map, Value};
 
 use crate::powers::{PowerSettings, Powers, PowersError};
@@ -26,7 +26,7 @@ pub(crate) struct RunResult {
     pub(crate) value: Option<Value>,
     pub(crate) error: Option<CallError>,
     pub(crate) console: Vec<ConsoleLine>,
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<RunUsage>,
 }
 
 /// The values of a document's static variables, and the secrets among them.
@@ -74,7 +74,7 @@ pub(crate) fn prepare(
     let names = document.params.iter().map(|param| &param.name);
     let variable_names = document.static_variables.iter().map(|known| &known.name);
     let declared = names.chain(variable_names).cloned().collect();
-    let limits = Limits::for_policy(policy);
+    let limits = JobLimits::for_policy(policy);
     let deadline = Instant::now() + Duration::from_millis(u64::from(limits.wall_ms_max));
     let grant = Grant::from_policy(policy);
     let powers = Powers::from_grant(&grant, settings, masker, deadline)?;
@@ -121,10 +121,10 @@ impl RunResult {
     }
 
     /// What a run came to.
-    pub(crate) fn from_run(run: Result<Run, RunError>) -> RunResult {
+    pub(crate) fn from_run(run: Result<FinishedRun, RunError>) -> RunResult {
         match run {
             Ok(run) => {
-                let line = |line: sandbox::job::ConsoleLine| ConsoleLine {
+                let line = |line: sandbox::job::GuestLine| ConsoleLine {
                     level: line.level.word(),
                     text: line.text,
                 };
@@ -174,7 +174,7 @@ fn ended(
         Ended::Threw(thrown) => failed(threw(thrown)),
         Ended::Breached(breach) => failed(CallError {
             place: stopped_at.map(|at| (at.line, at.column)),
-            ..CallError::new(breach.reason(), Report::breach_words(breach, stopped_at))
+            ..CallError::new(breach.reason(), RunReport::breach_words(breach, stopped_at))
         }),
         Ended::Cancelled => {
             let error = CallError::new(Reason::CallCancelled, "the call was cancelled");

@@ -40,7 +40,7 @@ use model::record::outcome::CallError;
 use model::word::Word as _;
 use model::{limits, text};
 use sandbox::job::Job;
-use sandbox::pool::{Run, RunError};
+use sandbox::pool::{FinishedRun, RunError};
 use serde_json::{Map, Value, json};
 use store::{JournalSave, ScriptJournal};
 use tokio::sync::SemaphorePermit;
@@ -70,7 +70,7 @@ struct ScriptArguments {
 
 /// How a run ended.
 enum RunEnd {
-    Ended(Result<Run, RunError>),
+    Ended(Result<FinishedRun, RunError>),
     Halted(Halt),
     OutOfTime(Spent),
 }
@@ -131,7 +131,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
         "kind": "script", "preset": preset.word(), "calls": count, "fromJournal": repeated,
     }));
     let result = match end {
-        RunEnd::Ended(Ok(Run { report, console })) => {
+        RunEnd::Ended(Ok(FinishedRun { report, console })) => {
             let result = report::ran(report, &console, &host, &prepared, &limits);
             let stopped = unawaited::stopped(&calls.unanswered(), &prepared.calls);
             Ok(report::with_warnings(result, stopped))

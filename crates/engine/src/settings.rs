@@ -350,9 +350,9 @@ fn last(store: &Store, act: Act) -> Result<Option<Noted>, StoreError> {
 
 /// A home folder as no tool may see it, and what of it tools may have.
 #[must_use]
-pub fn protected(home: &Path, workspace: &Path) -> host::files::Home {
+pub fn protected(home: &Path, workspace: &Path) -> host::files::ProtectedHome {
     let named = home.join(WORKSPACES_FOLDER);
-    host::files::Home {
+    host::files::ProtectedHome {
         path: home.to_owned(),
         workspaces: vec![workspace.to_owned(), named.clone()],
         kept: KEPT_FOLDERS.iter().map(|name| home.join(name)).collect(),

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use guard::{Level, Preset};
+use guard::{Preset, PresetLevel};
 
 fn main() {
     divan::main();
@@ -40,7 +40,7 @@ const names{index} = Object.keys(byCity{index}).sort((a, b) => byCity{index}[b] 
 }
 
 fn preset() -> Preset {
-    let mut preset = Preset::agent_script(Level::Standard);
+    let mut preset = Preset::agent_script(PresetLevel::Standard);
     // So many bytes in lines of ordinary length are a few more lines than allowed.
     preset.limits.lines_max = 5_000;
     preset

@@ -5,6 +5,7 @@
 //! where its promise gets a name that is never used, and inside an async function
 //! whose own promise is dropped in that way or by `forEach`.
 
+use model::document::json::Lines;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
     Argument, BindingPattern, CallExpression, Expression, Program, Statement, VariableDeclarator,
@@ -56,6 +57,24 @@ pub(crate) fn sites<'a>(program: &Program<'a>, names: &Names<'a>, preset: &Prese
         walk.node(*node);
     }
     walk.sites
+}
+
+/// Calls with lines and columns.
+pub(crate) fn place(source: &str, sites: Vec<Site>) -> Vec<CallSite> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let lines = Lines::new(source);
+    let placed = sites.into_iter().map(|site| {
+        let place = lines.position(site.at);
+        CallSite {
+            tool: site.tool,
+            line: place.line,
+            column: place.column,
+            is_dropped: site.is_dropped,
+        }
+    });
+    placed.collect()
 }
 
 struct Walk<'n, 'a> {

@@ -11,19 +11,19 @@ macro_rules! codes {
     ($($name:ident, $code:literal, $meaning:literal;)*) => {
         /// What the guard found.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Code {
+        pub enum IssueCode {
             $(#[doc = $meaning] $name,)*
         }
 
-        impl Code {
+        impl IssueCode {
             /// All of them, in the order of the layers.
-            pub const ALL: &[Code] = &[$(Code::$name,)*];
+            pub const ALL: &[IssueCode] = &[$(IssueCode::$name,)*];
 
             /// The stable code.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
-                    $(Code::$name => $code,)*
+                    $(IssueCode::$name => $code,)*
                 }
             }
 
@@ -31,7 +31,7 @@ macro_rules! codes {
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self {
-                    $(Code::$name => $meaning,)*
+                    $(IssueCode::$name => $meaning,)*
                 }
             }
         }
@@ -111,9 +111,9 @@ pub fn page() -> String {
     let mut page = String::from(
         "# What the guard finds\n\nCodes of `ringfence script check`. A code never changes its meaning. Codes that \
          start with `PRESCANNER_` come from the raw text, before anything parses it.\n\n\
-         | Code | Meaning |\n| --- | --- |\n",
+         | IssueCode | Meaning |\n| --- | --- |\n",
     );
-    for code in Code::ALL {
+    for code in IssueCode::ALL {
         let _ = writeln!(page, "| `{}` | {} |", code.word(), code.meaning());
     }
     page

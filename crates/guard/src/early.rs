@@ -13,7 +13,7 @@ use oxc_ast::ast::{
 };
 use oxc_span::{GetSpan as _, Span};
 
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::report::Marks;
 
 /// What stands around a statement, as far as a jump cares.
@@ -261,5 +261,5 @@ fn is_loop(statement: &Statement<'_>) -> bool {
 
 fn refuse(marks: &mut Marks, span: Span, message: impl FnOnce() -> String) {
     let at = usize::try_from(span.start).unwrap_or(0);
-    marks.error(Code::ParseError, at, message);
+    marks.error(IssueCode::ParseError, at, message);
 }

@@ -184,7 +184,7 @@ impl<'n, 'a> Fold<'n, 'a> {
                 }
                 Constant::List(items)
             }
-            Expression::ObjectExpression(object) => return self.coerced(object),
+            Expression::ObjectExpression(object) => return self.fold_coercion(object),
             Expression::CallExpression(call) => return bounded(self.call(call)?),
             Expression::ComputedMemberExpression(member) => {
                 let key = self.constant(&member.expression)?;
@@ -259,7 +259,7 @@ impl<'n, 'a> Fold<'n, 'a> {
     }
 
     /// An object whose `toString` or `valueOf` gives something known.
-    fn coerced(&mut self, object: &ObjectExpression<'a>) -> Option<Constant> {
+    fn fold_coercion(&mut self, object: &ObjectExpression<'a>) -> Option<Constant> {
         let value = property(object, "toString").or_else(|| property(object, "valueOf"))?;
         let returned = match value {
             Expression::ArrowFunctionExpression(arrow) => match &arrow.body {

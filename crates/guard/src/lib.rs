@@ -1,183 +1,47 @@
 //! Reads scripts without running them.
 //!
 //! Three layers: [`scan`] on the raw text before any parser, rules on the tree, and
-//! rewriting for the run. [`check`] answers with findings at the author's own lines,
-//! [`prepare`] with code for the sandbox. What a script gives back goes through
+//! rewriting for the run. [`check`](fn@check) answers with findings at the author's own
+//! lines, [`prepare`] with code for the sandbox. What a script gives back goes through
 //! [`sanitise`].
 //!
 //! Invariant 6: this is no security boundary. The sandbox is sound without it and no
 //! finding relaxes a limit; the guard tells authors early, keeps hostile text from
 //! parsers and people, and gives loops one budget.
 
+/// Where a script calls tools, and which calls nothing waits for.
 pub mod calls;
+/// The layers in their order; the entry points.
+mod check;
+/// The stable names of findings.
 pub mod code;
+/// What JavaScript refuses before it runs a line.
 mod early;
+/// Values of expressions that are known without running them.
 mod fold;
+/// Which name means what.
 mod names;
+/// What a script may contain, by level.
 pub mod preset;
+/// Regular expressions that can take too long.
 mod redos;
+/// Findings with their places.
 pub mod report;
+/// The script as it runs, and the way back to its author's lines.
 mod rewrite;
+/// The rules on the tree.
 mod rules;
+/// The functions that rewritten scripts call.
 pub mod runtime;
+/// What a script gives back, cut to size and without what tells about the machine.
 pub mod sanitise;
+/// The pass over the raw text, before any parser.
 pub mod scan;
 
-use std::cell::Cell;
-
-use oxc_allocator::Allocator;
-use oxc_parser::{ParseOptions, Parser, ParserReturn};
-use oxc_span::SourceType;
-
 pub use calls::CallSite;
-pub use code::Code;
+pub use check::{check, fuzz, prepare};
+pub use code::IssueCode;
 pub use model::Severity;
-pub use preset::{Globals, Level, Preset};
+pub use preset::{Globals, Preset, PresetLevel};
 pub use report::{Issue, Report};
 pub use rewrite::{LineBreak, Map, Prepared};
-
-use names::Names;
-use report::Marks;
-
-/// Judges a script.
-#[must_use]
-pub fn check(source: &str, preset: &Preset) -> Report {
-    let mut marks = Marks::default();
-    if !scan::scan(source, preset, &mut marks).is_fatal {
-        in_arena(|arena| {
-            let parsed = parse(arena, source, &mut marks);
-            if !parsed.panicked {
-                let names = Names::of(&parsed.program, &mut marks);
-                rules::judge(&parsed.program, &names, preset, &mut marks);
-                note_dropped(&calls::sites(&parsed.program, &names, preset), &mut marks);
-            }
-        });
-    }
-    marks.report(source)
-}
-
-/// Judges a script and makes it ready to run.
-///
-/// # Errors
-/// The findings, if any of them stands in the way.
-pub fn prepare(source: &str, preset: &Preset) -> Result<Prepared, Report> {
-    let mut marks = Marks::default();
-    if scan::scan(source, preset, &mut marks).is_fatal {
-        return Err(marks.report(source));
-    }
-    in_arena(|arena| {
-        let parsed = parse(arena, source, &mut marks);
-        if parsed.panicked {
-            return Err(marks.report(source));
-        }
-        let names = Names::of(&parsed.program, &mut marks);
-        rules::judge(&parsed.program, &names, preset, &mut marks);
-        let sites = calls::sites(&parsed.program, &names, preset);
-        if marks.has_errors() {
-            note_dropped(&sites, &mut marks);
-            return Err(marks.report(source));
-        }
-        let mut prepared = rewrite::rewrite(source, &parsed.program, &names, preset);
-        prepared.calls = report::placed(source, sites);
-        Ok(prepared)
-    })
-}
-
-/// Calls of tools that nothing waits for.
-fn note_dropped(sites: &[calls::Site], marks: &mut Marks) {
-    for site in sites.iter().filter(|site| site.is_dropped) {
-        marks.warning(Code::UnawaitedCall, site.at, || {
-            String::from(
-                "nothing waits for this call: it is stopped when the script ends, and nobody hears when it fails; write `await`, \
-                 and `for … of` or `parallel` in place of `forEach`",
-            )
-        });
-    }
-}
-
-/// Memory for trees that a thread keeps between scripts, in bytes.
-const ARENA_KEPT_MAX: usize = 2 << 20;
-
-/// Lends the thread's memory for trees. Asking the system for it anew costs a tenth of
-/// a judgement.
-fn in_arena<T>(judge: impl FnOnce(&Allocator) -> T) -> T {
-    thread_local! {
-        static KEPT: Cell<Option<Allocator>> = const { Cell::new(None) };
-    }
-    let mut arena = KEPT.take().unwrap_or_default();
-    let judged = judge(&arena);
-    if arena.capacity() <= ARENA_KEPT_MAX {
-        arena.reset();
-        KEPT.set(Some(arena));
-    }
-    judged
-}
-
-/// A script is the body of an async function: `await` and `return` stand at its
-/// top. Read as a module, so that it is strict and `await` is always a keyword.
-fn parse<'a>(allocator: &'a Allocator, source: &'a str, marks: &mut Marks) -> ParserReturn<'a> {
-    let options = ParseOptions {
-        allow_return_outside_function: true,
-        preserve_parens: false,
-        enable_ident_hashes: false,
-        parse_regular_expression: true,
-        ..ParseOptions::default()
-    };
-    let parsed = Parser::new(allocator, source, SourceType::mjs())
-        .with_options(options)
-        .parse();
-    for diagnostic in &parsed.diagnostics {
-        let offset = diagnostic.labels.first().map_or(0, |label| label.offset());
-        let at = usize::try_from(offset).unwrap_or(0).min(source.len());
-        marks.error(Code::ParseError, at, || {
-            let message = model::text::elided(&diagnostic.message, 200);
-            let message = message.trim_end_matches('.');
-            let mut letters = message.chars();
-            letters.next().map_or_else(String::new, |first| {
-                first.to_lowercase().chain(letters).collect()
-            })
-        });
-    }
-    parsed
-}
-
-/// Any text at all, for the fuzzer and for the test that runs its seeds: no panic,
-/// places inside the script, and what is prepared has the lines of the script.
-///
-/// # Panics
-/// If one of these does not hold.
-pub fn fuzz(data: &[u8]) {
-    let source = String::from_utf8_lossy(data);
-    let presets = [
-        Preset::agent_script(Level::Secure),
-        Preset::agent_script(Level::Permissive),
-        Preset::strict(),
-        Preset::permissive(),
-    ];
-    let lines = source.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    for preset in presets {
-        let report = check(&source, &preset);
-        for issue in &report.issues {
-            assert!(
-                issue.line >= 1 && issue.line <= lines,
-                "{issue:?} is outside"
-            );
-            assert!(
-                issue.column >= 1 && issue.column <= source.len() + 1,
-                "{issue:?} is outside"
-            );
-            assert!(
-                !issue.message.contains('\n'),
-                "{issue:?} has more than one line"
-            );
-        }
-        match prepare(&source, &preset) {
-            Ok(prepared) => {
-                assert!(report.valid, "a script was prepared that is refused");
-                let last = prepared.map.author(lines, usize::MAX / 2);
-                assert!(last.0 <= lines, "the map leads outside");
-            }
-            Err(refused) => assert_eq!(refused, report, "check and prepare differ"),
-        }
-    }
-}

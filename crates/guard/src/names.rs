@@ -36,7 +36,7 @@ const ROOM_MAX: usize = 8_192;
 
 /// One declared name.
 #[derive(Debug)]
-pub(crate) struct Binding<'a> {
+pub(crate) struct NameBinding<'a> {
     pub(crate) name: &'a str,
     pub(crate) span: Span,
     /// What it is declared as, if that is one expression and it is a plain name.
@@ -101,7 +101,7 @@ pub(crate) struct Reference<'a> {
 /// All names of a script.
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
-    pub(crate) bindings: Vec<Binding<'a>>,
+    pub(crate) bindings: Vec<NameBinding<'a>>,
     pub(crate) references: Vec<Reference<'a>>,
     /// The nodes of the tree, each before what is in it, but for the commonest kinds no
     /// rule asks about. Names that are used are `references`.
@@ -146,7 +146,7 @@ impl<'a> Names<'a> {
     }
 
     /// The binding behind a use of a name; `None` for a global.
-    pub(crate) fn binding(&self, identifier: &IdentifierReference<'a>) -> Option<&Binding<'a>> {
+    pub(crate) fn binding(&self, identifier: &IdentifierReference<'a>) -> Option<&NameBinding<'a>> {
         self.bindings.get(self.reference(identifier)?.binding?)
     }
 
@@ -221,7 +221,7 @@ impl<'a> Walk<'_, 'a> {
             return;
         }
         scope.declared.push(bindings.len());
-        bindings.push(Binding {
+        bindings.push(NameBinding {
             name,
             span,
             init,
@@ -334,7 +334,7 @@ impl<'a> Walk<'_, 'a> {
         let marks = &mut *self.marks;
         let table =
             (scope.declared.len() > LOOK_MAX).then(|| tabled(&scope.declared, bindings, marks));
-        let find = |bindings: &[Binding<'a>], name: &str| match &table {
+        let find = |bindings: &[NameBinding<'a>], name: &str| match &table {
             Some(table) => table.get(name),
             None => named(&scope.declared, bindings, name),
         };
@@ -396,7 +396,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 /// The binding of this name among those a scope declares.
-fn named(declared: &[usize], bindings: &[Binding<'_>], name: &str) -> Option<usize> {
+fn named(declared: &[usize], bindings: &[NameBinding<'_>], name: &str) -> Option<usize> {
     let is_it = |index: &usize| {
         bindings
             .get(*index)
@@ -406,7 +406,7 @@ fn named(declared: &[usize], bindings: &[Binding<'_>], name: &str) -> Option<usi
 }
 
 /// All that a crowded scope declares; what it declares twice is marked.
-fn tabled<'a>(declared: &[usize], bindings: &[Binding<'a>], marks: &mut Marks) -> Table<'a> {
+fn tabled<'a>(declared: &[usize], bindings: &[NameBinding<'a>], marks: &mut Marks) -> Table<'a> {
     let names = declared.iter().map(|index| {
         let name = bindings.get(*index).map_or("", |binding| binding.name);
         (name, *index)

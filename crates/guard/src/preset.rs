@@ -11,7 +11,7 @@ pub use name::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
 
 /// How much a script is trusted, from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Level {
+pub enum PresetLevel {
     /// `locked_down`.
     Strict,
     /// `secure`, the default.
@@ -22,15 +22,15 @@ pub enum Level {
     Permissive,
 }
 
-impl Level {
+impl PresetLevel {
     /// The level an operator's word for a preset stands for.
     #[must_use]
-    pub fn named(raw_name: &str) -> Option<Level> {
+    pub fn named(raw_name: &str) -> Option<PresetLevel> {
         match raw_name {
-            "locked_down" => Some(Level::Strict),
-            "secure" => Some(Level::Secure),
-            "balanced" => Some(Level::Standard),
-            "experimental" => Some(Level::Permissive),
+            "locked_down" => Some(PresetLevel::Strict),
+            "secure" => Some(PresetLevel::Secure),
+            "balanced" => Some(PresetLevel::Standard),
+            "experimental" => Some(PresetLevel::Permissive),
             _ => None,
         }
     }
@@ -38,7 +38,7 @@ impl Level {
 
 /// Bounds of the raw text. What a preset says is cut to [`CAPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PresetLimits {
     /// The whole script.
     pub input_bytes_max: usize,
     /// One line.
@@ -60,7 +60,7 @@ pub struct Limits {
 }
 
 /// What no preset and no configuration lifts.
-pub const CAPS: Limits = Limits {
+pub const CAPS: PresetLimits = PresetLimits {
     input_bytes_max: 100 * 1024 * 1024,
     line_chars_max: 100_000,
     lines_max: 1_000_000,
@@ -72,11 +72,11 @@ pub const CAPS: Limits = Limits {
     strings_chars_max: 50 * 1024 * 1024,
 };
 
-impl Limits {
+impl PresetLimits {
     /// These limits, none above its cap.
     #[must_use]
-    pub fn capped(self) -> Limits {
-        Limits {
+    pub fn capped(self) -> PresetLimits {
+        PresetLimits {
             input_bytes_max: self.input_bytes_max.min(CAPS.input_bytes_max),
             line_chars_max: self.line_chars_max.min(CAPS.line_chars_max),
             lines_max: self.lines_max.min(CAPS.lines_max),
@@ -197,8 +197,8 @@ pub enum ArgumentKind {
 pub struct Preset {
     /// Its name, for messages.
     pub name: &'static str,
-    /// Bounds of the raw text, before [`Limits::capped`].
-    pub limits: Limits,
+    /// Bounds of the raw text, before [`PresetLimits::capped`].
+    pub limits: PresetLimits,
     /// Regular expressions.
     pub regex: RegexMode,
     /// Hidden characters in the raw text.
@@ -231,19 +231,19 @@ pub struct Preset {
 impl Preset {
     /// The language of scripts that call tools, at one level.
     #[must_use]
-    pub fn agent_script(level: Level) -> Preset {
+    pub fn agent_script(level: PresetLevel) -> Preset {
         let regex = match level {
-            Level::Strict | Level::Secure => RegexMode::Block,
-            Level::Standard => RegexMode::Polynomial,
-            Level::Permissive => RegexMode::Allow,
+            PresetLevel::Strict | PresetLevel::Secure => RegexMode::Block,
+            PresetLevel::Standard => RegexMode::Polynomial,
+            PresetLevel::Permissive => RegexMode::Allow,
         };
         let targets = match level {
-            Level::Strict | Level::Secure => Targets::Literal,
-            Level::Standard | Level::Permissive => Targets::Any,
+            PresetLevel::Strict | PresetLevel::Secure => Targets::Literal,
+            PresetLevel::Standard | PresetLevel::Permissive => Targets::Any,
         };
         Preset {
             name: "AgentScript",
-            limits: Limits {
+            limits: PresetLimits {
                 input_bytes_max: 50 * 1024,
                 line_chars_max: 2_000,
                 lines_max: 1_000,
@@ -389,8 +389,8 @@ fn limits(
     operator_run_max: usize,
     regex: (usize, usize),
     string_chars_max: usize,
-) -> Limits {
-    Limits {
+) -> PresetLimits {
+    PresetLimits {
         input_bytes_max,
         line_chars_max,
         lines_max,

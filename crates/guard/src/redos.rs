@@ -173,7 +173,7 @@ impl Reader {
                 },
                 plain => Set::of(plain),
             };
-            let (part, _) = self.quantified(part, part, false, None);
+            let (part, _) = self.parse_quantifier(part, part, false, None);
             group.current.push(part);
         }
         // A group that never closes is for the parser to refuse.
@@ -220,9 +220,9 @@ impl Reader {
                 repeats = Some(repeats.unwrap_or_default().join(inner));
             }
         }
-        let (part, goes_round) = self.quantified(set, first, is_nullable, repeats);
+        let (part, goes_round) = self.parse_quantifier(set, first, is_nullable, repeats);
         if goes_round {
-            self.repeated(&group);
+            self.check_repetition(&group);
         }
         if group.is_zero_width {
             return Part {
@@ -237,7 +237,7 @@ impl Reader {
 
     /// A group that goes round often: does its body leave a choice of how to
     /// share the text between the rounds?
-    fn repeated(&mut self, group: &Group) {
+    fn check_repetition(&mut self, group: &Group) {
         for (index, sequence) in group.alternatives.iter().enumerate() {
             for (place, part) in sequence.iter().enumerate() {
                 let Some(inner) = part.repeats else {
@@ -280,7 +280,7 @@ impl Reader {
     }
 
     /// A part with the quantifier that follows it, and whether that goes round often.
-    fn quantified(
+    fn parse_quantifier(
         &mut self,
         set: Set,
         first: Set,
@@ -308,7 +308,7 @@ impl Reader {
             Some('*') => (true, true),
             Some('+') => (false, true),
             Some('?') => (true, false),
-            Some('{') => match self.counted() {
+            Some('{') => match self.parse_count() {
                 Some(found) => {
                     self.lazy();
                     return found;
@@ -329,7 +329,7 @@ impl Reader {
     }
 
     /// `{2}`, `{2,}` or `{2,5}`; anything else is plain text.
-    fn counted(&mut self) -> Option<(bool, bool)> {
+    fn parse_count(&mut self) -> Option<(bool, bool)> {
         let start = self.at;
         self.at += 1;
         let least = self.count();

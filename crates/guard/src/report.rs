@@ -3,8 +3,7 @@
 use model::Severity;
 use model::document::json::Lines;
 
-use crate::calls::{CallSite, Site};
-use crate::code::Code;
+use crate::code::IssueCode;
 
 /// Findings kept of one script; the rest are counted.
 pub const ISSUES_MAX: usize = 100;
@@ -13,7 +12,7 @@ pub const ISSUES_MAX: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
     /// Which rule.
-    pub code: Code,
+    pub code: IssueCode,
     /// What is wrong and what to write instead, one line without a full stop.
     pub message: String,
     /// The author's line, from 1.
@@ -35,29 +34,11 @@ pub struct Report {
     pub issues_left_out: usize,
 }
 
-/// Calls with lines and columns.
-pub(crate) fn placed(source: &str, sites: Vec<Site>) -> Vec<CallSite> {
-    if sites.is_empty() {
-        return Vec::new();
-    }
-    let lines = Lines::new(source);
-    let placed = sites.into_iter().map(|site| {
-        let place = lines.position(site.at);
-        CallSite {
-            tool: site.tool,
-            line: place.line,
-            column: place.column,
-            is_dropped: site.is_dropped,
-        }
-    });
-    placed.collect()
-}
-
 /// A finding that still knows its place as a byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark {
+pub(crate) struct IssueMark {
     pub(crate) at: usize,
-    pub(crate) code: Code,
+    pub(crate) code: IssueCode,
     pub(crate) severity: Severity,
     pub(crate) message: String,
 }
@@ -66,20 +47,20 @@ pub(crate) struct Mark {
 /// every byte.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    kept: Vec<Mark>,
+    kept: Vec<IssueMark>,
     left_out: usize,
     errors: usize,
 }
 
 impl Marks {
     /// Something that stands in the way.
-    pub(crate) fn error(&mut self, code: Code, at: usize, message: impl FnOnce() -> String) {
+    pub(crate) fn error(&mut self, code: IssueCode, at: usize, message: impl FnOnce() -> String) {
         self.errors += 1;
         self.keep(code, at, Severity::Error, message);
     }
 
     /// Something worth knowing.
-    pub(crate) fn warning(&mut self, code: Code, at: usize, message: impl FnOnce() -> String) {
+    pub(crate) fn warning(&mut self, code: IssueCode, at: usize, message: impl FnOnce() -> String) {
         self.keep(code, at, Severity::Warning, message);
     }
 
@@ -90,7 +71,7 @@ impl Marks {
 
     fn keep(
         &mut self,
-        code: Code,
+        code: IssueCode,
         at: usize,
         severity: Severity,
         message: impl FnOnce() -> String,
@@ -99,7 +80,7 @@ impl Marks {
             self.left_out += 1;
             return;
         }
-        self.kept.push(Mark {
+        self.kept.push(IssueMark {
             at,
             code,
             severity,

@@ -269,7 +269,7 @@ fn write(source: &str, edits: &[Edit]) -> Prepared {
         writer.authors(source.get(from..edit.at).unwrap_or(""));
         writer.ours(&edit.text);
         from = edit.at + edit.remove;
-        writer.skipped(source.get(edit.at..from).unwrap_or(""));
+        writer.skip(source.get(edit.at..from).unwrap_or(""));
     }
     writer.authors(source.get(from..).unwrap_or(""));
     let (lines, last_column) = (writer.line, writer.author_column);
@@ -329,7 +329,7 @@ impl Writer {
     }
 
     /// Text of the author's that is not in the code; never a line break.
-    fn skipped(&mut self, text: &str) {
+    fn skip(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }

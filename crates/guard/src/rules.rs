@@ -16,7 +16,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan as _, Span};
 use rustc_hash::FxHashSet;
 
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::fold::Fold;
 use crate::names::Names;
 use crate::preset::{Functions, GLOBAL_OBJECTS, Globals, Preset};
@@ -65,11 +65,11 @@ struct Rules<'r, 'a> {
 }
 
 impl<'r, 'a> Rules<'r, 'a> {
-    fn error(&mut self, code: Code, span: Span, message: impl FnOnce() -> String) {
+    fn error(&mut self, code: IssueCode, span: Span, message: impl FnOnce() -> String) {
         self.marks.error(code, at(span), message);
     }
 
-    fn warning(&mut self, code: Code, span: Span, message: impl FnOnce() -> String) {
+    fn warning(&mut self, code: IssueCode, span: Span, message: impl FnOnce() -> String) {
         self.marks.warning(code, at(span), message);
     }
 
@@ -116,7 +116,7 @@ impl<'r, 'a> Rules<'r, 'a> {
         match kind {
             AstKind::Function(function) => {
                 if !self.preset.is_async && self.starts_async(function.span) {
-                    self.error(Code::NoAsync, function.span, || {
+                    self.error(IssueCode::NoAsync, function.span, || {
                         String::from("async functions are not allowed here")
                     });
                 }
@@ -124,8 +124,8 @@ impl<'r, 'a> Rules<'r, 'a> {
                     return;
                 }
                 let code = match function.r#type {
-                    FunctionType::FunctionDeclaration => Code::NoUserFunctionDeclaration,
-                    _ => Code::NoUserFunctionExpression,
+                    FunctionType::FunctionDeclaration => IssueCode::NoUserFunctionDeclaration,
+                    _ => IssueCode::NoUserFunctionExpression,
                 };
                 self.error(code, function.span, || {
                     String::from(
@@ -135,18 +135,18 @@ impl<'r, 'a> Rules<'r, 'a> {
             }
             AstKind::ArrowFunctionExpression(arrow) => {
                 if !self.preset.is_async && self.starts_async(arrow.span) {
-                    self.error(Code::NoAsync, arrow.span, || {
+                    self.error(IssueCode::NoAsync, arrow.span, || {
                         String::from("async functions are not allowed here")
                     });
                 }
                 if self.preset.functions == Functions::None {
-                    self.error(Code::NoUserArrowFunction, arrow.span, || {
+                    self.error(IssueCode::NoUserArrowFunction, arrow.span, || {
                         String::from("functions are not allowed here")
                     });
                 }
             }
             AstKind::Class(class) if self.preset.functions != Functions::All => {
-                self.error(Code::NoUserMethodDefinition, class.span, || {
+                self.error(IssueCode::NoUserMethodDefinition, class.span, || {
                     String::from("classes are not allowed here; use plain objects")
                 });
             }
@@ -157,14 +157,14 @@ impl<'r, 'a> Rules<'r, 'a> {
                     MethodDefinitionKind::Get => "getter",
                     MethodDefinitionKind::Set => "setter",
                 };
-                self.error(Code::NoUserMethodDefinition, method.span, || {
+                self.error(IssueCode::NoUserMethodDefinition, method.span, || {
                     format!("a {word} of a class is not allowed here; use plain objects")
                 });
             }
             AstKind::ObjectProperty(property) => {
                 let is_plain = property.kind == PropertyKind::Init && !property.method;
                 if !is_plain && self.preset.functions != Functions::All {
-                    self.error(Code::NoUserMethodShorthand, property.span, || {
+                    self.error(IssueCode::NoUserMethodShorthand, property.span, || {
                         String::from("methods are not allowed here; write `name: () => …`")
                     });
                 }
@@ -177,7 +177,7 @@ impl<'r, 'a> Rules<'r, 'a> {
         let message = "a script stands alone; call a tool instead of importing";
         match kind {
             AstKind::ImportExpression(import) => {
-                self.error(Code::NoEval, import.span, || String::from(message));
+                self.error(IssueCode::NoEval, import.span, || String::from(message));
             }
             AstKind::ImportDeclaration(_)
             | AstKind::ImportMeta(_)
@@ -186,9 +186,9 @@ impl<'r, 'a> Rules<'r, 'a> {
             | AstKind::ExportDeclaration(_)
             | AstKind::ExportNamedDeclaration(_)
             | AstKind::ExportFromDeclaration(_) => {
-                self.error(Code::NoModule, kind.span(), || String::from(message));
+                self.error(IssueCode::NoModule, kind.span(), || String::from(message));
             }
-            AstKind::WithStatement(with) => self.error(Code::NoEval, with.span, || {
+            AstKind::WithStatement(with) => self.error(IssueCode::NoEval, with.span, || {
                 String::from("`with` is not allowed; name the object each time")
             }),
             _ => {}
@@ -200,7 +200,7 @@ impl<'r, 'a> Rules<'r, 'a> {
             && self.preset.is_agent_script
             && self.is_global_object(init)
         {
-            self.error(Code::NoGlobalDestructure, pattern.span, || {
+            self.error(IssueCode::NoGlobalDestructure, pattern.span, || {
                 String::from(
                     "the global object cannot be taken apart; use the names the script is given",
                 )
@@ -217,10 +217,10 @@ impl<'r, 'a> Rules<'r, 'a> {
                 self.object_property(property);
             }
             AstKind::BindingProperty(property) => {
-                self.destructured(&property.key, property.computed, property.span)
+                self.check_destructuring(&property.key, property.computed, property.span)
             }
             AstKind::AssignmentTargetPropertyProperty(property) => {
-                self.destructured(&property.name, property.computed, property.span);
+                self.check_destructuring(&property.name, property.computed, property.span);
             }
             AstKind::AssignmentTargetPropertyIdentifier(property) => {
                 self.destructured_name(property.binding.name.as_str(), property.span);
@@ -230,14 +230,16 @@ impl<'r, 'a> Rules<'r, 'a> {
                 self.declarator(&declarator.id, declarator.init.as_ref())
             }
             AstKind::BindingIdentifier(identifier) => {
-                self.declared(identifier.name.as_str(), identifier.span)
+                self.check_declaration(identifier.name.as_str(), identifier.span)
             }
             AstKind::IdentifierName(identifier) => {
                 self.hidden_letters(identifier.name.as_str(), identifier.span)
             }
-            AstKind::LabelIdentifier(label) => self.declared(label.name.as_str(), label.span),
+            AstKind::LabelIdentifier(label) => {
+                self.check_declaration(label.name.as_str(), label.span)
+            }
             AstKind::ThisExpression(this) if self.preset.is_agent_script => {
-                self.error(Code::NoGlobalAccess, this.span, || {
+                self.error(IssueCode::NoGlobalAccess, this.span, || {
                     String::from("`this` is not available; use the names the script is given")
                 });
             }
@@ -251,7 +253,7 @@ impl<'r, 'a> Rules<'r, 'a> {
             | AstKind::WhileStatement(_)
             | AstKind::DoWhileStatement(_) => self.loops(kind),
             AstKind::AwaitExpression(waits) if !self.preset.is_async => {
-                self.error(Code::NoAwait, waits.span, || {
+                self.error(IssueCode::NoAwait, waits.span, || {
                     String::from("`await` is not allowed here")
                 });
             }

@@ -13,11 +13,11 @@ mod text;
 pub(crate) mod unicode;
 mod word;
 
-use crate::code::Code;
-use crate::preset::{Limits, Preset};
+use crate::code::IssueCode;
+use crate::preset::{Preset, PresetLimits};
 use crate::report::Marks;
 
-use word::Word;
+use word::ScanWord;
 
 /// How deep a tree the parser may be asked to build, counted in brackets,
 /// operators and statements without braces that are open at one time.
@@ -45,7 +45,7 @@ pub(crate) fn scan(text: &str, preset: &Preset, marks: &mut Marks) -> Scan {
     // The size first: a hundred megabytes of blanks are not read to find them empty.
     if text.len() > limits.input_bytes_max || text.trim().is_empty() {
         let (length, most) = (text.len(), limits.input_bytes_max);
-        marks.error(Code::ScanInputTooLarge, 0, || match length > most {
+        marks.error(IssueCode::ScanInputTooLarge, 0, || match length > most {
             true => format!("the script has {length} bytes; at most {most} are allowed"),
             false => String::from(
                 "the script is empty; write at least what it gives back, such as `return 1`",
@@ -87,7 +87,7 @@ enum Opener {
 
 /// One open bracket, and how deep what stands in it has become.
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct BracketLevel {
     opener: Opener,
     at: usize,
     /// Operators, prefixes and links of a chain since the expression began.
@@ -100,9 +100,9 @@ struct Level {
     ending: Ending,
 }
 
-impl Level {
-    fn new(opener: Opener, at: usize) -> Level {
-        Level {
+impl BracketLevel {
+    fn new(opener: Opener, at: usize) -> BracketLevel {
+        BracketLevel {
             opener,
             at,
             expression: 0,
@@ -154,14 +154,14 @@ enum Before {
 struct Scanner<'s> {
     text: &'s str,
     bytes: &'s [u8],
-    limits: Limits,
+    limits: PresetLimits,
     preset: &'s Preset,
     marks: &'s mut Marks,
     at: usize,
     line_start: usize,
     lines: usize,
-    level: Level,
-    outer: Vec<Level>,
+    level: BracketLevel,
+    outer: Vec<BracketLevel>,
     /// Brackets open, and everything that makes the tree deeper.
     nesting: usize,
     depth: usize,
@@ -180,7 +180,12 @@ struct Scanner<'s> {
 }
 
 impl<'s> Scanner<'s> {
-    fn new(text: &'s str, preset: &'s Preset, limits: Limits, marks: &'s mut Marks) -> Scanner<'s> {
+    fn new(
+        text: &'s str,
+        preset: &'s Preset,
+        limits: PresetLimits,
+        marks: &'s mut Marks,
+    ) -> Scanner<'s> {
         Scanner {
             text,
             bytes: text.as_bytes(),
@@ -191,7 +196,7 @@ impl<'s> Scanner<'s> {
             at: if text.starts_with('\u{feff}') { 3 } else { 0 },
             line_start: 0,
             lines: 1,
-            level: Level::new(Opener::Top, 0),
+            level: BracketLevel::new(Opener::Top, 0),
             outer: Vec::new(),
             nesting: 0,
             depth: 0,
@@ -208,12 +213,16 @@ impl<'s> Scanner<'s> {
 
     fn run(&mut self) {
         if self.text.starts_with("#!") {
-            self.stop(Code::ParseError, 0, "a script has no `#!` line; remove it");
+            self.stop(
+                IssueCode::ParseError,
+                0,
+                "a script has no `#!` line; remove it",
+            );
         }
         if let Some(at) = fence(self.text) {
             let message =
                 "the script stands in a markdown fence; send only what is between the two fences";
-            self.stop(Code::ParseError, at, message);
+            self.stop(IssueCode::ParseError, at, message);
         }
         while self.at < self.bytes.len() && !self.is_fatal {
             self.step();
@@ -224,7 +233,7 @@ impl<'s> Scanner<'s> {
         self.end_line(self.bytes.len());
         if self.level.opener != Opener::Top {
             let at = self.level.at;
-            self.stop(Code::ParseError, at, "this is never closed");
+            self.stop(IssueCode::ParseError, at, "this is never closed");
         }
     }
 
@@ -341,7 +350,7 @@ impl<'s> Scanner<'s> {
     fn overflow(&mut self) {
         let at = self.at;
         self.stop(
-            Code::ScanNestingOverflow,
+            IssueCode::ScanNestingOverflow,
             at,
             "this nests too deeply; take parts out into variables of their own",
         );
@@ -373,7 +382,7 @@ impl<'s> Scanner<'s> {
 
     fn push(&mut self, opener: Opener, width: usize) {
         self.outer.push(self.level);
-        self.level = Level::new(opener, self.at);
+        self.level = BracketLevel::new(opener, self.at);
         self.before = Before::Operator;
         if opener != Opener::Template {
             self.nesting += 1;
@@ -395,7 +404,11 @@ impl<'s> Scanner<'s> {
             (b'}', Opener::Hole) => Before::Operator,
             _ => {
                 let at = self.at;
-                self.stop(Code::ParseError, at, "this closes nothing that is open");
+                self.stop(
+                    IssueCode::ParseError,
+                    at,
+                    "this closes nothing that is open",
+                );
                 return;
             }
         };
@@ -460,7 +473,7 @@ impl<'s> Scanner<'s> {
         self.note_ending();
         let is_other_base = self.peek(0) == b'0' && self.peek(1).is_ascii_alphabetic();
         if self.peek(0) == b'0' && self.peek(1).is_ascii_digit() {
-            self.marks.error(Code::ParseError, self.at, || {
+            self.marks.error(IssueCode::ParseError, self.at, || {
                 String::from(
                     "a number does not start with 0; leave the 0 out, or write `0o17` for octal",
                 )
@@ -502,7 +515,7 @@ impl<'s> Scanner<'s> {
         if rest.starts_with(b"<!--") || (self.is_line_empty && rest.starts_with(b"-->")) {
             let at = self.at;
             let message = "some engines read this as a comment; put a space between the marks";
-            self.stop(Code::ScanAmbiguousSlash, at, message);
+            self.stop(IssueCode::ScanAmbiguousSlash, at, message);
             return;
         }
         self.settle(true);
@@ -538,7 +551,7 @@ impl<'s> Scanner<'s> {
         self.deepen_expression(prefixes.max(1));
         let most = self.limits.operator_run_max;
         if self.at - start > most {
-            self.marks.error(Code::ScanOperatorSpam, start, || {
+            self.marks.error(IssueCode::ScanOperatorSpam, start, || {
                 format!("more than {most} operators stand side by side; use spaces or parentheses")
             });
         }
@@ -573,7 +586,7 @@ impl<'s> Scanner<'s> {
             None => {
                 let at = self.at;
                 let message = "this `/` can be read in two ways; put the expression in parentheses";
-                self.stop(Code::ScanAmbiguousSlash, at, message);
+                self.stop(IssueCode::ScanAmbiguousSlash, at, message);
             }
         }
     }
@@ -612,7 +625,7 @@ impl<'s> Scanner<'s> {
                         break;
                     }
                     if unicode::is_joiner(character) {
-                        self.hidden(character, false);
+                        self.report_hidden(character, false);
                     }
                     is_ascii = false;
                     self.at += character.len_utf8();
@@ -622,20 +635,20 @@ impl<'s> Scanner<'s> {
         }
         let name = self.text.get(start..self.at).unwrap_or("");
         if !is_ascii && self.preset.unicode.homographs && unicode::is_homograph(name) {
-            self.marks.error(Code::ScanHomograph, start, || {
+            self.marks.error(IssueCode::ScanHomograph, start, || {
                 format!("`{name}` has letters of other scripts that look like Latin ones; type them anew")
             });
         }
         let word = match self.before {
-            Before::Dot => Word::Name,
+            Before::Dot => ScanWord::Name,
             _ => word::word(name),
         };
         self.word(word);
     }
 
-    fn word(&mut self, word: Word) {
+    fn word(&mut self, word: ScanWord) {
         // As most words are.
-        if word == Word::Name {
+        if word == ScanWord::Name {
             self.settle(false);
             self.before = Before::Value;
             return;
@@ -649,30 +662,30 @@ impl<'s> Scanner<'s> {
                     self.before,
                     Before::Value | Before::BraceClose | Before::Ender
                 ));
-        let ends_do = word == Word::While && self.level.dos > 0 && has_ended;
+        let ends_do = word == ScanWord::While && self.level.dos > 0 && has_ended;
         match word {
-            Word::Else => self.settle_else(),
-            Word::While if ends_do => {
+            ScanWord::Else => self.settle_else(),
+            ScanWord::While if ends_do => {
                 self.level.dos -= 1;
                 self.settle_else();
             }
-            Word::Infix => self.settle(true),
+            ScanWord::Infix => self.settle(true),
             _ => self.settle(false),
         }
         self.before = match word {
-            Word::Name => Before::Value,
-            Word::Else => Before::Keyword,
-            Word::While if ends_do => Before::DoWord,
-            Word::Header | Word::While => {
+            ScanWord::Name => Before::Value,
+            ScanWord::Else => Before::Keyword,
+            ScanWord::While if ends_do => Before::DoWord,
+            ScanWord::Header | ScanWord::While => {
                 self.deepen_statement();
                 Before::HeaderWord
             }
-            Word::Do => {
+            ScanWord::Do => {
                 self.level.dos += 1;
                 self.deepen_statement();
                 Before::Keyword
             }
-            Word::Prefix | Word::Infix => {
+            ScanWord::Prefix | ScanWord::Infix => {
                 self.deepen_expression(1);
                 // `for await (`
                 match self.before {
@@ -680,12 +693,12 @@ impl<'s> Scanner<'s> {
                     _ => Before::Keyword,
                 }
             }
-            Word::Either => {
+            ScanWord::Either => {
                 self.deepen_expression(1);
                 Before::EitherWord
             }
-            Word::Ender => Before::Ender,
-            Word::Plain => Before::Keyword,
+            ScanWord::Ender => Before::Ender,
+            ScanWord::Plain => Before::Keyword,
         };
     }
 
@@ -722,7 +735,7 @@ impl<'s> Scanner<'s> {
             Some(character)
                 if unicode::is_direction(character) || unicode::is_invisible(character) =>
             {
-                self.hidden(character, false);
+                self.report_hidden(character, false);
                 self.at += character.len_utf8();
             }
             _ => self.name(),
@@ -733,7 +746,7 @@ impl<'s> Scanner<'s> {
         self.text.get(self.at..)?.chars().next()
     }
 
-    fn stop(&mut self, code: Code, at: usize, message: &str) {
+    fn stop(&mut self, code: IssueCode, at: usize, message: &str) {
         self.marks.error(code, at, || String::from(message));
         self.is_fatal = true;
     }

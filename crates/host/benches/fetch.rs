@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use divan::Bencher;
-use host::Ask;
+use host::PowerRequest;
 use host::address::{of_address, of_host};
 use host::fetch::resolve::{Lookup, Resolve};
-use host::fetch::{Fetch, FetchLimits, FetchSettings, Tls, Trust};
+use host::fetch::{Fetch, FetchLimits, FetchSettings, Tls, TlsTrust};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::rt::TokioIo;
 use model::network::host_pattern::HostPattern;
@@ -65,12 +65,12 @@ fn name(bencher: Bencher<'_, '_>, text: &str) {
 /// What the first call with a network pays for whom to believe, and every other.
 #[divan::bench]
 fn trust_first() -> usize {
-    Trust::default().tls().unwrap().root_count()
+    TlsTrust::default().tls().unwrap().root_count()
 }
 
 #[divan::bench]
 fn trust_kept(bencher: Bencher<'_, '_>) {
-    let trust = Trust::default();
+    let trust = TlsTrust::default();
     trust.tls().unwrap();
     bencher.bench(|| trust.tls().unwrap().root_count());
 }
@@ -211,7 +211,7 @@ fn power() -> Fetch {
 
 async fn fetched(fetch: &Fetch, address: SocketAddr) -> usize {
     let url = format!("http://localhost:{}/page?q=1", address.port());
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments: json!({"url": url, "headers": {"accept": "*/*", "user-agent": "bench"}}),
         bytes: Vec::new(),
     };

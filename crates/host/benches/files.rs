@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use host::ask::Ask;
 use host::files::{FileSettings, Files};
+use host::message::PowerRequest;
 use model::policy::grant::FileGrant;
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn read_text(bencher: Bencher<'_, '_>, bytes: usize) {
     file(bytes);
     let files = files();
     let arguments = json!([format!("{bytes}.txt")]);
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments,
         bytes: Vec::new(),
     };
@@ -79,7 +79,7 @@ fn std_read_to_string(bencher: Bencher<'_, '_>, bytes: usize) {
 fn grep_1_mb(bencher: Bencher<'_, '_>) {
     file(1_000_000);
     let files = files();
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments: json!(["no such (thing|text)\\d+", "1000000.txt"]),
         bytes: Vec::new(),
     };

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
 
-use crate::ask::{Answer, Fault, FaultKind};
+use crate::message::{FaultKind, PowerFault, PowerReply};
 
 /// Work that has begun, whether it is its turn or not; each has a thread.
 pub const THREADS_MAX: usize = 16;
@@ -86,7 +86,7 @@ pub enum Stopped {
 impl Stopped {
     /// As the script would read it.
     #[must_use]
-    pub fn into_fault(self, helper: &str) -> Fault {
+    pub fn into_fault(self, helper: &str) -> PowerFault {
         let (reason, message) = match self {
             Stopped::Over => ("stopped", "the call is over"),
             Stopped::Spent => (
@@ -94,7 +94,7 @@ impl Stopped {
                 "the call used up its processor time in helpers",
             ),
         };
-        Fault::new(FaultKind::HelperRuntime, reason, helper, message)
+        PowerFault::new(FaultKind::HelperRuntime, reason, helper, message)
     }
 }
 
@@ -179,14 +179,14 @@ impl Ticket {
 }
 
 /// What a piece of work is: it gives its answer, or stops at a check.
-type Work = Box<dyn FnOnce(&Turn) -> Result<Answer, Fault> + Send>;
+type Work = Box<dyn FnOnce(&Turn) -> Result<PowerReply, PowerFault> + Send>;
 
 struct Job {
     number: u64,
     account: Account,
     gone: Arc<AtomicBool>,
     work: Work,
-    answer: oneshot::Sender<Result<Answer, Fault>>,
+    answer: oneshot::Sender<Result<PowerReply, PowerFault>>,
 }
 
 /// The pool. Clones are the same pool; its threads start when they are needed and end
@@ -313,8 +313,8 @@ impl Compute {
         &self,
         account: &Account,
         helper: &str,
-        work: impl FnOnce(&Turn) -> Result<Answer, Fault> + Send + 'static,
-    ) -> Result<Answer, Fault> {
+        work: impl FnOnce(&Turn) -> Result<PowerReply, PowerFault> + Send + 'static,
+    ) -> Result<PowerReply, PowerFault> {
         let (answer, answered) = oneshot::channel();
         let gone = Arc::new(AtomicBool::new(false));
         let job = Job {
@@ -324,7 +324,7 @@ impl Compute {
             work: Box::new(work),
             answer,
         };
-        let busy = |message| Fault::new(FaultKind::HelperRuntime, "busy", helper, message);
+        let busy = |message| PowerFault::new(FaultKind::HelperRuntime, "busy", helper, message);
         let Some(number) = self.shared.enter(job) else {
             return Err(busy("too much is computed at one time; try again later"));
         };

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use crate::ask::{Answer, Ask, Fault, FaultKind};
 use crate::compute::{Stopped, Turn};
 use crate::crypto::gcm::Gcm;
+use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 /// Bytes of randomness in one call, as browsers have it.
 pub const RANDOM_BYTES_MAX: usize = 65_536;
@@ -44,7 +44,7 @@ const DERIVE: &str = "crypto.subtle.deriveBits";
 ///
 /// # Errors
 /// Never.
-pub fn random_uuid(random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
+pub fn random_uuid(random: &mut dyn FnMut(&mut [u8])) -> Result<PowerReply, PowerFault> {
     let mut bytes = [0; 16];
     random(&mut bytes);
     let number = u128::from_be_bytes(bytes);
@@ -58,7 +58,7 @@ pub fn random_uuid(random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
         }
         text.push(digit);
     }
-    Ok(Answer {
+    Ok(PowerReply {
         value: Value::from(text),
         bytes: Vec::new(),
     })
@@ -68,7 +68,10 @@ pub fn random_uuid(random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `array-too-large` above [`RANDOM_BYTES_MAX`].
-pub fn random_bytes(ask: &Ask, random: &mut dyn FnMut(&mut [u8])) -> Result<Answer, Fault> {
+pub fn random_bytes(
+    ask: &PowerRequest,
+    random: &mut dyn FnMut(&mut [u8]),
+) -> Result<PowerReply, PowerFault> {
     let helper = "crypto.getRandomValues";
     let count = ask.arguments.get("count").and_then(Value::as_u64);
     let Some(count) = count.and_then(|count| usize::try_from(count).ok()) else {
@@ -91,7 +94,7 @@ pub fn random_bytes(ask: &Ask, random: &mut dyn FnMut(&mut [u8])) -> Result<Answ
 ///
 /// # Errors
 /// `unsupported-algorithm`, `invalid-algorithm`; `stopped`, `compute-budget`.
-pub fn digest(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn digest(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let raw = ask.arguments.get("algorithm").unwrap_or(&Value::Null);
     let hash = Hash::read(raw, "unsupported-algorithm", DIGEST)?;
     let digested = match hash {
@@ -118,7 +121,7 @@ fn digested<H: Digest>(bytes: &[u8], turn: &Turn) -> Result<Vec<u8>, Stopped> {
 ///
 /// # Errors
 /// `unsupported-hash`, `invalid-key`, `missing-args`.
-pub fn hmac(ask: &Ask) -> Result<Answer, Fault> {
+pub fn hmac(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let hash = Hash::read_argument(ask, SIGN)?;
     let [key, data] = parts(ask, SIGN)?;
     if key.is_empty() {
@@ -139,7 +142,7 @@ pub fn hmac(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `unsupported-hash`, `invalid-key`, `missing-args`.
-pub fn hmac_verify(ask: &Ask) -> Result<Answer, Fault> {
+pub fn hmac_verify(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let hash = Hash::read_argument(ask, VERIFY)?;
     let [key, signature, data] = parts(ask, VERIFY)?;
     if key.is_empty() {
@@ -153,7 +156,7 @@ pub fn hmac_verify(ask: &Ask) -> Result<Answer, Fault> {
     };
     let verified =
         verified.ok_or_else(|| invalid("invalid-key", VERIFY, "the key does not fit"))?;
-    Ok(Answer {
+    Ok(PowerReply {
         value: Value::Bool(verified),
         bytes: Vec::new(),
     })
@@ -163,11 +166,11 @@ pub fn hmac_verify(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `invalid-key`, `invalid-iv`, `missing-args`.
-pub fn encrypt(ask: &Ask) -> Result<Answer, Fault> {
+pub fn encrypt(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let sealed = aes(ask, Direction::Seal, ENCRYPT)?;
     sealed.map(answer).ok_or_else(|| {
         let message = "the data could not be encrypted";
-        Fault::new(FaultKind::HelperRuntime, "encrypt-failed", ENCRYPT, message)
+        PowerFault::new(FaultKind::HelperRuntime, "encrypt-failed", ENCRYPT, message)
     })
 }
 
@@ -176,11 +179,11 @@ pub fn encrypt(ask: &Ask) -> Result<Answer, Fault> {
 /// # Errors
 /// `decrypt-failed` if key, iv, additional data and data do not belong
 /// together; `invalid-key`, `invalid-iv`, `missing-args`.
-pub fn decrypt(ask: &Ask) -> Result<Answer, Fault> {
+pub fn decrypt(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let opened = aes(ask, Direction::Open, DECRYPT)?;
     opened.map(answer).ok_or_else(|| {
         let message = "the data was changed, or the key or iv is another";
-        Fault::new(FaultKind::HelperRuntime, "decrypt-failed", DECRYPT, message)
+        PowerFault::new(FaultKind::HelperRuntime, "decrypt-failed", DECRYPT, message)
     })
 }
 
@@ -190,7 +193,7 @@ pub fn decrypt(ask: &Ask) -> Result<Answer, Fault> {
 /// # Errors
 /// `unsupported-hash`, `invalid-iterations`, `too-many-iterations`,
 /// `invalid-length`, `missing-args`; `stopped`, `compute-budget`.
-pub fn pbkdf2(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn pbkdf2(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let hash = Hash::read_argument(ask, DERIVE)?;
     let [password, salt] = parts(ask, DERIVE)?;
     let mut key = vec![0; length(ask)?];
@@ -265,7 +268,7 @@ where
 ///
 /// # Errors
 /// `unsupported-hash`, `invalid-length`, `missing-args`.
-pub fn hkdf(ask: &Ask) -> Result<Answer, Fault> {
+pub fn hkdf(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let hash = Hash::read_argument(ask, DERIVE)?;
     let [secret, salt, info] = parts(ask, DERIVE)?;
     let mut key = vec![0; length(ask)?];
@@ -297,7 +300,7 @@ enum Hash {
 impl Hash {
     /// Reads `"SHA-256"` or `{name: "SHA-256"}`. SHA-1 is broken for most of
     /// what it is still used for, so it has to be asked for: `legacy: true`.
-    fn read(raw: &Value, reason: &'static str, helper: &str) -> Result<Hash, Fault> {
+    fn read(raw: &Value, reason: &'static str, helper: &str) -> Result<Hash, PowerFault> {
         let name = raw
             .as_str()
             .or_else(|| raw.get("name").and_then(Value::as_str));
@@ -326,7 +329,7 @@ impl Hash {
         }
     }
 
-    fn read_argument(ask: &Ask, helper: &str) -> Result<Hash, Fault> {
+    fn read_argument(ask: &PowerRequest, helper: &str) -> Result<Hash, PowerFault> {
         match ask.arguments.get("hash") {
             None | Some(Value::Null) => Ok(Hash::Sha256),
             Some(raw) => Hash::read(raw, "unsupported-hash", helper),
@@ -358,7 +361,11 @@ where
     Some(mac)
 }
 
-fn aes(ask: &Ask, direction: Direction, helper: &str) -> Result<Option<Vec<u8>>, Fault> {
+fn aes(
+    ask: &PowerRequest,
+    direction: Direction,
+    helper: &str,
+) -> Result<Option<Vec<u8>>, PowerFault> {
     let [key, iv, aad, data] = parts(ask, helper)?;
     let text = Text {
         aad,
@@ -413,7 +420,10 @@ impl Text<'_> {
 }
 
 /// The buffers of a call, by the lengths in `arguments.parts`.
-fn parts<'ask, const N: usize>(ask: &'ask Ask, helper: &str) -> Result<[&'ask [u8]; N], Fault> {
+fn parts<'ask, const N: usize>(
+    ask: &'ask PowerRequest,
+    helper: &str,
+) -> Result<[&'ask [u8]; N], PowerFault> {
     let missing = || invalid("missing-args", helper, format!("{N} buffers are needed"));
     let lengths = ask
         .arguments
@@ -438,7 +448,7 @@ fn parts<'ask, const N: usize>(ask: &'ask Ask, helper: &str) -> Result<[&'ask [u
     }
 }
 
-fn length(ask: &Ask) -> Result<usize, Fault> {
+fn length(ask: &PowerRequest) -> Result<usize, PowerFault> {
     let length = ask.arguments.get("length").and_then(Value::as_u64);
     let length = length.and_then(|length| usize::try_from(length).ok());
     length
@@ -449,13 +459,13 @@ fn length(ask: &Ask) -> Result<usize, Fault> {
         })
 }
 
-fn answer(bytes: Vec<u8>) -> Answer {
-    Answer {
+fn answer(bytes: Vec<u8>) -> PowerReply {
+    PowerReply {
         value: json!(null),
         bytes,
     }
 }
 
-fn invalid(reason: &'static str, helper: &str, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::InvalidInput, reason, helper, message)
+fn invalid(reason: &'static str, helper: &str, message: impl Into<String>) -> PowerFault {
+    PowerFault::new(FaultKind::InvalidInput, reason, helper, message)
 }

@@ -10,7 +10,6 @@ pub mod connect;
 mod decode;
 mod event;
 mod exchange;
-mod fault;
 pub mod limits;
 mod request;
 pub mod resolve;
@@ -32,19 +31,18 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Host;
 
-use crate::ask::{Answer, Ask, Fault};
-use crate::fetch::connect::{Connect, TcpConnector};
+use crate::fetch::connect::{Connector, TcpConnector};
 use crate::fetch::exchange::{Deadline, Reply, send};
-use crate::fetch::fault::{denied, failed};
-use crate::fetch::request::{Arguments, Request, is_redirect, shown};
+use crate::fetch::request::{FetchArguments, FetchRequest, is_redirect, shown};
 use crate::fetch::resolve::{Resolve, SystemResolver};
-use crate::fetch::rule::{Admission, Rule, out_of_bounds};
-use crate::fetch::target::Target;
+use crate::fetch::rule::{Admission, FetchRule, out_of_bounds};
+use crate::fetch::target::FetchTarget;
 use crate::fetch::window::{Window, answer};
+use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 pub use event::FetchEvent;
 pub use limits::FetchLimits;
-pub use tls::{Tls, TlsError, Trust};
+pub use tls::{Tls, TlsError, TlsTrust};
 
 /// What is the same for every tool, and the secrets of this call.
 #[derive(Clone, Debug)]
@@ -56,7 +54,7 @@ pub struct FetchSettings {
     /// Who answers questions about names.
     pub resolver: Arc<dyn Resolve>,
     /// Who opens connections.
-    pub connector: Arc<dyn Connect>,
+    pub connector: Arc<dyn Connector>,
     /// The secrets of the call: a header that shows one is a credential.
     pub secrets: Arc<Masker>,
     /// Ports nobody may reach unless the very host stands in the list.
@@ -95,7 +93,7 @@ impl FetchSettings {
 /// The power to fetch. One for each call.
 #[derive(Debug)]
 pub struct Fetch {
-    rule: Rule,
+    rule: FetchRule,
     settings: FetchSettings,
     places: Semaphore,
     abandoned: Mutex<Vec<FetchEvent>>,
@@ -105,7 +103,7 @@ pub struct Fetch {
 #[derive(Debug)]
 pub struct Fetched {
     /// What the script gets.
-    pub outcome: Result<Answer, Fault>,
+    pub outcome: Result<PowerReply, PowerFault>,
     /// One for each hop, in order.
     pub events: Vec<FetchEvent>,
 }
@@ -118,7 +116,7 @@ impl Fetch {
         bounds: &HostBounds,
         mut settings: FetchSettings,
     ) -> Option<Fetch> {
-        let rule = Rule::from_grant(grant, bounds, &settings.private_hosts)?;
+        let rule = FetchRule::from_grant(grant, bounds, &settings.private_hosts)?;
         settings.tls = settings.tls.without_memory();
         let places = Semaphore::new(settings.limits.concurrent_max.max(1));
         Some(Fetch {
@@ -130,7 +128,7 @@ impl Fetch {
     }
 
     /// One `fetch(url, init)`. Never waits longer than the limits say.
-    pub async fn run(&self, ask: Ask) -> Fetched {
+    pub async fn run(&self, ask: PowerRequest) -> Fetched {
         let mut kept = Kept {
             fetch: self,
             events: Vec::new(),
@@ -151,17 +149,21 @@ impl Fetch {
         locked.unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn follow(&self, ask: &Ask, events: &mut Vec<FetchEvent>) -> Result<Answer, Fault> {
+    async fn follow(
+        &self,
+        ask: &PowerRequest,
+        events: &mut Vec<FetchEvent>,
+    ) -> Result<PowerReply, PowerFault> {
         let limits = &self.settings.limits;
         let deadline = Deadline::after(limits.whole);
-        let arguments = Arguments::from_ask(ask, limits);
+        let arguments = FetchArguments::from_ask(ask, limits);
         let arguments = arguments.inspect_err(|fault| {
             events.push(refused("GET".to_owned(), None, fault));
         })?;
-        let first = Target::parse(arguments.raw_url, None)
+        let first = FetchTarget::parse(arguments.raw_url, None)
             .and_then(|target| arguments.request(target, &ask.bytes, limits));
         let mut request = first.inspect_err(|fault| {
-            let to = Target::parse(arguments.raw_url, None).ok();
+            let to = FetchTarget::parse(arguments.raw_url, None).ok();
             events.push(refused(arguments.raw_method(), to.as_ref(), fault));
         })?;
         let (place, host) = (self.places.acquire(), &request.target.host);
@@ -181,7 +183,7 @@ impl Fetch {
                 Hop::Redirect(status, raw_location) => (status, raw_location),
             };
             // A place nobody can go to is a refused hop as well.
-            let to = Target::parse(&raw_location, Some(&request.target.url));
+            let to = FetchTarget::parse(&raw_location, Some(&request.target.url));
             let method = request.method.to_string();
             let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;
             if redirect_count == limits.redirect_count_max {
@@ -201,11 +203,11 @@ impl Fetch {
 
     async fn hop(
         &self,
-        request: &Request,
+        request: &FetchRequest,
         window: Window,
         deadline: Deadline,
         event: &mut FetchEvent,
-    ) -> Result<Hop, Fault> {
+    ) -> Result<Hop, PowerFault> {
         let settings = &self.settings;
         self.rule.bounded(&request.target).map_err(|out| {
             event.by = Some(out.list.by.to_string());
@@ -234,10 +236,10 @@ impl Fetch {
     /// one bad address spoils the answer.
     async fn addresses(
         &self,
-        target: &Target,
+        target: &FetchTarget,
         admission: Admission,
         deadline: Deadline,
-    ) -> Result<Vec<IpAddr>, Fault> {
+    ) -> Result<Vec<IpAddr>, PowerFault> {
         let name = match &target.host {
             Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
             Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
@@ -275,12 +277,12 @@ impl Fetch {
 
 /// How one hop ends when nothing goes wrong.
 enum Hop {
-    Answer(Answer),
+    Answer(PowerReply),
     Redirect(StatusCode, String),
 }
 
 /// The event of a hop that was refused before it began.
-fn refused(method: String, to: Option<&Target>, fault: &Fault) -> FetchEvent {
+fn refused(method: String, to: Option<&FetchTarget>, fault: &PowerFault) -> FetchEvent {
     FetchEvent {
         method,
         host: to.map_or_else(String::new, |to| to.host.to_string()),
@@ -306,7 +308,7 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn open(fetch: &'a Fetch, request: &Request) -> Record<'a> {
+    fn open(fetch: &'a Fetch, request: &FetchRequest) -> Record<'a> {
         let event = FetchEvent {
             method: request.method.to_string(),
             host: request.target.host.to_string(),
@@ -321,12 +323,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn close(mut self, fault: Option<&Fault>) -> FetchEvent {
+    fn close(mut self, fault: Option<&PowerFault>) -> FetchEvent {
         self.is_closed = true;
-        self.finished(fault.map(|fault| fault.reason))
+        self.take_event(fault.map(|fault| fault.reason))
     }
 
-    fn finished(&mut self, refusal: Option<&'static str>) -> FetchEvent {
+    fn take_event(&mut self, refusal: Option<&'static str>) -> FetchEvent {
         let mut event = std::mem::take(&mut self.event);
         event.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         event.refusal = refusal;
@@ -337,7 +339,7 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.is_closed {
-            let event = self.finished(Some("interrupted"));
+            let event = self.take_event(Some("interrupted"));
             self.fetch.abandoned().push(event);
         }
     }
@@ -364,7 +366,7 @@ impl Drop for Kept<'_> {
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     let raw_url = String::from_utf8_lossy(data);
-    let Ok(target) = Target::parse(&raw_url, None) else {
+    let Ok(target) = FetchTarget::parse(&raw_url, None) else {
         return;
     };
     let url = &target.url;
@@ -374,7 +376,7 @@ pub fn fuzz(data: &[u8]) {
         "{url}"
     );
     assert!(!target.host.to_string().ends_with('.'), "{url}");
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments: serde_json::json!({"input": raw_url}),
         bytes: Vec::new(),
     };
@@ -382,12 +384,12 @@ pub fn fuzz(data: &[u8]) {
     let seen = seen.as_ref().ok().and_then(|parts| parts.get("hostname"));
     let seen = seen.and_then(serde_json::Value::as_str).unwrap_or_default();
     assert_eq!(seen.trim_end_matches('.'), target.host.to_string());
-    let again = Target::parse(url.as_str(), None);
+    let again = FetchTarget::parse(url.as_str(), None);
     assert!(
         again.is_ok_and(|again| (&again.host, again.port) == (&target.host, target.port)),
         "{url}"
     );
-    let strict = Rule::from_grant(
+    let strict = FetchRule::from_grant(
         &NetworkGrant::Strict,
         &HostBounds::default(),
         &Arc::from([]),
@@ -395,4 +397,25 @@ pub fn fuzz(data: &[u8]) {
     let admitted = strict.map(|rule| rule.admit(&target, PORTS_BLOCKED).is_ok());
     let is_public = crate::address::of_host(&target.host) == crate::address::Reach::Public;
     assert!(admitted == Some(false) || is_public, "{url}");
+}
+
+/// The helper's name in every fault.
+const HELPER: &str = "fetch";
+
+/// Policy says no. `rule` names the host and what it broke.
+fn denied(reason: &'static str, rule: impl AsRef<str>) -> PowerFault {
+    let message = format!("[fetch] denied: {}", rule.as_ref());
+    PowerFault::new(FaultKind::Security, reason, HELPER, message)
+}
+
+/// The arguments make no sense.
+fn invalid(reason: &'static str, what: impl AsRef<str>) -> PowerFault {
+    let message = format!("[fetch] {}", what.as_ref());
+    PowerFault::new(FaultKind::InvalidInput, reason, HELPER, message)
+}
+
+/// It was allowed and tried, and did not work.
+fn failed(reason: &'static str, what: impl AsRef<str>) -> PowerFault {
+    let message = format!("[fetch] {}", what.as_ref());
+    PowerFault::new(FaultKind::HelperRuntime, reason, HELPER, message)
 }

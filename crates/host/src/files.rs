@@ -43,15 +43,15 @@ use std::time::Instant;
 use model::policy::grant::FileGrant;
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault, FaultKind};
 use crate::files::answer::Done;
-use crate::files::argument::Arguments;
+use crate::files::argument::FileArguments;
 use crate::files::quota::Quota;
-use crate::files::refusal::{Refusal, shown};
-use crate::files::root::{Place, Roots};
+use crate::files::refusal::{PathRefusal, shown};
+use crate::files::root::{PathEntry, Roots};
+use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 pub use copy::{CopyError, copy_tree};
-pub use protect::Home;
+pub use protect::ProtectedHome;
 
 /// What the operator and the moment decide, as opposed to the grant.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub struct FileSettings {
     pub workspace_bytes_max: u64,
     /// The program's own home, which no folder of a grant may be, hold or lie in.
     /// Without one, relative folders are refused.
-    pub home: Option<Home>,
+    pub home: Option<ProtectedHome>,
     /// A copy that stands in for the folder a grant names, which is then left alone.
     pub stand_in: Option<PathBuf>,
 }
@@ -212,12 +212,12 @@ impl Files {
 
     /// The folder a grant names, links resolved, if it may be used. A relative one is
     /// made when it is missing.
-    pub fn base(raw_path: &str, home: Option<&Home>) -> Result<PathBuf, FilesError> {
+    pub fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<PathBuf, FilesError> {
         root::base_path(raw_path, home)
     }
 
     /// Makes room in the workspace for a file of so many bytes, or refuses.
-    pub(crate) fn admit(&self, place: &Place<'_>, bytes: usize) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self, place: &PathEntry<'_>, bytes: usize) -> Result<(), PathRefusal> {
         let Some(quota) = self.quota else {
             return Ok(());
         };
@@ -238,24 +238,23 @@ impl Files {
     ///
     /// Refuses for the reasons of the specification and those in the head of
     /// this module.
-    pub fn call(&self, function: &str, ask: &Ask) -> Result<Answer, Fault> {
+    pub fn call(&self, function: &str, ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
         let known = FUNCTIONS.iter().find(|known| known.name == function);
         let answered = match known {
-            None => Err(Refusal::invalid(
+            None => Err(PathRefusal::invalid(
                 "unknown-function",
                 format!("no such function: {}", shown(function)),
             )),
-            Some(known) if !self.has(known) => Err(Refusal::security(
+            Some(known) if !self.has(known) => Err(PathRefusal::security(
                 "not-granted",
                 format!("not granted: {function}"),
             )),
-            Some(known) => {
-                Arguments::new(&ask.arguments).and_then(|arguments| (known.run)(self, arguments))
-            }
+            Some(known) => FileArguments::new(&ask.arguments)
+                .and_then(|arguments| (known.run)(self, arguments)),
         };
         self.record(function, ask, &answered);
         match answered {
-            Ok(done) => Ok(Answer {
+            Ok(done) => Ok(PowerReply {
                 value: done.value,
                 bytes: Vec::new(),
             }),
@@ -279,15 +278,18 @@ impl Files {
     }
 
     /// Refuses once the call of the tool is over.
-    fn in_time(&self) -> Result<(), Refusal> {
+    fn in_time(&self) -> Result<(), PathRefusal> {
         match Instant::now() < self.deadline {
             true => Ok(()),
-            false => Err(Refusal::runtime("timeout", "the time of the call is over")),
+            false => Err(PathRefusal::runtime(
+                "timeout",
+                "the time of the call is over",
+            )),
         }
     }
 
     /// [`Files::in_time`] for a line, asked now and then.
-    fn in_time_at(&self, index: usize, line: &str) -> Result<(), Refusal> {
+    fn in_time_at(&self, index: usize, line: &str) -> Result<(), PathRefusal> {
         match index.is_multiple_of(256) || line.len() > 1_024 {
             true => self.in_time(),
             false => Ok(()),
@@ -297,7 +299,7 @@ impl Files {
     /// The event of a call that was given up before it answered: it may have taken
     /// place all the same.
     #[must_use]
-    pub fn interrupted(&self, function: &str, ask: &Ask) -> FileEvent {
+    pub fn interrupted(&self, function: &str, ask: &PowerRequest) -> FileEvent {
         let refusal = FileRefusal {
             kind: FaultKind::HelperRuntime,
             reason: "interrupted",
@@ -308,7 +310,7 @@ impl Files {
     fn event(
         &self,
         function: &str,
-        ask: &Ask,
+        ask: &PowerRequest,
         bytes: u64,
         refused: Option<FileRefusal>,
     ) -> FileEvent {
@@ -330,7 +332,7 @@ impl Files {
         }
     }
 
-    fn record(&self, function: &str, ask: &Ask, answered: &Result<Done, Refusal>) {
+    fn record(&self, function: &str, ask: &PowerRequest, answered: &Result<Done, PathRefusal>) {
         let bytes = answered.as_ref().map_or(0, |done| done.bytes);
         let refused = answered.as_ref().err().map(|refusal| FileRefusal {
             kind: refusal.kind,
@@ -360,13 +362,13 @@ struct Function {
     path_index: Option<usize>,
     /// Which argument is where it goes.
     target_index: Option<usize>,
-    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+    run: fn(&Files, FileArguments<'_>) -> Result<Done, PathRefusal>,
 }
 
 const fn reading(
     name: &'static str,
     path_index: usize,
-    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+    run: fn(&Files, FileArguments<'_>) -> Result<Done, PathRefusal>,
 ) -> Function {
     Function {
         name,
@@ -380,7 +382,7 @@ const fn reading(
 const fn writing(
     name: &'static str,
     target_index: Option<usize>,
-    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+    run: fn(&Files, FileArguments<'_>) -> Result<Done, PathRefusal>,
 ) -> Function {
     Function {
         name,
@@ -393,7 +395,7 @@ const fn writing(
 
 const fn always(
     name: &'static str,
-    run: fn(&Files, Arguments<'_>) -> Result<Done, Refusal>,
+    run: fn(&Files, FileArguments<'_>) -> Result<Done, PathRefusal>,
 ) -> Function {
     Function {
         name,
@@ -428,11 +430,11 @@ const FUNCTIONS: &[Function] = &[
     writing("deleteDir", None, write::delete_dir),
 ];
 
-fn workspace(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
+fn workspace(files: &Files, _: FileArguments<'_>) -> Result<Done, PathRefusal> {
     Ok(Done::plain(files.roots.workspace_path()))
 }
 
-fn read_roots(files: &Files, _: Arguments<'_>) -> Result<Done, Refusal> {
+fn read_roots(files: &Files, _: FileArguments<'_>) -> Result<Done, PathRefusal> {
     Ok(Done::plain(files.roots.read_paths()))
 }
 

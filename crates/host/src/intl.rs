@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault, FaultKind};
+use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 /// Tags in one list of locales.
 pub const LOCALES_MAX: usize = 64;
@@ -135,7 +135,7 @@ pub(crate) struct Choice {
 }
 
 /// Chooses the first language of `arguments.locales` that is recorded.
-pub(crate) fn choose(ask: &Ask, helper: &str) -> Result<Choice, Fault> {
+pub(crate) fn choose(ask: &PowerRequest, helper: &str) -> Result<Choice, PowerFault> {
     let mut hit = None;
     for raw in tags(ask.arguments.get("locales"), helper)? {
         let (base, extension) = match raw.to_ascii_lowercase().find("-u-") {
@@ -163,7 +163,7 @@ pub(crate) fn choose(ask: &Ask, helper: &str) -> Result<Choice, Fault> {
             tag,
             hour_cycle,
         }),
-        None => Err(Fault::new(
+        None => Err(PowerFault::new(
             FaultKind::HelperRuntime,
             "locale-data",
             helper,
@@ -172,7 +172,7 @@ pub(crate) fn choose(ask: &Ask, helper: &str) -> Result<Choice, Fault> {
     }
 }
 
-fn tags<'ask>(raw: Option<&'ask Value>, helper: &str) -> Result<Vec<&'ask str>, Fault> {
+fn tags<'ask>(raw: Option<&'ask Value>, helper: &str) -> Result<Vec<&'ask str>, PowerFault> {
     match raw {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(tag)) => Ok(vec![tag]),
@@ -243,7 +243,7 @@ fn index(tag: &str) -> Option<usize> {
 ///
 /// # Errors
 /// `range-error` for a tag that is none.
-pub fn locale(ask: &Ask) -> Result<Answer, Fault> {
+pub fn locale(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let helper = "Intl";
     let choice = choose(ask, helper)?;
     let mut all = Vec::new();
@@ -256,7 +256,7 @@ pub fn locale(ask: &Ask) -> Result<Answer, Fault> {
         }
         all.push(tag);
     }
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!({ "locale": choice.tag, "canonical": all, "supported": supported }),
         bytes: Vec::new(),
     })
@@ -266,21 +266,21 @@ pub fn locale(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// Never.
-pub fn zones() -> Result<Answer, Fault> {
-    Ok(Answer {
+pub fn zones() -> Result<PowerReply, PowerFault> {
+    Ok(PowerReply {
         value: json!(zone::names()),
         bytes: Vec::new(),
     })
 }
 
 /// A fault the face throws as `RangeError`.
-pub(crate) fn range(helper: &str, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::InvalidInput, "range-error", helper, message)
+pub(crate) fn range(helper: &str, message: impl Into<String>) -> PowerFault {
+    PowerFault::new(FaultKind::InvalidInput, "range-error", helper, message)
 }
 
 /// A fault the face throws as `TypeError`.
-pub(crate) fn type_error(helper: &str, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::InvalidInput, "type-error", helper, message)
+pub(crate) fn type_error(helper: &str, message: impl Into<String>) -> PowerFault {
+    PowerFault::new(FaultKind::InvalidInput, "type-error", helper, message)
 }
 
 #[cfg(test)]

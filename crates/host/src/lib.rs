@@ -1,19 +1,29 @@
 //! The powers of tool code: fetch, files, parsers, crypto, time zones, secrets.
 //!
 //! Each power is a handle made from a grant; without one there is nothing to
-//! call. A power takes and gives plain data ([`ask::Ask`], [`ask::Answer`]) and knows
-//! nothing of sandboxes: whoever runs the tool carries the data across.
+//! call. A power takes a [`message::PowerRequest`], gives a [`message::PowerReply`] and
+//! knows nothing of sandboxes: whoever runs the tool carries the data across.
 
-pub use model::network::address;
-pub mod ask;
+/// The operations every call has, because they reach nothing outside.
+pub mod builtin;
+/// The threads long computations take turns in, and who pays for them.
 pub mod compute;
+/// Digests, keys, ciphers and random bytes: `crypto`.
 pub mod crypto;
-pub mod data;
+/// The network: `fetch`.
 pub mod fetch;
+/// The folder of a tool: `safety.fs`.
 pub mod files;
+/// Dates and numbers as people write them: `Intl`.
 pub mod intl;
+/// What tool code asks of a power, and what it gets back.
+pub mod message;
+/// CSV, HTML, XML and YAML: `safety.parser`.
 pub mod parser;
+/// Where values of variables come from.
 pub mod secrets;
+/// `URL`, by the WHATWG's rules.
 pub mod url;
 
-pub use ask::{Answer, Ask, Fault, FaultKind};
+pub use message::{FaultKind, PowerFault, PowerReply, PowerRequest};
+pub use model::network::address;

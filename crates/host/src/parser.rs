@@ -12,8 +12,8 @@ pub mod yaml;
 
 use serde_json::Value;
 
-use crate::ask::{Ask, Fault, FaultKind};
 use crate::compute::{Stopped, Turn};
+use crate::message::{FaultKind, PowerFault, PowerRequest};
 
 /// The text of one call, in bytes; what one `fetch` may bring.
 pub const TEXT_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -48,18 +48,18 @@ impl From<Stopped> for ParseError {
 }
 
 impl ParseError {
-    fn into_fault(self, helper: &str) -> Fault {
+    fn into_fault(self, helper: &str) -> PowerFault {
         match self {
             ParseError::Malformed(message) => {
-                Fault::new(FaultKind::HelperRuntime, "parse-failed", helper, message)
+                PowerFault::new(FaultKind::HelperRuntime, "parse-failed", helper, message)
             }
-            ParseError::TooDeep(depth_max) => Fault::new(
+            ParseError::TooDeep(depth_max) => PowerFault::new(
                 FaultKind::HelperRuntime,
                 "too-deep",
                 helper,
                 format!("nested deeper than {depth_max} levels"),
             ),
-            ParseError::TooLarge(what, count_max) => Fault::new(
+            ParseError::TooLarge(what, count_max) => PowerFault::new(
                 FaultKind::HelperRuntime,
                 "too-large",
                 helper,
@@ -115,14 +115,14 @@ impl Meter {
 }
 
 /// The text of a call: `arguments.text`, or the bytes beside it.
-pub(crate) fn text<'ask>(ask: &'ask Ask, helper: &str) -> Result<&'ask str, Fault> {
+pub(crate) fn text<'ask>(ask: &'ask PowerRequest, helper: &str) -> Result<&'ask str, PowerFault> {
     let text = match ask.arguments.get("text") {
         Some(Value::String(text)) => text.as_str(),
         Some(_) | None if !ask.bytes.is_empty() => str::from_utf8(&ask.bytes).map_err(|_| {
             ParseError::Malformed("the text is not UTF-8".into()).into_fault(helper)
         })?,
         Some(_) | None => {
-            return Err(Fault::new(
+            return Err(PowerFault::new(
                 FaultKind::InvalidInput,
                 "missing-input",
                 helper,

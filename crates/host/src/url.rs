@@ -5,7 +5,7 @@ use ::url::Url;
 use ::url::quirks;
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault, FaultKind};
+use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 /// A URL, in bytes, before and after.
 pub const URL_BYTES_MAX: usize = 1024 * 1024;
@@ -17,7 +17,7 @@ const HELPER: &str = "URL";
 ///
 /// # Errors
 /// `missing-input`, `too-large`.
-pub fn parse(ask: &Ask) -> Result<Answer, Fault> {
+pub fn parse(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let input = string(ask, "input")?;
     let url = match ask.arguments.get("base").and_then(Value::as_str) {
         None => Url::parse(input),
@@ -33,7 +33,7 @@ pub fn parse(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `missing-input`, `too-large`, `unknown-part`.
-pub fn set(ask: &Ask) -> Result<Answer, Fault> {
+pub fn set(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let href = string(ask, "href")?;
     let name = string(ask, "name")?;
     let value = string(ask, "value")?;
@@ -54,7 +54,7 @@ pub fn set(ask: &Ask) -> Result<Answer, Fault> {
         "hash" => quirks::set_hash(&mut url, value),
         _ => {
             let message = format!("a URL has no part `{name}`");
-            return Err(Fault::new(
+            return Err(PowerFault::new(
                 FaultKind::InvalidInput,
                 "unknown-part",
                 HELPER,
@@ -65,7 +65,7 @@ pub fn set(ask: &Ask) -> Result<Answer, Fault> {
     Ok(answer(Some(&url)))
 }
 
-fn answer(url: Option<&Url>) -> Answer {
+fn answer(url: Option<&Url>) -> PowerReply {
     let value = url.map_or(Value::Null, |url| {
         json!({
             "href": quirks::href(url),
@@ -81,19 +81,19 @@ fn answer(url: Option<&Url>) -> Answer {
             "hash": quirks::hash(url),
         })
     });
-    Answer {
+    PowerReply {
         value,
         bytes: Vec::new(),
     }
 }
 
-fn string<'ask>(ask: &'ask Ask, name: &str) -> Result<&'ask str, Fault> {
+fn string<'ask>(ask: &'ask PowerRequest, name: &str) -> Result<&'ask str, PowerFault> {
     match ask.arguments.get(name).and_then(Value::as_str) {
         Some(text) if text.len() > URL_BYTES_MAX => Err(too_large()),
         Some(text) => Ok(text),
         None => {
             let message = format!("`{name}` is missing");
-            Err(Fault::new(
+            Err(PowerFault::new(
                 FaultKind::InvalidInput,
                 "missing-input",
                 HELPER,
@@ -103,7 +103,7 @@ fn string<'ask>(ask: &'ask Ask, name: &str) -> Result<&'ask str, Fault> {
     }
 }
 
-fn too_large() -> Fault {
+fn too_large() -> PowerFault {
     let message = format!("more than {URL_BYTES_MAX} bytes in one URL");
-    Fault::new(FaultKind::InvalidInput, "too-large", HELPER, message)
+    PowerFault::new(FaultKind::InvalidInput, "too-large", HELPER, message)
 }

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use rquickjs::{Context, Promise, Runtime};
 use rustix::time::{ClockId, clock_gettime};
-use sandbox::cell::{Cell, CellSettings, Cells, Step};
-use sandbox::job::{CallId, Ended, HostAnswer, Job, Limits, Up};
+use sandbox::cell::{Cell, CellSettings, CellStep, Cells};
+use sandbox::job::{CallId, Ended, HostAnswer, Job, JobLimits, Up};
 
 const COMPUTE: [(&str, &str); 7] = [
     ("integer loop", "let s = 0; for (let i = 0; i < 2000000; i++) s = (s + i) | 0; return s"),
@@ -148,7 +148,7 @@ fn parked(lines: &mut Lines) -> io::Result<()> {
         let mut held: Vec<Cell> = Vec::new();
         for id in 0..1_000 {
             let mut cell = cells.start(CallId(id), job(body, "{}"));
-            while let Step::Ready = cell.step(&mut out) {}
+            while let CellStep::Ready = cell.step(&mut out) {}
             held.push(cell);
         }
         lines.add(name, (private_kb()? - before) / 1_000.0);
@@ -183,7 +183,7 @@ fn job(body: &str, globals: &str) -> Job {
         globals: globals.to_owned(),
         declared: Vec::new(),
         powers: vec!["probe".to_owned()],
-        limits: Limits {
+        limits: JobLimits {
             work_max: u64::MAX / 2,
             cpu_ms_max: 60_000,
             wall_ms_max: 600_000,
@@ -212,7 +212,7 @@ fn run(cells: &Cells, job: Job) {
                 cell.answer(request.id, HostAnswer::Value(request.payload));
             }
         }
-        if let Step::Ended(report) = step {
+        if let CellStep::Ended(report) = step {
             assert!(
                 matches!(report.ended, Ended::Value(_)),
                 "{:?}",

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use sandbox::cell::{Cell, CellSettings, Cells, Step};
-use sandbox::job::{CallId, Job, Limits};
+use sandbox::cell::{Cell, CellSettings, CellStep, Cells};
+use sandbox::job::{CallId, Job, JobLimits};
 
 /// How many sandboxes are held; a page counts when most of them have it.
 const HELD: u32 = 200;
@@ -59,7 +59,7 @@ fn hold(cells: &Cells, body: &str, globals: &str) -> Vec<Cell> {
     (0..HELD)
         .map(|id| {
             let mut cell = cells.start(CallId(u64::from(id)), job(body, globals));
-            while let Step::Ready = cell.step(&mut out) {}
+            while let CellStep::Ready = cell.step(&mut out) {}
             cell
         })
         .collect()
@@ -141,7 +141,7 @@ fn job(body: &str, globals: &str) -> Job {
         globals: globals.to_owned(),
         declared: Vec::new(),
         powers: vec!["probe".to_owned()],
-        limits: Limits {
+        limits: JobLimits {
             work_max: 1_000_000_000,
             cpu_ms_max: 60_000,
             wall_ms_max: 600_000,

@@ -19,8 +19,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandbox::cell::{CellSettings, Cells, Step};
-use sandbox::job::{Breach, CallId, Ended, HostAnswer, HostRequest, Job, Limits};
+use sandbox::cell::{CellSettings, CellStep, Cells};
+use sandbox::job::{Breach, CallId, Ended, HostAnswer, HostRequest, Job, JobLimits};
 use sandbox::pool::{HostCalls, Pool, PoolSettings, Sharing, WorkerProgram};
 use serde_json::{Map, Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -91,7 +91,7 @@ fn job(body: &str, globals: &str) -> Job {
         globals: globals.to_owned(),
         declared: Vec::new(),
         powers: vec!["probe".to_owned()],
-        limits: Limits {
+        limits: JobLimits {
             work_max: 1_000_000_000_000,
             cpu_ms_max: 30_000,
             wall_ms_max: 30_000,
@@ -271,7 +271,7 @@ fn wall_one(page_scan: bool) -> Value {
         let before = cpu(std::process::id());
         for number in 0..2_000 {
             let mut cell = cells.start(CallId(number), job.clone());
-            while !matches!(cell.step(&mut Vec::new()), Step::Ended(_)) {}
+            while !matches!(cell.step(&mut Vec::new()), CellStep::Ended(_)) {}
         }
         (cpu(std::process::id()) - before).as_secs_f64() * 1e6 / 2_000.0
     };

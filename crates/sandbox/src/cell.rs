@@ -4,12 +4,11 @@
 //! memories. Each [`Cell`] is one running script. It is moved by [`Cell::step`],
 //! a few milliseconds at a time, so that one thread can serve many; it never
 //! blocks. Everything a script can say or ask comes out of `step`; every bound of
-//! its [`Limits`](crate::job::Limits) is enforced here, from outside the script.
+//! its [`JobLimits`](crate::job::JobLimits) is enforced here, from outside the script.
 //!
 //! Wall two, the process around this, is [`walls`](mod@crate::walls).
 
 mod cache;
-mod clock;
 mod driver;
 mod exchange;
 mod imports;
@@ -31,10 +30,10 @@ use wasmtime::{
 use self::cache::Cache;
 use self::driver::Finished;
 use self::exchange::{Exchange, lock};
-use self::imports::State;
+use self::imports::StoreState;
 use self::ticker::Ticker;
 use crate::engine_config::engine_config;
-use crate::job::{CallId, Ended, HostAnswer, HostCallId, Job, Report, Up, Usage};
+use crate::job::{CallId, Ended, HostAnswer, HostCallId, Job, RunReport, RunUsage, Up};
 
 /// The guest, compiled ahead of time, aligned as its loader wants it.
 static GUEST: &Aligned<[u8]> = &Aligned {
@@ -115,7 +114,7 @@ impl std::fmt::Debug for Cells {
 /// What all cells of a worker have in common.
 struct Wall {
     engine: Engine,
-    guest: InstancePre<State>,
+    guest: InstancePre<StoreState>,
     exports: Exports,
     /// Where the guest's mailbox is; the same in each copy of the image.
     mailbox: usize,
@@ -226,13 +225,13 @@ fn engine(settings: &CellSettings) -> Result<Engine, CellError> {
 
 /// What one step came to.
 #[derive(Debug)]
-pub enum Step {
+pub enum CellStep {
     /// It used its slice of time and wants to go on.
     Ready,
     /// It can do nothing before an answer, or its deadline.
     Waiting,
     /// It is over, and this is the last word.
-    Ended(Box<Report>),
+    Ended(Box<RunReport>),
 }
 
 /// One running script.
@@ -255,9 +254,9 @@ impl std::fmt::Debug for Cell {
 impl Cell {
     /// Runs at most one slice. Lines and requests of the script are added to `out`;
     /// the end is returned, not added.
-    pub fn step(&mut self, out: &mut Vec<Up>) -> Step {
+    pub fn step(&mut self, out: &mut Vec<Up>) -> CellStep {
         let Some(run) = self.run.as_mut() else {
-            return Step::Ended(Box::new(over()));
+            return CellStep::Ended(Box::new(over()));
         };
         lock(&self.exchange).begin_slice();
         let ticking = self.wall.ticker.ticking();
@@ -267,18 +266,18 @@ impl Cell {
         exchange.end_slice();
         out.append(&mut exchange.out);
         match polled {
-            Poll::Pending if exchange.is_waiting() => Step::Waiting,
-            Poll::Pending => Step::Ready,
+            Poll::Pending if exchange.is_waiting() => CellStep::Waiting,
+            Poll::Pending => CellStep::Ready,
             Poll::Ready(finished) => {
                 self.run = None;
-                let usage = Usage {
+                let usage = RunUsage {
                     work: finished.work,
                     cpu_us: exchange.cpu_us(),
                     wall_us: micros(self.started),
                     memory_bytes: finished.memory_bytes,
                     host_calls: exchange.host_calls(),
                 };
-                Step::Ended(Box::new(Report {
+                CellStep::Ended(Box::new(RunReport {
                     ended: finished.ended,
                     usage,
                     notes: finished.notes,
@@ -306,8 +305,8 @@ impl Cell {
 }
 
 /// The report of a cell that was stepped once more after its end.
-fn over() -> Report {
-    Report::new(Ended::Broken("stepped after its end".to_owned()))
+fn over() -> RunReport {
+    RunReport::new(Ended::Broken("stepped after its end".to_owned()))
 }
 
 fn micros(since: Instant) -> u64 {
@@ -315,7 +314,7 @@ fn micros(since: Instant) -> u64 {
 }
 
 /// A store for one run.
-fn store(wall: &Wall, exchange: Arc<Mutex<Exchange>>, state: State) -> Store<State> {
+fn store(wall: &Wall, exchange: Arc<Mutex<Exchange>>, state: StoreState) -> Store<StoreState> {
     let mut store = Store::new(&wall.engine, state);
     store.limiter(|state| state);
     store.epoch_deadline_callback(move |_| lock(&exchange).tick());

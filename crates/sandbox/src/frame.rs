@@ -166,7 +166,7 @@ impl FrameBuffer {
     }
 
     /// `count` bytes were written into [`FrameBuffer::room`].
-    pub fn arrived(&mut self, count: usize) {
+    pub fn advance(&mut self, count: usize) {
         self.filled = self.filled.saturating_add(count).min(self.bytes.len());
     }
 
@@ -179,7 +179,7 @@ impl FrameBuffer {
             if let Some(target) = room.get_mut(..count) {
                 target.copy_from_slice(now);
             }
-            self.arrived(count);
+            self.advance(count);
             bytes = later;
         }
     }

@@ -26,7 +26,7 @@ pub struct Job {
     /// here does not exist for the script.
     pub powers: Vec<String>,
     /// Every bound of this run. Nothing is global.
-    pub limits: Limits,
+    pub limits: JobLimits,
     /// Seeds `Math.random`. The parent draws it; a snapshot must not repeat itself.
     pub seed: u64,
     /// What the script's clock says at the start, milliseconds since 1970.
@@ -35,7 +35,7 @@ pub struct Job {
 
 /// The bounds of one run. Each has its own [`Breach`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JobLimits {
     /// Jumps and calls of the interpreter, and steps of the regular expression engine
     /// in lots of 10,000: the same on every machine. An empty `for` loop spends two
     /// each time round, a function call one.
@@ -104,7 +104,7 @@ pub enum HostAnswer {
 
 /// One line given to `console`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConsoleLine {
+pub struct GuestLine {
     /// Which function was called.
     pub level: ConsoleLevel,
     /// Its arguments, joined by one space.
@@ -128,27 +128,27 @@ pub enum ConsoleLevel {
 
 /// How a run ended, and what it used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct RunReport {
     /// How it ended.
     pub ended: Ended,
     /// What it used.
-    pub usage: Usage,
+    pub usage: RunUsage,
     /// What whoever reads the result should know, a line for each: a promise nobody
     /// waited for, half a character, what was cut. Empty when there is nothing.
     pub notes: String,
     /// Promises that were rejected and that nothing handled.
     pub rejections: Rejections,
-    /// Where the script was when [`Limits::work_max`] or [`Limits::cpu_ms_max`] stopped
+    /// Where the script was when [`JobLimits::work_max`] or [`JobLimits::cpu_ms_max`] stopped
     /// it, if that is known.
     pub stopped_at: Option<StopPlace>,
 }
 
-impl Report {
+impl RunReport {
     /// An end that used nothing and has nothing beside it.
-    pub fn new(ended: Ended) -> Report {
-        Report {
+    pub fn new(ended: Ended) -> RunReport {
+        RunReport {
             ended,
-            usage: Usage::default(),
+            usage: RunUsage::default(),
             notes: String::new(),
             rejections: Rejections::default(),
             stopped_at: None,
@@ -221,29 +221,29 @@ pub struct Thrown {
 /// Which bound was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Breach {
-    /// [`Limits::work_max`].
+    /// [`JobLimits::work_max`].
     Work,
-    /// [`Limits::cpu_ms_max`].
+    /// [`JobLimits::cpu_ms_max`].
     Cpu,
-    /// [`Limits::wall_ms_max`].
+    /// [`JobLimits::wall_ms_max`].
     Wall,
-    /// [`Limits::memory_bytes_max`].
+    /// [`JobLimits::memory_bytes_max`].
     Memory,
     /// The native stack; ordinary recursion is a catchable `RangeError` instead.
     Stack,
-    /// [`Limits::result_bytes_max`].
+    /// [`JobLimits::result_bytes_max`].
     ResultBytes,
-    /// [`Limits::result_depth_max`].
+    /// [`JobLimits::result_depth_max`].
     ResultDepth,
-    /// [`Limits::console_lines_max`].
+    /// [`JobLimits::console_lines_max`].
     ConsoleLines,
-    /// [`Limits::console_bytes_max`].
+    /// [`JobLimits::console_bytes_max`].
     ConsoleBytes,
-    /// [`Limits::host_calls_max`].
+    /// [`JobLimits::host_calls_max`].
     HostCalls,
-    /// [`Limits::host_outstanding_max`].
+    /// [`JobLimits::host_outstanding_max`].
     HostOutstanding,
-    /// [`Limits::payload_bytes_max`].
+    /// [`JobLimits::payload_bytes_max`].
     PayloadBytes,
     /// Nothing is outstanding and the promise can never settle.
     Deadlock,
@@ -251,8 +251,8 @@ pub enum Breach {
 
 /// What a run used, as far as it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Counted as [`Limits::work_max`] is; exact.
+pub struct RunUsage {
+    /// Counted as [`JobLimits::work_max`] is; exact.
     pub work: u64,
     /// Processor microseconds inside the guest.
     pub cpu_us: u64,
@@ -279,9 +279,9 @@ pub enum Down {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Up {
     /// A line for the call's record.
-    Console(CallId, ConsoleLine),
+    Console(CallId, GuestLine),
     /// A request to the host.
     Host(CallId, HostRequest),
     /// The last word about a call.
-    Ended(CallId, Box<Report>),
+    Ended(CallId, Box<RunReport>),
 }

@@ -2,7 +2,7 @@
 
 use model::policy::EffectivePolicy;
 
-use crate::job::Limits;
+use crate::job::JobLimits;
 
 model::limits! {
     // The reference counts statements; we count backward jumps, calls and steps of the
@@ -34,21 +34,21 @@ model::limits! {
     PAYLOAD_BYTES_MAX: u32 = 16 << 20;
 }
 
-impl Limits {
+impl JobLimits {
     /// The bounds of a call under a policy.
-    pub fn for_policy(policy: &EffectivePolicy) -> Limits {
+    pub fn for_policy(policy: &EffectivePolicy) -> JobLimits {
         let time_ms = u32::try_from(policy.timeout_ms).unwrap_or(u32::MAX);
-        Limits {
+        JobLimits {
             work_max: policy.statements_max.saturating_mul(WORK_PER_STATEMENT),
             cpu_ms_max: time_ms,
             wall_ms_max: time_ms,
-            ..Limits::standard()
+            ..JobLimits::standard()
         }
     }
 
     /// The bounds of a call when nobody says otherwise.
-    pub fn standard() -> Limits {
-        Limits {
+    pub fn standard() -> JobLimits {
+        JobLimits {
             work_max: model::limits::STATEMENTS_DEFAULT * WORK_PER_STATEMENT,
             cpu_ms_max: CPU_MS_DEFAULT,
             wall_ms_max: WALL_MS_DEFAULT,

@@ -2,18 +2,18 @@
 //! calls out, and believes nothing a worker says without checking it.
 //!
 //! Invariant 12: whatever a worker sends, the parent neither panics, hangs,
-//! leaks nor grants. Every word is checked in `ledger`; a wrong one ends the
+//! leaks nor grants. Every word is checked in `checker`; a wrong one ends the
 //! worker. A run ends by its deadline whether or not the worker does.
 
 mod call;
+mod checker;
 mod error;
 mod json;
-mod ledger;
 mod link;
 mod roster;
 mod run;
-mod tend;
-mod warden;
+mod spawner;
+mod supervise;
 
 #[cfg(test)]
 mod tests;
@@ -30,20 +30,20 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time;
 
 use crate::cell;
-use crate::job::{ConsoleLine, HostAnswer, HostRequest, Job, Report};
+use crate::job::{GuestLine, HostAnswer, HostRequest, Job, RunReport};
 use crate::walls::{self, Layer, Walls};
 
-use self::roster::{Admission, Bounds, Place, Roster};
-use self::warden::Warden;
+use self::roster::{Admission, Bounds, Roster, WorkerSlot};
+use self::spawner::Spawner;
 
 pub use self::error::{PoolError, RunError, StartError, Violation};
 pub use self::json::RESULT_DEPTH_MAX;
-pub use self::warden::WorkerProgram;
+pub use self::spawner::WorkerProgram;
 
 /// Hears any bytes as a worker's words about a call. For fuzzing.
 #[doc(hidden)]
 pub fn fuzz_words(data: &[u8]) {
-    ledger::fuzz(data);
+    checker::fuzz(data);
 }
 
 /// How long a worker process is shared.
@@ -129,16 +129,16 @@ pub trait HostCalls: Send + Sync {
 
     /// What a run had said that is dropped before its end. It is told once, while the
     /// run is dropped; a run that ends brings its lines itself.
-    fn left(&self, _console: Vec<ConsoleLine>) {}
+    fn left(&self, _console: Vec<GuestLine>) {}
 }
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct FinishedRun {
     /// How it ended, and what it used. Never `Broken`: that is an error.
-    pub report: Report,
+    pub report: RunReport,
     /// What it said, in order.
-    pub console: Vec<ConsoleLine>,
+    pub console: Vec<GuestLine>,
 }
 
 /// How a pool stands, for metrics and tests.
@@ -171,7 +171,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shared {
     settings: PoolSettings,
-    warden: Warden,
+    spawner: Spawner,
     roster: Arc<Roster>,
     processes: Arc<Semaphore>,
     worker_next: AtomicU64,
@@ -215,10 +215,10 @@ impl Pool {
             },
             queue_max: settings.queue_max as usize,
         };
-        let warden = Warden::start(settings.program.clone(), bounds.live_max);
+        let spawner = Spawner::start(settings.program.clone(), bounds.live_max);
         let workers = settings.workers;
         let shared = Arc::new(Shared {
-            warden: warden.map_err(PoolError::Thread)?,
+            spawner: spawner.map_err(PoolError::Thread)?,
             settings,
             roster: Arc::new(Roster::new(bounds)),
             processes: Arc::new(Semaphore::new(workers as usize * 2)),
@@ -231,7 +231,7 @@ impl Pool {
         let mut started = shared.started.subscribe();
         let pool = Pool { shared };
         for _ in 0..workers {
-            tokio::spawn(tend::tend(Arc::clone(&pool.shared)));
+            tokio::spawn(supervise::supervise(Arc::clone(&pool.shared)));
         }
         match started
             .wait_for(Option::is_some)
@@ -248,7 +248,12 @@ impl Pool {
     ///
     /// Returns by the job's wall-clock limit and some grace, plus the wait for a
     /// place. Dropping the future stops the script.
-    pub async fn run(&self, caller: &str, job: Job, host: &dyn HostCalls) -> Result<Run, RunError> {
+    pub async fn run(
+        &self,
+        caller: &str,
+        job: Job,
+        host: &dyn HostCalls,
+    ) -> Result<FinishedRun, RunError> {
         let place = self.place(caller).await?;
         run::run(&self.shared, place, job, host).await
     }
@@ -273,7 +278,7 @@ impl Pool {
         }
     }
 
-    async fn place(&self, caller: &str) -> Result<Place, RunError> {
+    async fn place(&self, caller: &str) -> Result<WorkerSlot, RunError> {
         let later = match self.shared.roster.admit(caller) {
             Admission::Now(place) => return Ok(place),
             Admission::Later(later) => later,
@@ -295,7 +300,7 @@ impl Drop for Pool {
         self.shared.closing.send_replace(true);
         // Here and not when the last task lets go, so that no worker outlives
         // the pool even if the runtime is gone.
-        self.shared.warden.stop();
+        self.shared.spawner.stop();
     }
 }
 

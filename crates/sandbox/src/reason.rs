@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::reason::Reason;
 
-use crate::job::{Breach, ConsoleLevel, Report, StopPlace, Thrown};
+use crate::job::{Breach, ConsoleLevel, RunReport, StopPlace, Thrown};
 use crate::pool::{PoolError, RunError, StartError};
 
 impl Breach {
@@ -28,7 +28,7 @@ impl Breach {
     }
 }
 
-impl Report {
+impl RunReport {
     /// What to say about a bound that was reached: one sentence, without its full stop.
     pub fn breach_words(breach: Breach, stopped_at: Option<StopPlace>) -> String {
         let in_regex = stopped_at.is_some_and(|place| place.in_regex);

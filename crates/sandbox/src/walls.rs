@@ -16,7 +16,7 @@ mod seccomp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-pub use self::process::{Entered, enter};
+pub use self::process::{ProcessLayers, enter};
 
 /// One layer of the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,7 +112,7 @@ impl fmt::Display for Layer {
 
 /// Whether a layer is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LayerStatus {
     /// Up, and tried out where that is possible.
     Up,
     /// Not up, and why.
@@ -125,13 +125,13 @@ pub struct Walls {
     /// The kernel's version of Landlock; 0 where there is none.
     pub landlock_abi: u8,
     /// Each layer that was tried.
-    pub layers: BTreeMap<Layer, Standing>,
+    pub layers: BTreeMap<Layer, LayerStatus>,
 }
 
 impl Walls {
     /// Whether `layer` is up.
     pub fn has(&self, layer: Layer) -> bool {
-        self.layers.get(&layer) == Some(&Standing::Up)
+        self.layers.get(&layer) == Some(&LayerStatus::Up)
     }
 
     /// The layers of `required` that are not up, each with its reason.
@@ -139,8 +139,8 @@ impl Walls {
         required
             .iter()
             .filter_map(|layer| match self.layers.get(layer) {
-                Some(Standing::Up) => None,
-                Some(Standing::Missing(reason)) => Some((*layer, reason.clone())),
+                Some(LayerStatus::Up) => None,
+                Some(LayerStatus::Missing(reason)) => Some((*layer, reason.clone())),
                 None => Some((*layer, "not reported".to_owned())),
             })
             .collect()
@@ -148,8 +148,8 @@ impl Walls {
 
     pub(crate) fn set(&mut self, layer: Layer, outcome: Result<(), String>) {
         let standing = match outcome {
-            Ok(()) => Standing::Up,
-            Err(reason) => Standing::Missing(reason),
+            Ok(()) => LayerStatus::Up,
+            Err(reason) => LayerStatus::Missing(reason),
         };
         self.layers.insert(layer, standing);
     }
@@ -229,7 +229,7 @@ pub fn walls() -> Walls {
 /// `start_threads` starts what the guest needs beside this thread. It runs after
 /// Landlock, which binds only the calling thread and those it starts later, and
 /// before seccomp, which binds all threads there are and forbids new ones.
-pub fn seal(entered: Entered, start_threads: impl FnOnce()) -> Walls {
+pub fn seal(entered: ProcessLayers, start_threads: impl FnOnce()) -> Walls {
     let mut walls = entered.walls;
     process::close_standard_streams();
     // Reading the list of descriptors needs an open file system and a dumpable process.

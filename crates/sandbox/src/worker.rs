@@ -19,9 +19,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::cell::{self, Cell, CellSettings, Cells, Step};
+use crate::cell::{self, Cell, CellSettings, CellStep, Cells};
 use crate::frame::{self, FRAME_BYTES_MAX, FrameBuffer, Hello, PROTOCOL_VERSION};
-use crate::job::{CallId, Down, Ended, HostAnswer, HostCallId, Job, Limits, Report, Up};
+use crate::job::{CallId, Down, Ended, HostAnswer, HostCallId, Job, JobLimits, RunReport, Up};
 use crate::walls;
 
 /// The first argument of a process that is a worker.
@@ -61,7 +61,7 @@ pub trait Guests {
 /// What the loop needs of one sandbox.
 pub trait Guest {
     /// Runs at most one slice and appends what the script has to say.
-    fn step(&mut self, out: &mut Vec<Up>) -> Step;
+    fn step(&mut self, out: &mut Vec<Up>) -> CellStep;
     /// The answer to one of its host calls.
     fn answer(&mut self, id: HostCallId, answer: HostAnswer);
     /// Its next step ends it.
@@ -171,7 +171,7 @@ impl Guests for Cells {
 }
 
 impl Guest for Cell {
-    fn step(&mut self, out: &mut Vec<Up>) -> Step {
+    fn step(&mut self, out: &mut Vec<Up>) -> CellStep {
         Cell::step(self, out)
     }
 
@@ -233,7 +233,7 @@ fn leave(end: WorkerEnd) -> ! {
 
 /// Says hello with wall one missing, so that the parent can tell why. It will not
 /// be used.
-fn apologise(entered: walls::Entered, reason: String, pipe: BorrowedFd<'_>) -> WorkerEnd {
+fn apologise(entered: walls::ProcessLayers, reason: String, pipe: BorrowedFd<'_>) -> WorkerEnd {
     let walls = entered.with_wasm(Err(reason)).walls;
     let hello = Hello {
         guest_key: String::new(),
@@ -267,9 +267,9 @@ fn try_out(guest: &mut impl Guest) -> Result<(), String> {
     let mut said = Vec::new();
     for _ in 0..TRY_OUT_STEPS_MAX {
         match guest.step(&mut said) {
-            Step::Ready => {}
-            Step::Waiting => return Err("the first sandbox waits for nothing".to_owned()),
-            Step::Ended(report) => {
+            CellStep::Ready => {}
+            CellStep::Waiting => return Err("the first sandbox waits for nothing".to_owned()),
+            CellStep::Ended(report) => {
                 return match report.ended {
                     Ended::Value(json) if json == "2" => Ok(()),
                     other => Err(format!("the first sandbox ended with {other:?}")),
@@ -289,7 +289,7 @@ fn try_out_job() -> Job {
         globals: r#"{"one":1}"#.to_owned(),
         declared: Vec::new(),
         powers: Vec::new(),
-        limits: Limits {
+        limits: JobLimits {
             work_max: 1_000_000,
             cpu_ms_max: 10_000,
             wall_ms_max: 10_000,
@@ -416,7 +416,7 @@ impl<'a, G: Guests> Loop<'a, G> {
         match rustix::net::recv(self.pipe, self.incoming.room(), flags) {
             Ok((_, 0)) => return Err(Leave(WorkerEnd::Done)),
             Ok((_, count)) => {
-                self.incoming.arrived(count);
+                self.incoming.advance(count);
                 self.quiet = !self.receive_ends;
             }
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
@@ -505,16 +505,16 @@ impl<'a, G: Guests> Loop<'a, G> {
         }
         self.said = said;
         let report = match step {
-            Step::Ended(report) => report,
-            Step::Ready | Step::Waiting if !fits => Box::new(too_long()),
-            Step::Ready => {
+            CellStep::Ended(report) => report,
+            CellStep::Ready | CellStep::Waiting if !fits => Box::new(too_long()),
+            CellStep::Ready => {
                 live.long = true;
                 if !std::mem::replace(&mut live.queued, true) {
                     self.queue.push_back(id);
                 }
                 return self.make_room();
             }
-            Step::Waiting => {
+            CellStep::Waiting => {
                 live.long = false;
                 return self.make_room();
             }
@@ -553,8 +553,8 @@ impl<'a, G: Guests> Loop<'a, G> {
     }
 }
 
-fn too_long() -> Report {
-    Report::new(Ended::Broken(
+fn too_long() -> RunReport {
+    RunReport::new(Ended::Broken(
         "a message was longer than a frame may be".to_owned(),
     ))
 }

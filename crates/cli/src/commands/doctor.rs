@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use engine::powers::Powers;
-use sandbox::job::{Ended, Job, Limits};
+use sandbox::job::{Ended, Job, JobLimits};
 use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
-use sandbox::walls::{self, Layer, Standing, Walls};
+use sandbox::walls::{self, Layer, LayerStatus, Walls};
 use serde_json::{Value, json};
 
 use crate::arguments::HomeArguments;
@@ -75,7 +75,7 @@ async fn probe(pool: &Pool) -> Result<(), String> {
         globals: r#"{"a": 41}"#.to_owned(),
         declared: Vec::new(),
         powers: Vec::new(),
-        limits: Limits::standard(),
+        limits: JobLimits::standard(),
         seed: 1,
         now_ms: 0,
     };
@@ -142,12 +142,12 @@ fn show(health: &Health, printer: &mut Printer) {
         let (what, fix) = explained(layer);
         let standing = health.walls.layers.get(&layer);
         let line = match standing {
-            Some(Standing::Up) => format!(
+            Some(LayerStatus::Up) => format!(
                 "{}  {:18} {what}",
                 printer.styled(Style::Good, "up  "),
                 layer.name()
             ),
-            Some(Standing::Missing(reason)) => {
+            Some(LayerStatus::Missing(reason)) => {
                 format!(
                     "{}  {:18} {what}: {reason}",
                     printer.styled(Style::Bad, "DOWN"),
@@ -161,7 +161,7 @@ fn show(health: &Health, printer: &mut Printer) {
             ),
         };
         printer.line(&line);
-        if let Some(Standing::Missing(_)) = standing {
+        if let Some(LayerStatus::Missing(_)) = standing {
             printer.line(&format!("      fix: {fix}"));
         }
     }
@@ -195,8 +195,8 @@ fn to_value(health: &Health, sound: bool) -> Value {
         .iter()
         .map(|layer| {
             let reason = match health.walls.layers.get(layer) {
-                Some(Standing::Up) => None,
-                Some(Standing::Missing(reason)) => Some(reason.as_str()),
+                Some(LayerStatus::Up) => None,
+                Some(LayerStatus::Missing(reason)) => Some(reason.as_str()),
                 None => Some("not reported"),
             };
             json!({"layer": layer.name(), "up": reason.is_none(), "reason": reason})

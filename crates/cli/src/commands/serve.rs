@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use engine::report::Reporter;
 use engine::{Alarm, Engine};
-use host::fetch::Trust;
+use host::fetch::TlsTrust;
 use mcp::auth::AuthMode;
 use mcp::auth::listen::warnings;
 use mcp::auth::local::{LocalToken, TOKEN_FILE};
@@ -101,7 +101,7 @@ fn engine(
     let mut traces = None;
     if let Some(endpoint) = &config.telemetry.otlp_endpoint {
         let ca_file = config.network.ca_file.as_ref();
-        let trust = Trust::system(ca_file.map(|path| settings.home.join(path)));
+        let trust = TlsTrust::system(ca_file.map(|path| settings.home.join(path)));
         let made = Arc::new(Traces::to(endpoint, &trust, settings.alarm.clone())?);
         settings
             .reporters

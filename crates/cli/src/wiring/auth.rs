@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use host::ask::Ask;
-use host::fetch::connect::Connect;
-use host::fetch::{Fetch, FetchLimits, FetchSettings, Trust};
+use host::fetch::connect::Connector;
+use host::fetch::{Fetch, FetchLimits, FetchSettings, TlsTrust};
+use host::message::PowerRequest;
 use mcp::auth::issuer::Fetching;
 use mcp::auth::local::{self, LocalToken};
 use mcp::auth::{
@@ -36,7 +36,7 @@ pub(crate) fn open(
     mcp::auth::may_listen(listen, mode).map_err(|problem| anyhow!(problem))?;
     let token = local::open(home)?;
     let ca_file = config.network.ca_file.as_ref();
-    let trust = Trust::system(ca_file.map(|path| home.join(path)));
+    let trust = TlsTrust::system(ca_file.map(|path| home.join(path)));
     let named = config.oauth.as_ref().map(|oauth| {
         let urls = [Some(&oauth.issuer), oauth.jwks_url.as_ref()];
         urls.into_iter().flatten().cloned().collect()
@@ -84,14 +84,14 @@ impl KeyLookup for StoredKeys {
 /// if the operator wrote that very address into the settings.
 #[derive(Debug)]
 struct IssuerFetch {
-    trust: Trust,
+    trust: TlsTrust,
     /// Addresses of the settings.
     named: Vec<String>,
-    connector: Option<Arc<dyn Connect>>,
+    connector: Option<Arc<dyn Connector>>,
 }
 
 impl IssuerFetch {
-    fn new(trust: Trust, named: Vec<String>) -> IssuerFetch {
+    fn new(trust: TlsTrust, named: Vec<String>) -> IssuerFetch {
         IssuerFetch {
             trust,
             named,
@@ -118,7 +118,7 @@ impl IssuerFetch {
             "url": url,
             "headers": { "accept": "application/json" },
         });
-        let ask = Ask {
+        let ask = PowerRequest {
             arguments,
             bytes: Vec::new(),
         };

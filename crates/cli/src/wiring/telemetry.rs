@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, anyhow};
 use engine::Alarm;
 use engine::report::{CallReport, Reporter};
-use host::ask::Ask;
-use host::fetch::{Fetch, FetchSettings, Trust};
+use host::fetch::{Fetch, FetchSettings, TlsTrust};
+use host::message::PowerRequest;
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
@@ -40,7 +40,7 @@ pub(crate) struct Traces {
 
 impl Traces {
     /// Sends to a collector. `endpoint` is its address without `/v1/traces`.
-    pub(crate) fn to(endpoint: &str, trust: &Trust, alarm: Alarm) -> anyhow::Result<Traces> {
+    pub(crate) fn to(endpoint: &str, trust: &TlsTrust, alarm: Alarm) -> anyhow::Result<Traces> {
         let collector = Collector::new(endpoint, trust, alarm)?;
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let exporter = SpanExporter::builder()
@@ -166,7 +166,7 @@ impl fmt::Debug for Collector {
 }
 
 impl Collector {
-    fn new(endpoint: &str, trust: &Trust, alarm: Alarm) -> anyhow::Result<Collector> {
+    fn new(endpoint: &str, trust: &TlsTrust, alarm: Alarm) -> anyhow::Result<Collector> {
         let address = Request::get(endpoint).body(());
         let address =
             address.with_context(|| format!("`telemetry.otlp_endpoint` is `{endpoint}`"))?;
@@ -206,7 +206,7 @@ impl HttpClient for Collector {
             .iter()
             .filter_map(|(name, value)| Some((name.to_string(), json!(value.to_str().ok()?))))
             .collect();
-        let ask = Ask {
+        let ask = PowerRequest {
             arguments: json!({
                 "url": request.uri().to_string(),
                 "method": request.method().as_str(),
@@ -293,7 +293,7 @@ mod tests {
     async fn a_call_reaches_the_collector() {
         let (endpoint, taken) = collector().await;
         let alarm = Alarm::new(|sentence| panic!("{sentence}"));
-        let traces = Traces::to(&endpoint, &Trust::system(None), alarm).unwrap();
+        let traces = Traces::to(&endpoint, &TlsTrust::system(None), alarm).unwrap();
         traces.report(&report());
         tokio::task::spawn_blocking(move || traces.end())
             .await
@@ -323,7 +323,7 @@ mod tests {
         let said = Arc::new(std::sync::Mutex::new(Vec::new()));
         let heard = Arc::clone(&said);
         let alarm = Alarm::new(move |sentence| heard.lock().unwrap().push(sentence.to_owned()));
-        let traces = Traces::to(&endpoint, &Trust::system(None), alarm).unwrap();
+        let traces = Traces::to(&endpoint, &TlsTrust::system(None), alarm).unwrap();
         for _ in 0..3 {
             traces.report(&report());
             let _ = traces.provider.force_flush();

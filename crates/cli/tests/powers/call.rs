@@ -14,8 +14,8 @@ use model::policy::assessment::{self, Sound};
 use model::policy::grant::Grant;
 use model::record::mask::Masker;
 use model::{Environment, document, document::params, document::placeholder};
-use sandbox::job::{Ended, Job, Limits};
-use sandbox::pool::{Pool, Run};
+use sandbox::job::{Ended, Job, JobLimits};
+use sandbox::pool::{FinishedRun, Pool};
 use serde_json::{Map, Value, json};
 
 use crate::lab::Seen;
@@ -145,7 +145,7 @@ fn prepared(sound: &Sound, world: &World, environment: &Environment) -> (Job, Po
         secrets.extend(resolved.secrets);
     }
     let masker = Arc::new(Masker::new(secrets.iter().map(String::as_str)).unwrap());
-    let limits = Limits::for_policy(&sound.judged.policy);
+    let limits = JobLimits::for_policy(&sound.judged.policy);
     let deadline = Instant::now() + Duration::from_secs(30);
     let grant = Grant::from_policy(&sound.judged.policy);
     let powers = Powers::from_grant(&grant, &world.settings, masker, deadline).unwrap();
@@ -163,7 +163,7 @@ fn prepared(sound: &Sound, world: &World, environment: &Environment) -> (Job, Po
     (job, powers)
 }
 
-fn shown(world: &World, run: &Run, result: &Value, events: &[Value]) -> String {
+fn shown(world: &World, run: &FinishedRun, result: &Value, events: &[Value]) -> String {
     let mut shown = match &run.report.ended {
         Ended::Value(_) => format!("{result:#}\n"),
         Ended::Threw(thrown) => format!("threw {}: {}\n", thrown.name, thrown.message),

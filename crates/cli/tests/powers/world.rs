@@ -30,9 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::powers::PowerSettings;
-use host::fetch::connect::Connect;
+use host::fetch::connect::Connector;
 use host::fetch::resolve::Resolve;
-use host::fetch::{FetchLimits, Tls, Trust};
+use host::fetch::{FetchLimits, Tls, TlsTrust};
 use model::network::host_pattern::HostPattern;
 use toml::{Table, Value};
 
@@ -71,14 +71,14 @@ impl World {
         let ends = Ends::Labs(routes(&table, &plain, &secure));
         let wire = Arc::new(Wire::new(ends));
         let mut settings = PowerSettings::new(folder.join("ws"));
-        settings.trust = Trust::fixed(tls);
+        settings.trust = TlsTrust::fixed(tls);
         settings.sub_workspace = string(&table, "sub_workspace");
         let private = strings(&table, "private_hosts").into_iter();
         let private = private.map(|host| HostPattern::parse(&host).unwrap());
         settings.private_hosts = private.collect();
         let dns = dns(&table);
         settings.resolver = Arc::clone(&dns) as Arc<dyn Resolve>;
-        settings.connector = Arc::clone(&wire) as Arc<dyn Connect>;
+        settings.connector = Arc::clone(&wire) as Arc<dyn Connector>;
         settings.fetch_limits = limits(&table);
         World {
             table,

@@ -45,7 +45,7 @@ impl Resolve for Nowhere {
     }
 }
 
-impl Connect for Nowhere {
+impl Connector for Nowhere {
     fn connect(&self, address: std::net::SocketAddr) -> Connecting<'_> {
         panic!("somebody called {address}");
     }

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use sandbox::job::ConsoleLine;
+use sandbox::job::GuestLine;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -34,7 +34,7 @@ struct State {
     running: usize,
     halt: Option<Halt>,
     /// The console of a script whose run was dropped.
-    console: Vec<ConsoleLine>,
+    console: Vec<GuestLine>,
 }
 
 /// A call the script made.
@@ -192,11 +192,11 @@ impl ScriptCalls {
     }
 
     /// Keeps the console of a run that is dropped.
-    pub(crate) fn keep_console(&self, console: Vec<ConsoleLine>) {
+    pub(crate) fn keep_console(&self, console: Vec<GuestLine>) {
         self.state().console = console;
     }
 
-    pub(crate) fn take_console(&self) -> Vec<ConsoleLine> {
+    pub(crate) fn take_console(&self) -> Vec<GuestLine> {
         std::mem::take(&mut self.state().console)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::govern::pattern::NamePattern;
 use model::{document::codecall, document::params, limits, text};
-use sandbox::job::{ConsoleLine, HostAnswer, HostRequest, Payload};
+use sandbox::job::{GuestLine, HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -135,7 +135,7 @@ impl HostCalls for ScriptHost<'_> {
         }
     }
 
-    fn left(&self, console: Vec<ConsoleLine>) {
+    fn left(&self, console: Vec<GuestLine>) {
         self.calls.keep_console(console);
     }
 
@@ -169,7 +169,7 @@ mod tests {
     /// The face of scripts has no name for the rest.
     #[test]
     fn a_script_is_offered_formats_and_no_other_power() {
-        for operation in ::host::data::OPERATIONS {
+        for operation in ::host::builtin::OPERATIONS {
             let is_format = operation.starts_with("intl.");
             assert_eq!(is_offered(operation), is_format, "{operation}");
         }
@@ -191,7 +191,7 @@ mod tests {
             .collect();
         let mut named = Vec::new();
         for level in ["locked_down", "secure", "balanced", "experimental"] {
-            let level = guard::Level::named(level).expect("a level");
+            let level = guard::PresetLevel::named(level).expect("a level");
             if let guard::Globals::Only(names) = guard::Preset::agent_script(level).globals {
                 named.extend(names);
             }

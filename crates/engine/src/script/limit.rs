@@ -2,14 +2,14 @@
 
 use guard::sanitise;
 use model::config::ScriptPreset;
-use sandbox::job::Limits;
+use sandbox::job::JobLimits;
 use sandbox::pool::RESULT_DEPTH_MAX;
 
 /// The limits of one script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScriptLimits {
     /// How strict the guard is.
-    pub(crate) level: guard::Level,
+    pub(crate) level: guard::PresetLevel,
     /// Milliseconds of the script itself, on the processor and on the wall.
     pub(crate) script_ms_max: u32,
     /// Milliseconds of the tools it calls, those at one time counted once.
@@ -34,7 +34,7 @@ impl ScriptLimits {
     pub(crate) fn of(preset: ScriptPreset) -> ScriptLimits {
         match preset {
             ScriptPreset::LockedDown => ScriptLimits {
-                level: guard::Level::Strict,
+                level: guard::PresetLevel::Strict,
                 script_ms_max: 2_000,
                 tools_ms_max: 30_000,
                 iterations_max: 2_000,
@@ -47,7 +47,7 @@ impl ScriptLimits {
                 properties_max: 500,
             },
             ScriptPreset::Secure => ScriptLimits {
-                level: guard::Level::Secure,
+                level: guard::PresetLevel::Secure,
                 script_ms_max: 3_500,
                 tools_ms_max: 60_000,
                 iterations_max: 5_000,
@@ -60,7 +60,7 @@ impl ScriptLimits {
                 properties_max: 1_000,
             },
             ScriptPreset::Balanced => ScriptLimits {
-                level: guard::Level::Standard,
+                level: guard::PresetLevel::Standard,
                 script_ms_max: 5_000,
                 tools_ms_max: 120_000,
                 iterations_max: 10_000,
@@ -73,7 +73,7 @@ impl ScriptLimits {
                 properties_max: 5_000,
             },
             ScriptPreset::Experimental => ScriptLimits {
-                level: guard::Level::Permissive,
+                level: guard::PresetLevel::Permissive,
                 script_ms_max: 10_000,
                 tools_ms_max: 300_000,
                 iterations_max: 20_000,
@@ -90,10 +90,10 @@ impl ScriptLimits {
 
     /// The bounds of the run. On the wall it may take as long as script, tools and
     /// people together; the clock of the script knows them apart.
-    pub(crate) fn sandbox(&self, people_ms_max: u64) -> Limits {
-        let standard = Limits::standard();
+    pub(crate) fn sandbox(&self, people_ms_max: u64) -> JobLimits {
+        let standard = JobLimits::standard();
         let people_ms_max = u32::try_from(people_ms_max).unwrap_or(u32::MAX);
-        Limits {
+        JobLimits {
             work_max: self.work_max,
             cpu_ms_max: self.script_ms_max,
             wall_ms_max: self

@@ -2,12 +2,12 @@
 //! and messages lose what tells about the machine.
 
 use guard::sanitise;
-use guard::{Code, Map, Prepared, Report as GuardReport, Severity};
+use guard::{IssueCode, Map, Prepared, Report as GuardReport, Severity};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
 use model::text;
-use sandbox::job::{Breach, ConsoleLevel, ConsoleLine, Ended, Report, Thrown};
+use sandbox::job::{Breach, ConsoleLevel, Ended, GuestLine, RunReport, Thrown};
 use serde_json::{Map as Object, Value, json};
 
 use super::calls::ScriptCall;
@@ -64,14 +64,14 @@ pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
     let parse = report
         .issues
         .iter()
-        .find(|issue| issue.code == Code::ParseError);
+        .find(|issue| issue.code == IssueCode::ParseError);
     let Some(issue) = parse.or_else(|| errors.next()) else {
         let error = json!({"message": "the script cannot be used"});
         return ended(End::IllegalAccess, error, None);
     };
     let end = match issue.code {
-        Code::ParseError => End::Syntax,
-        Code::ScanInputTooLarge if script.trim().is_empty() => End::Syntax,
+        IssueCode::ParseError => End::Syntax,
+        IssueCode::ScanInputTooLarge if script.trim().is_empty() => End::Syntax,
         _ => End::IllegalAccess,
     };
     let issues: Vec<_> = report.issues.iter().map(issue_json).collect();
@@ -82,11 +82,11 @@ pub(crate) fn refused(report: &GuardReport, script: &str) -> RunResult {
     });
     if end == End::IllegalAccess {
         let kind = match issue.code {
-            Code::UnknownGlobal => "DisallowedGlobal",
-            Code::DisallowedIdentifier
-            | Code::NoEval
-            | Code::NoGlobalAccess
-            | Code::NoConstructorAccess => "IllegalBuiltinAccess",
+            IssueCode::UnknownGlobal => "DisallowedGlobal",
+            IssueCode::DisallowedIdentifier
+            | IssueCode::NoEval
+            | IssueCode::NoGlobalAccess
+            | IssueCode::NoConstructorAccess => "IllegalBuiltinAccess",
             _ => "RuleViolation",
         };
         put(&mut error, "kind", json!(kind));
@@ -133,8 +133,8 @@ pub(crate) fn too_many_calls(limits: &ScriptLimits) -> RunResult {
 
 /// It ran to its end, whatever that was.
 pub(crate) fn ran(
-    report: Report,
-    console: &[ConsoleLine],
+    report: RunReport,
+    console: &[GuestLine],
     host: &ScriptHost<'_>,
     prepared: &Prepared,
     limits: &ScriptLimits,
@@ -195,7 +195,7 @@ fn warn(mut ran: RunResult, more: Vec<String>) -> RunResult {
 }
 
 /// The same with what the script had said until then.
-pub(crate) fn with_logs(mut ran: RunResult, console: &[ConsoleLine]) -> RunResult {
+pub(crate) fn with_logs(mut ran: RunResult, console: &[GuestLine]) -> RunResult {
     let logs: Vec<_> = console.iter().map(log).collect();
     if let (false, Some(answer)) = (logs.is_empty(), &mut ran.value) {
         put(answer, "logs", Value::from(logs));
@@ -377,7 +377,7 @@ fn message(words: &str) -> String {
 }
 
 /// A line of the logs. What `log` wrote stands as it is.
-fn log(line: &ConsoleLine) -> String {
+fn log(line: &GuestLine) -> String {
     match line.level {
         ConsoleLevel::Log => line.text.clone(),
         ConsoleLevel::Info | ConsoleLevel::Warn | ConsoleLevel::Error | ConsoleLevel::Debug => {

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn names_that_mean_something_stay_what_they_are() {
-        let preset = Preset::agent_script(guard::Level::Strict);
+        let preset = Preset::agent_script(guard::PresetLevel::Strict);
         for name in ["Math", "callTool", "console", "fetch", "await", "__safe_x"] {
             assert!(is_taken(name, &preset), "{name}");
         }

@@ -12,8 +12,8 @@ use engine::approve::ApprovalAnswer;
 use engine::call::CallRequest;
 use engine::powers::PowerSettings;
 use engine::{Engine, RunStart};
-use host::fetch::Trust;
-use host::fetch::connect::{Connect, Connecting, Stream};
+use host::fetch::TlsTrust;
+use host::fetch::connect::{Connecting, Connector, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
 use model::caller::{Caller, Origin};
@@ -77,7 +77,7 @@ impl CatalogRunner {
             seed: SEED,
         });
         settings.powers = Some(PowerSettings {
-            trust: Trust::fixed(catalog_lab::trust()),
+            trust: TlsTrust::fixed(catalog_lab::trust()),
             resolver: Arc::<Wire>::clone(&wire),
             connector: Arc::<Wire>::clone(&wire),
             ..PowerSettings::new(Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf())
@@ -137,7 +137,7 @@ impl Resolve for Wire {
     }
 }
 
-impl Connect for Wire {
+impl Connector for Wire {
     fn connect(&self, _: SocketAddr) -> Connecting<'_> {
         let lab = self
             .lab

@@ -8,7 +8,7 @@ mod case;
 use std::fs;
 
 use engine::call::CallRequest;
-use guard::Level;
+use guard::PresetLevel;
 use model::caller::{Caller, Origin};
 use model::config::ScriptPreset;
 use model::record::audit::Status;
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use self::case::{Case, cases, folder};
 use crate::world::{Home, World, document};
 
-fn preset(level: Level) -> ScriptPreset {
+fn preset(level: PresetLevel) -> ScriptPreset {
     match level {
-        Level::Strict => ScriptPreset::LockedDown,
-        Level::Secure => ScriptPreset::Secure,
-        Level::Standard => ScriptPreset::Balanced,
-        Level::Permissive => ScriptPreset::Experimental,
+        PresetLevel::Strict => ScriptPreset::LockedDown,
+        PresetLevel::Secure => ScriptPreset::Secure,
+        PresetLevel::Standard => ScriptPreset::Balanced,
+        PresetLevel::Permissive => ScriptPreset::Experimental,
     }
 }
 

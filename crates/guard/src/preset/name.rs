@@ -1,6 +1,6 @@
 //! The names presets allow and refuse.
 
-use super::Level;
+use super::PresetLevel;
 
 /// Names that start with one of these belong to the runtime.
 pub const RESERVED_PREFIXES: &[&str] = &["__ag_", "__safe_", "__REF_"];
@@ -241,7 +241,7 @@ pub(crate) fn strict() -> Vec<&'static str> {
 }
 
 /// What an `AgentScript` has without declaring it.
-pub(crate) fn agent_script_globals(level: Level) -> Vec<&'static str> {
+pub(crate) fn agent_script_globals(level: PresetLevel) -> Vec<&'static str> {
     let mut names = vec![
         "callTool",
         "getTool",
@@ -263,8 +263,8 @@ pub(crate) fn agent_script_globals(level: Level) -> Vec<&'static str> {
     ];
     names.extend_from_slice(ERROR_CLASSES);
     match level {
-        Level::Strict => return names,
-        Level::Secure | Level::Standard | Level::Permissive => {}
+        PresetLevel::Strict => return names,
+        PresetLevel::Secure | PresetLevel::Standard | PresetLevel::Permissive => {}
     }
     names.extend_from_slice(&[
         "console",

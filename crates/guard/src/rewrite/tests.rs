@@ -1,9 +1,9 @@
 //! What scripts become.
 
-use crate::{Level, Preset, prepare};
+use crate::{Preset, PresetLevel, prepare};
 
 fn body(source: &str) -> String {
-    let preset = Preset::agent_script(Level::Permissive);
+    let preset = Preset::agent_script(PresetLevel::Permissive);
     let prepared = prepare(source, &preset).unwrap();
     let inner = prepared
         .code
@@ -72,7 +72,7 @@ fn keys_go_through_the_guard() {
 
 #[test]
 fn places_lead_back_to_the_author() {
-    let preset = Preset::agent_script(Level::Permissive);
+    let preset = Preset::agent_script(PresetLevel::Permissive);
     let source = "const o = {}, k = 'a';\nfor (const a of [1]) o[k] = callTool('x');\nreturn o;";
     let prepared = prepare(source, &preset)
         .unwrap()
@@ -99,7 +99,7 @@ fn places_lead_back_to_the_author() {
 
 #[test]
 fn a_prelude_has_one_line() {
-    let preset = Preset::agent_script(Level::Secure);
+    let preset = Preset::agent_script(PresetLevel::Secure);
     assert!(
         prepare("return 1", &preset)
             .unwrap()

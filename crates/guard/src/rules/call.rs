@@ -7,7 +7,7 @@ use oxc_ast::ast::{
 use oxc_span::GetSpan as _;
 
 use super::Rules;
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::preset::{ArgumentKind, Targets};
 
 /// Items an array may be asked for by a constant.
@@ -64,13 +64,13 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let Some(first) = call.arguments.first() else {
-            self.error(Code::MissingCallTarget, call.span, || {
+            self.error(IssueCode::MissingCallTarget, call.span, || {
                 String::from("`callTool` needs the name of a tool; write `callTool('name', { … })`")
             });
             return;
         };
         let Some(first) = first.as_expression() else {
-            self.error(Code::DynamicCallTarget, call.span, || {
+            self.error(IssueCode::DynamicCallTarget, call.span, || {
                 String::from("the name of the tool must be written out, not spread from an array")
             });
             return;
@@ -81,7 +81,7 @@ impl<'a> Rules<'_, 'a> {
             _ => false,
         };
         if !is_literal && self.preset.targets == Targets::Literal {
-            self.error(Code::DynamicCallTarget, first.span(), || {
+            self.error(IssueCode::DynamicCallTarget, first.span(), || {
                 String::from(
                     "the name of the tool must be a plain string here, such as `'users:list'`",
                 )
@@ -94,7 +94,7 @@ impl<'a> Rules<'_, 'a> {
             if tools.iter().any(|tool| matches(tool, &name)) {
                 continue;
             }
-            self.error(Code::UnknownToolName, first.span(), || {
+            self.error(IssueCode::UnknownToolName, first.span(), || {
                 let shown = model::text::elided(&name, 80);
                 match model::nearest::nearest(&shown, tools.iter().map(String::as_str)) {
                     Some(nearest) => format!(
@@ -113,7 +113,7 @@ impl<'a> Rules<'_, 'a> {
             .and_then(Argument::as_expression)
             .is_some_and(|first| self.fold().constant(first).is_some());
         if is_text {
-            self.error(Code::NoEval, call.span, || {
+            self.error(IssueCode::NoEval, call.span, || {
                 String::from("a timer cannot be given code as text")
             });
         }
@@ -137,7 +137,7 @@ impl<'a> Rules<'_, 'a> {
                     self.large(first, REPEATS_MAX, "padding");
                 }
             }
-            "fill" => self.filled(object),
+            "fill" => self.check_fill(object),
             "from" if self.is_global_named(object, "Array") => self.array_from(first),
             _ => {}
         }
@@ -165,7 +165,7 @@ impl<'a> Rules<'_, 'a> {
             None => false,
         };
         if !is_harmless {
-            self.error(Code::JsonCallbackNotAllowed, second.span(), || {
+            self.error(IssueCode::JsonCallbackNotAllowed, second.span(), || {
                 String::from(
                     "a function cannot be given here; change the value before or after with `map`",
                 )
@@ -181,7 +181,7 @@ impl<'a> Rules<'_, 'a> {
         }
     }
 
-    fn filled(&mut self, object: &Expression<'a>) {
+    fn check_fill(&mut self, object: &Expression<'a>) {
         let arguments = match object {
             Expression::CallExpression(call) if self.is_global_named(&call.callee, "Array") => {
                 &call.arguments
@@ -219,7 +219,7 @@ impl<'a> Rules<'_, 'a> {
                 .parse::<f64>()
                 .is_ok_and(|exponent| exponent > EXPONENT_MAX);
             if is_large {
-                self.error(Code::ResourceExhaustion, binary.span, || {
+                self.error(IssueCode::ResourceExhaustion, binary.span, || {
                     format!("an exponent of more than {EXPONENT_MAX} takes too much memory")
                 });
             }
@@ -233,7 +233,7 @@ impl<'a> Rules<'_, 'a> {
             _ => None,
         });
         if number.is_some_and(|number| number > most) {
-            self.error(Code::ResourceExhaustion, size.span(), || {
+            self.error(IssueCode::ResourceExhaustion, size.span(), || {
                 format!("{what} is asked for more than {most}; take a smaller number")
             });
         }
@@ -255,14 +255,14 @@ impl<'a> Rules<'_, 'a> {
             let count = call.arguments.len();
             if count < wish.arguments_min || count > wish.arguments_max {
                 let (least, most) = (wish.arguments_min, wish.arguments_max);
-                self.error(Code::InvalidArgumentCount, call.span, || {
+                self.error(IssueCode::InvalidArgumentCount, call.span, || {
                     format!("`{name}` takes {least} to {most} arguments, not {count}")
                 });
             }
             for (argument, kind) in call.arguments.iter().zip(&wish.kinds) {
                 let visible = argument.as_expression().and_then(visible_kind);
                 if *kind != ArgumentKind::Any && visible.is_some_and(|visible| visible != *kind) {
-                    self.error(Code::InvalidArgumentType, argument.span(), || {
+                    self.error(IssueCode::InvalidArgumentType, argument.span(), || {
                         format!("`{name}` does not take this kind of argument here")
                     });
                 }
@@ -277,15 +277,17 @@ impl<'a> Rules<'_, 'a> {
             let count = self.calls.get(index).copied().unwrap_or(0);
             let name = &wish.function;
             if count < wish.calls_min {
-                self.marks.error(Code::RequiredFunctionNotCalled, 0, || {
-                    format!("`{name}` must be called")
-                });
+                self.marks
+                    .error(IssueCode::RequiredFunctionNotCalled, 0, || {
+                        format!("`{name}` must be called")
+                    });
             }
             if count > wish.calls_max {
                 let most = wish.calls_max;
-                self.marks.error(Code::FunctionCalledTooManyTimes, 0, || {
-                    format!("`{name}` stands in {count} calls; at most {most} are allowed")
-                });
+                self.marks
+                    .error(IssueCode::FunctionCalledTooManyTimes, 0, || {
+                        format!("`{name}` stands in {count} calls; at most {most} are allowed")
+                    });
             }
         }
     }

@@ -5,7 +5,7 @@ use oxc_ast::ast::{Expression, Statement};
 use oxc_span::{GetSpan as _, Span};
 
 use super::Rules;
-use crate::code::Code;
+use crate::code::IssueCode;
 
 impl<'a> Rules<'_, 'a> {
     pub(super) fn loops(&mut self, kind: AstKind<'a>) {
@@ -14,7 +14,7 @@ impl<'a> Rules<'_, 'a> {
             AstKind::ForStatement(_) => (loops.plain, "for", "use `map` or `filter`"),
             AstKind::ForOfStatement(statement) => {
                 if statement.r#await && !self.preset.is_async {
-                    self.error(Code::NoAwait, statement.span, || {
+                    self.error(IssueCode::NoAwait, statement.span, || {
                         String::from("`await` is not allowed here")
                     });
                 }
@@ -33,7 +33,7 @@ impl<'a> Rules<'_, 'a> {
         };
         let span = kind.span();
         if !is_allowed {
-            self.error(Code::ForbiddenLoop, span, || {
+            self.error(IssueCode::ForbiddenLoop, span, || {
                 format!("`{word}` loops are not allowed here; {instead}")
             });
         }
@@ -61,7 +61,7 @@ impl<'a> Rules<'_, 'a> {
         };
         // Presets that allow `while` leave loops to the budget of the run.
         if is_endless && !self.preset.loops.r#while {
-            self.error(Code::InfiniteLoop, span, || {
+            self.error(IssueCode::InfiniteLoop, span, || {
                 String::from("this loop has no condition that can become false; write one, such as `i < items.length`")
             });
         }
@@ -89,7 +89,7 @@ impl<'a> Rules<'_, 'a> {
             )
         });
         if let Some(dead) = dead {
-            self.warning(Code::UnreachableCode, dead.span(), || {
+            self.warning(IssueCode::UnreachableCode, dead.span(), || {
                 String::from("this never runs; the statement before it leaves")
             });
         }

@@ -4,7 +4,7 @@
 use oxc_span::Span;
 
 use super::Rules;
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::preset::{GLOBAL_OBJECTS, RESERVED_PREFIXES, RUNTIME_FUNCTIONS, Targets};
 use crate::scan::unicode;
 
@@ -20,8 +20,8 @@ impl Rules<'_, '_> {
             self.hidden_letters(name, span);
             if is_reserved(name) {
                 let code = match reference.is_write {
-                    true => Code::ReservedPrefixAssignment,
-                    false => Code::ReservedPrefix,
+                    true => IssueCode::ReservedPrefixAssignment,
+                    false => IssueCode::ReservedPrefix,
                 };
                 self.error(code, span, || {
                     format!("`{name}` belongs to the runtime; use another name")
@@ -36,14 +36,14 @@ impl Rules<'_, '_> {
                 .as_ref()
                 .is_some_and(|allowed| allowed.contains(name));
             if reference.is_write && is_given {
-                self.error(Code::NoCallTargetAssignment, span, || {
+                self.error(IssueCode::NoCallTargetAssignment, span, || {
                     format!("`{name}` belongs to the runtime and cannot be replaced")
                 });
             }
             self.global(name, span, reference.is_typeof);
             let is_called = reference.is_callee || reference.is_typeof;
             if name == "callTool" && !is_called && self.preset.targets == Targets::Literal {
-                self.error(Code::DynamicCallTarget, span, || {
+                self.error(IssueCode::DynamicCallTarget, span, || {
                     String::from("`callTool` must be called where it stands; write `callTool('name', { … })`")
                 });
             }
@@ -59,7 +59,7 @@ impl Rules<'_, '_> {
             return;
         }
         if self.preset.is_agent_script && GLOBAL_OBJECTS.contains(&name) {
-            self.error(Code::NoGlobalAccess, span, || {
+            self.error(IssueCode::NoGlobalAccess, span, || {
                 format!("`{name}` is not available; use the names the script is given")
             });
             return;
@@ -69,22 +69,22 @@ impl Rules<'_, '_> {
             "eval" | "Function" | "AsyncFunction" | "GeneratorFunction"
         ) && self.refused.contains(name)
         {
-            self.error(Code::NoEval, span, || {
+            self.error(IssueCode::NoEval, span, || {
                 format!("`{name}` makes code from text; write the code itself")
             });
             return;
         }
         if self.refused.contains(name) {
             let code = if name == "Reflect" {
-                Code::NoReflectApi
+                IssueCode::NoReflectApi
             } else {
-                Code::DisallowedIdentifier
+                IssueCode::DisallowedIdentifier
             };
             self.error(code, span, || {
                 format!("`{name}` is not available{}", instead(name))
             });
             if name == "Reflect" {
-                self.error(Code::DisallowedIdentifier, span, || {
+                self.error(IssueCode::DisallowedIdentifier, span, || {
                     format!("`{name}` is not available")
                 });
             }
@@ -96,38 +96,39 @@ impl Rules<'_, '_> {
         let allowed = self.allowed.as_ref();
         // Inside the closure: a hostile script has thousands of unknown names, and
         // only the first hundred are told.
-        self.marks.error(Code::UnknownGlobal, super::at(span), || {
-            let mut known: Vec<&str> =
-                allowed.map_or_else(Vec::new, |allowed| allowed.iter().copied().collect());
-            known.sort_unstable();
-            let shown = model::text::elided(name, 80);
-            match model::nearest::nearest(&shown, known) {
-                Some(nearest) => {
-                    format!("`{shown}` is not declared here; did you mean `{nearest}`?")
+        self.marks
+            .error(IssueCode::UnknownGlobal, super::at(span), || {
+                let mut known: Vec<&str> =
+                    allowed.map_or_else(Vec::new, |allowed| allowed.iter().copied().collect());
+                known.sort_unstable();
+                let shown = model::text::elided(name, 80);
+                match model::nearest::nearest(&shown, known) {
+                    Some(nearest) => {
+                        format!("`{shown}` is not declared here; did you mean `{nearest}`?")
+                    }
+                    None => format!("`{shown}` is not declared here"),
                 }
-                None => format!("`{shown}` is not declared here"),
-            }
-        });
+            });
     }
 
     /// A name that is declared, or a label.
-    pub(super) fn declared(&mut self, name: &str, span: Span) {
+    pub(super) fn check_declaration(&mut self, name: &str, span: Span) {
         self.hidden_letters(name, span);
         if !self.preset.is_agent_script {
             return;
         }
         if is_reserved(name) {
-            self.error(Code::ReservedPrefix, span, || {
+            self.error(IssueCode::ReservedPrefix, span, || {
                 format!("`{name}` starts like the names of the runtime; use another name")
             });
         }
         if self.is_runtime(name) {
-            self.error(Code::NoCallTargetAssignment, span, || {
+            self.error(IssueCode::NoCallTargetAssignment, span, || {
                 format!("`{name}` belongs to the runtime and cannot be declared anew")
             });
         }
         if NEVER_DECLARED.contains(&name) {
-            self.error(Code::DisallowedIdentifier, span, || {
+            self.error(IssueCode::DisallowedIdentifier, span, || {
                 format!("`{name}` cannot be a name of your own")
             });
         }
@@ -144,15 +145,16 @@ impl Rules<'_, '_> {
         }
         let found = name.chars().find_map(|character| {
             if unicode::is_direction(character) {
-                return Some(Code::UnicodeBidi);
+                return Some(IssueCode::UnicodeBidi);
             }
             if unicode::is_joiner(character) || character == '\u{200b}' {
-                return Some(Code::UnicodeZeroWidth);
+                return Some(IssueCode::UnicodeZeroWidth);
             }
             let is_unseen = unicode::is_invisible(character) || unicode::is_blank_letter(character);
-            is_unseen.then_some(Code::UnicodeInvisible)
+            is_unseen.then_some(IssueCode::UnicodeInvisible)
         });
-        let found = found.or_else(|| unicode::is_homograph(name).then_some(Code::UnicodeHomoglyph));
+        let found =
+            found.or_else(|| unicode::is_homograph(name).then_some(IssueCode::UnicodeHomoglyph));
         if let Some(code) = found {
             self.error(code, span, || {
                 String::from("this name is not what it looks like; use plain letters")

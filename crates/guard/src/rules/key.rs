@@ -8,7 +8,7 @@ use oxc_span::{GetSpan as _, Span};
 
 use super::Rules;
 use super::identifier::is_reserved;
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::preset::{is_dangerous_key, is_meta_method};
 
 impl<'a> Rules<'_, 'a> {
@@ -18,7 +18,7 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         if self.is_global_object(&member.object) {
-            self.error(Code::NoGlobalAccess, member.span, || {
+            self.error(IssueCode::NoGlobalAccess, member.span, || {
                 String::from(
                     "the global object is not available; use the names the script is given",
                 )
@@ -26,7 +26,7 @@ impl<'a> Rules<'_, 'a> {
         }
         let name = member.property.name.as_str();
         if name == "create" && self.is_global_named(&member.object, "Object") {
-            self.error(Code::NoMetaProgramming, member.property.span, || {
+            self.error(IssueCode::NoMetaProgramming, member.property.span, || {
                 String::from("`Object.create` is not available; write `{ … }`")
             });
         }
@@ -49,7 +49,7 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         if self.is_global_object(&member.object) {
-            self.error(Code::NoGlobalAccess, member.span, || {
+            self.error(IssueCode::NoGlobalAccess, member.span, || {
                 String::from(
                     "the global object is not available; use the names the script is given",
                 )
@@ -58,7 +58,7 @@ impl<'a> Rules<'_, 'a> {
         let is_object = self.is_global_named(&member.object, "Object");
         for key in keys {
             if key == "create" && is_object {
-                self.error(Code::NoMetaProgramming, span, || {
+                self.error(IssueCode::NoMetaProgramming, span, || {
                     String::from("`Object.create` is not available; write `{ … }`")
                 });
             }
@@ -71,9 +71,9 @@ impl<'a> Rules<'_, 'a> {
     fn refused_member(&mut self, key: &str, span: Span) {
         if is_dangerous_key(key) && self.refused.contains(key) {
             let code = if key == "constructor" {
-                Code::NoConstructorAccess
+                IssueCode::NoConstructorAccess
             } else {
-                Code::DisallowedIdentifier
+                IssueCode::DisallowedIdentifier
             };
             self.error(code, span, || format!("`{key}` is not available as a key"));
         }
@@ -81,7 +81,7 @@ impl<'a> Rules<'_, 'a> {
 
     fn key(&mut self, key: &str, span: Span, is_built: bool) {
         if is_meta_method(key) {
-            self.error(Code::NoMetaProgramming, span, || {
+            self.error(IssueCode::NoMetaProgramming, span, || {
                 format!("`{key}` changes how objects work; use plain properties")
             });
             return;
@@ -90,9 +90,9 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         let code = match (key, is_built) {
-            ("constructor" | "prototype", true) => Code::ConstructorAccess,
-            ("constructor", false) => Code::NoConstructorAccess,
-            _ => Code::DisallowedIdentifier,
+            ("constructor" | "prototype", true) => IssueCode::ConstructorAccess,
+            ("constructor", false) => IssueCode::NoConstructorAccess,
+            _ => IssueCode::DisallowedIdentifier,
         };
         let how = if is_built {
             "this key comes to"
@@ -126,25 +126,30 @@ impl<'a> Rules<'_, 'a> {
             return;
         };
         if key == "__proto__" && !property.shorthand {
-            self.error(Code::DisallowedIdentifier, property.key.span(), || {
+            self.error(IssueCode::DisallowedIdentifier, property.key.span(), || {
                 String::from("`__proto__` sets the prototype; copy properties with `{ ...other }`")
             });
         }
         if is_reserved(&key) && !property.shorthand {
             self.error(
-                Code::ReservedPrefixMemberAssignment,
+                IssueCode::ReservedPrefixMemberAssignment,
                 property.key.span(),
                 || format!("`{key}` starts like the names of the runtime; use another key"),
             );
         }
     }
 
-    pub(super) fn destructured(&mut self, key: &PropertyKey<'a>, is_computed: bool, span: Span) {
+    pub(super) fn check_destructuring(
+        &mut self,
+        key: &PropertyKey<'a>,
+        is_computed: bool,
+        span: Span,
+    ) {
         if !self.preset.is_agent_script {
             return;
         }
         if is_computed {
-            self.error(Code::NoComputedDestructuring, span, || {
+            self.error(IssueCode::NoComputedDestructuring, span, || {
                 String::from("a computed key in a pattern; read the property in a line of its own")
             });
             if let Some(key) = key.as_expression() {
@@ -164,7 +169,7 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         if is_dangerous_key(name) || is_meta_method(name) {
-            self.error(Code::NoDangerousDestructuring, span, || {
+            self.error(IssueCode::NoDangerousDestructuring, span, || {
                 format!("`{name}` leads out of plain data and cannot be taken out of an object")
             });
         }
@@ -187,7 +192,7 @@ impl<'a> Rules<'_, 'a> {
             }
             AssignmentTarget::ObjectAssignmentTarget(target) => {
                 if self.is_global_object(&assignment.right) {
-                    self.error(Code::NoGlobalDestructure, target.span, || {
+                    self.error(IssueCode::NoGlobalDestructure, target.span, || {
                         String::from("the global object cannot be taken apart; use the names the script is given")
                     });
                 }
@@ -197,7 +202,7 @@ impl<'a> Rules<'_, 'a> {
         };
         match key.as_deref() {
             Some(key) if is_reserved(key) => {
-                self.error(Code::ReservedPrefixMemberAssignment, span, || {
+                self.error(IssueCode::ReservedPrefixMemberAssignment, span, || {
                     format!("`{key}` starts like the names of the runtime; use another key")
                 })
             }

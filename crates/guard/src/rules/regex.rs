@@ -4,7 +4,7 @@ use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpLiteral};
 use oxc_span::{GetSpan as _, Span};
 
 use super::Rules;
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::fold::Constant;
 use crate::preset::RegexMode;
 use crate::redos::{self, Verdict};
@@ -13,7 +13,7 @@ impl<'a> Rules<'_, 'a> {
     pub(super) fn regex_literal(&mut self, literal: &RegExpLiteral<'a>) {
         let pattern = literal.regex.pattern.text.as_str();
         if self.preset.regex == RegexMode::Block {
-            self.error(Code::NoRegexLiteral, literal.span, || {
+            self.error(IssueCode::NoRegexLiteral, literal.span, || {
                 String::from("regular expressions are not allowed here; use `includes`, `startsWith` or `split` with text")
             });
             return;
@@ -25,7 +25,7 @@ impl<'a> Rules<'_, 'a> {
     fn pattern(&mut self, pattern: &str, span: Span) {
         let most = self.preset.limits.capped().regex_chars_max;
         if pattern.chars().count() > most {
-            self.error(Code::RegexTooLong, span, || {
+            self.error(IssueCode::RegexTooLong, span, || {
                 format!("a pattern is longer than {most} characters")
             });
             return;
@@ -39,12 +39,12 @@ impl<'a> Rules<'_, 'a> {
             return;
         }
         match redos::judge(pattern) {
-            Verdict::Exponential => self.error(Code::RegexRedosVulnerable, span, || {
+            Verdict::Exponential => self.error(IssueCode::RegexRedosVulnerable, span, || {
                 String::from(
                     "this pattern can take time without end; do not repeat what already repeats",
                 )
             }),
-            Verdict::Polynomial if warns => self.warning(Code::RegexRedosSuspicious, span, || {
+            Verdict::Polynomial if warns => self.warning(IssueCode::RegexRedosSuspicious, span, || {
                 String::from(
                     "this pattern is slow on long texts; let neighbours match different characters",
                 )
@@ -66,7 +66,7 @@ impl<'a> Rules<'_, 'a> {
         };
         if matches!(first, Expression::RegExpLiteral(_)) {
             if self.preset.regex == RegexMode::Block {
-                self.error(Code::NoRegexMethod, first.span(), || {
+                self.error(IssueCode::NoRegexMethod, first.span(), || {
                     format!("`{method}` cannot be given a regular expression here; give it text")
                 });
             }
@@ -78,7 +78,7 @@ impl<'a> Rules<'_, 'a> {
         match self.fold().constant(first) {
             Some(Constant::Text(pattern)) => self.pattern(&pattern, first.span()),
             Some(_) => {}
-            None => self.warning(Code::RegexMethodDynamic, first.span(), || {
+            None => self.warning(IssueCode::RegexMethodDynamic, first.span(), || {
                 format!(
                     "`{method}` makes a pattern of what it is given; use `includes` for plain text"
                 )

@@ -1,7 +1,7 @@
 //! The pass over the raw text: what it refuses, and how little it reads to do so.
 
 use super::*;
-use crate::preset::Level as Trust;
+use crate::preset::PresetLevel as Trust;
 
 fn look(text: &str, preset: &Preset) -> (Vec<&'static str>, Scan) {
     let mut marks = Marks::default();

@@ -4,7 +4,7 @@
 use model::unseen::{Unseen, unseen};
 
 use super::{Before, INVISIBLE_IN_TEXT_MAX, Opener, Scanner, unicode};
-use crate::code::Code;
+use crate::code::IssueCode;
 use crate::preset::RegexMode;
 use crate::redos;
 
@@ -18,14 +18,14 @@ impl Scanner<'_> {
             match self.peek(0) {
                 b'\n' | b'\r' => {
                     self.stop(
-                        Code::ParseError,
+                        IssueCode::ParseError,
                         start,
                         "this string does not end on its line",
                     );
                     return;
                 }
                 0 if self.at >= self.bytes.len() => {
-                    self.stop(Code::ParseError, start, "this string never ends");
+                    self.stop(IssueCode::ParseError, start, "this string never ends");
                     return;
                 }
                 b'\\' => {
@@ -96,7 +96,7 @@ impl Scanner<'_> {
             _ => false,
         };
         if is_octal {
-            self.marks.error(Code::ParseError, self.at, || {
+            self.marks.error(IssueCode::ParseError, self.at, || {
                 String::from(
                     "a backslash before a digit is an old octal escape; write `\\x01` or `\\u0001`",
                 )
@@ -113,14 +113,14 @@ impl Scanner<'_> {
         }
         if byte < 0x80 {
             if (byte < 0x20 && byte != b'\t') || byte == 0x7f {
-                self.hidden(char::from(byte), true);
+                self.report_hidden(char::from(byte), true);
             }
             self.at += 1;
             self.skip(is_plain);
             return;
         }
         if let Some(character) = self.character() {
-            self.hidden(character, true);
+            self.report_hidden(character, true);
             self.at += character.len_utf8();
         } else {
             self.at += 1;
@@ -136,14 +136,14 @@ impl Scanner<'_> {
                 .get(start..end)
                 .is_some_and(|text| text.chars().count() > most)
         {
-            self.marks.error(Code::ScanStringTooLong, start, || {
+            self.marks.error(IssueCode::ScanStringTooLong, start, || {
                 format!("a string is longer than {most} characters; hand long text over as data")
             });
         }
         let had = self.strings_chars;
         self.strings_chars += bytes;
         if had <= most_together && self.strings_chars > most_together {
-            self.marks.error(Code::ScanStringTotal, start, || {
+            self.marks.error(IssueCode::ScanStringTotal, start, || {
                 format!("all strings together are longer than {most_together} characters")
             });
         }
@@ -176,7 +176,7 @@ impl Scanner<'_> {
                 _ => self.text_byte(),
             }
         }
-        self.stop(Code::ParseError, start, "this comment never ends");
+        self.stop(IssueCode::ParseError, start, "this comment never ends");
     }
 
     pub(super) fn regex(&mut self) {
@@ -218,7 +218,7 @@ impl Scanner<'_> {
             }
         }
         self.stop(
-            Code::ParseError,
+            IssueCode::ParseError,
             start,
             "this regular expression does not end on its line",
         );
@@ -227,19 +227,19 @@ impl Scanner<'_> {
     pub(super) fn judge_regex(&mut self, start: usize, pattern: &str) {
         let (most, count_most) = (self.limits.regex_chars_max, self.limits.regex_count_max);
         if self.preset.regex == RegexMode::Block {
-            self.marks.error(Code::ScanRegexBlocked, start, || {
+            self.marks.error(IssueCode::ScanRegexBlocked, start, || {
                 String::from("regular expressions are not allowed here; use `includes`, `startsWith` or `split` with text")
             });
             return;
         }
         self.regex_count += 1;
         if self.regex_count == count_most + 1 {
-            self.marks.error(Code::ScanRegexCount, start, || {
+            self.marks.error(IssueCode::ScanRegexCount, start, || {
                 format!("more than {count_most} regular expressions")
             });
         }
         if pattern.chars().count() > most {
-            self.marks.error(Code::ScanRegexTooLong, start, || {
+            self.marks.error(IssueCode::ScanRegexTooLong, start, || {
                 format!("a regular expression is longer than {most} characters")
             });
             return;
@@ -249,7 +249,7 @@ impl Scanner<'_> {
             RegexMode::Block | RegexMode::Allow => false,
         };
         if is_analysed && redos::judge(pattern) == redos::Verdict::Exponential {
-            self.marks.error(Code::ScanRedos, start, || {
+            self.marks.error(IssueCode::ScanRedos, start, || {
                 String::from(
                     "this pattern can take time without end; do not repeat what already repeats",
                 )
@@ -269,7 +269,7 @@ impl Scanner<'_> {
         let most = self.limits.lines_max;
         if self.lines == most + 1 {
             let at = self.at;
-            self.marks.error(Code::ScanTooManyLines, at, || {
+            self.marks.error(IssueCode::ScanTooManyLines, at, || {
                 format!("the script has more than {most} lines")
             });
             self.is_fatal = true;
@@ -305,7 +305,7 @@ impl Scanner<'_> {
     }
 
     fn line_end(&mut self, character: char) {
-        self.marks.error(Code::ScanLineEnd, self.at, || {
+        self.marks.error(IssueCode::ScanLineEnd, self.at, || {
             format!(
                 "the character U+{:04X} ends a line where few editors show it; use a plain line break",
                 u32::from(character)
@@ -324,7 +324,7 @@ impl Scanner<'_> {
             .get(start..end)
             .is_some_and(|line| line.chars().count() > most)
         {
-            self.marks.error(Code::ScanLineTooLong, start, || {
+            self.marks.error(IssueCode::ScanLineTooLong, start, || {
                 format!("this line is longer than {most} characters; break it")
             });
         }
@@ -332,13 +332,13 @@ impl Scanner<'_> {
 
     pub(super) fn null_byte(&mut self) {
         let at = self.at;
-        self.stop(Code::ScanNullByte, at, "a null byte; a script is text");
+        self.stop(IssueCode::ScanNullByte, at, "a null byte; a script is text");
         self.at += 1;
     }
 
     /// A character that may be one nobody sees. In text some belong to what stands
     /// before them, and few are a warning; in code none has a place.
-    pub(super) fn hidden(&mut self, character: char, is_text: bool) {
+    pub(super) fn report_hidden(&mut self, character: char, is_text: bool) {
         let at = self.at;
         let unseen = match is_text {
             true => {
@@ -361,14 +361,14 @@ impl Scanner<'_> {
         match unseen {
             None => {}
             Some(Unseen::Direction) if self.preset.unicode.bidi => {
-                self.marks.error(Code::ScanBidi, at, || {
+                self.marks.error(IssueCode::ScanBidi, at, || {
                     format!("the character U+{:04X} turns the direction of text; write `\\u{:04x}` if it is meant",
                         u32::from(character), u32::from(character))
                 });
             }
             // In a string it ends nothing.
             Some(Unseen::LineEnd) if self.preset.unicode.invisible => {
-                self.marks.warning(Code::ScanUnicode, at, || {
+                self.marks.warning(IssueCode::ScanUnicode, at, || {
                     format!(
                         "the character U+{:04X} cannot be seen; write `\\u{:04x}` if it is meant",
                         u32::from(character),
@@ -379,9 +379,9 @@ impl Scanner<'_> {
             Some(Unseen::Invisible) if self.preset.unicode.invisible => {
                 self.invisible_in_text += 1;
                 if is_text && self.invisible_in_text <= INVISIBLE_IN_TEXT_MAX {
-                    self.marks.warning(Code::ScanUnicode, at, invisible);
+                    self.marks.warning(IssueCode::ScanUnicode, at, invisible);
                 } else {
-                    self.marks.error(Code::ScanUnicode, at, invisible);
+                    self.marks.error(IssueCode::ScanUnicode, at, invisible);
                 }
             }
             Some(Unseen::Direction | Unseen::LineEnd | Unseen::Invisible) => {}

@@ -2,7 +2,7 @@
 
 /// What may follow a word, and whether it makes the tree deeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ScanWord {
     /// An ordinary name, or a literal such as `null`.
     Name,
     /// `if`, `for`, `with`, `switch`, `catch`: a header follows.
@@ -26,23 +26,23 @@ pub(crate) enum Word {
 }
 
 /// Looks a word up. Escaped keywords are no keywords, so they come out as names.
-pub(crate) fn word(text: &str) -> Word {
+pub(crate) fn word(text: &str) -> ScanWord {
     if text.len() < 2 || text.len() > 10 {
-        return Word::Name;
+        return ScanWord::Name;
     }
     match text {
-        "if" | "for" | "with" | "switch" | "catch" => Word::Header,
-        "while" => Word::While,
-        "do" => Word::Do,
-        "else" => Word::Else,
+        "if" | "for" | "with" | "switch" | "catch" => ScanWord::Header,
+        "while" => ScanWord::While,
+        "do" => ScanWord::Do,
+        "else" => ScanWord::Else,
         "typeof" | "void" | "delete" | "new" | "await" | "class" | "extends" | "function" => {
-            Word::Prefix
+            ScanWord::Prefix
         }
-        "in" | "instanceof" => Word::Infix,
-        "of" | "yield" | "async" => Word::Either,
-        "return" | "break" | "continue" | "debugger" => Word::Ender,
+        "in" | "instanceof" => ScanWord::Infix,
+        "of" | "yield" | "async" => ScanWord::Either,
+        "return" | "break" | "continue" | "debugger" => ScanWord::Ender,
         "throw" | "case" | "default" | "try" | "finally" | "import" | "export" | "const"
-        | "var" => Word::Plain,
-        _ => Word::Name,
+        | "var" => ScanWord::Plain,
+        _ => ScanWord::Name,
     }
 }

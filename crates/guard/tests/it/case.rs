@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use guard::{Level, Preset};
+use guard::{Preset, PresetLevel};
 
 /// One script.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Case {
     pub(crate) place: String,
     /// What stands after `###`, without the preset.
     pub(crate) title: String,
-    pub(crate) level: Level,
+    pub(crate) level: PresetLevel,
     pub(crate) source: String,
     /// What stands after `=>`.
     pub(crate) expected: Option<String>,
@@ -75,12 +75,15 @@ fn read(path: &PathBuf) -> Vec<Case> {
 }
 
 /// `[balanced] title`, or `CODE [balanced] title`.
-fn level_of(title: &str) -> (Level, String) {
+fn level_of(title: &str) -> (PresetLevel, String) {
     let Some((before, rest)) = title.split_once('[') else {
-        return (Level::Secure, title.to_owned());
+        return (PresetLevel::Secure, title.to_owned());
     };
     let (name, after) = rest.split_once("] ").unwrap();
-    (Level::named(name).unwrap(), format!("{before}{after}"))
+    (
+        PresetLevel::named(name).unwrap(),
+        format!("{before}{after}"),
+    )
 }
 
 /// A line with `@repeat` and `{U+…}` read.

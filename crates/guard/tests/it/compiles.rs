@@ -1,7 +1,7 @@
 //! What the guard lets pass the engine compiles, and what no engine runs the guard
 //! finds, at its place. The engine is the sandbox's, without walls.
 
-use guard::{Code, Level, Preset, Severity};
+use guard::{IssueCode, Preset, PresetLevel, Severity};
 use proptest::prelude::*;
 use rquickjs::{CatchResultExt as _, Context, Function, Runtime};
 
@@ -30,7 +30,7 @@ fn place_of(case: &Case) -> (usize, usize) {
 }
 
 /// The first thing that stands in the way.
-fn first_error(case: &Case) -> Option<(Code, usize, usize, String)> {
+fn first_error(case: &Case) -> Option<(IssueCode, usize, usize, String)> {
     let report = guard::check(&case.source, &case.preset());
     let mut errors = report.issues.into_iter();
     let error = errors.find(|issue| issue.severity == Severity::Error)?;
@@ -48,7 +48,7 @@ fn early_errors_are_found_at_their_place() {
     for case in &cases {
         let found = first_error(case);
         let (line, column) = place_of(case);
-        let is_found = matches!(&found, Some((Code::ParseError, found_line, found_column, _))
+        let is_found = matches!(&found, Some((IssueCode::ParseError, found_line, found_column, _))
             if (*found_line, *found_column) == (line, column));
         if !is_found {
             wrong.push(format!("{} {}: {found:?}", case.place, case.title));
@@ -81,7 +81,7 @@ fn update() {
 
 /// Accepts nothing the engine does not compile.
 fn hold(source: &str) -> Result<(), String> {
-    for level in [Level::Secure, Level::Permissive] {
+    for level in [PresetLevel::Secure, PresetLevel::Permissive] {
         if let Ok(prepared) = guard::prepare(source, &Preset::agent_script(level)) {
             compile(&prepared.code)
                 .map_err(|error| format!("{source:?} passes, and the engine says {error}"))?;

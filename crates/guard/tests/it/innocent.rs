@@ -131,7 +131,7 @@ fn every_honest_script_runs_and_means_the_same() {
 
 #[track_caller]
 fn throws(source: &str, expected: &str) {
-    let preset = guard::Preset::agent_script(guard::Level::Permissive);
+    let preset = guard::Preset::agent_script(guard::PresetLevel::Permissive);
     let prepared = guard::prepare(source, &preset)
         .unwrap()
         .with_prelude(&prelude())
@@ -191,7 +191,7 @@ fn keys_only_known_at_run_time_are_guarded() {
 
 #[test]
 fn an_error_leads_to_the_author_s_line() {
-    let preset = guard::Preset::agent_script(guard::Level::Permissive);
+    let preset = guard::Preset::agent_script(guard::PresetLevel::Permissive);
     let source = "const o = {};\nfor (const k of ['a']) o[k] = 1;\n  missing.call(o[o.a]);\nconst missing = null;";
     let prepared = guard::prepare(source, &preset).unwrap();
     let line = prepared

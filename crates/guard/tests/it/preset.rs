@@ -1,7 +1,7 @@
 //! What differs between presets, and rules that must be asked for.
 
 use guard::preset::{ArgumentKind, CallWish};
-use guard::{Level, Preset, Severity};
+use guard::{Preset, PresetLevel, Severity};
 
 fn codes(source: &str, preset: &Preset) -> Vec<&'static str> {
     let report = guard::check(source, preset);
@@ -73,7 +73,7 @@ fn presets_for_javascript_at_large() {
 
 #[test]
 fn without_functions_there_are_no_arrows() {
-    let mut preset = Preset::agent_script(Level::Secure);
+    let mut preset = Preset::agent_script(PresetLevel::Secure);
     preset.functions = guard::preset::Functions::None;
     check(
         &preset,
@@ -84,7 +84,7 @@ fn without_functions_there_are_no_arrows() {
 
 #[test]
 fn tools_that_are_listed() {
-    let mut preset = Preset::agent_script(Level::Standard);
+    let mut preset = Preset::agent_script(PresetLevel::Standard);
     preset.tools = Some(vec![String::from("users:*"), String::from("math:add")]);
     check(
         &preset,
@@ -110,13 +110,13 @@ fn tools_that_are_listed() {
 
 #[test]
 fn namespaces_of_tools() {
-    let mut preset = Preset::agent_script(Level::Secure);
+    let mut preset = Preset::agent_script(PresetLevel::Secure);
     preset.extra_globals = vec![String::from("tickets")];
     check(&preset, "return await tickets.create({ title: 'a' });", &[]);
     let prepared = guard::prepare("return await tickets.create({ title: 'a' });", &preset).unwrap();
     assert!(prepared.code.contains("await __safe_tickets.create("));
     check(
-        &Preset::agent_script(Level::Secure),
+        &Preset::agent_script(PresetLevel::Secure),
         "return tickets.create({});",
         &["UNKNOWN_GLOBAL"],
     );
@@ -124,7 +124,7 @@ fn namespaces_of_tools() {
 
 #[test]
 fn wishes_about_calls() {
-    let mut preset = Preset::agent_script(Level::Secure);
+    let mut preset = Preset::agent_script(PresetLevel::Secure);
     preset.calls = vec![CallWish {
         function: String::from("callTool"),
         calls_min: 1,
@@ -155,29 +155,33 @@ fn wishes_about_calls() {
 #[test]
 fn warnings_do_not_stand_in_the_way() {
     for (level, source, code) in [
-        (Level::Secure, "return 1; const a = 2;", "UNREACHABLE_CODE"),
         (
-            Level::Secure,
+            PresetLevel::Secure,
+            "return 1; const a = 2;",
+            "UNREACHABLE_CODE",
+        ),
+        (
+            PresetLevel::Secure,
             "const p = await callTool('a'); return 'x'.match(p);",
             "REGEX_METHOD_DYNAMIC",
         ),
         (
-            Level::Standard,
+            PresetLevel::Standard,
             "return /a*a*b/.test('x');",
             "REGEX_REDOS_SUSPICIOUS",
         ),
         (
-            Level::Secure,
+            PresetLevel::Secure,
             "return 'a\u{ad}b';",
             "PRESCANNER_UNICODE_SUSPICIOUS",
         ),
         (
-            Level::Secure,
+            PresetLevel::Secure,
             "return 'a\u{e0100}b';",
             "PRESCANNER_UNICODE_SUSPICIOUS",
         ),
         (
-            Level::Secure,
+            PresetLevel::Secure,
             "return 'a\u{2028}b';",
             "PRESCANNER_UNICODE_SUSPICIOUS",
         ),
@@ -195,7 +199,7 @@ fn warnings_do_not_stand_in_the_way() {
 
 #[test]
 fn patterns_made_of_text_have_a_length_too() {
-    let mut preset = Preset::agent_script(Level::Standard);
+    let mut preset = Preset::agent_script(PresetLevel::Standard);
     preset.limits.regex_chars_max = 5;
     check(
         &preset,
@@ -207,7 +211,7 @@ fn patterns_made_of_text_have_a_length_too() {
 #[test]
 fn places_are_the_author_s() {
     let source = "const a = 1;\n\n  const б = eval('x');\nreturn /* ж */ process;";
-    let report = guard::check(source, &Preset::agent_script(Level::Secure));
+    let report = guard::check(source, &Preset::agent_script(PresetLevel::Secure));
     let places: Vec<_> = report
         .issues
         .iter()
@@ -228,7 +232,7 @@ fn a_line_that_ends_unseen_is_told_where_it_ends() {
         ("const é = 1;\u{2028}return é", 12),
     ];
     for (source, column) in sources {
-        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        let report = guard::check(source, &Preset::agent_script(PresetLevel::Secure));
         assert!(!report.valid, "{source:?}");
         let first = report.issues.first().unwrap();
         let found = (first.code.word(), first.line, first.column);
@@ -247,7 +251,7 @@ fn a_fence_around_a_script_is_called_a_fence() {
         "\n  ```\nreturn 1;\n```\n",
         "~~~\nreturn 1\n~~~",
     ] {
-        let report = guard::check(source, &Preset::agent_script(Level::Secure));
+        let report = guard::check(source, &Preset::agent_script(PresetLevel::Secure));
         let messages: Vec<_> = report.issues.iter().map(|issue| &issue.message).collect();
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].contains("markdown fence"), "{messages:?}");
@@ -256,7 +260,7 @@ fn a_fence_around_a_script_is_called_a_fence() {
 
 /// The lines of calls that nothing waits for.
 fn dropped(source: &str) -> Vec<usize> {
-    let mut preset = Preset::agent_script(Level::Secure);
+    let mut preset = Preset::agent_script(PresetLevel::Secure);
     preset.extra_globals = vec![String::from("users")];
     let report = guard::check(source, &preset);
     assert!(report.valid, "{source}: {:?}", report.issues);
@@ -314,23 +318,26 @@ fn calls_nothing_waits_for_are_told() {
 #[test]
 fn levels_have_the_operator_s_names() {
     let names = ["locked_down", "secure", "balanced", "experimental"];
-    let levels: Vec<_> = names.iter().filter_map(|name| Level::named(name)).collect();
+    let levels: Vec<_> = names
+        .iter()
+        .filter_map(|name| PresetLevel::named(name))
+        .collect();
     assert_eq!(
         levels,
         [
-            Level::Strict,
-            Level::Secure,
-            Level::Standard,
-            Level::Permissive
+            PresetLevel::Strict,
+            PresetLevel::Secure,
+            PresetLevel::Standard,
+            PresetLevel::Permissive
         ]
     );
-    assert_eq!(Level::named("anything"), None);
+    assert_eq!(PresetLevel::named("anything"), None);
 }
 
 #[test]
 fn a_hundred_findings_are_told_and_the_rest_counted() {
     let source = "eval(1);\n".repeat(900);
-    let report = guard::check(&source, &Preset::agent_script(Level::Secure));
+    let report = guard::check(&source, &Preset::agent_script(PresetLevel::Secure));
     assert_eq!((report.issues.len(), report.issues_left_out), (100, 800));
     assert!(!report.valid);
 }

@@ -12,8 +12,8 @@ fn account(caller: &str) -> Account {
     Account::new(caller, Duration::from_secs(600), deadline)
 }
 
-fn done() -> Result<Answer, Fault> {
-    Ok(Answer::default())
+fn done() -> Result<PowerReply, PowerFault> {
+    Ok(PowerReply::default())
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -26,7 +26,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 /// Work that never ends by itself, and counts its chunks.
 fn endless(
     chunks: &Arc<AtomicU64>,
-) -> impl FnOnce(&Turn) -> Result<Answer, Fault> + Send + 'static {
+) -> impl FnOnce(&Turn) -> Result<PowerReply, PowerFault> + Send + 'static {
     let chunks = Arc::clone(chunks);
     move |turn| loop {
         chunks.fetch_add(1, Ordering::Relaxed);

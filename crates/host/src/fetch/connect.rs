@@ -20,7 +20,7 @@ pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>
 
 /// Whoever opens connections. It gets an address that was checked and opens
 /// exactly that one.
-pub trait Connect: fmt::Debug + Send + Sync {
+pub trait Connector: fmt::Debug + Send + Sync {
     /// Opens a connection.
     fn connect(&self, address: SocketAddr) -> Connecting<'_>;
 }
@@ -29,7 +29,7 @@ pub trait Connect: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpConnector;
 
-impl Connect for TcpConnector {
+impl Connector for TcpConnector {
     fn connect(&self, address: SocketAddr) -> Connecting<'_> {
         Box::pin(async move {
             let stream = TcpStream::connect(address).await?;

@@ -20,15 +20,15 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Host;
 
-use crate::ask::Fault;
 use crate::fetch::FetchSettings;
 use crate::fetch::connect::Stream;
 use crate::fetch::decode::{BodyDecoder, BodyRefusal};
 use crate::fetch::event::FetchEvent;
-use crate::fetch::fault::{denied, failed, invalid};
 use crate::fetch::limits::FetchLimits;
-use crate::fetch::request::Request;
-use crate::fetch::target::Target;
+use crate::fetch::request::FetchRequest;
+use crate::fetch::target::FetchTarget;
+use crate::fetch::{denied, failed, invalid};
+use crate::message::PowerFault;
 
 const USER_AGENT: &str = concat!("ringfence/", env!("CARGO_PKG_VERSION"));
 const ACCEPT_ENCODING: &str = "gzip, deflate, br, zstd";
@@ -49,7 +49,7 @@ impl Deadline {
         doing: &str,
         host: &Host<String>,
         future: impl Future<Output = T>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, PowerFault> {
         let end = self.0.min(Instant::now() + bound);
         let waited = timeout_at(end, future).await;
         waited.map_err(|_| failed("timeout", format!("timed out while {doing} {host}")))
@@ -70,11 +70,11 @@ pub(crate) struct Reply {
 /// of the reply.
 pub(crate) async fn send(
     settings: &FetchSettings,
-    request: &Request,
+    request: &FetchRequest,
     addresses: &[IpAddr],
     deadline: Deadline,
     event: &mut FetchEvent,
-) -> Result<Reply, Fault> {
+) -> Result<Reply, PowerFault> {
     let target = &request.target;
     let limits = &settings.limits;
     let host = &target.host;
@@ -104,7 +104,7 @@ impl Reply {
         limits: &FetchLimits,
         deadline: Deadline,
         event: &mut FetchEvent,
-    ) -> Result<(HeaderMap, Vec<u8>), Fault> {
+    ) -> Result<(HeaderMap, Vec<u8>), PowerFault> {
         let refused = |refusal| body_fault(refusal, host, limits);
         let mut decoder = BodyDecoder::new(&self.headers, limits).map_err(refused)?;
         let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);
@@ -145,7 +145,7 @@ async fn next_piece(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     }
 }
 
-fn body_fault(refusal: BodyRefusal, host: &Host<String>, limits: &FetchLimits) -> Fault {
+fn body_fault(refusal: BodyRefusal, host: &Host<String>, limits: &FetchLimits) -> PowerFault {
     match refusal {
         BodyRefusal::TooLarge => {
             let rule = format!("response body over {} bytes: {host}", limits.body_bytes_max);
@@ -166,7 +166,7 @@ fn body_fault(refusal: BodyRefusal, host: &Host<String>, limits: &FetchLimits) -
     }
 }
 
-fn broken(host: &Host<String>, error: &hyper::Error) -> Fault {
+fn broken(host: &Host<String>, error: &hyper::Error) -> PowerFault {
     let what = if error.is_incomplete_message() {
         "it hung up before the end of its reply"
     } else if error.is_parse() {
@@ -180,10 +180,10 @@ fn broken(host: &Host<String>, error: &hyper::Error) -> Fault {
 /// Tries the checked addresses in order, each with its share of the time.
 async fn connect(
     settings: &FetchSettings,
-    target: &Target,
+    target: &FetchTarget,
     addresses: &[IpAddr],
     event: &mut FetchEvent,
-) -> Result<Connection, Fault> {
+) -> Result<Connection, PowerFault> {
     let limits = &settings.limits;
     let count = addresses.len().min(limits.attempt_count_max).max(1);
     let share = limits.connect / u32::try_from(count).unwrap_or(1);
@@ -214,23 +214,23 @@ async fn connect(
 
 async fn handshake(
     settings: &FetchSettings,
-    target: &Target,
+    target: &FetchTarget,
     stream: Box<dyn Stream>,
-) -> Result<Connection, Fault> {
+) -> Result<Connection, PowerFault> {
     let host = &target.host;
     if !target.is_https() {
         return Connection::http1(stream, host, &settings.limits).await;
     }
     // Boxed: what TLS and HTTP/2 need to remember while they greet is several
     // kilobytes, which every plain request would carry along otherwise.
-    Box::pin(secured(settings, target, stream)).await
+    Box::pin(start_tls(settings, target, stream)).await
 }
 
-async fn secured(
+async fn start_tls(
     settings: &FetchSettings,
-    target: &Target,
+    target: &FetchTarget,
     stream: Box<dyn Stream>,
-) -> Result<Connection, Fault> {
+) -> Result<Connection, PowerFault> {
     let host = &target.host;
     // The certificate is for the host that was asked for, though the address
     // connected to is the one that was checked.
@@ -250,7 +250,7 @@ async fn secured(
     }
 }
 
-fn tls_fault(host: &Host<String>, error: &io::Error) -> Fault {
+fn tls_fault(host: &Host<String>, error: &io::Error) -> PowerFault {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     let what = match inner {
         Some(rustls::Error::InvalidCertificate(wrong)) => {
@@ -287,7 +287,7 @@ impl Connection {
         stream: S,
         host: &Host<String>,
         limits: &FetchLimits,
-    ) -> Result<Connection, Fault>
+    ) -> Result<Connection, PowerFault>
     where
         S: Stream + 'static,
     {
@@ -312,7 +312,7 @@ impl Connection {
         stream: S,
         host: &Host<String>,
         limits: &FetchLimits,
-    ) -> Result<Connection, Fault>
+    ) -> Result<Connection, PowerFault>
     where
         S: Stream + 'static,
     {
@@ -348,7 +348,7 @@ impl Connection {
 
 /// The request as hyper wants it: HTTP/1.1 takes a path and a `Host`, HTTP/2
 /// the whole address.
-fn message(request: &Request, version: Version) -> Result<HttpRequest<Payload>, Fault> {
+fn message(request: &FetchRequest, version: Version) -> Result<HttpRequest<Payload>, PowerFault> {
     let target = &request.target;
     let wrong = || invalid("invalid-url", "the URL cannot be written as HTTP");
     let mut headers = request.headers.clone();

@@ -6,16 +6,16 @@ use hyper::{Method, StatusCode};
 use model::record::mask::Masker;
 use serde_json::{Map, Value};
 
-use crate::ask::{Ask, Fault};
-use crate::fetch::fault::{denied, invalid};
 use crate::fetch::limits::FetchLimits;
-use crate::fetch::target::Target;
+use crate::fetch::target::FetchTarget;
 use crate::fetch::window::Window;
+use crate::fetch::{denied, invalid};
+use crate::message::{PowerFault, PowerRequest};
 
 /// One request, ready for one hop.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) target: Target,
+pub(crate) struct FetchRequest {
+    pub(crate) target: FetchTarget,
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -45,13 +45,16 @@ const METHOD_BYTES_MAX: usize = 32;
 /// The arguments, apart from the URL, which is parsed first so that its host
 /// can be put on record whatever else is wrong.
 #[derive(Debug)]
-pub(crate) struct Arguments<'a> {
+pub(crate) struct FetchArguments<'a> {
     pub(crate) raw_url: &'a str,
     map: &'a Map<String, Value>,
 }
 
-impl<'a> Arguments<'a> {
-    pub(crate) fn from_ask(ask: &'a Ask, limits: &FetchLimits) -> Result<Arguments<'a>, Fault> {
+impl<'a> FetchArguments<'a> {
+    pub(crate) fn from_ask(
+        ask: &'a PowerRequest,
+        limits: &FetchLimits,
+    ) -> Result<FetchArguments<'a>, PowerFault> {
         let missing = || invalid("missing-url", "the first argument is a URL");
         let map = ask.arguments.as_object().ok_or_else(missing)?;
         let raw_url = match map.get("url") {
@@ -62,7 +65,7 @@ impl<'a> Arguments<'a> {
             let what = format!("a URL has at most {} bytes", limits.url_bytes_max);
             return Err(invalid("invalid-url", what));
         }
-        Ok(Arguments { raw_url, map })
+        Ok(FetchArguments { raw_url, map })
     }
 
     /// The method as it goes on record, checked or not.
@@ -82,10 +85,10 @@ impl<'a> Arguments<'a> {
 
     pub(crate) fn request(
         &self,
-        target: Target,
+        target: FetchTarget,
         body: &[u8],
         limits: &FetchLimits,
-    ) -> Result<Request, Fault> {
+    ) -> Result<FetchRequest, PowerFault> {
         let method = method(self.map.get("method"))?;
         let headers = headers(self.map.get("headers"), limits)?;
         if body.len() > limits.request_body_bytes_max {
@@ -96,7 +99,7 @@ impl<'a> Arguments<'a> {
             Method::GET | Method::HEAD => Bytes::new(),
             _ => Bytes::copy_from_slice(body),
         };
-        Ok(Request {
+        Ok(FetchRequest {
             target,
             method,
             headers,
@@ -105,7 +108,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn method(raw: Option<&Value>) -> Result<Method, Fault> {
+fn method(raw: Option<&Value>) -> Result<Method, PowerFault> {
     let wrong = |what: &str| invalid("invalid-method", what);
     let raw = match raw {
         None | Some(Value::Null) => return Ok(Method::GET),
@@ -120,7 +123,7 @@ fn method(raw: Option<&Value>) -> Result<Method, Fault> {
     parsed.ok_or_else(|| wrong("`method` is one short word"))
 }
 
-fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, Fault> {
+fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, PowerFault> {
     let mut headers = HeaderMap::new();
     let map = match raw {
         None | Some(Value::Null) => return Ok(headers),
@@ -178,15 +181,15 @@ pub(crate) fn is_redirect(status: StatusCode) -> bool {
     status.is_redirection() && status != StatusCode::NOT_MODIFIED
 }
 
-impl Request {
+impl FetchRequest {
     /// The next request of a chain. Refused if its body or its URL would carry a secret
     /// to another origin: neither can be dropped like a header.
     pub(crate) fn redirected(
         mut self,
         status: StatusCode,
-        to: Target,
+        to: FetchTarget,
         secrets: &Masker,
-    ) -> Result<Request, Fault> {
+    ) -> Result<FetchRequest, PowerFault> {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => {

@@ -12,13 +12,13 @@ use model::policy::host_bound::{HostBounds, ListedBy, OutOfBounds};
 use url::Host;
 
 use crate::address::{Reach, Reserved, of_address, of_host};
-use crate::ask::Fault;
-use crate::fetch::fault::denied;
-use crate::fetch::target::Target;
+use crate::fetch::denied;
+use crate::fetch::target::FetchTarget;
+use crate::message::PowerFault;
 
 /// A grant, ready to be asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct FetchRule {
     reach: NetworkGrant,
     bounds: HostBounds,
     private_hosts: Arc<[HostPattern]>,
@@ -38,18 +38,18 @@ pub(crate) enum Admission {
     Anywhere,
 }
 
-impl Rule {
+impl FetchRule {
     /// Nothing if there is nothing to ask.
     pub(crate) fn from_grant(
         grant: &NetworkGrant,
         bounds: &HostBounds,
         private_hosts: &Arc<[HostPattern]>,
-    ) -> Option<Rule> {
+    ) -> Option<FetchRule> {
         let is_granted = match grant {
             NetworkGrant::Blocked => false,
             NetworkGrant::Allowlist(_) | NetworkGrant::Strict | NetworkGrant::Open => true,
         };
-        is_granted.then(|| Rule {
+        is_granted.then(|| FetchRule {
             reach: grant.clone(),
             bounds: bounds.clone(),
             private_hosts: Arc::clone(private_hosts),
@@ -57,12 +57,16 @@ impl Rule {
     }
 
     /// Whether callers, groups and rules leave the host in reach.
-    pub(crate) fn bounded(&self, target: &Target) -> Result<(), OutOfBounds<'_>> {
+    pub(crate) fn bounded(&self, target: &FetchTarget) -> Result<(), OutOfBounds<'_>> {
         self.bounds.check(&target.host, target.port)
     }
 
     /// The first question: may this host be asked for at all?
-    pub(crate) fn admit(&self, target: &Target, ports_blocked: &[u16]) -> Result<Admission, Fault> {
+    pub(crate) fn admit(
+        &self,
+        target: &FetchTarget,
+        ports_blocked: &[u16],
+    ) -> Result<Admission, PowerFault> {
         let admission = match &self.reach {
             // There is no rule for it; invariant 8.
             NetworkGrant::Blocked => return Err(not_listed(target)),
@@ -88,7 +92,7 @@ impl Rule {
 
 impl Admission {
     /// The second question, about one address of a name.
-    pub(crate) fn admit(self, name: &str, address: IpAddr) -> Result<(), Fault> {
+    pub(crate) fn admit(self, name: &str, address: IpAddr) -> Result<(), PowerFault> {
         let Reach::Reserved(reserved) = of_address(address) else {
             return Ok(());
         };
@@ -109,7 +113,7 @@ impl Admission {
 }
 
 /// The fault of a host that a list of the operator leaves out.
-pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> Fault {
+pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> PowerFault {
     let by = &out.list.by;
     match (by, out.is_forbidden) {
         (ListedBy::Rules(_), true) => denied(
@@ -134,8 +138,8 @@ pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> Fault 
 fn admit_listed(
     patterns: &[HostPattern],
     private_hosts: &[HostPattern],
-    target: &Target,
-) -> Result<Admission, Fault> {
+    target: &FetchTarget,
+) -> Result<Admission, PowerFault> {
     let fits = |pattern: &&HostPattern| pattern.matches(&target.host, target.port);
     let is_private = private_hosts.iter().any(|pattern| fits(&pattern));
     let mut is_covered = false;
@@ -155,13 +159,13 @@ fn admit_listed(
     Err(not_listed(target))
 }
 
-fn not_listed(target: &Target) -> Fault {
+fn not_listed(target: &FetchTarget) -> PowerFault {
     let rule = format!("host not in allowlist: {}", target.host);
     denied("host-not-in-allowlist", rule)
 }
 
 /// Refuses what is known not to be public before anything is looked up.
-fn public_host(target: &Target) -> Result<Admission, Fault> {
+fn public_host(target: &FetchTarget) -> Result<Admission, PowerFault> {
     match (of_host(&target.host), &target.host) {
         (Reach::Public, _) => Ok(Admission::Public),
         (Reach::Reserved(reserved), Host::Ipv4(_) | Host::Ipv6(_)) => {

@@ -2,20 +2,20 @@
 
 use url::{Host, Origin, ParseError, Url};
 
-use crate::ask::Fault;
-use crate::fetch::fault::{denied, invalid};
+use crate::fetch::{denied, invalid};
+use crate::message::PowerFault;
 
 /// A URL with a scheme we speak, a host, a port, and nothing else in front.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct FetchTarget {
     pub(crate) url: Url,
     pub(crate) host: Host<String>,
     pub(crate) port: u16,
 }
 
-impl Target {
+impl FetchTarget {
     /// Parses what a script, or the `Location` of a reply, says.
-    pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<Target, Fault> {
+    pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<FetchTarget, PowerFault> {
         let parsed = Url::options().base_url(base).parse(raw_url);
         // Attack: a key in the query of a URL that cannot be read. Messages name the
         // scheme and the host, never the URL: whoever chose another part of it could
@@ -39,7 +39,7 @@ impl Target {
         absolute(&mut url)?;
         let host = url.host().ok_or_else(missing)?.to_owned();
         let port = url.port_or_known_default().ok_or_else(missing)?;
-        Ok(Target { url, host, port })
+        Ok(FetchTarget { url, host, port })
     }
 
     pub(crate) fn is_https(&self) -> bool {
@@ -69,7 +69,7 @@ impl Target {
 
 /// Takes the dot off the end of a name, so that one host has one spelling in
 /// rules, in TLS and in the record.
-fn absolute(url: &mut Url) -> Result<(), Fault> {
+fn absolute(url: &mut Url) -> Result<(), PowerFault> {
     let Some(name) = url.host_str().and_then(|host| host.strip_suffix('.')) else {
         return Ok(());
     };

@@ -53,16 +53,16 @@ pub enum TlsError {
 /// roots takes milliseconds, and most tools never reach the network. Clones share
 /// what was read.
 #[derive(Clone, Debug, Default)]
-pub struct Trust {
+pub struct TlsTrust {
     ca_file: Option<PathBuf>,
     read: Arc<OnceLock<Tls>>,
 }
 
-impl Trust {
+impl TlsTrust {
     /// The system's roots and, if given, those in an operator's PEM file.
     #[must_use]
-    pub fn system(ca_file: Option<PathBuf>) -> Trust {
-        Trust {
+    pub fn system(ca_file: Option<PathBuf>) -> TlsTrust {
+        TlsTrust {
             ca_file,
             read: Arc::default(),
         }
@@ -70,8 +70,8 @@ impl Trust {
 
     /// Exactly these settings.
     #[must_use]
-    pub fn fixed(tls: Tls) -> Trust {
-        Trust {
+    pub fn fixed(tls: Tls) -> TlsTrust {
+        TlsTrust {
             ca_file: None,
             read: Arc::new(OnceLock::from(tls)),
         }

@@ -4,8 +4,8 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use serde_json::{Map, Value};
 
-use crate::ask::Answer;
 use crate::fetch::request::shown;
+use crate::message::PowerReply;
 
 /// `startIndex` and `maxLength`, in bytes of the decoded body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) fn answer(
     headers: &HeaderMap,
     body: Vec<u8>,
     window: Window,
-) -> Answer {
+) -> PowerReply {
     let (bytes, next) = window.cut(body);
     let pairs: Vec<Value> = headers
         .iter()
@@ -78,7 +78,7 @@ pub(crate) fn answer(
     // Made at its size at once, because it is made for every request.
     let mut value = Map::with_capacity(members.len());
     value.extend(members.map(|(name, member): (_, Value)| (name.to_owned(), member)));
-    Answer {
+    PowerReply {
         value: Value::Object(value),
         bytes,
     }

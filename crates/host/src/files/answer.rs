@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::files::limit;
-use crate::files::refusal::Refusal;
+use crate::files::refusal::PathRefusal;
 
 /// The answer, and how many bytes of content were read or written for it.
 #[derive(Debug)]
@@ -51,22 +51,26 @@ impl Items {
     }
 
     /// One more, this long.
-    pub(crate) fn push(&mut self, value: impl Into<Value>, length: usize) -> Result<(), Refusal> {
+    pub(crate) fn push(
+        &mut self,
+        value: impl Into<Value>,
+        length: usize,
+    ) -> Result<(), PathRefusal> {
         if self.values.len() >= self.items_max {
             let message = format!("more than {} items", self.items_max);
-            return Err(Refusal::runtime(self.reason, message));
+            return Err(PathRefusal::runtime(self.reason, message));
         }
         self.bytes = self.bytes.saturating_add(length);
         if self.bytes > limit::ANSWER_BYTES_MAX {
             let message = format!("the answer has more than {} bytes", limit::ANSWER_BYTES_MAX);
-            return Err(Refusal::runtime("answer-too-large", message));
+            return Err(PathRefusal::runtime("answer-too-large", message));
         }
         self.values.push(value.into());
         Ok(())
     }
 
     /// One more text.
-    pub(crate) fn push_text(&mut self, text: impl Into<String>) -> Result<(), Refusal> {
+    pub(crate) fn push_text(&mut self, text: impl Into<String>) -> Result<(), PathRefusal> {
         let text = text.into();
         let length = text.len();
         self.push(text, length)

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::files::refusal::Refusal;
+use crate::files::refusal::PathRefusal;
 
 /// The arguments of one call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arguments<'a> {
+pub(crate) struct FileArguments<'a> {
     values: &'a [Value],
 }
 
@@ -19,12 +19,12 @@ pub(crate) struct Options<'a> {
     values: Option<&'a Map<String, Value>>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> FileArguments<'a> {
     /// An array; nothing at all is an empty one.
-    pub(crate) fn new(raw_arguments: &'a Value) -> Result<Arguments<'a>, Refusal> {
+    pub(crate) fn new(raw_arguments: &'a Value) -> Result<FileArguments<'a>, PathRefusal> {
         match raw_arguments {
-            Value::Array(values) => Ok(Arguments { values }),
-            Value::Null => Ok(Arguments { values: &[] }),
+            Value::Array(values) => Ok(FileArguments { values }),
+            Value::Null => Ok(FileArguments { values: &[] }),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
                 Err(wrong("the arguments are not a list"))
             }
@@ -32,28 +32,32 @@ impl<'a> Arguments<'a> {
     }
 
     /// A path, not yet looked at; empty when it was left out.
-    pub(crate) fn raw_path(self, index: usize) -> Result<&'a str, Refusal> {
+    pub(crate) fn raw_path(self, index: usize) -> Result<&'a str, PathRefusal> {
         self.raw_path_or(index, "")
     }
 
     /// A path, not yet looked at.
-    pub(crate) fn raw_path_or(self, index: usize, default: &'a str) -> Result<&'a str, Refusal> {
+    pub(crate) fn raw_path_or(
+        self,
+        index: usize,
+        default: &'a str,
+    ) -> Result<&'a str, PathRefusal> {
         match self.get(index) {
             Value::Null => Ok(default),
             Value::String(path) => Ok(path),
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                Err(Refusal::invalid("invalid-path", "the path is not a text"))
-            }
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(
+                PathRefusal::invalid("invalid-path", "the path is not a text"),
+            ),
         }
     }
 
     /// A text. Numbers and booleans are taken as JavaScript prints them.
-    pub(crate) fn text(self, index: usize) -> Result<Option<Cow<'a, str>>, Refusal> {
+    pub(crate) fn text(self, index: usize) -> Result<Option<Cow<'a, str>>, PathRefusal> {
         text(self.get(index))
     }
 
     /// A whole number.
-    pub(crate) fn whole(self, index: usize) -> Result<Option<i64>, Refusal> {
+    pub(crate) fn whole(self, index: usize) -> Result<Option<i64>, PathRefusal> {
         whole(self.get(index))
     }
 
@@ -63,7 +67,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// An object of options.
-    pub(crate) fn options(self, index: usize) -> Result<Options<'a>, Refusal> {
+    pub(crate) fn options(self, index: usize) -> Result<Options<'a>, PathRefusal> {
         match self.get(index) {
             Value::Null => Ok(Options { values: None }),
             Value::Object(values) => Ok(Options {
@@ -92,12 +96,12 @@ impl<'a> Options<'a> {
     }
 
     /// A text.
-    pub(crate) fn text(self, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
+    pub(crate) fn text(self, name: &str) -> Result<Option<Cow<'a, str>>, PathRefusal> {
         text(self.get(name))
     }
 
     /// A bound: at most `count_max`, and that if it is absent, zero or less.
-    pub(crate) fn bound(self, name: &str, count_max: usize) -> Result<usize, Refusal> {
+    pub(crate) fn bound(self, name: &str, count_max: usize) -> Result<usize, PathRefusal> {
         let wanted = whole(self.get(name))?.unwrap_or(0);
         let wanted = usize::try_from(wanted).unwrap_or(0);
         Ok(match wanted {
@@ -115,7 +119,7 @@ impl<'a> Options<'a> {
 
 /// A whole number; fractions are cut off, what is too large stays as large as
 /// can be.
-pub(crate) fn whole(value: &Value) -> Result<Option<i64>, Refusal> {
+pub(crate) fn whole(value: &Value) -> Result<Option<i64>, PathRefusal> {
     match value {
         Value::Null => Ok(None),
         Value::Number(number) => Ok(number.as_i64().or_else(|| number.as_f64().map(saturated))),
@@ -133,7 +137,7 @@ fn saturated(number: f64) -> i64 {
     number as i64
 }
 
-fn text(value: &Value) -> Result<Option<Cow<'_, str>>, Refusal> {
+fn text(value: &Value) -> Result<Option<Cow<'_, str>>, PathRefusal> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(Cow::Borrowed(text))),
@@ -153,6 +157,6 @@ fn is_truthy(value: &Value) -> bool {
     }
 }
 
-fn wrong(what: &str) -> Refusal {
-    Refusal::invalid("invalid-arguments", what)
+fn wrong(what: &str) -> PathRefusal {
+    PathRefusal::invalid("invalid-arguments", what)
 }

@@ -3,16 +3,16 @@
 
 /// The lines of a text, without their ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     rest: &'a str,
 }
 
 /// The lines of a text.
-pub(crate) fn lines(text: &str) -> Lines<'_> {
-    Lines { rest: text }
+pub(crate) fn lines(text: &str) -> TextLines<'_> {
+    TextLines { rest: text }
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for TextLines<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {

@@ -7,8 +7,8 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt a
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use crate::files::limit;
-use crate::files::refusal::{Purpose, Refusal};
-use crate::files::root::Place;
+use crate::files::refusal::{PathPurpose, PathRefusal};
+use crate::files::root::PathEntry;
 
 /// Why a file could not be opened.
 #[derive(Debug)]
@@ -29,13 +29,13 @@ impl From<io::Error> for OpenError {
 
 impl OpenError {
     /// As the script sees it.
-    pub(crate) fn into_refusal(self, path: &str) -> Refusal {
+    pub(crate) fn into_refusal(self, path: &str) -> PathRefusal {
         match self {
-            OpenError::Io(error) => Refusal::io(Purpose::Read, path, &error),
+            OpenError::Io(error) => PathRefusal::io(PathPurpose::Read, path, &error),
             OpenError::Folder => {
-                Refusal::io(Purpose::Read, path, &io::ErrorKind::IsADirectory.into())
+                PathRefusal::io(PathPurpose::Read, path, &io::ErrorKind::IsADirectory.into())
             }
-            OpenError::NotRegular => Refusal::not_regular(path),
+            OpenError::NotRegular => PathRefusal::not_regular(path),
         }
     }
 }
@@ -74,28 +74,28 @@ fn is_regular(metadata: &Metadata) -> Result<(), OpenError> {
 }
 
 /// The whole text of a file at a place.
-pub(crate) fn text(place: &Place<'_>) -> Result<String, Refusal> {
+pub(crate) fn text(place: &PathEntry<'_>) -> Result<String, PathRefusal> {
     let opened = regular(place.root, &place.relative);
     let (file, metadata) = opened.map_err(|error| error.into_refusal(&place.display))?;
     whole(file, &metadata, &place.display)
 }
 
 /// The whole text of an open file.
-pub(crate) fn whole(file: File, metadata: &Metadata, path: &str) -> Result<String, Refusal> {
+pub(crate) fn whole(file: File, metadata: &Metadata, path: &str) -> Result<String, PathRefusal> {
     let bytes_max = limit::FILE_BYTES_MAX;
     if metadata.len() > bytes_max {
-        return Err(Refusal::too_large(path, bytes_max));
+        return Err(PathRefusal::too_large(path, bytes_max));
     }
     let capacity = usize::try_from(metadata.len()).unwrap_or(0);
     let mut bytes = Vec::with_capacity(capacity.saturating_add(1));
     // The size may be a lie, as in `/proc`, or may change while we read.
     let read = file.into_std().take(bytes_max + 1).read_to_end(&mut bytes);
-    let count = read.map_err(|error| Refusal::io(Purpose::Read, path, &error))?;
+    let count = read.map_err(|error| PathRefusal::io(PathPurpose::Read, path, &error))?;
     if u64::try_from(count).is_ok_and(|count| count > bytes_max) {
-        return Err(Refusal::too_large(path, bytes_max));
+        return Err(PathRefusal::too_large(path, bytes_max));
     }
     String::from_utf8(bytes).map_err(|_| {
         let path = crate::files::refusal::shown(path);
-        Refusal::runtime("not-utf8", format!("the file is not UTF-8: {path}"))
+        PathRefusal::runtime("not-utf8", format!("the file is not UTF-8: {path}"))
     })
 }

@@ -15,7 +15,7 @@ use crate::files::{FilesError, root};
 
 /// A home folder, and the folders in it that tools may have.
 #[derive(Clone, Debug)]
-pub struct Home {
+pub struct ProtectedHome {
     /// The home, absolute.
     pub path: PathBuf,
     /// Folders in it that are meant for the files of tools: absolute.
@@ -30,7 +30,7 @@ pub struct Home {
 /// The identity of a folder.
 type Identity = (u64, u64);
 
-impl Home {
+impl ProtectedHome {
     /// Where a folder is, as it was written: relative ones lie below a place of their
     /// own in the home.
     pub(crate) fn absolute(&self, raw_path: &Path) -> Result<PathBuf, FilesError> {

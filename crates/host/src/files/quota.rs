@@ -13,7 +13,7 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use crate::files::limit;
-use crate::files::refusal::Refusal;
+use crate::files::refusal::PathRefusal;
 use model::sync::lock;
 
 /// Other processes write too, so a count is good for so long.
@@ -44,7 +44,7 @@ pub(crate) struct Quota {
 
 impl Quota {
     /// Makes room for a new file of so many bytes, or refuses.
-    pub(crate) fn admit(&self, path: &Path, root: &Dir, bytes: u64) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self, path: &Path, root: &Dir, bytes: u64) -> Result<(), PathRefusal> {
         let known = known(path);
         let mut known = lock(&known);
         let fresh = known.filter(|used| used.looked.elapsed() < LOOK_AGAIN);
@@ -71,7 +71,7 @@ impl Quota {
         }
     }
 
-    fn refusal(&self, held: Held) -> Refusal {
+    fn refusal(&self, held: Held) -> PathRefusal {
         let message = format!(
             "the workspace is full: it holds {} KiB in {} files and folders, at most {} KiB in {}; \
              remove some",
@@ -80,7 +80,7 @@ impl Quota {
             self.bytes_max >> 10,
             self.entries_max
         );
-        Refusal::runtime("workspace-full", message)
+        PathRefusal::runtime("workspace-full", message)
     }
 }
 
@@ -95,11 +95,11 @@ fn known(path: &Path) -> Arc<Mutex<Option<Used>>> {
 
 /// Counts what is there, without following links. Beyond the bound of a walk it counts
 /// as full.
-fn look(root: &Dir) -> Result<Used, Refusal> {
+fn look(root: &Dir) -> Result<Used, PathRefusal> {
     let looked = Instant::now();
     let mut held = Held::default();
     let failed = |error: std::io::Error| {
-        Refusal::runtime("io", format!("the workspace cannot be counted: {error}"))
+        PathRefusal::runtime("io", format!("the workspace cannot be counted: {error}"))
     };
     let mut folders = vec![(root.try_clone().map_err(failed)?, 0)];
     while let Some((folder, depth)) = folders.pop() {

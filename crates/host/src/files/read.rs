@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 
 use crate::files::Files;
 use crate::files::answer::{Done, Items};
-use crate::files::argument::{self, Arguments, Options};
+use crate::files::argument::{self, FileArguments, Options};
 use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
 use crate::files::pattern::{Case, Expression, PatternError};
-use crate::files::refusal::{Purpose, Refusal, shown};
+use crate::files::refusal::{PathPurpose, PathRefusal, shown};
 
 const TOO_MANY_LINES: &str = "too-many-lines";
 const TAB: &str = "\t";
 
 /// `readText(path)`: the whole file.
-pub(crate) fn read_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn read_text(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let text = text(files, arguments, 0)?;
     let length = text.len();
     Ok(Done::from_content(text, length))
 }
 
 /// `list(dir = '.')`: direct children, by name. A missing folder has none.
-pub(crate) fn list(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn list(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.readable(arguments.raw_path_or(0, ".")?)?;
-    let refusal = |error: &io::Error| Refusal::io(Purpose::Read, &place.display, error);
+    let refusal = |error: &io::Error| PathRefusal::io(PathPurpose::Read, &place.display, error);
     let entries = place.root.open_dir(&place.relative);
     let entries = match entries.and_then(|folder| folder.entries()) {
         Ok(entries) => entries,
@@ -39,7 +39,7 @@ pub(crate) fn list(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
         }
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             let message = format!("not a folder: {}", shown(&place.display));
-            return Err(Refusal::invalid("not-a-directory", message));
+            return Err(PathRefusal::invalid("not-a-directory", message));
         }
         Err(error) => return Err(refusal(&error)),
     };
@@ -49,7 +49,7 @@ pub(crate) fn list(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
         names.push(entry.map_err(|error| refusal(&error))?.file_name());
         if names.len() > limit::LIST_ENTRIES_MAX {
             let message = format!("more than {} entries", limit::LIST_ENTRIES_MAX);
-            return Err(Refusal::runtime("too-many-entries", message));
+            return Err(PathRefusal::runtime("too-many-entries", message));
         }
     }
     names.sort();
@@ -61,7 +61,7 @@ pub(crate) fn list(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 }
 
 /// `exists(path)`: an escaping path does not exist.
-pub(crate) fn exists(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn exists(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = match files.roots.readable(arguments.raw_path(0)?) {
         Ok(place) => place,
         Err(refusal) if refusal.reason == "path-escapes-base" => return Ok(Done::plain(false)),
@@ -71,10 +71,11 @@ pub(crate) fn exists(files: &Files, arguments: Arguments<'_>) -> Result<Done, Re
 }
 
 /// `stat(path)`: `{size, mtime, directory}`, the time in milliseconds.
-pub(crate) fn stat(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn stat(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.readable(arguments.raw_path(0)?)?;
     let metadata = place.root.metadata(&place.relative);
-    let metadata = metadata.map_err(|error| Refusal::io(Purpose::Read, &place.display, &error))?;
+    let metadata =
+        metadata.map_err(|error| PathRefusal::io(PathPurpose::Read, &place.display, &error))?;
     let seconds = metadata.mtime().saturating_mul(1_000);
     let mtime = seconds.saturating_add(metadata.mtime_nsec() / 1_000_000);
     Ok(Done::plain(json!({
@@ -85,16 +86,16 @@ pub(crate) fn stat(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 }
 
 /// `lineCount(path)`.
-pub(crate) fn line_count(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn line_count(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let text = text(files, arguments, 0)?;
     Ok(Done::from_content(lines(&text).count(), text.len()))
 }
 
 /// `grep(pattern, path, {caseInsensitive, limit, numbered}?)`.
-pub(crate) fn grep(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn grep(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let raw_pattern = arguments.text(0)?.filter(|pattern| !pattern.is_empty());
     let Some(raw_pattern) = raw_pattern else {
-        return Err(Refusal::invalid(
+        return Err(PathRefusal::invalid(
             "grep-pattern-required",
             "pattern required",
         ));
@@ -102,7 +103,7 @@ pub(crate) fn grep(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
     let options = arguments.options(2)?;
     let case = Case::from_flag(options.flag("caseInsensitive"));
     let pattern = Expression::new(&raw_pattern, case).map_err(|PatternError(what)| {
-        Refusal::invalid("grep-invalid-pattern", format!("invalid pattern: {what}"))
+        PathRefusal::invalid("grep-invalid-pattern", format!("invalid pattern: {what}"))
     })?;
     let lines_max = options.bound("limit", limit::GREP_LINES_MAX)?;
     let is_numbered = options.flag("numbered");
@@ -129,7 +130,7 @@ pub(crate) fn grep(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 
 /// `slice(path, start?, end?)`: lines from zero, the end left out, negative
 /// numbers from the end, as `Array.prototype.slice` does.
-pub(crate) fn slice(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn slice(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let (start, end) = (arguments.whole(1)?, arguments.whole(2)?);
     let text = text(files, arguments, 0)?;
     let count = lines(&text).count();
@@ -143,10 +144,10 @@ pub(crate) fn slice(files: &Files, arguments: Arguments<'_>) -> Result<Done, Ref
 }
 
 /// `cut(path, {fields, delimiter?, regex?})`: fields from one.
-pub(crate) fn cut(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn cut(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let options = arguments.options(1)?;
     if options.is_absent() {
-        return Err(Refusal::invalid(
+        return Err(PathRefusal::invalid(
             "missing-args",
             "path and options required",
         ));
@@ -175,13 +176,13 @@ pub(crate) fn cut(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refus
 
 /// `sort(path, {reverse, numeric, caseInsensitive, unique}?)`. Lines are compared
 /// by their code points; what is no number stays last either way round.
-pub(crate) fn sort(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn sort(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let options = arguments.options(1)?;
     let text = text(files, arguments, 0)?;
     let mut kept: Vec<&str> = lines(&text).take(limit::LINES_MAX + 1).collect();
     if kept.len() > limit::LINES_MAX {
         let message = format!("more than {} lines", limit::LINES_MAX);
-        return Err(Refusal::runtime(TOO_MANY_LINES, message));
+        return Err(PathRefusal::runtime(TOO_MANY_LINES, message));
     }
     if options.flag("unique") {
         let mut seen = HashSet::new();
@@ -226,9 +227,9 @@ enum Delimiter<'a> {
 
 impl<'a> Delimiter<'a> {
     /// `regex: true` makes `delimiter` an expression; `regex` may also hold one.
-    fn new(options: Options<'a>) -> Result<Delimiter<'a>, Refusal> {
+    fn new(options: Options<'a>) -> Result<Delimiter<'a>, PathRefusal> {
         let invalid = |what: &str| {
-            Refusal::invalid(
+            PathRefusal::invalid(
                 "cut-invalid-delimiter",
                 format!("invalid delimiter: {what}"),
             )
@@ -258,7 +259,7 @@ impl<'a> Delimiter<'a> {
         index: usize,
         line: &'line str,
         count: usize,
-    ) -> Result<Vec<&'line str>, Refusal> {
+    ) -> Result<Vec<&'line str>, PathRefusal> {
         let expression = match self {
             Delimiter::Text(text) => return Ok(line.split(text.as_ref()).take(count).collect()),
             Delimiter::Expression(expression) => expression,
@@ -283,19 +284,19 @@ impl<'a> Delimiter<'a> {
     }
 }
 
-fn fields(options: Options<'_>) -> Result<Vec<usize>, Refusal> {
+fn fields(options: Options<'_>) -> Result<Vec<usize>, PathRefusal> {
     let values = match options.get("fields") {
-        Value::Null => return Err(Refusal::invalid("fields-required", "fields required")),
+        Value::Null => return Err(PathRefusal::invalid("fields-required", "fields required")),
         Value::Array(values) => values,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             let message = "fields must be an array of numbers";
-            return Err(Refusal::invalid("fields-not-array", message));
+            return Err(PathRefusal::invalid("fields-not-array", message));
         }
     };
     let wrong = || {
         let count_max = limit::CUT_FIELDS_MAX;
         let message = format!("between 1 and {count_max} fields, each a number from 1");
-        Refusal::invalid("cut-fields-required", message)
+        PathRefusal::invalid("cut-fields-required", message)
     };
     if values.is_empty() || values.len() > limit::CUT_FIELDS_MAX {
         return Err(wrong());
@@ -308,14 +309,14 @@ fn fields(options: Options<'_>) -> Result<Vec<usize>, Refusal> {
     values.iter().map(field).collect()
 }
 
-fn text(files: &Files, arguments: Arguments<'_>, index: usize) -> Result<String, Refusal> {
+fn text(files: &Files, arguments: FileArguments<'_>, index: usize) -> Result<String, PathRefusal> {
     files.in_time()?;
     open::text(&files.roots.readable(arguments.raw_path(index)?)?)
 }
 
-fn line_too_long(index: usize) -> Refusal {
+fn line_too_long(index: usize) -> PathRefusal {
     let message = format!("line {} is too long for the pattern", index + 1);
-    Refusal::runtime("line-too-long", message)
+    PathRefusal::runtime("line-too-long", message)
 }
 
 /// A position among lines: negative from the end, never outside.

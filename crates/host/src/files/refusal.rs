@@ -3,12 +3,12 @@
 
 use std::io;
 
-use crate::ask::{Fault, FaultKind};
 use crate::files::limit;
+use crate::message::{FaultKind, PowerFault};
 
 /// A fault without its helper.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct PathRefusal {
     pub(crate) kind: FaultKind,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -16,35 +16,35 @@ pub(crate) struct Refusal {
 
 /// What a path is wanted for; a path that leads out is named accordingly.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum PathPurpose {
     Read,
     Write,
 }
 
-impl Refusal {
+impl PathRefusal {
     /// Policy says no.
-    pub(crate) fn security(reason: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal::new(FaultKind::Security, reason, message)
+    pub(crate) fn security(reason: &'static str, message: impl Into<String>) -> PathRefusal {
+        PathRefusal::new(FaultKind::Security, reason, message)
     }
 
     /// The arguments make no sense.
-    pub(crate) fn invalid(reason: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal::new(FaultKind::InvalidInput, reason, message)
+    pub(crate) fn invalid(reason: &'static str, message: impl Into<String>) -> PathRefusal {
+        PathRefusal::new(FaultKind::InvalidInput, reason, message)
     }
 
     /// It was tried, and did not work.
-    pub(crate) fn runtime(reason: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal::new(FaultKind::HelperRuntime, reason, message)
+    pub(crate) fn runtime(reason: &'static str, message: impl Into<String>) -> PathRefusal {
+        PathRefusal::new(FaultKind::HelperRuntime, reason, message)
     }
 
     /// A path that leads out of where it may lead.
-    pub(crate) fn escape(purpose: Purpose, path: &str) -> Refusal {
+    pub(crate) fn escape(purpose: PathPurpose, path: &str) -> PathRefusal {
         let path = shown(path);
         match purpose {
-            Purpose::Read => {
-                Refusal::security("path-escapes-base", format!("path escapes base: {path}"))
+            PathPurpose::Read => {
+                PathRefusal::security("path-escapes-base", format!("path escapes base: {path}"))
             }
-            Purpose::Write => Refusal::security(
+            PathPurpose::Write => PathRefusal::security(
                 "write-outside-workspace",
                 format!("write outside workspace: {path}"),
             ),
@@ -52,15 +52,15 @@ impl Refusal {
     }
 
     /// A pipe, a socket or a device.
-    pub(crate) fn not_regular(path: &str) -> Refusal {
+    pub(crate) fn not_regular(path: &str) -> PathRefusal {
         let message = format!("not a regular file: {}", shown(path));
-        Refusal::security("not-a-regular-file", message)
+        PathRefusal::security("not-a-regular-file", message)
     }
 
     /// What the system said about a path.
-    pub(crate) fn io(purpose: Purpose, path: &str, error: &io::Error) -> Refusal {
+    pub(crate) fn io(purpose: PathPurpose, path: &str, error: &io::Error) -> PathRefusal {
         if leads_out(error) {
-            return Refusal::escape(purpose, path);
+            return PathRefusal::escape(purpose, path);
         }
         let what = match error.kind() {
             io::ErrorKind::NotFound => "no such file or folder",
@@ -75,27 +75,27 @@ impl Refusal {
             // `FilesystemLoop` has no stable name; neither have many others.
             _ => "input or output failed",
         };
-        Refusal::runtime("io", format!("{what}: {}", shown(path)))
+        PathRefusal::runtime("io", format!("{what}: {}", shown(path)))
     }
 
     /// The file is larger than is ever read or written.
-    pub(crate) fn too_large(path: &str, bytes_max: u64) -> Refusal {
+    pub(crate) fn too_large(path: &str, bytes_max: u64) -> PathRefusal {
         let message = format!("more than {bytes_max} bytes: {}", shown(path));
-        Refusal::runtime("file-too-large", message)
+        PathRefusal::runtime("file-too-large", message)
     }
 
     /// As the script sees it. A refusal by policy names the whole of
     /// `safety.fs`, any other the function, as the reference does.
-    pub(crate) fn into_fault(self, function: &str) -> Fault {
+    pub(crate) fn into_fault(self, function: &str) -> PowerFault {
         let helper = match self.kind {
             FaultKind::Security => "safety.fs".to_owned(),
             FaultKind::InvalidInput | FaultKind::HelperRuntime => format!("safety.fs.{function}"),
         };
-        Fault::new(self.kind, self.reason, &helper, self.message)
+        PowerFault::new(self.kind, self.reason, &helper, self.message)
     }
 
-    fn new(kind: FaultKind, reason: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal {
+    fn new(kind: FaultKind, reason: &'static str, message: impl Into<String>) -> PathRefusal {
+        PathRefusal {
             kind,
             reason,
             message: message.into(),

@@ -17,8 +17,8 @@ use cap_std::fs::{
 };
 
 use crate::files::limit;
-use crate::files::refusal::{Purpose, Refusal, shown};
-use crate::files::root::Place;
+use crate::files::refusal::{PathPurpose, PathRefusal, shown};
+use crate::files::root::PathEntry;
 
 /// Reading, writing and running for owner, group and others; never more.
 const MODE_MASK: u32 = 0o777;
@@ -53,7 +53,7 @@ pub(crate) enum Parents {
 
 /// A name in an open folder of the workspace.
 #[derive(Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct ReplaceTarget<'a> {
     folder: Dir,
     name: &'a str,
     display: &'a str,
@@ -61,14 +61,15 @@ pub(crate) struct Target<'a> {
     pub(crate) existing: Option<Metadata>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ReplaceTarget<'a> {
     /// Opens the folder of a place and looks at the name. Nothing, if the folder
     /// is missing and not to be made.
     pub(crate) fn open(
-        place: &'a Place<'_>,
+        place: &'a PathEntry<'_>,
         parents: Parents,
-    ) -> Result<Option<Target<'a>>, Refusal> {
-        let refusal = |error: &io::Error| Refusal::io(Purpose::Write, &place.display, error);
+    ) -> Result<Option<ReplaceTarget<'a>>, PathRefusal> {
+        let refusal =
+            |error: &io::Error| PathRefusal::io(PathPurpose::Write, &place.display, error);
         let Some((parent, name)) = place.parent_and_name() else {
             return Err(refusal(&io::ErrorKind::IsADirectory.into()));
         };
@@ -86,9 +87,9 @@ impl<'a> Target<'a> {
         };
         if existing.as_ref().is_some_and(Metadata::is_symlink) {
             let message = format!("write through a symbolic link: {}", shown(&place.display));
-            return Err(Refusal::security("write-through-symlink", message));
+            return Err(PathRefusal::security("write-through-symlink", message));
         }
-        Ok(Some(Target {
+        Ok(Some(ReplaceTarget {
             folder,
             name,
             display: &place.display,
@@ -97,12 +98,12 @@ impl<'a> Target<'a> {
     }
 
     /// Refuses to replace anything but a regular file.
-    pub(crate) fn expect_file(&self) -> Result<(), Refusal> {
+    pub(crate) fn expect_file(&self) -> Result<(), PathRefusal> {
         match &self.existing {
             Some(metadata) if metadata.is_dir() => {
                 Err(self.refusal(&io::ErrorKind::IsADirectory.into()))
             }
-            Some(metadata) if !metadata.is_file() => Err(Refusal::not_regular(self.display)),
+            Some(metadata) if !metadata.is_file() => Err(PathRefusal::not_regular(self.display)),
             Some(_) | None => Ok(()),
         }
     }
@@ -110,8 +111,8 @@ impl<'a> Target<'a> {
     /// Puts a new file under the name. `fill` writes it.
     pub(crate) fn replace(
         &self,
-        fill: impl FnOnce(&mut File) -> Result<u64, Refusal>,
-    ) -> Result<u64, Refusal> {
+        fill: impl FnOnce(&mut File) -> Result<u64, PathRefusal>,
+    ) -> Result<u64, PathRefusal> {
         self.expect_file()?;
         let (mut file, temporary) =
             Temporary::create(&self.folder).map_err(|error| self.refusal(&error))?;
@@ -122,7 +123,7 @@ impl<'a> Target<'a> {
     }
 
     /// Renames what is here to there.
-    pub(crate) fn rename(&self, to: &Target<'_>) -> Result<(), Refusal> {
+    pub(crate) fn rename(&self, to: &ReplaceTarget<'_>) -> Result<(), PathRefusal> {
         let renamed = self.folder.rename(self.name, &to.folder, to.name);
         let flushed = renamed.and_then(|()| flush(&to.folder));
         let flushed = flushed.and_then(|()| flush(&self.folder));
@@ -130,7 +131,7 @@ impl<'a> Target<'a> {
     }
 
     /// Removes the file under the name; false if there is none any more.
-    pub(crate) fn remove(&self) -> Result<bool, Refusal> {
+    pub(crate) fn remove(&self) -> Result<bool, PathRefusal> {
         match self.folder.remove_file(self.name) {
             Ok(()) => flush(&self.folder)
                 .map(|()| true)
@@ -151,8 +152,8 @@ impl<'a> Target<'a> {
     }
 
     /// What the system said.
-    pub(crate) fn refusal(&self, error: &io::Error) -> Refusal {
-        Refusal::io(Purpose::Write, self.display, error)
+    pub(crate) fn refusal(&self, error: &io::Error) -> PathRefusal {
+        PathRefusal::io(PathPurpose::Write, self.display, error)
     }
 
     fn finish(&self, file: &File, temporary: Temporary<'_>) -> io::Result<()> {

@@ -13,8 +13,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 
 use crate::files::limit;
-use crate::files::protect::Home;
-use crate::files::refusal::{Purpose, Refusal, shown};
+use crate::files::protect::ProtectedHome;
+use crate::files::refusal::{PathPurpose, PathRefusal, shown};
 use crate::files::{FileSettings, FilesError};
 
 /// The folders of one call.
@@ -36,7 +36,7 @@ struct Root {
 
 /// A path below a root.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PathEntry<'a> {
     /// The root's handle.
     pub(crate) root: &'a Dir,
     /// Below it; `.` for the root itself.
@@ -47,7 +47,7 @@ pub(crate) struct Place<'a> {
     pub(crate) display: String,
 }
 
-impl Place<'_> {
+impl PathEntry<'_> {
     /// Whether it is the root itself.
     pub(crate) fn is_root(&self) -> bool {
         self.relative == Path::new(".")
@@ -74,7 +74,7 @@ impl Place<'_> {
 
 impl Roots {
     /// One folder for everything.
-    pub(crate) fn base(raw_path: &str, home: Option<&Home>) -> Result<Roots, FilesError> {
+    pub(crate) fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<Roots, FilesError> {
         let workspace = Root::base(raw_path, home)?;
         let read = vec![workspace.again()?];
         Ok(Roots { workspace, read })
@@ -123,19 +123,19 @@ impl Roots {
     }
 
     /// A path to read, below the first read root it lies under.
-    pub(crate) fn readable(&self, raw_path: &str) -> Result<Place<'_>, Refusal> {
+    pub(crate) fn readable(&self, raw_path: &str) -> Result<PathEntry<'_>, PathRefusal> {
         let absolute = self.absolute(raw_path)?;
         let mut places = self.read.iter();
         places
             .find_map(|root| self.place(root, &absolute))
-            .ok_or_else(|| Refusal::escape(Purpose::Read, raw_path))?
+            .ok_or_else(|| PathRefusal::escape(PathPurpose::Read, raw_path))?
     }
 
     /// A path to write, below the workspace.
-    pub(crate) fn writable(&self, raw_path: &str) -> Result<Place<'_>, Refusal> {
+    pub(crate) fn writable(&self, raw_path: &str) -> Result<PathEntry<'_>, PathRefusal> {
         let absolute = self.absolute(raw_path)?;
         self.place(&self.workspace, &absolute)
-            .ok_or_else(|| Refusal::escape(Purpose::Write, raw_path))?
+            .ok_or_else(|| PathRefusal::escape(PathPurpose::Write, raw_path))?
     }
 
     /// An absolute path as the script sees it.
@@ -147,7 +147,11 @@ impl Roots {
         }
     }
 
-    fn place<'a>(&'a self, root: &'a Root, absolute: &Path) -> Option<Result<Place<'a>, Refusal>> {
+    fn place<'a>(
+        &'a self,
+        root: &'a Root,
+        absolute: &Path,
+    ) -> Option<Result<PathEntry<'a>, PathRefusal>> {
         // Component by component: `/data-old` does not lie under `/data`.
         let inside = absolute.strip_prefix(&root.path);
         let inside = inside.or_else(|_| absolute.strip_prefix(&root.raw_path));
@@ -161,7 +165,7 @@ impl Roots {
             false => inside.to_owned(),
         };
         let display = self.display(&absolute);
-        Some(Ok(Place {
+        Some(Ok(PathEntry {
             root: &root.handle,
             relative,
             absolute,
@@ -170,9 +174,9 @@ impl Roots {
     }
 
     /// The text as an absolute path, `.` and `..` folded.
-    fn absolute(&self, raw_path: &str) -> Result<PathBuf, Refusal> {
+    fn absolute(&self, raw_path: &str) -> Result<PathBuf, PathRefusal> {
         if raw_path.trim().is_empty() {
-            return Err(Refusal::invalid("path-required", "path required"));
+            return Err(PathRefusal::invalid("path-required", "path required"));
         }
         if raw_path.len() > limit::PATH_BYTES_MAX {
             return Err(invalid(raw_path, "is too long"));
@@ -214,7 +218,7 @@ impl Root {
 
     /// The folder a grant names, if it may be used. A relative one lies in a place of
     /// its own and is made when it is missing.
-    fn base(raw_path: &str, home: Option<&Home>) -> Result<Root, FilesError> {
+    fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<Root, FilesError> {
         let raw_path = Path::new(raw_path);
         let Some(home) = home else {
             return Root::open(raw_path);
@@ -283,7 +287,10 @@ impl Root {
 }
 
 /// The path of the folder a grant names, links resolved, if it may be used.
-pub(crate) fn base_path(raw_path: &str, home: Option<&Home>) -> Result<PathBuf, FilesError> {
+pub(crate) fn base_path(
+    raw_path: &str,
+    home: Option<&ProtectedHome>,
+) -> Result<PathBuf, FilesError> {
     Ok(Root::base(raw_path, home)?.path)
 }
 
@@ -338,8 +345,8 @@ fn folded(path: &Path) -> PathBuf {
     folded
 }
 
-fn invalid(raw_path: &str, what: &str) -> Refusal {
-    Refusal::invalid(
+fn invalid(raw_path: &str, what: &str) -> PathRefusal {
+    PathRefusal::invalid(
         "invalid-path",
         format!("the path {what}: {}", shown(raw_path)),
     )

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::files::Files;
 use crate::files::answer::{Done, Items};
-use crate::files::argument::{Arguments, Options};
+use crate::files::argument::{FileArguments, Options};
 use crate::files::limit;
 use crate::files::line::lines;
 use crate::files::open;
 use crate::files::pattern::{Case, Expression, PatternError, glob};
-use crate::files::refusal::{Purpose, Refusal, leads_out, shown};
-use crate::files::root::Place;
+use crate::files::refusal::{PathPurpose, PathRefusal, leads_out, shown};
+use crate::files::root::PathEntry;
 
 /// `find(dir = '.', glob = '*', {maxDepth, type}?)`: by name, a folder before
 /// what is in it, the start left out.
-pub(crate) fn find(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn find(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.readable(arguments.raw_path_or(0, ".")?)?;
     let glob = glob_argument(arguments, "find-invalid-glob")?;
     let options = arguments.options(2)?;
@@ -43,10 +43,13 @@ pub(crate) fn find(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 /// `searchInFiles(dir, glob, pattern, {caseInsensitive, maxDepth, limit}?)`.
 /// Files that cannot be read, are too large or are not UTF-8 are skipped, and so
 /// are lines too long for the pattern.
-pub(crate) fn search_in_files(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn search_in_files(
+    files: &Files,
+    arguments: FileArguments<'_>,
+) -> Result<Done, PathRefusal> {
     let raw_pattern = arguments.text(2)?.filter(|pattern| !pattern.is_empty());
     let Some(raw_pattern) = raw_pattern else {
-        return Err(Refusal::invalid(
+        return Err(PathRefusal::invalid(
             "search-pattern-required",
             "pattern required",
         ));
@@ -56,7 +59,7 @@ pub(crate) fn search_in_files(files: &Files, arguments: Arguments<'_>) -> Result
     let options = arguments.options(3)?;
     let case = Case::from_flag(options.flag("caseInsensitive"));
     let pattern = Expression::new(&raw_pattern, case).map_err(|PatternError(what)| {
-        Refusal::invalid("search-invalid-pattern", format!("invalid pattern: {what}"))
+        PathRefusal::invalid("search-invalid-pattern", format!("invalid pattern: {what}"))
     })?;
     let start = start(&place, "search-not-a-directory")?;
     let lines_max = options.bound("limit", limit::SEARCH_LINES_MAX)?;
@@ -89,7 +92,7 @@ fn search(
     pattern: &Expression,
     items: &mut Items,
     lines_max: usize,
-) -> Result<Next, Refusal> {
+) -> Result<Next, PathRefusal> {
     for (index, line) in lines(text).enumerate() {
         files.in_time_at(index, line)?;
         if pattern.takes(line) && pattern.regex.is_match(line) {
@@ -111,12 +114,12 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn new(options: Options<'_>) -> Result<Wanted, Refusal> {
+    fn new(options: Options<'_>) -> Result<Wanted, PathRefusal> {
         match options.get("type") {
             Value::Null => Ok(Wanted::All),
             Value::String(word) if word == "file" => Ok(Wanted::Files),
             Value::String(word) if word == "dir" => Ok(Wanted::Folders),
-            _ => Err(Refusal::invalid(
+            _ => Err(PathRefusal::invalid(
                 "find-invalid-type",
                 "type is `file` or `dir`",
             )),
@@ -155,7 +158,7 @@ enum Next {
 }
 
 impl<'a> Walk<'a> {
-    fn new(files: &'a Files, options: Options<'_>) -> Result<Walk<'a>, Refusal> {
+    fn new(files: &'a Files, options: Options<'_>) -> Result<Walk<'a>, PathRefusal> {
         Ok(Walk {
             files,
             depth_max: options.bound("maxDepth", usize::MAX)?,
@@ -169,8 +172,8 @@ impl<'a> Walk<'a> {
         folder: &Dir,
         absolute: &Path,
         depth: usize,
-        visit: &mut dyn FnMut(&Entry<'_>) -> Result<Next, Refusal>,
-    ) -> Result<Next, Refusal> {
+        visit: &mut dyn FnMut(&Entry<'_>) -> Result<Next, PathRefusal>,
+    ) -> Result<Next, PathRefusal> {
         for (name, kind) in self.entries(folder)? {
             self.files.in_time()?;
             let path: PathBuf = absolute.join(&name);
@@ -188,7 +191,7 @@ impl<'a> Walk<'a> {
             }
             if depth >= limit::WALK_DEPTH_MAX {
                 let message = format!("more than {} folders deep", limit::WALK_DEPTH_MAX);
-                return Err(Refusal::runtime("tree-too-deep", message));
+                return Err(PathRefusal::runtime("tree-too-deep", message));
             }
             // Attack: the folder may have become a link since it was listed. One
             // that cannot be entered is passed over.
@@ -202,7 +205,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The entries of a folder by name; none if it cannot be listed.
-    fn entries(&mut self, folder: &Dir) -> Result<Vec<(OsString, FileType)>, Refusal> {
+    fn entries(&mut self, folder: &Dir) -> Result<Vec<(OsString, FileType)>, PathRefusal> {
         let mut entries = Vec::new();
         let Ok(listed) = folder.entries() else {
             return Ok(entries);
@@ -212,7 +215,7 @@ impl<'a> Walk<'a> {
             self.entries_count += 1;
             if self.entries_count > limit::WALK_ENTRIES_MAX {
                 let message = format!("more than {} entries", limit::WALK_ENTRIES_MAX);
-                return Err(Refusal::runtime("too-many-entries", message));
+                return Err(PathRefusal::runtime("too-many-entries", message));
             }
             if let Ok(kind) = entry.file_type() {
                 entries.push((entry.file_name(), kind));
@@ -224,22 +227,24 @@ impl<'a> Walk<'a> {
 }
 
 /// The folder a walk starts in.
-fn start(place: &Place<'_>, reason: &'static str) -> Result<Dir, Refusal> {
+fn start(place: &PathEntry<'_>, reason: &'static str) -> Result<Dir, PathRefusal> {
     place.root.open_dir(&place.relative).map_err(|error| {
         let is_missing = matches!(
             error.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         );
         match is_missing && !leads_out(&error) {
-            true => Refusal::invalid(reason, format!("not a folder: {}", shown(&place.display))),
-            false => Refusal::io(Purpose::Read, &place.display, &error),
+            true => {
+                PathRefusal::invalid(reason, format!("not a folder: {}", shown(&place.display)))
+            }
+            false => PathRefusal::io(PathPurpose::Read, &place.display, &error),
         }
     })
 }
 
-fn glob_argument(arguments: Arguments<'_>, reason: &'static str) -> Result<Regex, Refusal> {
+fn glob_argument(arguments: FileArguments<'_>, reason: &'static str) -> Result<Regex, PathRefusal> {
     let raw_glob = arguments.text(1)?.filter(|glob| !glob.is_empty());
     let raw_glob = raw_glob.as_deref().unwrap_or("*");
     glob(raw_glob)
-        .map_err(|PatternError(what)| Refusal::invalid(reason, format!("invalid glob: {what}")))
+        .map_err(|PatternError(what)| PathRefusal::invalid(reason, format!("invalid glob: {what}")))
 }

@@ -8,15 +8,15 @@ use serde_json::json;
 
 use crate::files::Files;
 use crate::files::answer::Done;
-use crate::files::argument::Arguments;
+use crate::files::argument::FileArguments;
 use crate::files::limit;
 use crate::files::open::{self, OpenError};
-use crate::files::refusal::{Purpose, Refusal, shown};
-use crate::files::replace::{Parents, Target, hold};
-use crate::files::root::Place;
+use crate::files::refusal::{PathPurpose, PathRefusal, shown};
+use crate::files::replace::{Parents, ReplaceTarget, hold};
+use crate::files::root::PathEntry;
 
 /// `writeText(path, content = '')`: makes folders, overwrites.
-pub(crate) fn write_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn write_text(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let content = arguments.text(1)?.unwrap_or_default();
     bounded(&place, content.len())?;
@@ -29,7 +29,10 @@ pub(crate) fn write_text(files: &Files, arguments: Arguments<'_>) -> Result<Done
 }
 
 /// `appendText(path, content = '')`: makes the file if it is missing.
-pub(crate) fn append_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn append_text(
+    files: &Files,
+    arguments: FileArguments<'_>,
+) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let content = arguments.text(1)?.unwrap_or_default();
     bounded(&place, content.len())?;
@@ -55,23 +58,26 @@ pub(crate) fn append_text(files: &Files, arguments: Arguments<'_>) -> Result<Don
 }
 
 /// `editText(path, old, new, replaceAll = false)`: exactly one match, or all.
-pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn edit_text(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let old = arguments.text(1)?.filter(|old| !old.is_empty());
     let Some(old) = old else {
-        return Err(Refusal::invalid("edit-old-required", "old text required"));
+        return Err(PathRefusal::invalid(
+            "edit-old-required",
+            "old text required",
+        ));
     };
     let Some(new) = arguments.text(2)? else {
-        return Err(Refusal::invalid("missing-args", "new text required"));
+        return Err(PathRefusal::invalid("missing-args", "new text required"));
     };
     let replaces_all = arguments.flag(3);
     let missing = || {
         let message = format!("no such file: {}", shown(&place.display));
-        Refusal::invalid("edit-file-missing", message)
+        PathRefusal::invalid("edit-file-missing", message)
     };
     files.in_time()?;
     let _held = hold(&[&place.absolute]);
-    let target = Target::open(&place, Parents::Expect)?.ok_or_else(missing)?;
+    let target = ReplaceTarget::open(&place, Parents::Expect)?.ok_or_else(missing)?;
     target.expect_file()?;
     if target.existing.is_none() {
         return Err(missing());
@@ -80,13 +86,13 @@ pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done,
     let text = open::whole(file, &metadata, &place.display)?;
     let count = text.matches(old.as_ref()).count();
     if count == 0 {
-        return Err(Refusal::invalid(
+        return Err(PathRefusal::invalid(
             "edit-no-match",
             "the old text does not occur",
         ));
     }
     if !replaces_all && has_second(&text, &old) {
-        return Err(Refusal::invalid(
+        return Err(PathRefusal::invalid(
             "edit-ambiguous",
             "the old text occurs more than once",
         ));
@@ -107,7 +113,7 @@ pub(crate) fn edit_text(files: &Files, arguments: Arguments<'_>) -> Result<Done,
 }
 
 /// `copy(from, to)`: from any readable regular file, into the workspace.
-pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn copy(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let from = files.roots.readable(arguments.raw_path(0)?)?;
     let to = files.roots.writable(arguments.raw_path(1)?)?;
     files.in_time()?;
@@ -117,11 +123,11 @@ pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
             source
         }
         Err(OpenError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Refusal::io(Purpose::Read, &from.display, &error));
+            return Err(PathRefusal::io(PathPurpose::Read, &from.display, &error));
         }
         Err(OpenError::Io(_) | OpenError::Folder | OpenError::NotRegular) => {
             let message = format!("not a regular file: {}", shown(&from.display));
-            return Err(Refusal::invalid("copy-source-not-file", message));
+            return Err(PathRefusal::invalid("copy-source-not-file", message));
         }
     };
     let _held = hold(&[&to.absolute]);
@@ -132,30 +138,30 @@ pub(crate) fn copy(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refu
 }
 
 /// `move(from, to)`: a file or a folder, within the workspace.
-pub(crate) fn move_entry(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn move_entry(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let from = files.roots.writable(arguments.raw_path(0)?)?;
     let to = files.roots.writable(arguments.raw_path(1)?)?;
     if from.is_root() {
-        return Err(Refusal::escape(Purpose::Write, &from.display));
+        return Err(PathRefusal::escape(PathPurpose::Write, &from.display));
     }
     if to.relative != from.relative && to.relative.starts_with(&from.relative) {
         let message = format!(
             "a folder cannot be moved into itself: {}",
             shown(&to.display)
         );
-        return Err(Refusal::runtime("io", message));
+        return Err(PathRefusal::runtime("io", message));
     }
     files.in_time()?;
     let _held = hold(&[&from.absolute, &to.absolute]);
     let missing = || {
         let message = format!("no such file or folder: {}", shown(&from.display));
-        Refusal::invalid("move-source-missing", message)
+        PathRefusal::invalid("move-source-missing", message)
     };
-    let source = Target::open(&from, Parents::Expect)?.ok_or_else(missing)?;
+    let source = ReplaceTarget::open(&from, Parents::Expect)?.ok_or_else(missing)?;
     match &source.existing {
         None => return Err(missing()),
         Some(metadata) if metadata.is_file() || metadata.is_dir() => {}
-        Some(_) => return Err(Refusal::not_regular(&from.display)),
+        Some(_) => return Err(PathRefusal::not_regular(&from.display)),
     }
     let target = made(&to)?;
     source.rename(&target)?;
@@ -163,18 +169,18 @@ pub(crate) fn move_entry(files: &Files, arguments: Arguments<'_>) -> Result<Done
 }
 
 /// `delete(path)`: a file; whether there was one.
-pub(crate) fn delete(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn delete(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     let is_folder = || {
         let message = format!("is a folder: {}", shown(&place.display));
-        Refusal::invalid("delete-is-directory", message)
+        PathRefusal::invalid("delete-is-directory", message)
     };
     if place.is_root() {
         return Err(is_folder());
     }
     files.in_time()?;
     let _held = hold(&[&place.absolute]);
-    let Some(target) = Target::open(&place, Parents::Expect)? else {
+    let Some(target) = ReplaceTarget::open(&place, Parents::Expect)? else {
         return Ok(Done::plain(false));
     };
     match &target.existing {
@@ -185,16 +191,16 @@ pub(crate) fn delete(files: &Files, arguments: Arguments<'_>) -> Result<Done, Re
 }
 
 /// `deleteDir(path)`: a folder and all in it; how many entries, itself included.
-pub(crate) fn delete_dir(files: &Files, arguments: Arguments<'_>) -> Result<Done, Refusal> {
+pub(crate) fn delete_dir(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
     let place = files.roots.writable(arguments.raw_path(0)?)?;
     if place.is_root() {
-        return Err(Refusal::security(
+        return Err(PathRefusal::security(
             "deletedir-workspace-root",
             "the workspace itself cannot be deleted",
         ));
     }
     files.in_time()?;
-    let Some(target) = Target::open(&place, Parents::Expect)? else {
+    let Some(target) = ReplaceTarget::open(&place, Parents::Expect)? else {
         return Ok(Done::plain(0));
     };
     match &target.existing {
@@ -202,7 +208,7 @@ pub(crate) fn delete_dir(files: &Files, arguments: Arguments<'_>) -> Result<Done
         Some(metadata) if metadata.is_dir() => {}
         Some(_) => {
             let message = format!("not a folder: {}", shown(&place.display));
-            return Err(Refusal::invalid("deletedir-not-a-directory", message));
+            return Err(PathRefusal::invalid("deletedir-not-a-directory", message));
         }
     }
     let refusal = |error: io::Error| target.refusal(&error);
@@ -226,13 +232,13 @@ enum Act {
 /// One pass over a tree that is to go. Links are removed, not followed.
 struct Removal<'a> {
     files: &'a Files,
-    target: &'a Target<'a>,
+    target: &'a ReplaceTarget<'a>,
     act: Act,
     count: usize,
 }
 
 impl<'a> Removal<'a> {
-    fn new(files: &'a Files, target: &'a Target<'a>, act: Act) -> Removal<'a> {
+    fn new(files: &'a Files, target: &'a ReplaceTarget<'a>, act: Act) -> Removal<'a> {
         Removal {
             files,
             target,
@@ -241,10 +247,10 @@ impl<'a> Removal<'a> {
         }
     }
 
-    fn enter(&mut self, folder: &Dir, depth: usize) -> Result<(), Refusal> {
+    fn enter(&mut self, folder: &Dir, depth: usize) -> Result<(), PathRefusal> {
         if depth > limit::WALK_DEPTH_MAX {
             let message = format!("more than {} folders deep", limit::WALK_DEPTH_MAX);
-            return Err(Refusal::runtime("tree-too-deep", message));
+            return Err(PathRefusal::runtime("tree-too-deep", message));
         }
         let target = self.target;
         let refusal = |error: io::Error| target.refusal(&error);
@@ -254,7 +260,7 @@ impl<'a> Removal<'a> {
             self.count += 1;
             if self.count >= limit::DELETE_ENTRIES_MAX {
                 let message = format!("more than {} entries", limit::DELETE_ENTRIES_MAX);
-                return Err(Refusal::runtime("too-many-entries", message));
+                return Err(PathRefusal::runtime("too-many-entries", message));
             }
             let entry = entry.map_err(refusal)?;
             entries.push((entry.file_name(), entry.file_type().map_err(refusal)?));
@@ -274,7 +280,7 @@ impl<'a> Removal<'a> {
         Ok(())
     }
 
-    fn act_on(&self, remove: impl FnOnce() -> io::Result<()>) -> Result<(), Refusal> {
+    fn act_on(&self, remove: impl FnOnce() -> io::Result<()>) -> Result<(), PathRefusal> {
         match self.act {
             Act::Count => Ok(()),
             Act::Remove => remove().map_err(|error| self.target.refusal(&error)),
@@ -283,31 +289,31 @@ impl<'a> Removal<'a> {
 }
 
 /// The target, its folders made.
-fn made<'a>(place: &'a Place<'_>) -> Result<Target<'a>, Refusal> {
+fn made<'a>(place: &'a PathEntry<'_>) -> Result<ReplaceTarget<'a>, PathRefusal> {
     let missing = || {
-        Refusal::io(
-            Purpose::Write,
+        PathRefusal::io(
+            PathPurpose::Write,
             &place.display,
             &io::ErrorKind::NotFound.into(),
         )
     };
-    Target::open(place, Parents::Make)?.ok_or_else(missing)
+    ReplaceTarget::open(place, Parents::Make)?.ok_or_else(missing)
 }
 
 /// The file under a target's name, opened without following anything.
 fn existing(
-    target: &Target<'_>,
-    place: &Place<'_>,
-) -> Result<(File, cap_std::fs::Metadata), Refusal> {
+    target: &ReplaceTarget<'_>,
+    place: &PathEntry<'_>,
+) -> Result<(File, cap_std::fs::Metadata), PathRefusal> {
     let opened = open::regular_entry(target.folder(), target.name().as_ref());
     opened.map_err(|error| match error {
         OpenError::Io(error) => target.refusal(&error),
         OpenError::Folder => target.refusal(&io::ErrorKind::IsADirectory.into()),
-        OpenError::NotRegular => Refusal::not_regular(&place.display),
+        OpenError::NotRegular => PathRefusal::not_regular(&place.display),
     })
 }
 
-fn put(target: &Target<'_>, parts: &[&str]) -> Result<u64, Refusal> {
+fn put(target: &ReplaceTarget<'_>, parts: &[&str]) -> Result<u64, PathRefusal> {
     target.replace(|file| {
         let mut bytes = 0;
         for part in parts {
@@ -320,25 +326,33 @@ fn put(target: &Target<'_>, parts: &[&str]) -> Result<u64, Refusal> {
 }
 
 /// Copies within the kernel where it can.
-fn copy_up_to(from: File, to: &mut File, bytes_max: u64, display: &str) -> Result<u64, Refusal> {
-    let refusal = |error: io::Error| Refusal::io(Purpose::Write, display, &error);
+fn copy_up_to(
+    from: File,
+    to: &mut File,
+    bytes_max: u64,
+    display: &str,
+) -> Result<u64, PathRefusal> {
+    let refusal = |error: io::Error| PathRefusal::io(PathPurpose::Write, display, &error);
     let mut to = to.try_clone().map_err(refusal)?.into_std();
     let mut from = from.into_std().take(bytes_max + 1);
     let bytes = io::copy(&mut from, &mut to).map_err(refusal)?;
     match bytes > bytes_max {
-        true => Err(Refusal::too_large(display, bytes_max)),
+        true => Err(PathRefusal::too_large(display, bytes_max)),
         false => Ok(bytes),
     }
 }
 
-fn bounded(place: &Place<'_>, length: usize) -> Result<(), Refusal> {
+fn bounded(place: &PathEntry<'_>, length: usize) -> Result<(), PathRefusal> {
     match byte_count(length) > limit::WRITE_BYTES_MAX {
-        true => Err(Refusal::too_large(&place.display, limit::WRITE_BYTES_MAX)),
+        true => Err(PathRefusal::too_large(
+            &place.display,
+            limit::WRITE_BYTES_MAX,
+        )),
         false => Ok(()),
     }
 }
 
-fn written(place: &Place<'_>, bytes: u64) -> Done {
+fn written(place: &PathEntry<'_>, bytes: u64) -> Done {
     Done {
         value: place.absolute_text().into(),
         bytes,

@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::intl::option::Options;
 use crate::intl::pattern::{Digits, Field, Piece, read};
 use crate::intl::zone::{Width, Zone};
 use crate::intl::{Choice, Dates, Language, choose, range, type_error};
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 
 const HELPER: &str = "Intl.DateTimeFormat";
 
@@ -63,7 +63,7 @@ struct Resolved {
 ///
 /// # Errors
 /// `range-error`, `type-error`.
-pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
+pub fn resolve(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let choice = choose(ask, HELPER)?;
     let options = Options::new(ask.arguments.get("options"), HELPER);
     let mut resolved = components(&options)?;
@@ -87,7 +87,7 @@ pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
     hours(&mut resolved, &options, &choice)?;
     let pattern = pattern(&resolved, &choice.language.dates);
     show(&mut resolved, &pattern);
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!({ "resolved": resolved, "pattern": pattern }),
         bytes: Vec::new(),
     })
@@ -98,7 +98,7 @@ pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `range-error` for a moment no `Date` can hold.
-pub fn format(ask: &Ask) -> Result<Answer, Fault> {
+pub fn format(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let raw = ask.arguments.get("resolved").cloned().unwrap_or_default();
     let resolved: Resolved =
         serde_json::from_value(raw).map_err(|_| type_error(HELPER, "this is no formatter"))?;
@@ -115,7 +115,7 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
     let time = time.ok_or_else(|| range(HELPER, "Invalid time value"))?;
     let zone = Zone::parse(&resolved.time_zone)
         .ok_or_else(|| range(HELPER, "Invalid time zone specified"))?;
-    let locales = Ask {
+    let locales = PowerRequest {
         arguments: json!({ "locales": resolved.locale }),
         bytes: Vec::new(),
     };
@@ -130,13 +130,13 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
         };
         parts.push((kind, text));
     }
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!(parts),
         bytes: Vec::new(),
     })
 }
 
-fn components(options: &Options<'_>) -> Result<Resolved, Fault> {
+fn components(options: &Options<'_>) -> Result<Resolved, PowerFault> {
     let names = &["narrow", "short", "long"];
     let digits = &["2-digit", "numeric"];
     let zones = &[
@@ -162,7 +162,7 @@ fn components(options: &Options<'_>) -> Result<Resolved, Fault> {
     })
 }
 
-fn styles(resolved: &mut Resolved, options: &Options<'_>) -> Result<(), Fault> {
+fn styles(resolved: &mut Resolved, options: &Options<'_>) -> Result<(), PowerFault> {
     let words = &["full", "long", "medium", "short"];
     resolved.date_style = options.word("dateStyle", words)?;
     resolved.time_style = options.word("timeStyle", words)?;
@@ -217,7 +217,11 @@ fn fill(resolved: &mut Resolved, required: &str, defaults: &str) {
     }
 }
 
-fn hours(resolved: &mut Resolved, options: &Options<'_>, choice: &Choice) -> Result<(), Fault> {
+fn hours(
+    resolved: &mut Resolved,
+    options: &Options<'_>,
+    choice: &Choice,
+) -> Result<(), PowerFault> {
     let words = &["h11", "h12", "h23", "h24"];
     let asked = options.word("hourCycle", words)?;
     if resolved.hour.is_none() && resolved.time_style.is_none() {

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::intl::decimal::{Decimal, Rounding};
 use crate::intl::option::Options;
 use crate::intl::{Numbers, choose, range, type_error};
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 
 const HELPER: &str = "Intl.NumberFormat";
 
@@ -71,7 +71,7 @@ impl Resolved {
 ///
 /// # Errors
 /// `range-error`, `type-error`.
-pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
+pub fn resolve(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let choice = choose(ask, HELPER)?;
     let options = Options::new(ask.arguments.get("options"), HELPER);
     let mut resolved = Resolved {
@@ -128,7 +128,7 @@ pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
     resolved.rounding_mode = word("roundingMode", Rounding::WORDS, "halfExpand")?;
     resolved.trailing_zero_display =
         word("trailingZeroDisplay", &["auto", "stripIfInteger"], "auto")?;
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!(resolved),
         bytes: Vec::new(),
     })
@@ -139,7 +139,7 @@ pub fn resolve(ask: &Ask) -> Result<Answer, Fault> {
 ///
 /// # Errors
 /// `range-error` for a number with too many digits.
-pub fn format(ask: &Ask) -> Result<Answer, Fault> {
+pub fn format(ask: &PowerRequest) -> Result<PowerReply, PowerFault> {
     let raw = ask.arguments.get("resolved").cloned().unwrap_or_default();
     let resolved: Resolved =
         serde_json::from_value(raw).map_err(|_| type_error(HELPER, "this is no formatter"))?;
@@ -158,7 +158,7 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
             format!("more than {NUMBER_CHARS_MAX} digits in one number"),
         ));
     }
-    let locales = Ask {
+    let locales = PowerRequest {
         arguments: json!({ "locales": resolved.locale }),
         bytes: Vec::new(),
     };
@@ -168,13 +168,13 @@ pub fn format(ask: &Ask) -> Result<Answer, Fault> {
         numbers: &language.numbers,
         tag: &language.locale,
     };
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!(writer.write(text)),
         bytes: Vec::new(),
     })
 }
 
-fn currency(options: &Options<'_>) -> Result<String, Fault> {
+fn currency(options: &Options<'_>) -> Result<String, PowerFault> {
     let raw = options.word("currency", &[])?;
     let raw =
         raw.ok_or_else(|| type_error(HELPER, "Currency code is required with currency style."))?;
@@ -191,7 +191,7 @@ fn currency_digits(code: &str) -> usize {
     digits.get(code).copied().unwrap_or(2)
 }
 
-fn digits(resolved: &mut Resolved, options: &Options<'_>) -> Result<(), Fault> {
+fn digits(resolved: &mut Resolved, options: &Options<'_>) -> Result<(), PowerFault> {
     let is_compact = resolved.notation == "compact";
     let (least_default, most_default) = match (resolved.style.as_str(), &resolved.currency) {
         ("currency", Some(code)) if !is_compact => {
@@ -242,7 +242,7 @@ fn digits(resolved: &mut Resolved, options: &Options<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn grouping(options: &Options<'_>, notation: &str) -> Result<Value, Fault> {
+fn grouping(options: &Options<'_>, notation: &str) -> Result<Value, PowerFault> {
     let auto = if notation == "compact" {
         "min2"
     } else {

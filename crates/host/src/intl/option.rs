@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::ask::Fault;
 use crate::intl::range;
+use crate::message::PowerFault;
 
 /// The options of a call, and whose they are.
 pub(super) struct Options<'ask> {
@@ -25,7 +25,7 @@ impl<'ask> Options<'ask> {
     }
 
     /// One of the words; an empty list means any.
-    pub(super) fn word(&self, name: &str, words: &[&str]) -> Result<Option<String>, Fault> {
+    pub(super) fn word(&self, name: &str, words: &[&str]) -> Result<Option<String>, PowerFault> {
         let text = match self.raw(name) {
             None => return Ok(None),
             Some(Value::String(text)) => text.clone(),
@@ -48,7 +48,7 @@ impl<'ask> Options<'ask> {
         name: &str,
         least: usize,
         most: usize,
-    ) -> Result<Option<usize>, Fault> {
+    ) -> Result<Option<usize>, PowerFault> {
         let Some(raw) = self.raw(name) else {
             return Ok(None);
         };

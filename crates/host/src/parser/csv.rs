@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::compute::Turn;
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 use crate::parser::{Meter, ParseError, text};
 
 const HELPER: &str = "safety.parser.csv";
@@ -15,7 +15,7 @@ const HELPER: &str = "safety.parser.csv";
 ///
 /// # Errors
 /// `missing-input`, `parse-failed`, `too-large`.
-pub fn csv(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn csv(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let text = text(ask, HELPER)?;
     let delimiter = ask.arguments.get("delimiter").and_then(Value::as_str);
     let delimiter = delimiter
@@ -31,7 +31,7 @@ pub fn csv(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
             json!({ "columns": columns, "rows": rows })
         }
     };
-    Ok(Answer {
+    Ok(PowerReply {
         value,
         bytes: Vec::new(),
     })

@@ -9,10 +9,10 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{LocalName, ParseOpts, Parser, QualName, ns, parse_document, parse_fragment};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::compute::Turn;
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 use crate::parser::html::flood::Flood;
-use crate::parser::html::sink::{Arena, Kind, ROOT, Sink};
+use crate::parser::html::sink::{Arena, NodeKind, ROOT, Sink};
 use crate::parser::{Meter, NODES_MAX, ParseError, TREE_DEPTH_MAX, text};
 
 const HELPER: &str = "safety.parser.html";
@@ -35,11 +35,11 @@ const DOCTYPE: u8 = 2;
 ///
 /// # Errors
 /// `missing-input`, `too-deep`, `too-large`; HTML itself is never wrong.
-pub fn html(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn html(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let text = text(ask, HELPER)?;
     let context = ask.arguments.get("context").and_then(Value::as_str);
     let nodes = parse(text, context, turn).map_err(|error| error.into_fault(HELPER))?;
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!({ "nodes": nodes }),
         bytes: Vec::new(),
     })
@@ -69,7 +69,7 @@ fn parse(text: &str, context: Option<&str>, turn: &Turn) -> Result<Vec<Value>, P
             .children(ROOT)
             .iter()
             .copied()
-            .find(|child| matches!(arena.kind(*child), Some(Kind::Element(..))))
+            .find(|child| matches!(arena.kind(*child), Some(NodeKind::Element(..))))
             .unwrap_or(ROOT),
     };
     flatten(&arena, start, turn)
@@ -130,7 +130,7 @@ fn flatten(arena: &Arena, start: usize, turn: &Turn) -> Result<Vec<Value>, Parse
         }
         let own = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
         match arena.kind(index) {
-            Some(Kind::Element(name, attributes)) => {
+            Some(NodeKind::Element(name, attributes)) => {
                 meter.node(name.local.len())?;
                 let mut attrs = Map::new();
                 for (name, value) in attributes {
@@ -142,19 +142,19 @@ fn flatten(arena: &Arena, start: usize, turn: &Turn) -> Result<Vec<Value>, Parse
                     false => json!([parent, &*name.local, attrs]),
                 });
             }
-            Some(Kind::Text(text)) => {
+            Some(NodeKind::Text(text)) => {
                 meter.node(text.len())?;
                 nodes.push(json!([parent, TEXT, &**text]));
             }
-            Some(Kind::Comment(text)) => {
+            Some(NodeKind::Comment(text)) => {
                 meter.node(text.len())?;
                 nodes.push(json!([parent, COMMENT, &**text]));
             }
-            Some(Kind::Doctype(name)) => {
+            Some(NodeKind::Doctype(name)) => {
                 meter.node(name.len())?;
                 nodes.push(json!([parent, DOCTYPE, &**name]));
             }
-            Some(Kind::Document) | None => continue,
+            Some(NodeKind::Document) | None => continue,
         }
         let children = arena.children(index).iter().rev();
         open.extend(children.map(|child| (*child, own, depth + 1)));

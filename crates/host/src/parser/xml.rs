@@ -7,8 +7,8 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion, escape};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::compute::Turn;
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 use crate::parser::{Meter, ParseError, TREE_DEPTH_MAX, text};
 
 const HELPER: &str = "safety.parser.xml";
@@ -19,10 +19,10 @@ const HELPER: &str = "safety.parser.xml";
 /// # Errors
 /// `missing-input`; `parse-failed`, also for any DOCTYPE; `too-deep`,
 /// `too-large`.
-pub fn xml(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn xml(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let text = text(ask, HELPER)?;
     let nodes = parse(text, turn).map_err(|error| error.into_fault(HELPER))?;
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!({ "nodes": nodes }),
         bytes: Vec::new(),
     })

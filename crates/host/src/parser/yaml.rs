@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::compute::Turn;
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 use crate::parser::{Meter, ParseError, YAML_ALIASES_MAX, YAML_DEPTH_MAX, text};
 
 const HELPER: &str = "safety.parser.yaml";
@@ -22,12 +22,12 @@ const HELPER: &str = "safety.parser.yaml";
 /// # Errors
 /// `missing-input`; `parse-failed`, also for tags that would make objects;
 /// `too-deep`, `too-large`.
-pub fn yaml(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
+pub fn yaml(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     let text = text(ask, HELPER)?;
     let node = parse(text, turn).map_err(|error| error.into_fault(HELPER))?;
     let mut odd = Vec::new();
     let value = node.into_json(&mut Vec::new(), &mut odd);
-    Ok(Answer {
+    Ok(PowerReply {
         value: json!({ "value": value, "odd": odd }),
         bytes: Vec::new(),
     })
@@ -35,25 +35,25 @@ pub fn yaml(ask: &Ask, turn: &Turn) -> Result<Answer, Fault> {
 
 /// A value, while it is built.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum YamlNode {
     /// What JSON can say.
     Plain(Value),
     /// What it cannot.
     Odd(&'static str),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl Node {
+impl YamlNode {
     /// The depth is bounded, so the recursion is.
     fn into_json(self, path: &mut Vec<Value>, odd: &mut Vec<Value>) -> Value {
         match self {
-            Node::Plain(value) => value,
-            Node::Odd(word) => {
+            YamlNode::Plain(value) => value,
+            YamlNode::Odd(word) => {
                 odd.push(json!([path, word]));
                 Value::Null
             }
-            Node::List(items) => {
+            YamlNode::List(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.into_iter().enumerate() {
                     path.push(Value::from(index));
@@ -62,7 +62,7 @@ impl Node {
                 }
                 Value::Array(list)
             }
-            Node::Map(pairs) => {
+            YamlNode::Map(pairs) => {
                 let mut map = Map::new();
                 for (key, item) in pairs {
                     path.push(Value::from(key.as_str()));
@@ -78,12 +78,12 @@ impl Node {
     /// Counts a copy of this value, and says how deep it is.
     fn count(&self, meter: &mut Meter) -> Result<usize, ParseError> {
         match self {
-            Node::Plain(value) => {
+            YamlNode::Plain(value) => {
                 meter.node(value.as_str().map_or(0, str::len))?;
                 Ok(0)
             }
-            Node::Odd(_) => meter.node(0).map(|()| 0),
-            Node::List(items) => {
+            YamlNode::Odd(_) => meter.node(0).map(|()| 0),
+            YamlNode::List(items) => {
                 meter.node(0)?;
                 let mut depth = 0;
                 for item in items {
@@ -91,7 +91,7 @@ impl Node {
                 }
                 Ok(depth + 1)
             }
-            Node::Map(pairs) => {
+            YamlNode::Map(pairs) => {
                 meter.node(0)?;
                 let mut depth = 0;
                 for (key, item) in pairs {
@@ -113,14 +113,14 @@ struct Frame {
 
 #[derive(Debug)]
 enum Content {
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     Map {
-        pairs: Vec<(String, Node)>,
+        pairs: Vec<(String, YamlNode)>,
         /// Where each key lies, for a later one takes its place.
         places: HashMap<String, usize>,
         /// The key whose value is still to come.
         key: Option<Key>,
-        merged: Vec<Node>,
+        merged: Vec<YamlNode>,
     },
 }
 
@@ -134,14 +134,14 @@ enum Key {
 #[derive(Debug, Default)]
 struct Builder {
     frames: Vec<Frame>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, YamlNode>,
     aliases_count: usize,
     meter: Meter,
-    root: Option<Node>,
+    root: Option<YamlNode>,
     documents_count: usize,
 }
 
-fn parse(text: &str, turn: &Turn) -> Result<Node, ParseError> {
+fn parse(text: &str, turn: &Turn) -> Result<YamlNode, ParseError> {
     let mut builder = Builder {
         meter: Meter::new(turn),
         ..Builder::default()
@@ -154,7 +154,7 @@ fn parse(text: &str, turn: &Turn) -> Result<Node, ParseError> {
         })?;
         builder.take(event, span.start.line())?;
     }
-    Ok(builder.root.unwrap_or(Node::Plain(Value::Null)))
+    Ok(builder.root.unwrap_or(YamlNode::Plain(Value::Null)))
 }
 
 fn malformed(what: &str, line: usize) -> ParseError {
@@ -215,7 +215,7 @@ impl Builder {
             return Err(malformed("a collection ends that never began", line));
         };
         let node = match frame.content {
-            Content::List(items) => Node::List(items),
+            Content::List(items) => YamlNode::List(items),
             Content::Map {
                 mut pairs,
                 mut places,
@@ -225,7 +225,7 @@ impl Builder {
                 for node in merged {
                     merge(node, &mut pairs, &mut places, line)?;
                 }
-                Node::Map(pairs)
+                YamlNode::Map(pairs)
             }
         };
         self.put(node, frame.anchor, line)
@@ -248,14 +248,14 @@ impl Builder {
                 false => Key::Name(scalar::key(text, is_plain, name)),
             });
             if anchor != 0 {
-                let node = Node::Plain(Value::from(text));
+                let node = YamlNode::Plain(Value::from(text));
                 self.anchors.insert(anchor, node);
             }
             return Ok(());
         }
         let node = match (name, is_plain) {
             (None, true) => scalar::resolve(text),
-            (None | Some("str"), _) => Node::Plain(Value::from(text)),
+            (None | Some("str"), _) => YamlNode::Plain(Value::from(text)),
             (Some(name), _) => scalar::tagged(name, text)
                 .ok_or_else(|| malformed(&format!("`{text}` is no `{name}`"), line))?,
         };
@@ -286,7 +286,7 @@ impl Builder {
         }
         let node = node.clone();
         match (self.key_slot(), &node) {
-            (Some(key), Node::Plain(value)) => {
+            (Some(key), YamlNode::Plain(value)) => {
                 *key = Some(Key::Name(scalar::key_of(value)));
                 Ok(())
             }
@@ -296,7 +296,7 @@ impl Builder {
     }
 
     /// A finished value goes where the innermost open collection wants it.
-    fn put(&mut self, node: Node, anchor: usize, line: usize) -> Result<(), ParseError> {
+    fn put(&mut self, node: YamlNode, anchor: usize, line: usize) -> Result<(), ParseError> {
         if anchor != 0 {
             // The copy kept for aliases is memory, so it counts as well.
             node.count(&mut self.meter)?;
@@ -322,8 +322,8 @@ impl Builder {
 
 fn set(
     name: String,
-    node: Node,
-    pairs: &mut Vec<(String, Node)>,
+    node: YamlNode,
+    pairs: &mut Vec<(String, YamlNode)>,
     places: &mut HashMap<String, usize>,
 ) {
     match places.get(&name).and_then(|place| pairs.get_mut(*place)) {
@@ -337,20 +337,20 @@ fn set(
 
 /// `<<: *defaults`, or a list of such: what is not there yet is added.
 fn merge(
-    node: Node,
-    pairs: &mut Vec<(String, Node)>,
+    node: YamlNode,
+    pairs: &mut Vec<(String, YamlNode)>,
     places: &mut HashMap<String, usize>,
     line: usize,
 ) -> Result<(), ParseError> {
     let maps = match node {
-        Node::Map(_) => vec![node],
-        Node::List(items) => items,
-        Node::Plain(_) | Node::Odd(_) => {
+        YamlNode::Map(_) => vec![node],
+        YamlNode::List(items) => items,
+        YamlNode::Plain(_) | YamlNode::Odd(_) => {
             return Err(malformed("only a mapping can be merged", line));
         }
     };
     for map in maps {
-        let Node::Map(added) = map else {
+        let YamlNode::Map(added) = map else {
             return Err(malformed("only a mapping can be merged", line));
         };
         for (name, node) in added {

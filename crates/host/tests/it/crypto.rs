@@ -19,7 +19,7 @@ fn parts(
     operation: &str,
     mut arguments: Value,
     parts: &[&[u8]],
-) -> Result<(Value, Vec<u8>), host::ask::Fault> {
+) -> Result<(Value, Vec<u8>), host::message::PowerFault> {
     arguments["parts"] = json!(parts.iter().map(|part| part.len()).collect::<Vec<_>>());
     call(operation, arguments, &parts.concat())
 }

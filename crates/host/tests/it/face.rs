@@ -1,9 +1,9 @@
 //! Runs the faces of the powers in a JavaScript engine, with the host behind
 //! them, so that a test can say what a script would see.
 
-use host::ask::{Ask, Fault};
+use host::builtin;
 use host::compute::Turn;
-use host::data;
+use host::message::{PowerFault, PowerRequest};
 use model::record::mask::Masker;
 use rquickjs::convert::List;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime};
@@ -33,18 +33,18 @@ pub(crate) fn call(
     operation: &str,
     arguments: Value,
     bytes: &[u8],
-) -> Result<(Value, Vec<u8>), Fault> {
-    let ask = Ask {
+) -> Result<(Value, Vec<u8>), PowerFault> {
+    let ask = PowerRequest {
         arguments,
         bytes: bytes.to_vec(),
     };
-    let answer = data::call(operation, &ask, &mut counting(), &Turn::endless())
+    let answer = builtin::call(operation, &ask, &mut counting(), &Turn::endless())
         .expect("the operation is known")?;
     Ok((answer.value, answer.bytes))
 }
 
 /// The reason of a fault, with its kind.
-pub(crate) fn reason(result: Result<(Value, Vec<u8>), Fault>) -> String {
+pub(crate) fn reason(result: Result<(Value, Vec<u8>), PowerFault>) -> String {
     match result {
         Ok((value, _)) => panic!("no fault but {value}"),
         Err(fault) => format!("{} {}", fault.kind.word(), fault.reason),
@@ -82,12 +82,12 @@ fn install(ctx: &Ctx<'_>) {
         ctx.clone(),
         rquickjs::function::MutFn::new(
             move |operation: String, arguments: String, bytes: Vec<u8>| {
-                let ask = Ask {
+                let ask = PowerRequest {
                     arguments: serde_json::from_str(&arguments).unwrap(),
                     bytes,
                 };
                 List(
-                    match data::call(&operation, &ask, &mut random, &Turn::endless()) {
+                    match builtin::call(&operation, &ask, &mut random, &Turn::endless()) {
                         Some(Ok(answer)) => {
                             (json!({ "value": answer.value }).to_string(), answer.bytes)
                         }
@@ -122,18 +122,18 @@ fn install(ctx: &Ctx<'_>) {
 
 #[test]
 fn every_operation_is_known_and_no_other() {
-    for operation in data::OPERATIONS {
-        let answer = data::call(
+    for operation in builtin::OPERATIONS {
+        let answer = builtin::call(
             operation,
-            &Ask::default(),
+            &PowerRequest::default(),
             &mut counting(),
             &Turn::endless(),
         );
         assert!(answer.is_some(), "{operation}");
     }
-    let absent = data::call(
+    let absent = builtin::call(
         "fs.readText",
-        &Ask::default(),
+        &PowerRequest::default(),
         &mut counting(),
         &Turn::endless(),
     );

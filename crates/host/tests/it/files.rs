@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use host::ask::FaultKind;
 use host::files::{FileEvent, FileRefusal, Files, FilesError, limit};
+use host::message::FaultKind;
 use model::policy::grant::FileGrant;
 use model::record::mask::Masker;
 use rustix::fs::{CWD, FileType, Mode, mknodat};

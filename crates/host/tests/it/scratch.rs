@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use host::ask::{Answer, Ask, Fault};
 use host::files::{FileSettings, Files};
+use host::message::{PowerFault, PowerReply, PowerRequest};
 use model::policy::grant::FileGrant;
 use serde_json::Value;
 
@@ -82,8 +82,12 @@ pub(crate) fn grant(read: bool, write: bool) -> FileGrant {
     }
 }
 
-pub(crate) fn call(files: &Files, function: &str, arguments: Value) -> Result<Answer, Fault> {
-    let ask = Ask {
+pub(crate) fn call(
+    files: &Files,
+    function: &str,
+    arguments: Value,
+) -> Result<PowerReply, PowerFault> {
+    let ask = PowerRequest {
         arguments,
         bytes: Vec::new(),
     };

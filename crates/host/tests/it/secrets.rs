@@ -11,13 +11,13 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::scratch::Scratch;
 
-struct Home {
+struct ProtectedHome {
     scratch: Scratch,
 }
 
-impl Home {
-    fn new(name: &str) -> Home {
-        Home {
+impl ProtectedHome {
+    fn new(name: &str) -> ProtectedHome {
+        ProtectedHome {
             scratch: Scratch::new(name),
         }
     }
@@ -44,7 +44,7 @@ fn holds(secrets: &Secrets, expected: &str) {
 
 #[test]
 fn no_file_is_an_empty_set() {
-    let home = Home::new("secrets-none");
+    let home = ProtectedHome::new("secrets-none");
     let values = Secrets::open(home.path()).read().unwrap();
     assert_eq!(format!("{values:?}"), "{}");
 }
@@ -52,7 +52,7 @@ fn no_file_is_an_empty_set() {
 #[test]
 fn lines_are_read_if_the_file_is_the_users_own() {
     for mode in [0o600, 0o400] {
-        let home = Home::new("secrets-plain");
+        let home = ProtectedHome::new("secrets-plain");
         home.write("# keys\nKEY=one\nexport OTHER=\"two words\"\n", mode);
         let values = Secrets::open(home.path()).read().unwrap();
         assert_eq!(values.get("KEY"), Some("one"));
@@ -64,7 +64,7 @@ fn lines_are_read_if_the_file_is_the_users_own() {
 #[test]
 fn a_mode_that_lets_others_in_is_refused_and_the_mend_is_named() {
     for mode in [0o640, 0o604, 0o660, 0o666, 0o610, 0o620, 0o700, 0o4600] {
-        let home = Home::new("secrets-mode");
+        let home = ProtectedHome::new("secrets-mode");
         home.write("KEY=one\n", mode);
         let fault = home.fault();
         assert!(matches!(fault, SecretsFault::Mode { .. }), "{mode:o}");
@@ -77,7 +77,7 @@ fn a_mode_that_lets_others_in_is_refused_and_the_mend_is_named() {
 
 #[test]
 fn a_link_is_refused_even_to_a_good_file() {
-    let home = Home::new("secrets-link");
+    let home = ProtectedHome::new("secrets-link");
     home.write("KEY=one\n", 0o600);
     let real = home.scratch.path.join("real.env");
     fs::rename(home.path(), &real).unwrap();
@@ -87,14 +87,14 @@ fn a_link_is_refused_even_to_a_good_file() {
 
 #[test]
 fn what_is_no_regular_file_is_refused_without_waiting() {
-    let home = Home::new("secrets-folder");
+    let home = ProtectedHome::new("secrets-folder");
     fs::create_dir(home.path()).unwrap();
     assert!(matches!(home.fault(), SecretsFault::NotRegular(_)));
-    let home = Home::new("secrets-pipe");
+    let home = ProtectedHome::new("secrets-pipe");
     let mode = Mode::from_raw_mode(0o600);
     mknodat(CWD, home.path(), FileType::Fifo, mode, 0).unwrap();
     assert!(matches!(home.fault(), SecretsFault::NotRegular(_)));
-    let home = Home::new("secrets-socket");
+    let home = ProtectedHome::new("secrets-socket");
     let _socket = std::os::unix::net::UnixListener::bind(home.path()).unwrap();
     assert!(matches!(home.fault(), SecretsFault::NotRegular(_)));
 }
@@ -102,7 +102,7 @@ fn what_is_no_regular_file_is_refused_without_waiting() {
 /// Only the superuser can give a file away; anybody can look at one of theirs.
 #[test]
 fn a_file_of_another_user_is_refused() {
-    let home = Home::new("secrets-owner");
+    let home = ProtectedHome::new("secrets-owner");
     home.write("KEY=one\n", 0o600);
     let path = match std::os::unix::fs::chown(home.path(), Some(65_534), None) {
         Ok(()) => home.path(),
@@ -114,7 +114,7 @@ fn a_file_of_another_user_is_refused() {
 
 #[test]
 fn what_is_too_large_or_no_text_is_refused() {
-    let home = Home::new("secrets-large");
+    let home = ProtectedHome::new("secrets-large");
     let count = usize::try_from(SECRETS_BYTES_MAX).unwrap();
     home.write(format!("#{}", "a".repeat(count)), 0o600);
     assert!(matches!(home.fault(), SecretsFault::TooLarge(_)));
@@ -126,7 +126,7 @@ fn what_is_too_large_or_no_text_is_refused() {
 
 #[test]
 fn a_bad_line_is_named_but_not_shown() {
-    let home = Home::new("secrets-line");
+    let home = ProtectedHome::new("secrets-line");
     home.write("KEY=one\nhunter2 is the password\n", 0o600);
     let shown = home.fault().to_string();
     assert!(shown.starts_with("line 2 of "), "{shown}");
@@ -135,7 +135,7 @@ fn a_bad_line_is_named_but_not_shown() {
 
 #[test]
 fn a_change_is_seen_without_a_restart() {
-    let home = Home::new("secrets-change");
+    let home = ProtectedHome::new("secrets-change");
     let secrets = Secrets::open(home.path());
     assert_eq!(secrets.read().unwrap().get("KEY"), None);
     // Same length, within one tick of the clock of the file system.
@@ -154,7 +154,7 @@ fn a_change_is_seen_without_a_restart() {
 /// A file put in place of another, as old and as long, is another all the same.
 #[test]
 fn a_file_that_was_swapped_is_read_again() {
-    let home = Home::new("secrets-swap");
+    let home = ProtectedHome::new("secrets-swap");
     let old = SystemTime::now() - Duration::from_secs(3_600);
     let age = || {
         let file = fs::File::options().write(true).open(home.path()).unwrap();
@@ -171,7 +171,7 @@ fn a_file_that_was_swapped_is_read_again() {
 
 #[test]
 fn the_environment_comes_first_and_blank_counts_as_unset() {
-    let home = Home::new("secrets-order");
+    let home = ProtectedHome::new("secrets-order");
     home.write("KEY=file\nBLANK=file\nONLY=file\n", 0o600);
     let environment: Environment = [("KEY", "variable"), ("BLANK", "  ")].into_iter().collect();
     let merged = Secrets::open(home.path()).below(&environment).unwrap();

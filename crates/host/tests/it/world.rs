@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use host::fetch::connect::Connect;
+use host::fetch::connect::Connector;
 use host::fetch::resolve::Resolve;
 use host::fetch::{Fetch, FetchLimits, FetchSettings, Fetched, Tls};
-use host::{Answer, Ask, Fault};
+use host::{PowerFault, PowerReply, PowerRequest};
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::{HostBounds, HostList, ListedBy};
@@ -117,13 +117,13 @@ impl World {
         let mut settings = FetchSettings::new(self.tls.clone(), Arc::new(masker));
         settings.limits = self.limits.clone();
         settings.resolver = Arc::clone(&self.dns) as Arc<dyn Resolve>;
-        settings.connector = Arc::clone(&self.wire) as Arc<dyn Connect>;
+        settings.connector = Arc::clone(&self.wire) as Arc<dyn Connector>;
         settings.private_hosts = self.private_hosts.as_slice().into();
         Fetch::from_grant(&self.grant, &self.bounds, settings).unwrap()
     }
 
     pub(crate) async fn run(&self, arguments: Value, body: &[u8]) -> Fetched {
-        let ask = Ask {
+        let ask = PowerRequest {
             arguments,
             bytes: body.to_vec(),
         };
@@ -135,7 +135,7 @@ impl World {
         running
     }
 
-    pub(crate) async fn get(&self, url: &str) -> Result<Answer, Fault> {
+    pub(crate) async fn get(&self, url: &str) -> Result<PowerReply, PowerFault> {
         self.run(json!({ "url": url }), b"").await.outcome
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 
-use host::fetch::connect::{Connect, Connecting, Stream};
+use host::fetch::connect::{Connecting, Connector, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
 use tokio::net::TcpStream;
 
@@ -96,7 +96,7 @@ impl Wire {
     }
 }
 
-impl Connect for Wire {
+impl Connector for Wire {
     fn connect(&self, address: SocketAddr) -> Connecting<'_> {
         self.called.lock().unwrap().push(address);
         Box::pin(async move {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use rustix::time::{ClockId, clock_gettime};
-use sandbox::cell::{Cells, Step};
+use sandbox::cell::{CellStep, Cells};
 use sandbox::job::{CallId, HostAnswer, HostCallId, HostRequest, Job, Up};
 
 use super::{Lines, cells, job, private_kb, run};
@@ -83,9 +83,9 @@ fn serve(cells: &Cells, job: Job, ask: &Sender<HostRequest>, given: &Receiver<An
             }
         }
         match step {
-            Step::Ended(_) => return,
-            Step::Ready => {}
-            Step::Waiting => match given.recv() {
+            CellStep::Ended(_) => return,
+            CellStep::Ready => {}
+            CellStep::Waiting => match given.recv() {
                 Ok((id, answer)) => cell.answer(id, answer),
                 Err(_) => return,
             },

@@ -13,8 +13,8 @@ use wasmtime::{
 
 use super::cache::{Cache, CacheKey, SOURCE_BYTES_MIN};
 use super::exchange::{Exchange, Stop, lock};
-use super::imports::{Run, State};
-use super::mailbox::{self, BodyKind, End};
+use super::imports::{RunContext, StoreState};
+use super::mailbox::{self, BodyKind, GuestEnd};
 use super::{Wall, store};
 use crate::job::{Breach, Ended, Job, Rejections, StopPlace};
 
@@ -63,9 +63,9 @@ pub(super) async fn drive(wall: Arc<Wall>, job: Job, exchange: Arc<Mutex<Exchang
     };
     let end = guest
         .as_ref()
-        .and_then(|guest: &Guest| End::read(guest.memory.data(&store), wall.mailbox));
-    let work = end.as_ref().and_then(End::work).unwrap_or(0);
-    let notes = end.as_ref().and_then(End::notes).unwrap_or_default();
+        .and_then(|guest: &Guest| GuestEnd::read(guest.memory.data(&store), wall.mailbox));
+    let work = end.as_ref().and_then(GuestEnd::work).unwrap_or(0);
+    let notes = end.as_ref().and_then(GuestEnd::notes).unwrap_or_default();
     let rejections = end.as_ref().and_then(|end| end.rejections(&job.body));
     let polled_at = end.as_ref().and_then(|end| end.polled_at(&job.body));
     Finished {
@@ -81,15 +81,15 @@ pub(super) async fn drive(wall: Arc<Wall>, job: Job, exchange: Arc<Mutex<Exchang
 }
 
 /// The host's side of a run.
-pub(super) fn state(wall: &Arc<Wall>, job: &Job, exchange: &Arc<Mutex<Exchange>>) -> State {
-    let run = Run {
+pub(super) fn state(wall: &Arc<Wall>, job: &Job, exchange: &Arc<Mutex<Exchange>>) -> StoreState {
+    let run = RunContext {
         wall: Arc::clone(wall),
         exchange: Arc::clone(exchange),
         answer: None,
         keep: None,
     };
     let memory_bytes_max = job.limits.memory_bytes_max.min(wall.memory_bytes_max) as usize;
-    State {
+    StoreState {
         run: Some(run),
         memory_bytes_max,
         memory_bytes: 0,
@@ -120,7 +120,7 @@ pub(super) async fn attempt(
     wall: &Wall,
     job: &Job,
     exchange: &Mutex<Exchange>,
-    store: &mut Store<State>,
+    store: &mut Store<StoreState>,
     kept: &mut Option<Guest>,
 ) -> Result<Ended> {
     lock(exchange).check()?;
@@ -136,7 +136,7 @@ pub(super) async fn attempt(
     let run = function::<u32, u32>(store, guest, &wall.exports.run)?;
     let mut status = run.call_async(&mut *store, texts).await?;
     loop {
-        let end = |store: &Store<State>| match Status::from_guest(status)? {
+        let end = |store: &Store<StoreState>| match Status::from_guest(status)? {
             Status::Pending => Ok(None),
             Status::Undefined => Ok(Some(Ended::Undefined)),
             Status::Deadlock => Ok(Some(Ended::Breached(Breach::Deadlock))),
@@ -164,18 +164,23 @@ pub(super) async fn attempt(
 
 fn read_end(
     wall: &Wall,
-    store: &Store<State>,
+    store: &Store<StoreState>,
     guest: &Guest,
-    read: impl FnOnce(End<'_>) -> Option<Ended>,
+    read: impl FnOnce(GuestEnd<'_>) -> Option<Ended>,
 ) -> Result<Option<Ended>> {
-    match End::read(guest.memory.data(store), wall.mailbox).and_then(read) {
+    match GuestEnd::read(guest.memory.data(store), wall.mailbox).and_then(read) {
         Some(ended) => Ok(Some(ended)),
         None => bail!("the guest left no readable end"),
     }
 }
 
 /// Writes the job into the guest; the address of its texts.
-async fn place_job(wall: &Wall, job: &Job, store: &mut Store<State>, guest: &Guest) -> Result<u32> {
+async fn place_job(
+    wall: &Wall,
+    job: &Job,
+    store: &mut Store<StoreState>,
+    guest: &Guest,
+) -> Result<u32> {
     let source = mailbox::wrap(&job.body);
     let key = (job.body.len() >= SOURCE_BYTES_MIN).then(|| CacheKey::of(&source));
     let found = key.and_then(|key| cache(wall).get(key));
@@ -191,7 +196,8 @@ async fn place_job(wall: &Wall, job: &Job, store: &mut Store<State>, guest: &Gue
     let texts = mailbox::job_texts(job, body);
     let fields = mailbox::job_fields(job, kind, body.len());
     guest.memory.write(&mut *store, wall.mailbox, &fields)?;
-    let input = End::read(guest.memory.data(&*store), wall.mailbox).and_then(|end| end.input());
+    let input =
+        GuestEnd::read(guest.memory.data(&*store), wall.mailbox).and_then(|end| end.input());
     let length = u32::try_from(texts.len())?;
     let place = match input {
         Some((place, capacity)) if length <= capacity => place,
@@ -205,7 +211,7 @@ async fn place_job(wall: &Wall, job: &Job, store: &mut Store<State>, guest: &Gue
 }
 
 fn function<P: WasmParams, R: WasmResults>(
-    store: &mut Store<State>,
+    store: &mut Store<StoreState>,
     guest: &Guest,
     export: &wasmtime::ModuleExport,
 ) -> Result<TypedFunc<P, R>> {
@@ -226,8 +232,8 @@ pub(super) fn cache(wall: &Wall) -> MutexGuard<'_, Cache> {
 }
 
 /// Asks a guest, once, where its mailbox is.
-pub(super) fn mailbox(engine: &Engine, guest: &InstancePre<State>) -> Result<usize> {
-    let state = State {
+pub(super) fn mailbox(engine: &Engine, guest: &InstancePre<StoreState>) -> Result<usize> {
+    let state = StoreState {
         run: None,
         memory_bytes_max: usize::MAX,
         memory_bytes: 0,

@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use wasmtime::UpdateDeadline;
 
-use super::clock::thread_cpu_us;
 use crate::job::{
-    Breach, CallId, ConsoleLevel, ConsoleLine, HostAnswer, HostCallId, HostCallKind, HostRequest,
-    Job, Limits, Payload, Up,
+    Breach, CallId, ConsoleLevel, GuestLine, HostAnswer, HostCallId, HostCallKind, HostRequest,
+    Job, JobLimits, Payload, Up,
 };
 
 /// How long a script runs before others get their turn.
@@ -50,7 +50,7 @@ enum Outstanding {
 /// See the module.
 pub(super) struct Exchange {
     id: CallId,
-    limits: Limits,
+    limits: JobLimits,
     started: Instant,
     deadline: Instant,
     now_ms: i64,
@@ -296,7 +296,17 @@ impl Exchange {
             return Err(Stop::Breached(Breach::ConsoleBytes));
         }
         self.out
-            .push(Up::Console(self.id, ConsoleLine { level, text }));
+            .push(Up::Console(self.id, GuestLine { level, text }));
         Ok(())
     }
+}
+
+/// Microseconds this thread has spent on a processor.
+fn thread_cpu_us() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds
+        .saturating_mul(1_000_000)
+        .saturating_add(nanos / 1_000)
 }

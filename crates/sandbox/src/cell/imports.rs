@@ -20,15 +20,15 @@ const ERRNO_NOSYS: u32 = 52;
 const ERRNO_FAULT: u32 = 21;
 
 /// What belongs to one run, on the host's side of its store.
-pub(super) struct State {
+pub(super) struct StoreState {
     /// Absent only while the guest is loaded, when nothing may be asked.
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<RunContext>,
     pub(super) memory_bytes_max: usize,
     pub(super) memory_bytes: usize,
 }
 
 /// The parts of a run its imports need.
-pub(super) struct Run {
+pub(super) struct RunContext {
     pub(super) wall: Arc<Wall>,
     pub(super) exchange: Arc<Mutex<Exchange>>,
     /// The answer the guest is about to take.
@@ -37,7 +37,7 @@ pub(super) struct Run {
     pub(super) keep: Option<CacheKey>,
 }
 
-impl ResourceLimiter for State {
+impl ResourceLimiter for StoreState {
     fn memory_growing(
         &mut self,
         _current: usize,
@@ -65,7 +65,7 @@ impl ResourceLimiter for State {
 }
 
 /// Defines every import of the guest.
-pub(super) fn define(linker: &mut Linker<State>) -> Result<()> {
+pub(super) fn define(linker: &mut Linker<StoreState>) -> Result<()> {
     linker.func_wrap(HOST, "breach", breach)?;
     linker.func_wrap(HOST, "log", log)?;
     linker.func_wrap(HOST, "keep", keep)?;
@@ -73,7 +73,7 @@ pub(super) fn define(linker: &mut Linker<State>) -> Result<()> {
     linker.func_wrap(
         HOST,
         "queued",
-        |mut caller: Caller<'_, State>, id, o, on, j, jn, b, bn| {
+        |mut caller: Caller<'_, StoreState>, id, o, on, j, jn, b, bn| {
             ask(
                 &mut caller,
                 HostCallKind::Queued,
@@ -89,7 +89,7 @@ pub(super) fn define(linker: &mut Linker<State>) -> Result<()> {
     linker.func_wrap_async(
         HOST,
         "direct",
-        |mut caller: Caller<'_, State>,
+        |mut caller: Caller<'_, StoreState>,
          (id, o, on, j, jn, b, bn): (u32, u32, u32, u32, u32, u32, u32)| {
             Box::new(async move {
                 let request = Request {
@@ -118,7 +118,7 @@ pub(super) fn define(linker: &mut Linker<State>) -> Result<()> {
     Ok(())
 }
 
-fn breach(_: Caller<'_, State>, number: u32) -> Result<()> {
+fn breach(_: Caller<'_, StoreState>, number: u32) -> Result<()> {
     // As in the enum of guest/shim.c.
     let breach = match number {
         1 => Breach::Work,
@@ -132,7 +132,7 @@ fn breach(_: Caller<'_, State>, number: u32) -> Result<()> {
     Err(Stop::Breached(breach).into())
 }
 
-fn log(mut caller: Caller<'_, State>, level: u32, start: u32, length: u32) -> Result<()> {
+fn log(mut caller: Caller<'_, StoreState>, level: u32, start: u32, length: u32) -> Result<()> {
     let level = match level {
         0 => ConsoleLevel::Log,
         1 => ConsoleLevel::Info,
@@ -149,7 +149,7 @@ fn log(mut caller: Caller<'_, State>, level: u32, start: u32, length: u32) -> Re
     Ok(())
 }
 
-fn keep(mut caller: Caller<'_, State>, start: u32, length: u32) -> Result<()> {
+fn keep(mut caller: Caller<'_, StoreState>, start: u32, length: u32) -> Result<()> {
     let memory = memory(&mut caller)?;
     let (data, state) = memory.data_and_store_mut(&mut caller);
     let bytecode = slice(data, (start, length))?;
@@ -164,7 +164,7 @@ fn keep(mut caller: Caller<'_, State>, start: u32, length: u32) -> Result<()> {
 }
 
 /// Copies the current answer into the guest.
-fn take(mut caller: Caller<'_, State>, json: u32, bytes: u32) -> Result<()> {
+fn take(mut caller: Caller<'_, StoreState>, json: u32, bytes: u32) -> Result<()> {
     let memory = memory(&mut caller)?;
     let (data, state) = memory.data_and_store_mut(&mut caller);
     let Some(answer) = state.run.as_mut().and_then(|run| run.answer.take()) else {
@@ -185,7 +185,7 @@ fn take(mut caller: Caller<'_, State>, json: u32, bytes: u32) -> Result<()> {
 }
 
 /// Puts an answer where the guest can take it, and its sizes where it sees them.
-pub(super) fn set_answer(caller: &mut Caller<'_, State>, answer: HostAnswer) -> Result<()> {
+pub(super) fn set_answer(caller: &mut Caller<'_, StoreState>, answer: HostAnswer) -> Result<()> {
     let memory = memory(caller)?;
     let mailbox = run(caller)?.wall.mailbox;
     memory.write(
@@ -205,7 +205,7 @@ struct Request {
     bytes: (u32, u32),
 }
 
-fn ask(caller: &mut Caller<'_, State>, kind: HostCallKind, request: &Request) -> Result<()> {
+fn ask(caller: &mut Caller<'_, StoreState>, kind: HostCallKind, request: &Request) -> Result<()> {
     // Before anything is copied: the lengths are the guest's word.
     let size = u64::from(request.json.1) + u64::from(request.bytes.1);
     lock(&run(caller)?.exchange).check_payload(size, request.operation.1 as usize)?;
@@ -226,7 +226,7 @@ fn ask(caller: &mut Caller<'_, State>, kind: HostCallKind, request: &Request) ->
 }
 
 /// The script's clock. Both clocks of WASI, in whole milliseconds.
-fn clock_time_get(mut caller: Caller<'_, State>, clock: u32, _: u64, out: u32) -> Result<u32> {
+fn clock_time_get(mut caller: Caller<'_, StoreState>, clock: u32, _: u64, out: u32) -> Result<u32> {
     let nanos = {
         let run = run(&mut caller)?;
         let exchange = lock(&run.exchange);
@@ -246,14 +246,14 @@ fn clock_time_get(mut caller: Caller<'_, State>, clock: u32, _: u64, out: u32) -
     )
 }
 
-fn run<'a>(caller: &'a mut Caller<'_, State>) -> Result<&'a mut Run> {
+fn run<'a>(caller: &'a mut Caller<'_, StoreState>) -> Result<&'a mut RunContext> {
     match caller.data_mut().run.as_mut() {
         Some(run) => Ok(run),
         None => bail!("the guest asks while it is loaded"),
     }
 }
 
-fn memory(caller: &mut Caller<'_, State>) -> Result<Memory> {
+fn memory(caller: &mut Caller<'_, StoreState>) -> Result<Memory> {
     match caller.get_export("memory") {
         Some(Extern::Memory(memory)) => Ok(memory),
         _ => bail!("the guest has no memory"),

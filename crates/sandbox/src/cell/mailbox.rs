@@ -101,15 +101,15 @@ fn word(length: usize) -> u32 {
 }
 
 /// What the guest left in its mailbox.
-pub(super) struct End<'a> {
+pub(super) struct GuestEnd<'a> {
     memory: &'a [u8],
     fields: &'a [u8],
 }
 
-impl<'a> End<'a> {
-    pub(super) fn read(memory: &'a [u8], mailbox: usize) -> Option<End<'a>> {
+impl<'a> GuestEnd<'a> {
+    pub(super) fn read(memory: &'a [u8], mailbox: usize) -> Option<GuestEnd<'a>> {
         let fields = memory.get(mailbox.checked_add(END)?..)?.get(..END_BYTES)?;
-        Some(End { memory, fields })
+        Some(GuestEnd { memory, fields })
     }
 
     /// The address and size of the place for a job's texts.
@@ -245,10 +245,10 @@ pub(super) fn fuzz(data: &[u8]) {
     };
     let at = usize::from(u16::from_le_bytes([*low, *high]));
     // A mailbox at the end of all addresses must not wrap around.
-    if End::read(memory, usize::MAX - at).is_some() {
+    if GuestEnd::read(memory, usize::MAX - at).is_some() {
         panic!("an end was read outside of memory");
     }
-    let Some(end) = End::read(memory, at) else {
+    let Some(end) = GuestEnd::read(memory, at) else {
         return;
     };
     let _ = (end.input(), end.work());

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::driver::{self, Guest};
 use super::exchange::Exchange;
-use super::imports::State;
+use super::imports::StoreState;
 use super::{Cells, store};
 use crate::job::{CallId, Job};
 
@@ -16,7 +16,7 @@ const PAGES: u64 = 512;
 impl Cells {
     /// Takes a fresh sandbox and counts the marker in all its memory.
     pub fn scan_next_slot(&self, needle: &[u8]) -> Option<usize> {
-        let state = State {
+        let state = StoreState {
             run: None,
             memory_bytes_max: usize::MAX,
             memory_bytes: 0,

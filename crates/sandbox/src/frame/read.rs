@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::job::{
-    Breach, CallId, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Limits, Payload, Rejections, Report, StopPlace, Thrown, Up, Usage,
+    Breach, CallId, ConsoleLevel, Down, Ended, GuestLine, HostAnswer, HostCallId, HostCallKind,
+    HostRequest, Job, JobLimits, Payload, Rejections, RunReport, RunUsage, StopPlace, Thrown, Up,
 };
-use crate::walls::{Layer, Standing, Walls};
+use crate::walls::{Layer, LayerStatus, Walls};
 
 use super::{FrameError, GUEST_KEY_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION};
 
@@ -109,8 +109,8 @@ fn walls(fields: &mut Fields<'_>) -> Result<Walls, FrameError> {
         let number = fields.u8()?;
         let layer = Layer::from_number(number).ok_or(FrameError::UnknownTag(number))?;
         let standing = match fields.u8()? {
-            1 => Standing::Up,
-            0 => Standing::Missing(fields.text()?),
+            1 => LayerStatus::Up,
+            0 => LayerStatus::Missing(fields.text()?),
             other => return Err(FrameError::UnknownTag(other)),
         };
         // In order and once each: one way to write it, and no more turns than layers.
@@ -153,8 +153,8 @@ fn job(fields: &mut Fields<'_>) -> Result<Job, FrameError> {
     })
 }
 
-fn limits(fields: &mut Fields<'_>) -> Result<Limits, FrameError> {
-    Ok(Limits {
+fn limits(fields: &mut Fields<'_>) -> Result<JobLimits, FrameError> {
+    Ok(JobLimits {
         work_max: fields.u64()?,
         cpu_ms_max: fields.u32()?,
         wall_ms_max: fields.u32()?,
@@ -193,7 +193,7 @@ pub(super) fn up(fields: &mut Fields<'_>) -> Result<Up, FrameError> {
     }
 }
 
-fn console(fields: &mut Fields<'_>) -> Result<ConsoleLine, FrameError> {
+fn console(fields: &mut Fields<'_>) -> Result<GuestLine, FrameError> {
     let level = match fields.u8()? {
         1 => ConsoleLevel::Log,
         2 => ConsoleLevel::Info,
@@ -202,7 +202,7 @@ fn console(fields: &mut Fields<'_>) -> Result<ConsoleLine, FrameError> {
         5 => ConsoleLevel::Debug,
         other => return Err(FrameError::UnknownTag(other)),
     };
-    Ok(ConsoleLine {
+    Ok(GuestLine {
         level,
         text: fields.text()?,
     })
@@ -223,8 +223,8 @@ fn request(fields: &mut Fields<'_>) -> Result<HostRequest, FrameError> {
     })
 }
 
-fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
-    let usage = Usage {
+fn report(fields: &mut Fields<'_>) -> Result<RunReport, FrameError> {
+    let usage = RunUsage {
         work: fields.u64()?,
         cpu_us: fields.u64()?,
         wall_us: fields.u64()?,
@@ -243,7 +243,7 @@ fn report(fields: &mut Fields<'_>) -> Result<Report, FrameError> {
         6 => Ended::Broken(fields.text()?),
         other => return Err(FrameError::UnknownTag(other)),
     };
-    Ok(Report {
+    Ok(RunReport {
         ended,
         usage,
         notes,

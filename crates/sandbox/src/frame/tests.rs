@@ -6,10 +6,10 @@ use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, 
 use proptest::strategy::Just;
 
 use crate::job::{
-    Breach, CallId, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Limits, Payload, Rejections, Report, StopPlace, Thrown, Up, Usage,
+    Breach, CallId, ConsoleLevel, Down, Ended, GuestLine, HostAnswer, HostCallId, HostCallKind,
+    HostRequest, Job, JobLimits, Payload, Rejections, RunReport, RunUsage, StopPlace, Thrown, Up,
 };
-use crate::walls::{Layer, Standing, Walls};
+use crate::walls::{Layer, LayerStatus, Walls};
 
 use super::{
     FRAME_BYTES_MAX, FrameBuffer, FrameError, HEADER_BYTES, Hello, decode_down, decode_hello,
@@ -28,8 +28,8 @@ fn payload() -> impl Strategy<Value = Payload> {
     (text(), vec(any::<u8>(), 0..64)).prop_map(|(json, bytes)| Payload { json, bytes })
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    (any::<u64>(), any::<[u32; 10]>()).prop_map(|(work_max, b)| Limits {
+fn limits() -> impl Strategy<Value = JobLimits> {
+    (any::<u64>(), any::<[u32; 10]>()).prop_map(|(work_max, b)| JobLimits {
         work_max,
         cpu_ms_max: b[0],
         wall_ms_max: b[1],
@@ -135,7 +135,7 @@ fn up() -> impl Strategy<Value = Up> {
         Just(ConsoleLevel::Error),
         Just(ConsoleLevel::Debug),
     ];
-    let line = (level, text()).prop_map(|(level, text)| ConsoleLine { level, text });
+    let line = (level, text()).prop_map(|(level, text)| GuestLine { level, text });
     let kind = prop_oneof![Just(HostCallKind::Queued), Just(HostCallKind::Direct)];
     let request =
         (any::<u32>(), kind, text(), payload()).prop_map(|(id, kind, operation, payload)| {
@@ -157,14 +157,14 @@ fn up() -> impl Strategy<Value = Up> {
         (vec(thrown(), 0..3), any::<u32>()).prop_map(|(told, count)| Rejections { told, count });
     let beside = (text(), rejections, place);
     let report = (ended(), numbers, beside).prop_map(|(ended, (n, host_calls), beside)| {
-        let usage = Usage {
+        let usage = RunUsage {
             work: n[0],
             cpu_us: n[1],
             wall_us: n[2],
             memory_bytes: n[3],
             host_calls,
         };
-        Box::new(Report {
+        Box::new(RunReport {
             ended,
             usage,
             notes: beside.0,
@@ -180,7 +180,7 @@ fn up() -> impl Strategy<Value = Up> {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    let standing = prop_oneof![Just(Standing::Up), text().prop_map(Standing::Missing)];
+    let standing = prop_oneof![Just(LayerStatus::Up), text().prop_map(LayerStatus::Missing)];
     let layer = (0..Layer::ALL.len()).prop_map(|index| Layer::ALL[index]);
     let layers = proptest::collection::btree_map(layer, standing, 0..Layer::ALL.len());
     ("[a-z0-9]{0,40}", any::<u8>(), layers).prop_map(|(guest_key, landlock_abi, layers)| Hello {
@@ -318,7 +318,7 @@ fn a_frame_above_the_bound_is_refused_by_its_header() {
 #[test]
 fn a_message_too_long_for_a_frame_leaves_nothing_behind() {
     let long = "x".repeat(FRAME_BYTES_MAX as usize + 1);
-    let line = ConsoleLine {
+    let line = GuestLine {
         level: ConsoleLevel::Log,
         text: long,
     };

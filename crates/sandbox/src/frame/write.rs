@@ -1,10 +1,10 @@
 //! Messages to bytes.
 
 use crate::job::{
-    Breach, ConsoleLevel, ConsoleLine, Down, Ended, HostAnswer, HostCallKind, HostRequest, Job,
-    Limits, Payload, Report, StopPlace, Thrown, Up, Usage,
+    Breach, ConsoleLevel, Down, Ended, GuestLine, HostAnswer, HostCallKind, HostRequest, Job,
+    JobLimits, Payload, RunReport, RunUsage, StopPlace, Thrown, Up,
 };
-use crate::walls::{Standing, Walls};
+use crate::walls::{LayerStatus, Walls};
 
 use super::{FRAME_BYTES_MAX, FrameError, HEADER_BYTES, HELLO_MAGIC, Hello, PROTOCOL_VERSION};
 
@@ -50,8 +50,8 @@ fn walls(walls: &Walls, out: &mut Vec<u8>) -> Result<(), FrameError> {
     for (layer, standing) in &walls.layers {
         out.push(layer.number());
         match standing {
-            Standing::Up => out.push(1),
-            Standing::Missing(reason) => {
+            LayerStatus::Up => out.push(1),
+            LayerStatus::Missing(reason) => {
                 out.push(0);
                 text(reason, out)?;
             }
@@ -92,9 +92,9 @@ fn job(job: &Job, out: &mut Vec<u8>) -> Result<(), FrameError> {
     Ok(())
 }
 
-fn limits(limits: &Limits, out: &mut Vec<u8>) {
+fn limits(limits: &JobLimits, out: &mut Vec<u8>) {
     // Taken apart by name, so that a new limit does not compile until it is sent.
-    let Limits {
+    let JobLimits {
         work_max,
         cpu_ms_max,
         wall_ms_max,
@@ -162,7 +162,7 @@ pub(super) fn up(up: &Up, out: &mut Vec<u8>) -> Result<(), FrameError> {
     }
 }
 
-fn console(line: &ConsoleLine, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn console(line: &GuestLine, out: &mut Vec<u8>) -> Result<(), FrameError> {
     out.push(match line.level {
         ConsoleLevel::Log => 1,
         ConsoleLevel::Info => 2,
@@ -183,7 +183,7 @@ fn request(request: &HostRequest, out: &mut Vec<u8>) -> Result<(), FrameError> {
     payload(&request.payload, out)
 }
 
-fn report(report: &Report, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn report(report: &RunReport, out: &mut Vec<u8>) -> Result<(), FrameError> {
     usage(report.usage, out);
     text(&report.notes, out)?;
     out.extend_from_slice(&report.rejections.count.to_le_bytes());
@@ -221,8 +221,8 @@ fn report(report: &Report, out: &mut Vec<u8>) -> Result<(), FrameError> {
     }
 }
 
-fn usage(usage: Usage, out: &mut Vec<u8>) {
-    let Usage {
+fn usage(usage: RunUsage, out: &mut Vec<u8>) {
+    let RunUsage {
         work,
         cpu_us,
         wall_us,

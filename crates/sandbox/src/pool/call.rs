@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::job::{ConsoleLine, HostRequest, Report};
+use crate::job::{GuestLine, HostRequest, RunReport};
 
-use super::Run;
+use super::FinishedRun;
+use super::checker::{CallChecker, Verdict};
 use super::error::{RunError, Violation};
-use super::ledger::{Ledger, Verdict};
 
 /// What happened to a call.
 #[derive(Debug)]
 pub(super) enum Event {
     Asked(HostRequest),
-    Ended(Result<Run, RunError>),
+    Ended(Result<FinishedRun, RunError>),
 }
 
 #[derive(Debug)]
@@ -24,10 +24,10 @@ pub(super) struct Call {
 
 #[derive(Debug)]
 struct State {
-    ledger: Ledger,
-    /// Bounded by the job's outstanding host calls, which the ledger counts.
+    checker: CallChecker,
+    /// Bounded by the job's outstanding host calls, which the checker counts.
     asked: VecDeque<HostRequest>,
-    ended: Option<Result<Run, RunError>>,
+    ended: Option<Result<FinishedRun, RunError>>,
     waker: Option<Waker>,
     /// Nobody waits any more: what still comes is checked and dropped.
     abandoned: bool,
@@ -41,10 +41,10 @@ pub(super) enum Aftermath {
 }
 
 impl Call {
-    pub(super) fn new(ledger: Ledger) -> Call {
+    pub(super) fn new(checker: CallChecker) -> Call {
         Call {
             state: Mutex::new(State {
-                ledger,
+                checker,
                 asked: VecDeque::new(),
                 ended: None,
                 waker: None,
@@ -53,13 +53,13 @@ impl Call {
         }
     }
 
-    pub(super) fn console(&self, line: ConsoleLine) -> Result<(), Violation> {
-        self.state().ledger.console(line)
+    pub(super) fn console(&self, line: GuestLine) -> Result<(), Violation> {
+        self.state().checker.console(line)
     }
 
-    pub(super) fn asked(&self, request: HostRequest) -> Result<(), Violation> {
+    pub(super) fn queue_request(&self, request: HostRequest) -> Result<(), Violation> {
         let mut state = self.state();
-        state.ledger.host(&request)?;
+        state.checker.host(&request)?;
         if state.abandoned {
             return Ok(());
         }
@@ -68,9 +68,9 @@ impl Call {
         Ok(())
     }
 
-    pub(super) fn ended(&self, report: Report) -> Result<Aftermath, Violation> {
+    pub(super) fn finish(&self, report: RunReport) -> Result<Aftermath, Violation> {
         let mut state = self.state();
-        match state.ledger.ended(report)? {
+        match state.checker.check_end(report)? {
             Verdict::Ended(run) => {
                 state.ended = Some(Ok(run));
                 wake(state);
@@ -93,24 +93,24 @@ impl Call {
         wake(state);
     }
 
-    pub(super) fn answered(&self) {
-        self.state().ledger.answered();
+    pub(super) fn count_answer(&self) {
+        self.state().checker.count_answer();
     }
 
     pub(super) fn cancel(&self) {
-        self.state().ledger.cancel();
+        self.state().checker.cancel();
     }
 
     /// Nobody waits any more. The answer is what was said so far.
-    pub(super) fn abandon(&self) -> Vec<ConsoleLine> {
+    pub(super) fn abandon(&self) -> Vec<GuestLine> {
         let mut state = self.state();
         state.abandoned = true;
         state.asked.clear();
-        state.ledger.cancel();
+        state.checker.cancel();
         match &state.ended {
             // It ended at this very moment, and took its lines along.
             Some(Ok(run)) => run.console.clone(),
-            Some(Err(_)) | None => state.ledger.said().to_vec(),
+            Some(Err(_)) | None => state.checker.said().to_vec(),
         }
     }
 

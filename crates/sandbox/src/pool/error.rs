@@ -8,7 +8,7 @@ use crate::walls::Layer;
 /// Why a pool could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// The thread that starts and buries workers could not be started.
+    /// The thread that starts workers and waits for their end could not be started.
     #[error("could not start the thread that minds the workers")]
     Thread(#[source] io::Error),
     /// A setting has no meaning.

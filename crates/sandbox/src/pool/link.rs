@@ -15,13 +15,13 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 use crate::frame::{self, FRAME_OVERHEAD_BYTES, FrameBuffer, FrameError};
-use crate::job::{CallId, Down, HostAnswer, HostCallId, Job, Limits, Up};
+use crate::job::{CallId, Down, HostAnswer, HostCallId, Job, JobLimits, Up};
 use model::sync::lock;
 
 use super::call::{Aftermath, Call};
+use super::checker::{CallChecker, REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::error::{RunError, Violation};
-use super::ledger::{Ledger, REPORT_BYTES_MAX, THROWN_BYTES_MAX};
-use super::warden::WorkerId;
+use super::spawner::WorkerId;
 
 /// Unsent bytes above which nobody may add a job or an answer.
 const OUT_BYTES_HIGH: usize = 1 << 20;
@@ -96,8 +96,8 @@ impl Link {
     /// the worker's word or with the worker.
     pub(super) fn start(&self, job: Job) -> Result<(CallId, Arc<Call>), RunError> {
         let id = CallId(self.call_next.fetch_add(1, Ordering::Relaxed));
-        let ledger = Ledger::new(job.limits.clone(), Instant::now());
-        let call = Arc::new(Call::new(ledger));
+        let checker = CallChecker::new(job.limits.clone(), Instant::now());
+        let call = Arc::new(Call::new(checker));
         self.body_bytes_max
             .fetch_max(longest_body(&job.limits), Ordering::Relaxed);
         {
@@ -310,8 +310,8 @@ impl Link {
         };
         let heard = match up {
             Up::Console(_, line) => call.console(line).map(|()| Heard::Other),
-            Up::Host(_, request) => call.asked(request).map(|()| Heard::Other),
-            Up::Ended(_, report) => match call.ended(*report) {
+            Up::Host(_, request) => call.queue_request(request).map(|()| Heard::Other),
+            Up::Ended(_, report) => match call.finish(*report) {
                 Ok(Aftermath::Sound) => Ok(Heard::Ended),
                 Ok(Aftermath::Broken) => return Err(Loss::Broken),
                 Err(violation) => Err(violation),
@@ -352,7 +352,7 @@ impl Pipe {
                     if count < most {
                         ready.clear_ready();
                     }
-                    buffer.arrived(count);
+                    buffer.advance(count);
                     return Ok(count);
                 }
                 Err(Errno::AGAIN) => ready.clear_ready(),
@@ -384,7 +384,7 @@ fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// The longest body an honest worker sends about a job with these limits.
-fn longest_body(limits: &Limits) -> u32 {
+fn longest_body(limits: &JobLimits) -> u32 {
     limits
         .result_bytes_max
         .max(limits.console_bytes_max)

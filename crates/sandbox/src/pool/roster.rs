@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::Sharing;
 use super::link::Link;
-use super::warden::WorkerId;
+use super::spawner::WorkerId;
 
 /// The bounds a roster keeps.
 #[derive(Clone, Copy, Debug)]
@@ -48,35 +48,35 @@ struct Entry {
 #[derive(Debug)]
 struct Waiter {
     caller: Arc<str>,
-    place: oneshot::Sender<Place>,
+    place: oneshot::Sender<WorkerSlot>,
 }
 
 /// The answer to a caller who wants to run something.
 #[derive(Debug)]
 pub(super) enum Admission {
-    Now(Place),
-    Later(oneshot::Receiver<Place>),
+    Now(WorkerSlot),
+    Later(oneshot::Receiver<WorkerSlot>),
     Busy,
     Closed,
 }
 
 /// A place in a worker, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WorkerSlot {
     pub(super) link: Arc<Link>,
     roster: Arc<Roster>,
     /// Whether dropping gives it back. A started call gives it back by ending.
     held: bool,
 }
 
-impl Place {
+impl WorkerSlot {
     /// The call has started: hearing its end gives the place back.
     pub(super) fn hand_over(mut self) {
         self.held = false;
     }
 }
 
-impl Drop for Place {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         if self.held {
             self.roster.give_back(self.link.id, 1);
@@ -256,8 +256,8 @@ impl Roster {
         Some(Arc::clone(&entry.link))
     }
 
-    fn place(self: &Arc<Self>, link: Arc<Link>) -> Place {
-        Place {
+    fn place(self: &Arc<Self>, link: Arc<Link>) -> WorkerSlot {
+        WorkerSlot {
             link,
             roster: Arc::clone(self),
             held: true,

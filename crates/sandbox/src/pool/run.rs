@@ -11,15 +11,15 @@ use tokio::runtime::Handle;
 use tokio::time::{self, Instant};
 
 use crate::frame::{FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES};
-use crate::job::{Breach, CallId, Ended, HostAnswer, HostCallId, Job, Limits};
+use crate::job::{Breach, CallId, Ended, HostAnswer, HostCallId, Job, JobLimits};
 
 use super::call::{Call, Event};
+use super::checker::{REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::error::RunError;
 use super::json::RESULT_DEPTH_MAX;
-use super::ledger::{REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::link::{Link, Loss};
-use super::roster::Place;
-use super::{HostCalls, Run, Shared};
+use super::roster::WorkerSlot;
+use super::{FinishedRun, HostCalls, Shared};
 
 /// What a run's task is woken for.
 enum Turn {
@@ -30,10 +30,10 @@ enum Turn {
 
 pub(super) async fn run(
     shared: &Arc<Shared>,
-    place: Place,
+    place: WorkerSlot,
     mut job: Job,
     host: &dyn HostCalls,
-) -> Result<Run, RunError> {
+) -> Result<FinishedRun, RunError> {
     fit_frames(&mut job.limits);
     let payload_bytes_max = job.limits.payload_bytes_max as usize;
     let grace = Duration::from_millis(u64::from(shared.settings.deadline_grace_ms));
@@ -109,7 +109,7 @@ fn answer_bytes(answer: &HostAnswer) -> usize {
 }
 
 /// Lowers what no frame, or no reader of JSON, could carry.
-fn fit_frames(limits: &mut Limits) {
+fn fit_frames(limits: &mut JobLimits) {
     const TEXT_BYTES_MAX: u32 =
         FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES - THROWN_BYTES_MAX - REPORT_BYTES_MAX;
     for bound in [
@@ -138,7 +138,7 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn start(
         shared: &Shared,
-        place: Place,
+        place: WorkerSlot,
         job: Job,
         host: &'a dyn HostCalls,
     ) -> Result<Running<'a>, RunError> {
@@ -159,7 +159,7 @@ impl<'a> Running<'a> {
 
     fn answer(&self, id: HostCallId, answer: HostAnswer) {
         // Before sending: the worker may use the free place at once.
-        self.call.answered();
+        self.call.count_answer();
         if self.link.answer(self.id, id, answer).is_err() {
             // Bounded by `fit_frames`, so it fits; if not, the deadline ends the call.
             self.link.cancel(self.id);
@@ -173,7 +173,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn finish(mut self, ended: Result<Run, RunError>) -> Result<Run, RunError> {
+    fn finish(mut self, ended: Result<FinishedRun, RunError>) -> Result<FinishedRun, RunError> {
         self.finished = true;
         let mut run = ended?;
         if let Some(breach) = self.breach {

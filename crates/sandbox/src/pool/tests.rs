@@ -7,16 +7,16 @@ use proptest::prelude::*;
 
 use crate::frame;
 use crate::job::{
-    CallId, ConsoleLevel, ConsoleLine, Ended, HostCallId, HostCallKind, HostRequest, Limits,
-    NOTES_BYTES_MAX, Payload, REJECTIONS_BYTES_MAX, REJECTIONS_TOLD_MAX, Rejections, Report,
-    Thrown, Up, Usage,
+    CallId, ConsoleLevel, Ended, GuestLine, HostCallId, HostCallKind, HostRequest, JobLimits,
+    NOTES_BYTES_MAX, Payload, REJECTIONS_BYTES_MAX, REJECTIONS_TOLD_MAX, Rejections, RunReport,
+    RunUsage, Thrown, Up,
 };
 
+use super::checker::{self, CallChecker, Verdict};
 use super::error::Violation;
-use super::ledger::{self, Ledger, Verdict};
 
-fn ledger() -> Ledger {
-    let limits = Limits {
+fn checker() -> CallChecker {
+    let limits = JobLimits {
         work_max: 1,
         cpu_ms_max: 1,
         wall_ms_max: 1,
@@ -29,11 +29,11 @@ fn ledger() -> Ledger {
         host_outstanding_max: 2,
         payload_bytes_max: 10,
     };
-    Ledger::new(limits, Instant::now())
+    CallChecker::new(limits, Instant::now())
 }
 
-fn line(text: &str) -> ConsoleLine {
-    ConsoleLine {
+fn line(text: &str) -> GuestLine {
+    GuestLine {
         level: ConsoleLevel::Log,
         text: text.to_owned(),
     }
@@ -51,56 +51,59 @@ fn request(id: u32, bytes: usize) -> HostRequest {
     }
 }
 
-fn end(ledger: &mut Ledger, ended: Ended) -> Result<Verdict, Violation> {
-    ledger.ended(Report {
-        usage: Usage {
+fn end(checker: &mut CallChecker, ended: Ended) -> Result<Verdict, Violation> {
+    checker.check_end(RunReport {
+        usage: RunUsage {
             host_calls: 77,
-            ..Usage::default()
+            ..RunUsage::default()
         },
-        ..Report::new(ended)
+        ..RunReport::new(ended)
     })
 }
 
 #[test]
 fn console_is_bounded_in_lines_and_bytes() {
-    let mut many = ledger();
+    let mut many = checker();
     assert_eq!(many.console(line("a")), Ok(()));
     assert_eq!(many.console(line("b")), Ok(()));
     assert_eq!(many.console(line("c")), Err(Violation::Console));
     assert_eq!(
-        ledger().console(line("eleven bytes")),
+        checker().console(line("eleven bytes")),
         Err(Violation::Console)
     );
 }
 
 #[test]
 fn host_calls_are_bounded_and_in_order() {
-    let mut calls = ledger();
+    let mut calls = checker();
     assert_eq!(calls.host(&request(1, 10)), Ok(()));
     assert_eq!(calls.host(&request(1, 0)), Err(Violation::HostCallOrder));
-    assert_eq!(ledger().host(&request(0, 0)), Err(Violation::HostCallOrder));
     assert_eq!(
-        ledger().host(&request(1, 11)),
+        checker().host(&request(0, 0)),
+        Err(Violation::HostCallOrder)
+    );
+    assert_eq!(
+        checker().host(&request(1, 11)),
         Err(Violation::HostCallLength)
     );
-    let mut outstanding = ledger();
+    let mut outstanding = checker();
     assert_eq!(outstanding.host(&request(1, 0)), Ok(()));
     assert_eq!(outstanding.host(&request(2, 0)), Ok(()));
     assert_eq!(
         outstanding.host(&request(3, 0)),
         Err(Violation::HostCallCount)
     );
-    let mut total = ledger();
+    let mut total = checker();
     for id in 1..=3 {
         assert_eq!(total.host(&request(id, 0)), Ok(()));
-        total.answered();
+        total.count_answer();
     }
     assert_eq!(total.host(&request(4, 0)), Err(Violation::HostCallCount));
 }
 
 #[track_caller]
 fn refused(ended: Ended, violation: Violation) {
-    assert_eq!(end(&mut ledger(), ended).err(), Some(violation));
+    assert_eq!(end(&mut checker(), ended).err(), Some(violation));
 }
 
 #[test]
@@ -112,32 +115,38 @@ fn results_are_checked() {
         Violation::ResultSize,
     );
     refused(Ended::Cancelled, Violation::NotCancelled);
-    let long = Report {
+    let long = RunReport {
         notes: "x".repeat(NOTES_BYTES_MAX + 1),
-        ..Report::new(Ended::Undefined)
+        ..RunReport::new(Ended::Undefined)
     };
-    assert_eq!(ledger().ended(long).err(), Some(Violation::ResultSize));
-    let rejected = |told: Vec<Thrown>| Report {
+    assert_eq!(checker().check_end(long).err(), Some(Violation::ResultSize));
+    let rejected = |told: Vec<Thrown>| RunReport {
         rejections: Rejections { told, count: 9 },
-        ..Report::new(Ended::Undefined)
+        ..RunReport::new(Ended::Undefined)
     };
     let many = rejected(vec![Thrown::default(); REJECTIONS_TOLD_MAX + 1]);
-    assert_eq!(ledger().ended(many).err(), Some(Violation::ThrownLength));
+    assert_eq!(
+        checker().check_end(many).err(),
+        Some(Violation::ThrownLength)
+    );
     let long = rejected(vec![Thrown {
         message: "x".repeat(REJECTIONS_BYTES_MAX + 1),
         ..Thrown::default()
     }]);
-    assert_eq!(ledger().ended(long).err(), Some(Violation::ThrownLength));
+    assert_eq!(
+        checker().check_end(long).err(),
+        Some(Violation::ThrownLength)
+    );
     let no_json = rejected(vec![Thrown {
         helper: Some("{".to_owned()),
         ..Thrown::default()
     }]);
     assert_eq!(
-        ledger().ended(no_json).err(),
+        checker().check_end(no_json).err(),
         Some(Violation::ResultNotJson)
     );
     let most = rejected(vec![Thrown::default(); REJECTIONS_TOLD_MAX]);
-    assert!(ledger().ended(most).is_ok());
+    assert!(checker().check_end(most).is_ok());
     let long = Thrown {
         message: "x".repeat(100_000),
         ..Thrown::default()
@@ -152,7 +161,7 @@ fn results_are_checked() {
 
 #[test]
 fn what_the_parent_knows_is_not_taken_from_the_worker() {
-    let mut called = ledger();
+    let mut called = checker();
     assert_eq!(called.host(&request(1, 0)), Ok(()));
     match end(&mut called, Ended::Value("[[1]]".to_owned())) {
         Ok(Verdict::Ended(run)) => assert_eq!(run.report.usage.host_calls, 1),
@@ -167,23 +176,23 @@ fn a_cancelled_call_may_end_in_any_honest_way() {
         Ended::Undefined,
         Ended::Value("1".to_owned()),
     ] {
-        let mut cancelled = ledger();
+        let mut cancelled = checker();
         cancelled.cancel();
         assert!(end(&mut cancelled, ended).is_ok());
     }
 }
 
 fn ended(ended: Ended) -> Up {
-    let usage = Usage {
+    let usage = RunUsage {
         memory_bytes: u64::MAX,
         host_calls: 9,
-        ..Usage::default()
+        ..RunUsage::default()
     };
     Up::Ended(
         CallId(1),
-        Box::new(Report {
+        Box::new(RunReport {
             usage,
-            ..Report::new(ended)
+            ..RunReport::new(ended)
         }),
     )
 }
@@ -222,13 +231,13 @@ fn said() -> Vec<Up> {
 /// The seeds of the fuzz target, run as an ordinary test: each pair, whole and cut short.
 #[test]
 fn fuzz_seeds_pass() {
-    ledger::fuzz(&[]);
+    checker::fuzz(&[]);
     let said = said();
     for first in &said {
         for second in &said {
             let bytes = words(&[first.clone(), second.clone()]);
-            ledger::fuzz(&bytes);
-            ledger::fuzz(&bytes[..bytes.len() / 2]);
+            checker::fuzz(&bytes);
+            checker::fuzz(&bytes[..bytes.len() / 2]);
         }
     }
 }
@@ -245,6 +254,6 @@ proptest! {
             let length = bytes.len();
             bytes[place % length] = byte;
         }
-        ledger::fuzz(&bytes);
+        checker::fuzz(&bytes);
     }
 }

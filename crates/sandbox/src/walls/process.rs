@@ -15,13 +15,13 @@ pub(super) const PIPE_FD: RawFd = 0;
 
 /// Proof that [`enter`] has run, and what it found.
 #[derive(Debug)]
-pub struct Entered {
+pub struct ProcessLayers {
     pub(crate) walls: Walls,
 }
 
-impl Entered {
+impl ProcessLayers {
     /// What is up so far, with the word on wall one added.
-    pub fn with_wasm(mut self, outcome: Result<(), String>) -> Entered {
+    pub fn with_wasm(mut self, outcome: Result<(), String>) -> ProcessLayers {
         self.walls.set(Layer::Wasm, outcome);
         self
     }
@@ -29,7 +29,7 @@ impl Entered {
 
 /// The first thing a worker does, while it has one thread and nothing open.
 /// `parent` is the process that started it.
-pub fn enter(parent: u32) -> Entered {
+pub fn enter(parent: u32) -> ProcessLayers {
     let mut walls = Walls::default();
     walls.set(Layer::Environment, empty_environment());
     // After this only the pipe and two ends of nothing are open; see `seal`.
@@ -42,7 +42,7 @@ pub fn enter(parent: u32) -> Entered {
     // When memory runs out, the kernel takes the worker and not its parent.
     // Without it the order is the kernel's own, which is no breach.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
-    Entered { walls }
+    ProcessLayers { walls }
 }
 
 fn empty_environment() -> Result<(), String> {

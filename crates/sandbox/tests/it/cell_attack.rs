@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sandbox::job::{Breach, Ended, Job, Limits};
+use sandbox::job::{Breach, Ended, Job, JobLimits};
 
 use super::cell_run::{job, run, show};
 
 /// Limits small enough that a run of all cases is short.
-fn attack_limits() -> Limits {
-    Limits {
+fn attack_limits() -> JobLimits {
+    JobLimits {
         work_max: 1_000_000_000_000,
         cpu_ms_max: 100,
         wall_ms_max: 20_000,
@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<PathBuf> {
 }
 
 /// `key = value`, one on each line.
-pub(crate) fn read_limits(path: &Path) -> Limits {
+pub(crate) fn read_limits(path: &Path) -> JobLimits {
     let mut limits = attack_limits();
     for line in fs::read_to_string(path).unwrap_or_default().lines() {
         let (key, value) = line.split_once(" = ").expect("key = value");

@@ -1,7 +1,9 @@
 //! What a run leaves behind beside its result: rejections that nothing handled, the
 //! contents of what was thrown, and the place where it was stopped.
 
-use sandbox::job::{Breach, Ended, Job, Limits, REJECTIONS_BYTES_MAX, Report, StopPlace, Thrown};
+use sandbox::job::{
+    Breach, Ended, Job, JobLimits, REJECTIONS_BYTES_MAX, RunReport, StopPlace, Thrown,
+};
 
 use super::cell_run::{check, job, run, show};
 
@@ -237,7 +239,7 @@ fn the_json_of_a_power_is_whole_or_absent() {
     );
 }
 
-fn stopped(body: &str, change: impl FnOnce(&mut Limits)) -> (String, Option<StopPlace>) {
+fn stopped(body: &str, change: impl FnOnce(&mut JobLimits)) -> (String, Option<StopPlace>) {
     let mut job = Job {
         limits: super::cell_run::limits(),
         ..job(body)
@@ -332,7 +334,7 @@ fn a_tool_is_told_in_one_line_each() {
         let mut job = job(body);
         job.limits.work_max = 3_000_000;
         let report = run(job).report;
-        Report::breach_words(Breach::Work, report.stopped_at)
+        RunReport::breach_words(Breach::Work, report.stopped_at)
     };
     assert_eq!(
         words(SLOW),

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use sandbox::cell::Step;
-use sandbox::job::{Breach, CallId, Ended, HostAnswer, HostCallId, Job, Limits, Payload, Up};
+use sandbox::cell::CellStep;
+use sandbox::job::{Breach, CallId, Ended, HostAnswer, HostCallId, Job, JobLimits, Payload, Up};
 
 use super::cell_run::{cells, check_breach, job, limits, run, show};
 
-fn with(body: &str, change: impl FnOnce(&mut Limits)) -> Job {
+fn with(body: &str, change: impl FnOnce(&mut JobLimits)) -> Job {
     let mut job = job(body);
     change(&mut job.limits);
     job
@@ -182,13 +182,13 @@ fn processor_time_stands_still_while_a_call_is_awaited() {
         let job = with(body, |l| (l.cpu_ms_max, l.wall_ms_max) = (30, 5_000));
         let mut cell = cells().start(CallId(7), job);
         let mut out = Vec::new();
-        assert!(matches!(cell.step(&mut out), Step::Waiting), "{body}");
+        assert!(matches!(cell.step(&mut out), CellStep::Waiting), "{body}");
         let Some(Up::Host(CallId(7), request)) = out.pop() else {
             panic!("no request")
         };
         let until = Instant::now() + Duration::from_millis(60);
         while Instant::now() < until {
-            assert!(matches!(cell.step(&mut out), Step::Waiting));
+            assert!(matches!(cell.step(&mut out), CellStep::Waiting));
             std::thread::yield_now();
             std::thread::park_timeout(Duration::from_millis(5));
         }
@@ -203,7 +203,7 @@ fn processor_time_stands_still_while_a_call_is_awaited() {
         );
         cell.answer(request.id, HostAnswer::Error("{}".to_owned()));
         match cell.step(&mut out) {
-            Step::Ended(report) => {
+            CellStep::Ended(report) => {
                 assert_eq!(report.ended, Ended::Value("1".to_owned()));
                 assert!(
                     report.usage.wall_us >= 60_000 && report.usage.cpu_us < 30_000,
@@ -226,11 +226,11 @@ fn a_cancelled_cell_says_so_wherever_it_is() {
         let mut cell = cells().start(CallId(1), job(body));
         let mut out = Vec::new();
         if body != "return 1" {
-            assert!(!matches!(cell.step(&mut out), Step::Ended(_)), "{body}");
+            assert!(!matches!(cell.step(&mut out), CellStep::Ended(_)), "{body}");
         }
         cell.cancel();
         match cell.step(&mut out) {
-            Step::Ended(report) => assert_eq!(report.ended, Ended::Cancelled, "{body}"),
+            CellStep::Ended(report) => assert_eq!(report.ended, Ended::Cancelled, "{body}"),
             other => panic!("{body}: {other:?}"),
         }
     }
@@ -245,9 +245,9 @@ fn cells_take_turns() {
     let mut out = Vec::new();
     let began = Instant::now();
     for spinner in &mut spinners {
-        assert!(matches!(spinner.step(&mut out), Step::Ready));
+        assert!(matches!(spinner.step(&mut out), CellStep::Ready));
     }
-    assert!(matches!(quick.step(&mut out), Step::Ended(_)));
+    assert!(matches!(quick.step(&mut out), CellStep::Ended(_)));
     assert!(
         began.elapsed() < Duration::from_millis(100),
         "{:?}",
@@ -255,7 +255,7 @@ fn cells_take_turns() {
     );
     for spinner in &mut spinners {
         spinner.cancel();
-        assert!(matches!(spinner.step(&mut out), Step::Ended(_)));
+        assert!(matches!(spinner.step(&mut out), CellStep::Ended(_)));
     }
 }
 

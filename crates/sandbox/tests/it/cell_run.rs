@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use sandbox::cell::{Cell, CellSettings, Cells, Step};
+use sandbox::cell::{Cell, CellSettings, CellStep, Cells};
 use sandbox::job::{
-    Breach, CallId, ConsoleLine, Ended, HostAnswer, HostRequest, Job, Limits, Payload, Report, Up,
+    Breach, CallId, Ended, GuestLine, HostAnswer, HostRequest, Job, JobLimits, Payload, RunReport,
+    Up,
 };
 
 /// One wall for the whole test binary; memory stays small however many tests run.
@@ -24,8 +25,8 @@ pub(crate) fn cells() -> &'static Cells {
 }
 
 /// Limits no honest script reaches.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> JobLimits {
+    JobLimits {
         work_max: 1_000_000_000,
         cpu_ms_max: 20_000,
         wall_ms_max: 60_000,
@@ -56,8 +57,8 @@ pub(crate) fn job(body: &str) -> Job {
 /// A run and what it said on the way.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    pub(crate) report: Report,
-    pub(crate) console: Vec<ConsoleLine>,
+    pub(crate) report: RunReport,
+    pub(crate) console: Vec<GuestLine>,
     pub(crate) requests: Vec<HostRequest>,
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn run(job: Job) -> Ran {
 pub(crate) fn run_in(cells: &Cells, job: Job) -> Ran {
     let mut cell = cells.start(CallId(1), job);
     let mut ran = Ran {
-        report: Report::new(Ended::Undefined),
+        report: RunReport::new(Ended::Undefined),
         console: Vec::new(),
         requests: Vec::new(),
     };
@@ -89,13 +90,13 @@ pub(crate) fn run_in(cells: &Cells, job: Job) -> Ran {
             }
         }
         match step {
-            Step::Ready => {}
-            Step::Waiting if answered => {}
-            Step::Waiting => {
+            CellStep::Ready => {}
+            CellStep::Waiting if answered => {}
+            CellStep::Waiting => {
                 // Sleeps: until the deadline, as the worker does in poll.
                 thread::sleep(cell.deadline().saturating_duration_since(Instant::now()))
             }
-            Step::Ended(report) => {
+            CellStep::Ended(report) => {
                 ran.report = *report;
                 return ran;
             }

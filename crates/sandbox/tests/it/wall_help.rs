@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use sandbox::job::{HostAnswer, HostRequest, Job, Limits, Payload};
+use sandbox::job::{HostAnswer, HostRequest, Job, JobLimits, Payload};
 use sandbox::pool::{HostCalls, Pool, PoolSettings, Sharing, WorkerProgram};
 use sandbox::walls::Layer;
 
@@ -61,7 +61,7 @@ pub(crate) fn job(body: &str) -> Job {
         globals: "{}".to_owned(),
         declared: Vec::new(),
         powers: Vec::new(),
-        limits: Limits {
+        limits: JobLimits {
             work_max: 1_000_000_000,
             cpu_ms_max: 5_000,
             wall_ms_max: 5_000,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sandbox::job::{Ended, Job};
-use sandbox::pool::{Pool, PoolError, Run, RunError, StartError, Violation};
+use sandbox::pool::{FinishedRun, Pool, PoolError, RunError, StartError, Violation};
 
 use crate::wall_help::{Echo, bare_settings, job, settle, until, worker};
 
@@ -30,7 +30,7 @@ fn short_job() -> Job {
 
 /// Runs one call against a worker with this plan, then one against its
 /// successor, which behaves.
-async fn outcome(plan: &str) -> Result<Run, RunError> {
+async fn outcome(plan: &str) -> Result<FinishedRun, RunError> {
     let path = fresh_path();
     let plan = format!("once {};{plan}", path.display());
     let mut settings = bare_settings(worker(&["hostile", &plan]));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use sandbox::job::{Breach, ConsoleLine, Ended, HostAnswer, HostRequest};
+use sandbox::job::{Breach, Ended, GuestLine, HostAnswer, HostRequest};
 use sandbox::pool::{HostCalls, Pool, PoolError, RunError, Sharing, StartError};
 use sandbox::walls::{self, Layer};
 
@@ -611,7 +611,7 @@ async fn a_dropped_run_leaves_what_it_said() {
             }
         }
 
-        fn left(&self, console: Vec<ConsoleLine>) {
+        fn left(&self, console: Vec<GuestLine>) {
             let texts = console.into_iter().map(|line| line.text).collect();
             self.left.lock().expect("whole").push(texts);
         }

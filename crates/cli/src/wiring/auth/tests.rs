@@ -11,7 +11,7 @@ use super::*;
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Vec<SocketAddr>>);
 
-impl Connect for Recorder {
+impl Connector for Recorder {
     fn connect(&self, address: SocketAddr) -> Connecting<'_> {
         self.0.lock().expect("a lock").push(address);
         Box::pin(async { Err(io::Error::other("nowhere")) })
@@ -22,8 +22,8 @@ impl Connect for Recorder {
 fn reached(named: &[&str], url: &str) -> Vec<String> {
     let recorder = Arc::new(Recorder::default());
     let named = named.iter().map(|named| (*named).to_owned()).collect();
-    let mut courier = IssuerFetch::new(Trust::system(None), named);
-    courier.connector = Some(Arc::clone(&recorder) as Arc<dyn Connect>);
+    let mut courier = IssuerFetch::new(TlsTrust::system(None), named);
+    courier.connector = Some(Arc::clone(&recorder) as Arc<dyn Connector>);
     let runtime = crate::wiring::runtime().expect("a runtime");
     let fetched = runtime.block_on(courier.fetch(url, 1_000));
     assert!(fetched.is_err(), "{url}");

@@ -300,7 +300,7 @@ fn request_limits(table: &Table) -> Result<(), String> {
 }
 
 fn tool_limits(table: &Table) -> Result<(), String> {
-    let limits = sandbox::job::Limits::standard();
+    let limits = sandbox::job::JobLimits::standard();
     let statements = source::number("model", "STATEMENTS_DEFAULT");
     let work = limits.work_max / statements;
     let expected = [

@@ -10,7 +10,7 @@ use super::*;
 /// Names the operator says may lead inside.
 const PRIVATE: [&str; 2] = ["localhost", "*.internal"];
 
-fn rule(grant: &str) -> Rule {
+fn rule(grant: &str) -> FetchRule {
     let grant = match grant {
         "strict" => NetworkGrant::Strict,
         "open" => NetworkGrant::Open,
@@ -27,12 +27,12 @@ fn rule(grant: &str) -> Rule {
         .iter()
         .map(|host| HostPattern::parse(host).unwrap())
         .collect();
-    Rule::from_grant(&grant, &HostBounds::default(), &private.into()).unwrap()
+    FetchRule::from_grant(&grant, &HostBounds::default(), &private.into()).unwrap()
 }
 
 /// What the code says: may `name`, resolving to `address`, be reached?
 fn fast(grant: &str, name: &str, address: IpAddr) -> bool {
-    let target = Target::parse(&format!("http://{name}/"), None).unwrap();
+    let target = FetchTarget::parse(&format!("http://{name}/"), None).unwrap();
     match rule(grant).admit(&target, &[]) {
         Err(_) => false,
         Ok(admission) => match &target.host {

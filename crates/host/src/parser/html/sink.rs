@@ -14,7 +14,7 @@ pub(super) const ROOT: usize = 0;
 
 /// What a node is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Document,
     /// Attributes by their written name. Values are shared with the parser:
     /// formatting elements are opened again and again with the same ones.
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 struct Node {
-    kind: Kind,
+    kind: NodeKind,
     parent: Option<usize>,
     children: Vec<usize>,
     /// As it was when the node was put in; moving a branch does not change it.
@@ -40,7 +40,7 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    pub(super) fn kind(&self, index: usize) -> Option<&Kind> {
+    pub(super) fn kind(&self, index: usize) -> Option<&NodeKind> {
         self.nodes.get(index).map(|node| &node.kind)
     }
 
@@ -51,7 +51,7 @@ impl Arena {
         }
     }
 
-    fn push(&mut self, kind: Kind) -> usize {
+    fn push(&mut self, kind: NodeKind) -> usize {
         self.nodes.push(Node {
             kind,
             parent: None,
@@ -111,7 +111,7 @@ impl Arena {
             return false;
         };
         match self.nodes.get_mut(before).map(|node| &mut node.kind) {
-            Some(Kind::Text(own)) => {
+            Some(NodeKind::Text(own)) => {
                 own.push_tendril(text);
                 true
             }
@@ -139,7 +139,7 @@ pub(super) struct Sink {
 impl Default for Sink {
     fn default() -> Sink {
         let mut arena = Arena::default();
-        arena.push(Kind::Document);
+        arena.push(NodeKind::Document);
         Sink {
             arena: RefCell::new(arena),
             depth_max: Cell::new(0),
@@ -166,7 +166,7 @@ impl Sink {
         self.changes_count.set(self.changes_count.get() + 1);
     }
 
-    fn make(&self, kind: Kind, name: QualName, is_integration_point: bool) -> Rc<Ticket> {
+    fn make(&self, kind: NodeKind, name: QualName, is_integration_point: bool) -> Rc<Ticket> {
         self.changed();
         let index = self.arena.borrow_mut().push(kind);
         Rc::new(Ticket {
@@ -185,7 +185,7 @@ impl Sink {
                 if arena.merge(parent, place, &text) {
                     return;
                 }
-                arena.push(Kind::Text(text))
+                arena.push(NodeKind::Text(text))
             }
         };
         let depth = arena.attach(index, parent, place);
@@ -242,16 +242,16 @@ impl TreeSink for Sink {
         flags: ElementFlags,
     ) -> Rc<Ticket> {
         let is_integration_point = flags.mathml_annotation_xml_integration_point;
-        let kind = Kind::Element(name.clone(), attributes(attrs));
+        let kind = NodeKind::Element(name.clone(), attributes(attrs));
         self.make(kind, name, is_integration_point)
     }
 
     fn create_comment(&self, text: StrTendril) -> Rc<Ticket> {
-        self.make(Kind::Comment(text), nameless(), false)
+        self.make(NodeKind::Comment(text), nameless(), false)
     }
 
     fn create_pi(&self, _: StrTendril, data: StrTendril) -> Rc<Ticket> {
-        self.make(Kind::Comment(data), nameless(), false)
+        self.make(NodeKind::Comment(data), nameless(), false)
     }
 
     fn append(&self, parent: &Rc<Ticket>, child: NodeOrText<Rc<Ticket>>) {
@@ -273,7 +273,7 @@ impl TreeSink for Sink {
     }
 
     fn append_doctype_to_document(&self, name: StrTendril, _: StrTendril, _: StrTendril) {
-        let ticket = self.make(Kind::Doctype(name), nameless(), false);
+        let ticket = self.make(NodeKind::Doctype(name), nameless(), false);
         self.append(&self.get_document(), NodeOrText::AppendNode(ticket));
     }
 
@@ -304,7 +304,7 @@ impl TreeSink for Sink {
 
     fn add_attrs_if_missing(&self, target: &Rc<Ticket>, attrs: Vec<Attribute>) {
         let mut arena = self.arena.borrow_mut();
-        if let Some(Kind::Element(_, own)) =
+        if let Some(NodeKind::Element(_, own)) =
             arena.nodes.get_mut(target.index).map(|node| &mut node.kind)
         {
             for (name, value) in attributes(attrs) {

@@ -3,35 +3,35 @@
 
 use serde_json::{Number, Value};
 
-use crate::parser::yaml::Node;
+use crate::parser::yaml::YamlNode;
 
 /// What a plain scalar without a tag means.
-pub(super) fn resolve(text: &str) -> Node {
+pub(super) fn resolve(text: &str) -> YamlNode {
     if is_null(text) {
-        return Node::Plain(Value::Null);
+        return YamlNode::Plain(Value::Null);
     }
     if let Some(value) = boolean(text) {
-        return Node::Plain(Value::Bool(value));
+        return YamlNode::Plain(Value::Bool(value));
     }
     let starts_like_number =
         text.starts_with(|mark: char| mark.is_ascii_digit() || "+-.".contains(mark));
     if !starts_like_number {
-        return Node::Plain(Value::from(text));
+        return YamlNode::Plain(Value::from(text));
     }
     integer(text)
         .or_else(|| float(text))
-        .unwrap_or_else(|| Node::Plain(Value::from(text)))
+        .unwrap_or_else(|| YamlNode::Plain(Value::from(text)))
 }
 
 /// What a scalar with a basic tag means; nothing if it cannot mean that.
-pub(super) fn tagged(name: &str, text: &str) -> Option<Node> {
+pub(super) fn tagged(name: &str, text: &str) -> Option<YamlNode> {
     match name {
-        "null" => Some(Node::Plain(Value::Null)),
-        "bool" => boolean(text).map(|value| Node::Plain(Value::Bool(value))),
+        "null" => Some(YamlNode::Plain(Value::Null)),
+        "bool" => boolean(text).map(|value| YamlNode::Plain(Value::Bool(value))),
         "int" => integer(text),
         "float" => float(text).or_else(|| integer(text)),
         // Bytes stay in the base64 they came in.
-        "str" | "timestamp" | "binary" => Some(Node::Plain(Value::from(text))),
+        "str" | "timestamp" | "binary" => Some(YamlNode::Plain(Value::from(text))),
         _ => None,
     }
 }
@@ -42,9 +42,9 @@ pub(super) fn key(text: &str, is_plain: bool, name: Option<&str>) -> String {
         return text.to_owned();
     }
     match resolve(text) {
-        Node::Plain(value) => key_of(&value),
-        Node::Odd(word) => word.to_owned(),
-        Node::List(_) | Node::Map(_) => text.to_owned(),
+        YamlNode::Plain(value) => key_of(&value),
+        YamlNode::Odd(word) => word.to_owned(),
+        YamlNode::List(_) | YamlNode::Map(_) => text.to_owned(),
     }
 }
 
@@ -76,7 +76,7 @@ fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-fn integer(text: &str) -> Option<Node> {
+fn integer(text: &str) -> Option<YamlNode> {
     let (is_negative, digits) = sign(text);
     let is_digit = |mark: char| mark.is_ascii_alphanumeric() || matches!(mark, '_' | ':');
     if digits.is_empty() || digits.starts_with('_') || !digits.chars().all(is_digit) {
@@ -119,7 +119,7 @@ fn sexagesimal(digits: &str) -> Option<u128> {
     Some(value)
 }
 
-fn signed(is_negative: bool, value: u128) -> Node {
+fn signed(is_negative: bool, value: u128) -> YamlNode {
     let number = match (is_negative, u64::try_from(value)) {
         (false, Ok(value)) => Some(Number::from(value)),
         (true, Ok(value)) => i64::try_from(-i128::from(value)).ok().map(Number::from),
@@ -129,23 +129,23 @@ fn signed(is_negative: bool, value: u128) -> Node {
         || {
             let text = format!("{}{value}", if is_negative { "-" } else { "" });
             let value: f64 = text.parse().unwrap_or(f64::NAN);
-            Node::Plain(Value::from(value))
+            YamlNode::Plain(Value::from(value))
         },
-        |number| Node::Plain(Value::Number(number)),
+        |number| YamlNode::Plain(Value::Number(number)),
     )
 }
 
-fn float(text: &str) -> Option<Node> {
+fn float(text: &str) -> Option<YamlNode> {
     let (is_negative, digits) = sign(text);
     match digits {
         ".inf" | ".Inf" | ".INF" => {
-            return Some(Node::Odd(if is_negative {
+            return Some(YamlNode::Odd(if is_negative {
                 "-Infinity"
             } else {
                 "Infinity"
             }));
         }
-        ".nan" | ".NaN" | ".NAN" => return Some(Node::Odd("NaN")),
+        ".nan" | ".NaN" | ".NAN" => return Some(YamlNode::Odd("NaN")),
         _ => {}
     }
     let is_float = digits.contains('.') || digits.contains(['e', 'E']);
@@ -158,10 +158,10 @@ fn float(text: &str) -> Option<Node> {
     number(if is_negative { -value } else { value })
 }
 
-fn number(value: f64) -> Option<Node> {
+fn number(value: f64) -> Option<YamlNode> {
     match Number::from_f64(value) {
-        Some(number) => Some(Node::Plain(Value::Number(number))),
-        None if value > 0.0 => Some(Node::Odd("Infinity")),
-        None => Some(Node::Odd("-Infinity")),
+        Some(number) => Some(YamlNode::Plain(Value::Number(number))),
+        None if value > 0.0 => Some(YamlNode::Odd("Infinity")),
+        None => Some(YamlNode::Odd("-Infinity")),
     }
 }

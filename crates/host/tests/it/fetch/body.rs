@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use host::{Answer, Fault};
+use host::{PowerFault, PowerReply};
 use model::record::mask::Masker;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::world::World;
 
 const URL: &str = "http://127.0.0.1/";
 
-async fn got(bytes: Vec<u8>, ending: Ending, world: World) -> Result<Answer, Fault> {
+async fn got(bytes: Vec<u8>, ending: Ending, world: World) -> Result<PowerReply, PowerFault> {
     let lab = Lab::start(move |_| raw(bytes.clone(), ending.clone())).await;
     world.lab(&lab).get(URL).await
 }
@@ -28,7 +28,7 @@ fn small() -> World {
 }
 
 #[track_caller]
-fn too_large(result: Result<Answer, Fault>) -> Fault {
+fn too_large(result: Result<PowerReply, PowerFault>) -> PowerFault {
     let fault = result.expect_err("too large");
     assert_eq!(
         fault.reason,

@@ -3,7 +3,7 @@
 
 use host::fetch::resolve::{Resolve as _, SystemResolver};
 use host::fetch::{Fetch, FetchSettings};
-use host::{Ask, FaultKind};
+use host::{FaultKind, PowerRequest};
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
 use model::record::mask::Masker;
@@ -328,7 +328,7 @@ async fn a_dropped_request_is_on_record() {
     .await;
     let world = World::new("open").lab(&lab).dns("example.com", PUBLIC);
     let fetch = world.fetch();
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments: json!({"url": "http://example.com/"}),
         bytes: Vec::new(),
     };

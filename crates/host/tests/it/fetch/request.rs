@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use host::fetch::{Fetch, FetchSettings};
-use host::{Ask, FaultKind};
+use host::{FaultKind, PowerRequest};
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
@@ -282,7 +282,7 @@ async fn the_connector_of_the_product_connects() {
     let settings = FetchSettings::new(crate::world::nobody(), secrets);
     let grant = NetworkGrant::Allowlist(vec![HostPattern::parse("127.0.0.1").unwrap()]);
     let fetch = Fetch::from_grant(&grant, &HostBounds::default(), settings).unwrap();
-    let ask = Ask {
+    let ask = PowerRequest {
         arguments: json!({"url": format!("http://{}/", lab.address)}),
         bytes: Vec::new(),
     };
@@ -298,7 +298,7 @@ async fn many_at_once_take_turns() {
     let (world, lab) = world().await;
     let world = world.limits(|limits| limits.concurrent_max = 2);
     let fetch = world.fetch();
-    let ask = || Ask {
+    let ask = || PowerRequest {
         arguments: json!({"url": "http://127.0.0.1/"}),
         bytes: Vec::new(),
     };

@@ -1,6 +1,6 @@
 //! Certificates right and wrong, and HTTP/2.
 
-use host::fetch::{Tls, Trust};
+use host::fetch::{Tls, TlsTrust};
 use tokio_rustls::TlsAcceptor;
 
 use crate::authority::Authority;
@@ -138,7 +138,7 @@ fn an_operator_file_that_is_none_is_an_error() {
 fn what_was_read_is_kept_and_a_bad_file_can_be_mended() {
     let scratch = crate::scratch::Scratch::new("trust");
     let file = scratch.path.join("ca.pem");
-    let trust = Trust::system(Some(file.clone()));
+    let trust = TlsTrust::system(Some(file.clone()));
     let missing = trust.tls().unwrap_err().to_string();
     assert!(missing.contains("ca.pem"), "{missing}");
     std::fs::write(&file, "not pem").unwrap();
@@ -155,7 +155,7 @@ fn what_was_read_is_kept_and_a_bad_file_can_be_mended() {
 async fn no_session_outlives_its_call() {
     let authority = Authority::new();
     let (world, lab) = world(&authority, authority.acceptor("api.example.com", &[])).await;
-    let ask = || host::Ask {
+    let ask = || host::PowerRequest {
         arguments: serde_json::json!({"url": "https://api.example.com/x"}),
         bytes: Vec::new(),
     };

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use sandbox::frame::{self, FRAME_BYTES_MAX, FrameBuffer, Hello};
 use sandbox::job::{
-    Breach, CallId, ConsoleLevel, ConsoleLine, Down, Ended, HostCallId, HostCallKind, HostRequest,
-    Payload, Report, Up, Usage,
+    Breach, CallId, ConsoleLevel, Down, Ended, GuestLine, HostCallId, HostCallKind, HostRequest,
+    Payload, RunReport, RunUsage, Up,
 };
 use sandbox::walls::Walls;
 
@@ -160,7 +160,7 @@ impl Liar {
             }
             match self.pipe.read(self.incoming.room()) {
                 Ok(0) | Err(_) => return Err(Gone),
-                Ok(count) => self.incoming.arrived(count),
+                Ok(count) => self.incoming.advance(count),
             }
         }
     }
@@ -195,7 +195,7 @@ impl Liar {
     }
 
     fn console(&self, text: &str) -> Up {
-        let line = ConsoleLine {
+        let line = GuestLine {
             level: ConsoleLevel::Log,
             text: text.to_owned(),
         };
@@ -245,15 +245,15 @@ impl Liar {
     }
 }
 
-fn report(ended: Ended) -> Box<Report> {
-    let usage = Usage {
+fn report(ended: Ended) -> Box<RunReport> {
+    let usage = RunUsage {
         cpu_us: u64::MAX,
         wall_us: u64::MAX,
         host_calls: 9_999,
-        ..Usage::default()
+        ..RunUsage::default()
     };
-    Box::new(Report {
+    Box::new(RunReport {
         usage,
-        ..Report::new(ended)
+        ..RunReport::new(ended)
     })
 }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use sandbox::cell::Step;
+use sandbox::cell::CellStep;
 use sandbox::job::{
-    Breach, CallId, ConsoleLevel, ConsoleLine, Ended, HostAnswer, HostCallId, HostCallKind,
-    HostRequest, Job, Payload, Report, Up,
+    Breach, CallId, ConsoleLevel, Ended, GuestLine, HostAnswer, HostCallId, HostCallKind,
+    HostRequest, Job, Payload, RunReport, Up,
 };
 use sandbox::walls::attempt;
 use sandbox::worker::Guest;
@@ -55,7 +55,7 @@ pub(crate) struct StandIn {
 }
 
 impl Guest for StandIn {
-    fn step(&mut self, out: &mut Vec<Up>) -> Step {
+    fn step(&mut self, out: &mut Vec<Up>) -> CellStep {
         if self.cancelled {
             return ended(Ended::Cancelled);
         }
@@ -64,7 +64,7 @@ impl Guest for StandIn {
                 return ended(Ended::Breached(Breach::Wall));
             }
             if self.outstanding > 0 {
-                return Step::Waiting;
+                return CellStep::Waiting;
             }
             let Some(line) = self.lines.pop_front() else {
                 return ended(Ended::Undefined);
@@ -74,7 +74,7 @@ impl Guest for StandIn {
                 "value" => return ended(Ended::Value(rest.to_owned())),
                 "answer" => return ended(Ended::Value(self.answer.clone())),
                 "log" => {
-                    let line = ConsoleLine {
+                    let line = GuestLine {
                         level: ConsoleLevel::Log,
                         text: rest.to_owned(),
                     };
@@ -95,11 +95,11 @@ impl Guest for StandIn {
                     while Instant::now() < slice.min(self.deadline) {
                         std::hint::spin_loop();
                     }
-                    return Step::Ready;
+                    return CellStep::Ready;
                 }
                 "park" => {
                     self.lines.push_front(line.clone());
-                    return Step::Waiting;
+                    return CellStep::Waiting;
                 }
                 // Keeps the whole worker from ever going on.
                 "stall" => loop {
@@ -157,6 +157,6 @@ impl StandIn {
     }
 }
 
-fn ended(ended: Ended) -> Step {
-    Step::Ended(Box::new(Report::new(ended)))
+fn ended(ended: Ended) -> CellStep {
+    CellStep::Ended(Box::new(RunReport::new(ended)))
 }

@@ -36,7 +36,7 @@ const TEXT: u32 = 148;
 #[test]
 fn a_sound_end_is_read() {
     let memory = memory([(TEXT, 5), (TEXT + 5, 9), (0, 0)], (2, 3), TEXT);
-    let end = End::read(&memory, 0).expect("it is all there");
+    let end = GuestEnd::read(&memory, 0).expect("it is all there");
     assert_eq!(end.value(5), Some(Ended::Value("[1,2]".to_owned())));
     assert_eq!(end.value(4), None, "longer than allowed");
     assert_eq!(end.input(), Some((7, 9)));

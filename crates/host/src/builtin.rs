@@ -3,8 +3,8 @@
 //! They reach nothing outside, so every call has them and no grant is asked.
 //! Randomness is handed in: what it is worth is for the caller to know.
 
-use crate::ask::{Answer, Ask, Fault};
 use crate::compute::Turn;
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 use crate::{crypto, intl, parser, url};
 
 /// Whether an operation is over at once, so that it need not wait for a turn: it looks at
@@ -22,10 +22,10 @@ pub fn is_brief(operation: &str, ask_bytes: usize) -> bool {
 /// whether to go on.
 pub fn call(
     operation: &str,
-    ask: &Ask,
+    ask: &PowerRequest,
     random: &mut dyn FnMut(&mut [u8]),
     turn: &Turn,
-) -> Option<Result<Answer, Fault>> {
+) -> Option<Result<PowerReply, PowerFault>> {
     Some(match operation {
         "parser.html" => parser::html::html(ask, turn),
         "parser.xml" => parser::xml::xml(ask, turn),

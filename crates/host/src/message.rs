@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Data in either direction: JSON and, beside it, bytes that JSON would bloat.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ask {
+pub struct PowerRequest {
     /// The arguments, as the face of the power in JavaScript shaped them.
     pub arguments: Value,
     /// A body or a buffer; empty when there is none.
@@ -14,7 +14,7 @@ pub struct Ask {
 
 /// What a power gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct PowerReply {
     /// The value.
     pub value: Value,
     /// A body or a buffer; reaches the script as a `Uint8Array`.
@@ -46,7 +46,7 @@ impl FaultKind {
 
 /// An error a script can catch: kind, reason, helper, message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PowerFault {
     /// Which of the three kinds.
     pub kind: FaultKind,
     /// The stable word, such as `path-escapes-base`.
@@ -61,7 +61,7 @@ pub struct Fault {
 /// Characters of a fault's sentence that anybody reads.
 pub const FAULT_CHARS_MAX: usize = 300;
 
-impl Fault {
+impl PowerFault {
     /// A fault.
     #[must_use]
     pub fn new(
@@ -69,8 +69,8 @@ impl Fault {
         reason: &'static str,
         helper: &str,
         message: impl Into<String>,
-    ) -> Fault {
-        Fault {
+    ) -> PowerFault {
+        PowerFault {
             kind,
             reason,
             helper: helper.to_owned(),

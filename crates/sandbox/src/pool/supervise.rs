@@ -1,4 +1,4 @@
-//! Keeps one place in the pool filled with a worker: starts it, hears it, buries it.
+//! Keeps one place in the pool filled with a worker: starts it, reads what it says, and waits for its end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::walls::{Layer, Walls};
 use super::Shared;
 use super::error::StartError;
 use super::link::{Link, Loss, Pipe};
-use super::warden::WorkerId;
+use super::spawner::WorkerId;
 
 /// A hello is not longer.
 const HELLO_BYTES_MAX: u32 = 16 << 10;
@@ -36,8 +36,8 @@ const CALLS_PER_LOOK: u32 = 64;
 /// A worker that was over its memory this many looks in a row is replaced.
 const HIGH_LOOKS_MAX: u32 = 2;
 
-/// One worker from its start to its burial.
-struct Tended {
+/// One worker from its start to its end.
+struct Worker {
     link: Arc<Link>,
     buffer: FrameBuffer,
     /// Held as long as the process lives: bounds how many there are.
@@ -47,7 +47,7 @@ struct Tended {
 }
 
 /// Runs until the pool closes.
-pub(super) async fn tend(shared: Arc<Shared>) {
+pub(super) async fn supervise(shared: Arc<Shared>) {
     let mut pause = PAUSE_FIRST;
     let mut closing = shared.closing.subscribe();
     loop {
@@ -77,11 +77,11 @@ pub(super) async fn tend(shared: Arc<Shared>) {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
                     let loss = worker.hear(&shared, Until::Idle).await;
-                    worker.bury(&shared, loss.unwrap_or(Loss::Retired)).await;
+                    worker.reap(&shared, loss.unwrap_or(Loss::Retired)).await;
                 });
             }
-            Some(Loss::Closed) => return worker.bury(&shared, Loss::Closed).await,
-            Some(loss) => worker.bury(&shared, loss).await,
+            Some(Loss::Closed) => return worker.reap(&shared, Loss::Closed).await,
+            Some(loss) => worker.reap(&shared, loss).await,
         }
     }
 }
@@ -93,7 +93,7 @@ enum Until {
     Idle,
 }
 
-impl Tended {
+impl Worker {
     /// `None` when the time named by `until` has come, else why it ended.
     async fn hear(&mut self, shared: &Shared, until: Until) -> Option<Loss> {
         let mut closing = shared.closing.subscribe();
@@ -137,10 +137,10 @@ impl Tended {
         }
     }
 
-    async fn bury(self, shared: &Shared, loss: Loss) {
+    async fn reap(self, shared: &Shared, loss: Loss) {
         shared.roster.leave(self.link.id);
         self.link.fail_calls(loss);
-        let status = shared.warden.bury(self.link.id).await;
+        let status = shared.spawner.reap(self.link.id).await;
         if !matches!(loss, Loss::Retired | Loss::Closed) {
             shared.lost_count.fetch_add(1, Ordering::Relaxed);
             shared.note_loss(format!("{loss:?}{}", describe(status)));
@@ -160,14 +160,14 @@ fn describe(status: Option<ExitStatus>) -> String {
     }
 }
 
-async fn start(shared: &Arc<Shared>) -> Result<Tended, StartError> {
+async fn start(shared: &Arc<Shared>) -> Result<Worker, StartError> {
     let permit = Arc::clone(&shared.processes).acquire_owned().await;
     let permit = permit.map_err(|_| StartError::Closed)?;
     let id = WorkerId(shared.worker_next.fetch_add(1, Ordering::Relaxed));
     let (ours, theirs) = StdStream::pair().map_err(|error| StartError::Spawn(error.to_string()))?;
-    let spawned = shared.warden.spawn(id, OwnedFd::from(theirs)).await;
+    let spawned = shared.spawner.spawn(id, OwnedFd::from(theirs)).await;
     let pid = spawned.map_err(|error| StartError::Spawn(error.to_string()))?;
-    // From here on a process exists: whatever happens, it is buried.
+    // From here on a process exists: whatever happens, it is waited for.
     let guard = BuryOnDrop { shared, id };
     let pipe = Pipe::new(ours.into()).map_err(|error| StartError::Spawn(error.to_string()))?;
     let mut buffer = FrameBuffer::new(HELLO_BYTES_MAX);
@@ -183,7 +183,7 @@ async fn start(shared: &Arc<Shared>) -> Result<Tended, StartError> {
     shared.note_walls(hello.walls);
     std::mem::forget(guard);
     let link = Arc::new(Link::new(id, pid, pipe));
-    Ok(Tended {
+    Ok(Worker {
         link,
         buffer,
         permit,
@@ -199,7 +199,7 @@ struct BuryOnDrop<'a> {
 
 impl Drop for BuryOnDrop<'_> {
     fn drop(&mut self) {
-        self.shared.warden.bury_later(self.id);
+        self.shared.spawner.reap_later(self.id);
     }
 }
 

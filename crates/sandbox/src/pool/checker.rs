@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use crate::frame::{self, FrameBuffer};
 use crate::job::{
-    ConsoleLine, Ended, HostRequest, Limits, NOTES_BYTES_MAX, REJECTIONS_BYTES_MAX,
-    REJECTIONS_TOLD_MAX, Report, Thrown, Up,
+    Ended, GuestLine, HostRequest, JobLimits, NOTES_BYTES_MAX, REJECTIONS_BYTES_MAX,
+    REJECTIONS_TOLD_MAX, RunReport, Thrown, Up,
 };
 
-use super::Run;
+use super::FinishedRun;
 use super::error::Violation;
 use super::json::{self, Refused};
 
@@ -33,10 +33,10 @@ pub(super) const REPORT_BYTES_MAX: u32 = (NOTES_BYTES_MAX + REJECTIONS_BYTES_MAX
 const BROKEN_CHARS_MAX: usize = 1 << 10;
 
 #[derive(Debug)]
-pub(super) struct Ledger {
-    limits: Limits,
+pub(super) struct CallChecker {
+    limits: JobLimits,
     started: Instant,
-    console: Vec<ConsoleLine>,
+    console: Vec<GuestLine>,
     console_bytes: u64,
     host_calls: u32,
     host_call_last: u32,
@@ -47,13 +47,13 @@ pub(super) struct Ledger {
 /// The last word, once it is believed.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    Ended(Run),
+    Ended(FinishedRun),
     Broken(String),
 }
 
-impl Ledger {
-    pub(super) fn new(limits: Limits, started: Instant) -> Ledger {
-        Ledger {
+impl CallChecker {
+    pub(super) fn new(limits: JobLimits, started: Instant) -> CallChecker {
+        CallChecker {
             limits,
             started,
             console: Vec::new(),
@@ -69,11 +69,11 @@ impl Ledger {
         self.cancelled = true;
     }
 
-    pub(super) fn answered(&mut self) {
+    pub(super) fn count_answer(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    pub(super) fn console(&mut self, line: ConsoleLine) -> Result<(), Violation> {
+    pub(super) fn console(&mut self, line: GuestLine) -> Result<(), Violation> {
         self.console_bytes = self.console_bytes.saturating_add(line.text.len() as u64);
         if self.console.len() >= self.limits.console_lines_max as usize
             || self.console_bytes > u64::from(self.limits.console_bytes_max)
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Every line so far. They stay, because they count.
-    pub(super) fn said(&self) -> &[ConsoleLine] {
+    pub(super) fn said(&self) -> &[GuestLine] {
         &self.console
     }
 
@@ -115,7 +115,7 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn ended(&mut self, mut report: Report) -> Result<Verdict, Violation> {
+    pub(super) fn check_end(&mut self, mut report: RunReport) -> Result<Verdict, Violation> {
         match &report.ended {
             Ended::Value(json) => self.check_value(json)?,
             Ended::Threw(thrown) => self.check_thrown(thrown)?,
@@ -140,7 +140,7 @@ impl Ledger {
             .usage
             .memory_bytes
             .min(u64::from(self.limits.memory_bytes_max));
-        Ok(Verdict::Ended(Run {
+        Ok(Verdict::Ended(FinishedRun {
             report,
             console: std::mem::take(&mut self.console),
         }))
@@ -190,7 +190,7 @@ fn check_rejections(told: &[Thrown]) -> Result<(), Violation> {
 /// what is believed is within the job's limits. For fuzzing and its seeds.
 #[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
 pub(super) fn fuzz(data: &[u8]) {
-    let limits = Limits {
+    let limits = JobLimits {
         work_max: 1,
         cpu_ms_max: 1,
         wall_ms_max: 1,
@@ -203,7 +203,7 @@ pub(super) fn fuzz(data: &[u8]) {
         host_outstanding_max: 2,
         payload_bytes_max: 20,
     };
-    let mut ledger = Ledger::new(limits.clone(), Instant::now());
+    let mut checker = CallChecker::new(limits.clone(), Instant::now());
     let mut buffer = FrameBuffer::new(1 << 16);
     buffer.push(data);
     let mut asked = 0;
@@ -212,9 +212,9 @@ pub(super) fn fuzz(data: &[u8]) {
             return;
         };
         let heard = match up {
-            Up::Console(_, line) => ledger.console(line),
-            Up::Host(_, request) => ledger.host(&request).map(|()| asked += 1),
-            Up::Ended(_, report) => match ledger.ended(*report) {
+            Up::Console(_, line) => checker.console(line),
+            Up::Host(_, request) => checker.host(&request).map(|()| asked += 1),
+            Up::Ended(_, report) => match checker.check_end(*report) {
                 Ok(verdict) => return check_believed(&verdict, &limits, asked),
                 Err(_) => return,
             },
@@ -229,7 +229,7 @@ pub(super) fn fuzz(data: &[u8]) {
 }
 
 #[expect(clippy::panic, reason = "a fuzz target reports by panicking")]
-fn check_believed(verdict: &Verdict, limits: &Limits, asked: u32) {
+fn check_believed(verdict: &Verdict, limits: &JobLimits, asked: u32) {
     let Verdict::Ended(run) = verdict else {
         return;
     };

@@ -1,7 +1,7 @@
-//! The one thread that starts and buries worker processes.
+//! The one thread that starts worker processes and reaps them.
 //!
 //! A worker dies with the *thread* that started it, so that thread must live as
-//! long as the pool: a runtime's own threads may come and go. Burying waits for
+//! long as the pool: a runtime's own threads may come and go. Reaping waits for
 //! the process, which must not hold up the runtime either.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ enum Order {
         pipe: OwnedFd,
         done: oneshot::Sender<io::Result<u32>>,
     },
-    Bury {
+    Reap {
         id: WorkerId,
         done: oneshot::Sender<Option<ExitStatus>>,
     },
@@ -45,18 +45,18 @@ enum Order {
 }
 
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct Spawner {
     orders: mpsc::Sender<Order>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Warden {
-    pub(super) fn start(program: WorkerProgram, live_max: u32) -> io::Result<Warden> {
+impl Spawner {
+    pub(super) fn start(program: WorkerProgram, live_max: u32) -> io::Result<Spawner> {
         let (orders, inbox) = mpsc::channel();
         let thread = thread::Builder::new()
-            .name("sandbox-warden".to_owned())
-            .spawn(move || mind(&program, live_max, &inbox))?;
-        Ok(Warden {
+            .name("sandbox-spawner".to_owned())
+            .spawn(move || serve(&program, live_max, &inbox))?;
+        Ok(Spawner {
             orders,
             thread: Mutex::new(Some(thread)),
         })
@@ -65,7 +65,7 @@ impl Warden {
     /// Starts a worker that has `pipe` for its only descriptor; its process id.
     pub(super) async fn spawn(&self, id: WorkerId, pipe: OwnedFd) -> io::Result<u32> {
         let (done, answer) = oneshot::channel();
-        let gone = || io::Error::other("the warden is gone");
+        let gone = || io::Error::other("the spawner is gone");
         self.orders
             .send(Order::Start { id, pipe, done })
             .map_err(|_| gone())?;
@@ -73,17 +73,17 @@ impl Warden {
     }
 
     /// Kills a worker if need be, and waits until nothing is left of it.
-    pub(super) async fn bury(&self, id: WorkerId) -> Option<ExitStatus> {
+    pub(super) async fn reap(&self, id: WorkerId) -> Option<ExitStatus> {
         let (done, answer) = oneshot::channel();
-        self.orders.send(Order::Bury { id, done }).ok()?;
+        self.orders.send(Order::Reap { id, done }).ok()?;
         answer.await.ok().flatten()
     }
 
-    /// As [`Warden::bury`], for when nobody can wait.
-    pub(super) fn bury_later(&self, id: WorkerId) {
+    /// As [`Spawner::reap`], for when nobody can wait.
+    pub(super) fn reap_later(&self, id: WorkerId) {
         let (done, _) = oneshot::channel();
-        // Without a warden there are no workers either.
-        let _ = self.orders.send(Order::Bury { id, done });
+        // Without a spawner there are no workers either.
+        let _ = self.orders.send(Order::Reap { id, done });
     }
 
     /// Ends every worker. After this none is left, not even as a zombie; it takes
@@ -102,13 +102,13 @@ impl Warden {
     }
 }
 
-impl Drop for Warden {
+impl Drop for Spawner {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-fn mind(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) {
+fn serve(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) {
     let mut workers = HashMap::new();
     while let Ok(order) = inbox.recv() {
         match order {
@@ -123,11 +123,11 @@ fn mind(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) {
                 if let Err(Ok(_)) = done.send(pid)
                     && let Some(child) = workers.remove(&id)
                 {
-                    bury(child);
+                    reap(child);
                 }
             }
-            Order::Bury { id, done } => {
-                let status = workers.remove(&id).and_then(bury);
+            Order::Reap { id, done } => {
+                let status = workers.remove(&id).and_then(reap);
                 let _ = done.send(status);
             }
             Order::Stop => break,
@@ -138,7 +138,7 @@ fn mind(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) {
         let _ = child.kill();
     }
     for (_, child) in workers {
-        bury(child);
+        reap(child);
     }
 }
 
@@ -163,7 +163,7 @@ fn spawn(program: &WorkerProgram, live_max: u32, pipe: OwnedFd) -> io::Result<Ch
         .spawn()
 }
 
-fn bury(mut child: Child) -> Option<ExitStatus> {
+fn reap(mut child: Child) -> Option<ExitStatus> {
     // Fails only if it has been waited for already, which nobody else does.
     let _ = child.kill();
     child.wait().ok()
