@@ -1,11 +1,19 @@
-//! `cargo xtask bench`: the benchmarks of every crate that has some.
+//! `cargo xtask bench`: the benchmarks of every crate that has some. With `--gate`
+//! what they print is held to the promises of SPECIFICATION.md.
+
+mod gate;
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
+use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
+
+pub(crate) use gate::PromiseSet;
 
 /// What is measured, and the crate whose `benches/` folder does it: a server is
 /// measured as the program people start.
@@ -21,7 +29,12 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
-pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> Result<TaskAnswer> {
+pub(crate) fn bench(
+    root: &Root,
+    name: Option<&str>,
+    promises: Option<PromiseSet>,
+    arguments: &[OsString],
+) -> Result<TaskAnswer> {
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
     let chosen: Vec<_> = CRATES
         .iter()
@@ -35,12 +48,51 @@ pub(crate) fn bench(root: &Root, name: Option<&str>, arguments: &[OsString]) -> 
             known.join(", ")
         );
     }
-    for (_, package) in chosen {
+    let mut answer = TaskAnswer::Yes;
+    for (known, package) in chosen {
         let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
-        match run::run(command.args(arguments))? {
-            TaskAnswer::Yes => {}
-            TaskAnswer::No => return Ok(TaskAnswer::No),
+        command.args(arguments);
+        let Some(promises) = promises else {
+            match run::run(&mut command)? {
+                TaskAnswer::Yes => continue,
+                TaskAnswer::No => return Ok(TaskAnswer::No),
+            }
+        };
+        if !gate::has_promises(known, promises) {
+            continue;
+        }
+        command.args(gate::arguments(known));
+        let (ended, printed) = shown(&mut command)?;
+        let judged = gate::judge(known, promises, &printed);
+        for line in &judged.lines {
+            printer::line(line);
+        }
+        if ended == TaskAnswer::No || !judged.is_kept {
+            answer = TaskAnswer::No;
         }
     }
-    Ok(TaskAnswer::Yes)
+    Ok(answer)
+}
+
+/// Runs a program whose output is shown as it comes, and kept.
+fn shown(command: &mut Command) -> Result<(TaskAnswer, String)> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| run::not_started(command))?;
+    let mut printed = String::new();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line.context("could not read what a bench prints")?;
+            printer::line(&line);
+            printed.push_str(&line);
+            printed.push('\n');
+        }
+    }
+    let status = child.wait().context("could not wait for a bench")?;
+    let answer = match status.success() {
+        true => TaskAnswer::Yes,
+        false => TaskAnswer::No,
+    };
+    Ok((answer, printed))
 }

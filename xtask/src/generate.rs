@@ -2,6 +2,8 @@
 //! people read them. The text comes from pure functions in the crates; this
 //! module only knows where each belongs.
 
+mod modules;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -44,6 +46,11 @@ pub(crate) fn write(root: &Root) -> Result<TaskAnswer> {
             printer::line(&format!("wrote {}", entry.path));
         }
     }
+    let page = modules::page(root.path())?;
+    if !is_text(root.path(), modules::PATH, &page)? {
+        write_text(root.path(), modules::PATH, &page)?;
+        printer::line(&format!("wrote {}", modules::PATH));
+    }
     Ok(TaskAnswer::Yes)
 }
 
@@ -56,6 +63,11 @@ pub(crate) fn compare(root: &Root) -> Result<TaskAnswer> {
             printer::line(&format!("{}:1: stale; run `cargo xtask gen`", entry.path));
             answer = TaskAnswer::No;
         }
+    }
+    if !is_text(root.path(), modules::PATH, &modules::page(root.path())?)? {
+        let path = modules::PATH;
+        printer::line(&format!("{path}:1: stale; run `cargo xtask gen`"));
+        answer = TaskAnswer::No;
     }
     Ok(answer)
 }
@@ -70,21 +82,29 @@ fn refuse_without_types() -> Result<()> {
 impl Generated {
     /// Whether the file under `root` exists and holds the text.
     fn is_fresh(&self, root: &Path) -> Result<bool> {
-        match fs::read(root.join(self.path)) {
-            Ok(bytes) => Ok(bytes == (self.text)().into_bytes()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error).with_context(|| format!("could not read `{}`", self.path)),
-        }
+        is_text(root, self.path, &(self.text)())
     }
 
     fn write(&self, root: &Path) -> Result<()> {
-        let path = root.join(self.path);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("could not make the folder of `{}`", self.path))?;
-        }
-        fs::write(&path, (self.text)()).with_context(|| format!("could not write `{}`", self.path))
+        write_text(root, self.path, &(self.text)())
     }
+}
+
+fn is_text(root: &Path, path: &str, text: &str) -> Result<bool> {
+    match fs::read(root.join(path)) {
+        Ok(bytes) => Ok(bytes == text.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("could not read `{path}`")),
+    }
+}
+
+fn write_text(root: &Path, path: &str, text: &str) -> Result<()> {
+    let place = root.join(path);
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("could not make the folder of `{path}`"))?;
+    }
+    fs::write(&place, text).with_context(|| format!("could not write `{path}`"))
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ enum Task {
         /// One crate; all of them without it
         #[arg(value_name = "CRATE")]
         name: Option<String>,
+        /// Fail if a promise of SPECIFICATION.md breaks
+        #[arg(long = "gate", value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+        promises: Option<bench::PromiseSet>,
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
@@ -127,7 +130,11 @@ fn perform(task: Task) -> Result<TaskAnswer> {
             };
             test::test(&root, lanes, name.as_deref())
         }
-        Task::Bench { name, arguments } => bench::bench(&root, name.as_deref(), &arguments),
+        Task::Bench {
+            name,
+            promises,
+            arguments,
+        } => bench::bench(&root, name.as_deref(), promises, &arguments),
         Task::Guest { write, check } => guest::guest(
             &root,
             match (write, check) {

@@ -1,7 +1,6 @@
 //! Search as people ask, over the tools we ship.
 #![expect(
     clippy::disallowed_methods,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "tests read their own folders and stop when they cannot go on"
 )]

@@ -307,6 +307,10 @@ fn the_file_with_everything_has_everything() {
             if field == "answers" && !table.starts_with("callers.") {
                 continue;
             }
+            // The name of `progressive` before, which never stands beside it.
+            if field == "disclosure" {
+                continue;
+            }
             // Only groups have members.
             if field == "members" && !table.starts_with("groups.") {
                 continue;

@@ -58,6 +58,7 @@ pub(crate) fn hold(name: &str, table: &Table) -> Result<Option<String>, String> 
         "tool-limits" => tool_limits(table),
         "variables" => variables(table),
         "crates" => crates(table),
+        "promises" => promises(table),
         "tasks" => tasks(table),
         "files" => files(table),
         "audit-files" => program::audit_files(table),
@@ -367,6 +368,41 @@ fn tasks(table: &Table) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The tests that promises name exist, and the gates they name are those of
+/// `cargo xtask bench --gate`, for CI where they say so.
+fn promises(table: &Table) -> Result<(), String> {
+    let text = fs::read_to_string(root().join("xtask/src/bench/gate.rs")).unwrap();
+    let defined =
+        regex::Regex::new(r#"(?s)name: "([a-z0-9_.]+)",.*?set: PromiseSet::(\w+),"#).unwrap();
+    let gates: Vec<_> = defined
+        .captures_iter(&text)
+        .map(|found| (found[1].to_owned(), &found[2] == "Ci"))
+        .collect();
+    let mut named = Vec::new();
+    for row in &table.rows {
+        let keeper = Table::cell(row, 2);
+        for word in code_words(keeper) {
+            if word.contains('/') {
+                if !root().join(&word).exists() {
+                    return Err(format!("there is no `{word}`"));
+                }
+                continue;
+            }
+            let is_ci = keeper.starts_with("CI gate");
+            if !gates.contains(&(word.clone(), is_ci)) {
+                return Err(format!("`{word}` is no such gate"));
+            }
+            named.push(word);
+        }
+    }
+    // The table of what is measured has them all.
+    let gone = gates.iter().find(|(name, _)| !named.contains(name));
+    match gone {
+        Some((name, _)) if !named.is_empty() => Err(format!("`{name}` is missing")),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Files of the page's folder.
