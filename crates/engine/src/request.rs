@@ -194,7 +194,7 @@ impl CallRequest {
     pub(crate) fn is_typed(&self) -> bool {
         let here = match self.origin {
             Origin::Cli | Origin::Script => true,
-            Origin::Studio | Origin::Mcp | Origin::Chat => false,
+            Origin::Mcp => false,
         };
         self.typed && here && self.caller.kind == CallerKind::Owner
     }

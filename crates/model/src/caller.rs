@@ -71,35 +71,23 @@ pub enum CallerKind {
 pub enum Origin {
     /// A terminal.
     Cli,
-    /// The Studio.
-    Studio,
     /// An MCP client.
     Mcp,
     /// A script in code mode.
     Script,
-    /// The Studio's chat.
-    Chat,
 }
 
 impl Origin {
     /// All doors.
-    pub const ALL: [Origin; 5] = [
-        Origin::Cli,
-        Origin::Studio,
-        Origin::Mcp,
-        Origin::Script,
-        Origin::Chat,
-    ];
+    pub const ALL: [Origin; 3] = [Origin::Cli, Origin::Mcp, Origin::Script];
 
     /// The word in the audit.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Origin::Cli => "cli",
-            Origin::Studio => "studio",
             Origin::Mcp => "mcp",
             Origin::Script => "script",
-            Origin::Chat => "chat",
         }
     }
 }

@@ -209,7 +209,7 @@ fn reading(store: &Store, result: &mut Map<String, Value>) {
         (
             "absent_origin",
             Filter {
-                origin: Some(Origin::Chat),
+                origin: Some(Origin::Script),
                 ..none
             },
         ),

@@ -21,13 +21,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["model", "find", "guard", "sandbox", "host", "store"],
     ),
     ("mcp", &["model", "engine"]),
-    ("studio", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
     ("xtask", ALL_BUT_CLI),
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "sandbox", "host", "store", "engine", "mcp", "studio",
+    "model", "find", "guard", "sandbox", "host", "store", "engine", "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

@@ -93,20 +93,16 @@ pub(crate) struct Explain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DoorWord {
     Cli,
-    Studio,
     Mcp,
     Script,
-    Chat,
 }
 
 impl DoorWord {
     pub(crate) fn origin(self) -> Origin {
         match self {
             DoorWord::Cli => Origin::Cli,
-            DoorWord::Studio => Origin::Studio,
             DoorWord::Mcp => Origin::Mcp,
             DoorWord::Script => Origin::Script,
-            DoorWord::Chat => Origin::Chat,
         }
     }
 }

@@ -233,12 +233,7 @@ async fn the_terminal_answers_for_everybody() {
 #[tokio::test]
 async fn the_inbox_answers_for_everybody() {
     let world = &world_with(None).await;
-    for channel in [
-        Channel::Inbox,
-        Channel::Watch,
-        Channel::Studio,
-        Channel::Terminal,
-    ] {
+    for channel in [Channel::Inbox, Channel::Watch, Channel::Terminal] {
         let tries = cells().map(|(name, tool, _)| async move {
             let what = format!("{channel:?} {name} {tool}");
             let call = || world.made(request(name, tool, None));
@@ -365,10 +360,7 @@ async fn a_caller_learns_neither_the_question_s_id_nor_a_command() {
         }
         assert_silent(name, &told, &id);
         assert_silent(name, &heard, &id);
-        assert!(
-            told.contains("the inbox or the Studio of this Ringfence"),
-            "{told}"
-        );
+        assert!(told.contains("the inbox of this Ringfence"), "{told}");
     }
 }
 

@@ -367,8 +367,8 @@ async fn a_question_says_what_would_run() {
         hears.lock().unwrap().push(words.to_owned());
     }));
     world.made(call).await;
-    let expected = "waiting for a person at the terminal, the inbox or the Studio of this \
-                    Ringfence to approve the call";
+    let expected =
+        "waiting for a person at the terminal or the inbox of this Ringfence to approve the call";
     assert_eq!(*told.lock().unwrap(), [expected]);
 }
 

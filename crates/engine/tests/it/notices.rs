@@ -58,7 +58,7 @@ async fn the_life_of_a_tool_is_written_down() {
     world.engine.publish("tool", Origin::Cli).await.unwrap();
     world.engine.unpublish("tool").unwrap();
     world.engine.unpublish("tool").unwrap();
-    world.engine.publish("tool", Origin::Studio).await.unwrap();
+    world.engine.publish("tool", Origin::Mcp).await.unwrap();
     world.engine.import(&tool.to_string(), true).unwrap();
     world.engine.delete("tool").unwrap();
     let expected = [
@@ -69,7 +69,7 @@ async fn the_life_of_a_tool_is_written_down() {
         "tool.deleted tool owner",
     ];
     assert_eq!(words(&world), expected);
-    assert_eq!(notices(&world)[2].through, "studio");
+    assert_eq!(notices(&world)[2].through, "mcp");
     world.assert_whole();
 }
 

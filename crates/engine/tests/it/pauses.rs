@@ -205,8 +205,8 @@ async fn only_the_owner_at_a_terminal_is_not_paused() {
     let mut lying = CallRequest::new(Caller::named("owner"), Origin::Cli, "pay", json!({"n": 1}));
     lying.typed = true;
     assert_eq!(error(&world.made(lying).await).0, "caller.paused");
-    // A chat or a page may be driven by others, and so may their scripts.
-    for origin in [Origin::Chat, Origin::Studio, Origin::Script] {
+    // A client may be driven by others, and so may its scripts.
+    for origin in [Origin::Mcp, Origin::Script] {
         let request = CallRequest::new(Caller::owner(), origin, "pay", json!({"n": 1}));
         assert_eq!(error(&world.made(request).await).0, "caller.paused");
     }

@@ -1,5 +1,5 @@
 //! Everything there is to say about a document before it runs: state, policy,
-//! badge, record and findings. What `check` prints and the Studio shows.
+//! badge, record and findings. What `check` prints.
 
 use std::sync::OnceLock;
 

@@ -165,9 +165,7 @@ pub(super) fn answers(
             "up to which risk may questions about its calls be answered in {client} itself?"
         ),
         parts: Vec::new(),
-        about: format!(
-            "questions answered in {client}; others in the inbox, the Studio or at a terminal"
-        ),
+        about: format!("questions answered in {client}; others in the inbox or at a terminal"),
         choices: choices.to_vec(),
         otherwise: format!("up to {usual}"),
     };

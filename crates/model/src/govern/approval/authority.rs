@@ -31,8 +31,6 @@ crate::words! {
         Automation = "automation",
         /// The interface for operators, with an operator's key.
         Inbox = "inbox",
-        /// The Studio, in a person's session.
-        Studio = "studio",
     }
 }
 
@@ -57,7 +55,7 @@ impl Channel {
             Channel::Elicitation | Channel::InputRequired => Evidence::ClientWord,
             Channel::Terminal | Channel::Watch => Evidence::Typed,
             Channel::Automation => Evidence::Command,
-            Channel::Inbox | Channel::Studio => Evidence::Credential,
+            Channel::Inbox => Evidence::Credential,
         }
     }
 
@@ -162,7 +160,7 @@ pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String
         Err(Unfit::Client(None) | Unfit::Automation(_) | Unfit::Separate) => {}
     }
     let elsewhere = match (settings.separate, is_owner) {
-        (true, true) => "an operator in the inbox or the Studio of this Ringfence",
+        (true, true) => "an operator in the inbox of this Ringfence",
         (true, false) | (false, true | false) => ELSEWHERE,
     };
     places.push(elsewhere.to_owned());
@@ -170,7 +168,7 @@ pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String
 }
 
 /// Where anybody's questions can be answered.
-pub const ELSEWHERE: &str = "a person at the terminal, the inbox or the Studio of this Ringfence";
+pub const ELSEWHERE: &str = "a person at the terminal or the inbox of this Ringfence";
 
 /// Milliseconds within which nobody has read a question of this text. An answer that
 /// comes faster was given by a program.

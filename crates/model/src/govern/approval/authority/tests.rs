@@ -4,7 +4,7 @@
 use super::*;
 use crate::word::Word as _;
 
-use Channel::{Automation, Elicitation, Inbox, InputRequired, Studio, Terminal, Watch};
+use Channel::{Automation, Elicitation, Inbox, InputRequired, Terminal, Watch};
 
 fn settings() -> ApprovalsConfig {
     let mut settings = crate::config::Config::closed().approvals;
@@ -52,14 +52,13 @@ const CLIENTS: [(&str, Option<Level>); 13] = [
 ];
 
 /// Every way an answer can come, and whether it is the caller's own client's.
-const CHANNELS: [(Channel, bool); 7] = [
+const CHANNELS: [(Channel, bool); 6] = [
     (Elicitation, true),
     (InputRequired, true),
     (Terminal, false),
     (Watch, false),
     (Automation, false),
     (Inbox, false),
-    (Studio, false),
 ];
 
 #[test]
