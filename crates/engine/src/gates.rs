@@ -50,7 +50,7 @@ pub(crate) use trial::{check_consent, is_trial, unconsented, wanted};
 /// What the first gate notes about a document that the owner brought.
 pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
 
-/// A tool that was found. Made by [`find`].
+/// A tool that was found. Made by [`find()`].
 #[derive(Debug)]
 pub(crate) struct FoundTool {
     pub(crate) sound: Arc<Sound>,

@@ -2,7 +2,7 @@
 //! jumps without a target, reserved words as names, names declared twice, and words
 //! that only mean something inside a class.
 //!
-//! Found on the walk that settles names ([`names`](crate::names)), so that a script is
+//! Found on the walk that settles names (`names`, so that a script is
 //! walked once. A script that passes must compile in the sandbox;
 //! `tests/it/compiles.rs` holds it to that with the engine itself.
 

@@ -7,7 +7,7 @@
 //!
 //! The walk also writes down the nodes it meets, so that whoever looks at them after
 //! the names are settled need not walk again, and tells what JavaScript refuses before
-//! it runs: names declared twice here, the rest in [`early`].
+//! it runs: names declared twice here, the rest in `early`.
 
 mod table;
 

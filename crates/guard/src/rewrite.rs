@@ -1,7 +1,7 @@
 //! Layer 2: the script as it is run.
 //!
 //! Insertions only, none of which holds a line break, so that line 7 of the script
-//! is line 7 of what runs; [`Map`] takes columns back. The script becomes the body of
+//! is line 7 of what runs; `Map` takes columns back. The script becomes the body of
 //! `__ag_main`; every turn of a loop counts against one budget; computed keys go
 //! through the key guard; the runtime's names get their prefix; a last expression
 //! is returned.

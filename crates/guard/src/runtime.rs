@@ -5,12 +5,12 @@
 //! | `__ag_main` | the async function the script becomes |
 //! | `__ag_turn()` | called at the start of every turn of every loop; throws when the one budget of the script is spent |
 //! | `__ag_guardKey(key)` | makes a computed key a string or number once and throws a `TypeError` if it leads to a prototype |
-//! | `__safe_` + name | each of [`RUNTIME_FUNCTIONS`] and of [`Preset::extra_globals`] |
+//! | `__safe_` + name | each of `RUNTIME_FUNCTIONS` and of `Preset::extra_globals` |
 //!
-//! [`prelude`] defines the first three; whoever runs the script defines the rest
+//! `prelude` defines the first three; whoever runs the script defines the rest
 //! before it, on the same line, so that the author's lines stay the author's.
 //!
-//! [`Preset::extra_globals`]: crate::Preset::extra_globals
+//! `Preset::extra_globals`: crate::Preset::extra_globals
 
 pub use crate::preset::{RESERVED_PREFIXES, RUNTIME_FUNCTIONS};
 

@@ -3,8 +3,8 @@
 //! Nothing else runs there, so that no file and no name waits for a password to be
 //! stretched. Callers take turns: whoever waits gets the next turn before another
 //! caller gets its second, and work that has had its time steps back while others wait.
-//! What is spent is charged to the [`Account`] of the call. When whoever asked is gone,
-//! or the account is empty, the work ends at its next [`Turn::check`].
+//! What is spent is charged to the `Account` of the call. When whoever asked is gone,
+//! or the account is empty, the work ends at its next `Turn::check`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

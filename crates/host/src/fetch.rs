@@ -1,6 +1,6 @@
 //! The network, for tool code: one request at a time, every hop decided anew.
 //!
-//! A [`Fetch`] is made from a grant; mode `blocked` makes none. For the URL a
+//! A `Fetch` is made from a grant; mode `blocked` makes none. For the URL a
 //! script gives and again for every redirect: the host is checked, its name is
 //! looked up once, every address of the answer is checked, and the connection
 //! goes to one of those addresses and no other. No proxy, no cookie jar, no

@@ -1,6 +1,6 @@
 //! `safety.fs`: files for tool code, beneath directory handles.
 //!
-//! [`Files`] is made from a grant and sees a workspace and read roots. A path is
+//! `Files` is made from a grant and sees a workspace and read roots. A path is
 //! text until it has become a place below one of those; from there on everything
 //! is opened beneath the root's handle (`openat2` with `RESOLVE_BENEATH` where
 //! the kernel has it), so neither a link, nor `..`, nor a name swapped in the

@@ -1,7 +1,7 @@
 //! Every bound of this crate, named, in one place; and the table every crate writes its
 //! bounds in.
 //!
-//! A line of [`limits!`](crate::limits!) is a constant and a line of the reference
+//! A line of `limits!` is a constant and a line of the reference
 //! page, so neither can forget the other.
 
 /// One line of the reference page.

@@ -1,12 +1,12 @@
 //! Wall one: a script inside WebAssembly, fresh for each call.
 //!
-//! [`Cells`] is made once in a worker; it holds the compiled guest and a pool of
-//! memories. Each [`Cell`] is one running script. It is moved by [`Cell::step`],
+//! `Cells` is made once in a worker; it holds the compiled guest and a pool of
+//! memories. Each `Cell` is one running script. It is moved by `Cell::step`,
 //! a few milliseconds at a time, so that one thread can serve many; it never
 //! blocks. Everything a script can say or ask comes out of `step`; every bound of
-//! its [`JobLimits`](crate::job::JobLimits) is enforced here, from outside the script.
+//! its `JobLimits` is enforced here, from outside the script.
 //!
-//! Wall two, the process around this, is [`walls`](mod@crate::walls).
+//! Wall two, the process around this, is `walls`.
 
 mod cache;
 mod driver;

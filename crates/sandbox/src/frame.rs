@@ -142,7 +142,7 @@ impl FrameBuffer {
         self.body_bytes_max = self.body_bytes_max.max(body_bytes_max.min(FRAME_BYTES_MAX));
     }
 
-    /// Where the next bytes go; tell [`FrameBuffer::arrived`] how many did.
+    /// Where the next bytes go; tell [`FrameBuffer::advance`] how many did.
     /// Call it after [`FrameBuffer::next_body`] said that nothing is whole.
     pub fn room(&mut self) -> &mut [u8] {
         if self.taken == self.filled {

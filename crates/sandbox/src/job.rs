@@ -1,7 +1,7 @@
 //! What crosses the wall between the parent and a worker, as plain types.
 //!
-//! The parent sends [`Down`], the worker sends [`Up`]; `frame` turns both into
-//! bytes and back, `cell` runs a [`Job`] inside wall one, `pool` is the parent's
+//! The parent sends `Down`, the worker sends `Up`; `frame` turns both into
+//! bytes and back, `cell` runs a `Job` inside wall one, `pool` is the parent's
 //! side. Nothing here says what a host call means: operation and payload are
 //! text and bytes, given meaning by whoever implements `HostCalls`.
 

@@ -1,6 +1,6 @@
 //! Wall two: what holds a worker process, put up layer by layer and reported.
 //!
-//! [`enter`] runs first thing in a worker, before any thread exists; [`seal`]
+//! `enter` runs first thing in a worker, before any thread exists; `seal`
 //! runs once the guest is loaded and before the first job. Between the two the
 //! worker may still open files, which loading needs. Each layer is tried out
 //! after it is up, as far as it can be tried without dying of it; the outcome

@@ -12,7 +12,7 @@ pub const LISTEN_DEFAULT: &str = "127.0.0.1:7464";
 
 /// Where the server listens, and how much it takes.
 ///
-/// Defaults: loopback only, and the bounds named in [`limits`].
+/// Defaults: loopback only, and the bounds named in [`mod@limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeConfig {
     /// Address and port.
