@@ -19,9 +19,9 @@ use crate::record::audit::{Closing, Opening, Status};
 use crate::time::DAY_MS;
 use crate::word::Word;
 
-mod terms;
+mod config;
 
-pub use terms::{Criteria, Decay, Step, Strategy, TrustConfig, Weights};
+pub use config::{Criteria, Decay, Step, Strategy, TrustConfig, Weights};
 
 /// Shares are counted in ten-thousandths, so that every machine gets the same.
 pub const WHOLE: u64 = 10_000;
