@@ -61,7 +61,7 @@ async fn three_in_a_row_pause_until_a_person_resumes() {
             .lock()
             .unwrap()
             .iter()
-            .any(|said| said.contains("ann was denied")),
+            .any(|said| said.contains("ann is paused after repeated denials")),
         "the operator is told"
     );
     // Others go on, and what there is to see stays the same.
