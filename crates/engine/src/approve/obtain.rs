@@ -67,6 +67,7 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
     let mut trail = Trail::new(&asking, began);
     let until = asking.until(began);
     tell(&asking, whom.as_ref());
+    let mut is_answered = false;
     if let Some(whom) = &whom {
         let answer = ask(questions, &asking, whom, until).await;
         trail.note_first(whom, answer);
@@ -78,7 +79,8 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
         // Until it was noted, whatever ends the call leaves the question to the inbox.
         leaving.is_over = true;
         match next {
-            Next::Settled => {}
+            // What was answered counts, also if that took the rest of the call's time.
+            Next::Settled => is_answered = true,
             Next::Inbox(id) => {
                 asking.question.id.clone_from(&id);
                 trail.id = id;
@@ -87,12 +89,12 @@ pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> Gat
             Next::Left(answer) => return Err(left(&asking, answer, &trail)),
         }
     }
-    let waited = tokio::time::timeout_at(
-        until.into(),
-        wait_for_answer(questions, &asking.question.id),
-    );
-    if waited.await.is_err() {
-        return Err(pending(&asking, &trail));
+    if !is_answered {
+        let answered = wait_for_answer(questions, &asking.question.id);
+        let waited = tokio::time::timeout_at(until.into(), answered);
+        if waited.await.is_err() {
+            return Err(pending(&asking, &trail));
+        }
     }
     // Taking the answer marks it as used in the same transaction, so that no two calls
     // run by one yes.

@@ -115,7 +115,7 @@ pub(crate) fn opening(number: usize) -> Opening {
         call_id: format!("{number:08x}-0000-7000-8000-000000000000"),
         parent_id: None,
         at_ms: 1_700_000_000_000 + i64::try_from(number).unwrap(),
-        origin: Origin::ALL[number % 5],
+        origin: Origin::ALL[number % Origin::ALL.len()],
         caller: format!("caller-{}", number % 7),
         tool: format!("tool-{}", number % 10),
         arguments_digest: "00".repeat(32),
