@@ -111,7 +111,7 @@ pub fn page() -> String {
     let mut page = String::from(
         "# What the guard finds\n\nCodes of `ringfence script check`. A code never changes its meaning. Codes that \
          start with `PRESCANNER_` come from the raw text, before anything parses it.\n\n\
-         | IssueCode | Meaning |\n| --- | --- |\n",
+         | Code | Meaning |\n| --- | --- |\n",
     );
     for code in IssueCode::ALL {
         let _ = writeln!(page, "| `{}` | {} |", code.word(), code.meaning());

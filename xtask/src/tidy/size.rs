@@ -10,18 +10,24 @@ const FILE_LINES_MAX: usize = 800;
 /// Lines in one function, as `clippy.toml` says it.
 const FUNCTION_LINES: &str = "too-many-lines-threshold = 70";
 
+/// The guest's image: the one large file that is built, and compared with what its
+/// sources make. Bytes it may have.
+const IMAGES: &str = "guest/image/";
+const IMAGE_BYTES_MAX: u64 = 6 << 20;
+
 const SOURCE: &[&str] = &[".rs", ".js", ".ts", ".tsx", ".c", ".h", ".css"];
 
 /// Long files, large files, and a loosened threshold.
 pub(crate) fn findings(tree: &Tree) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (path, file) in tree.files() {
-        if file.bytes_count > FILE_BYTES_MAX {
+        let most = match path.starts_with(IMAGES) {
+            true => IMAGE_BYTES_MAX,
+            false => FILE_BYTES_MAX,
+        };
+        if file.bytes_count > most {
             let kib = file.bytes_count / 1024;
-            let sentence = format!(
-                "{kib} KiB in one file; at most {} KiB",
-                FILE_BYTES_MAX / 1024
-            );
+            let sentence = format!("{kib} KiB in one file; at most {} KiB", most / 1024);
             found.push(TidyFinding::new(path, 1, sentence));
         }
     }

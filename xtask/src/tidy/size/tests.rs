@@ -32,6 +32,12 @@ fn a_large_file_is_a_finding() {
         &clean().with_binary("web/logo.png", 513 * 1024),
         &["web/logo.png:1: 513 KiB in one file; at most 512 KiB"],
     );
+    let image = "guest/image/x86_64/guest.cwasm";
+    check(&clean().with_binary(image, 6 << 20), &[]);
+    check(
+        &clean().with_binary(image, (6 << 20) + 1),
+        &["guest/image/x86_64/guest.cwasm:1: 6144 KiB in one file; at most 6144 KiB"],
+    );
 }
 
 #[test]
