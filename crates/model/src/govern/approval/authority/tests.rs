@@ -92,7 +92,7 @@ fn every_channel_every_caller_every_risk() {
             assert_eq!(got, expected, "{channel:?} {name}");
         }
     }
-    assert_eq!(cells, 7 * 13 * 6);
+    assert_eq!(cells, 6 * 13 * 6);
 }
 
 /// With nothing in the settings, no caller's own client answers anything.
