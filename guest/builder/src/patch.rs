@@ -350,8 +350,9 @@ const THROWS: [Patch; 2] = [
         1,
         "static void JS_ThrowInterrupted(JSContext *ctx)
 ",
-        "/* Held, so that its address is not given to another value. */
-static JSValue last_thrown = JS_UNDEFINED;
+        "/* Held, so that its address is not given to another value. Nothing was thrown yet, which
+ * is not the same as `undefined`. */
+static JSValue last_thrown = JS_UNINITIALIZED;
 
 static bool is_new_throw(JSContext *ctx, JSValueConst thrown)
 {

@@ -97,7 +97,7 @@ fn replace(lines: &mut [Fields], sequence: u64, from: &str, to: &str) {
 const INDEX_EDITS: &[(&str, u64)] = &[
     ("UPDATE entries SET tool = 'harmless' WHERE opened = 7", 7),
     ("UPDATE entries SET caller = 'nobody' WHERE opened = 7", 7),
-    ("UPDATE entries SET origin = 'cli' WHERE opened = 7", 7),
+    ("UPDATE entries SET origin = 'mcp' WHERE opened = 7", 7),
     ("UPDATE entries SET at_ms = at_ms + 1 WHERE opened = 7", 7),
     ("UPDATE entries SET call_id = 'x' WHERE opened = 7", 7),
     ("UPDATE entries SET opened_at = opened_at + 1 WHERE opened = 7", 7),
