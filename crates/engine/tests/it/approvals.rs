@@ -397,6 +397,34 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     assert_eq!(runs(&world), 1);
 }
 
+/// A person who takes all the time there is, on a thread that does nothing else.
+#[derive(Debug)]
+struct AtTheLastMoment;
+
+impl Approver for AtTheLastMoment {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
+        Box::pin(async {
+            // Sleeps: the answer comes when the call's wait is over.
+            std::thread::sleep(Duration::from_millis(1_200));
+            ApprovalAnswer::Approved(Scope::Once)
+        })
+    }
+}
+
+/// An answer that was taken counts, also when recording it outlasts the wait.
+#[tokio::test]
+async fn an_answer_at_the_last_moment_counts() {
+    let world = world().await;
+    let settings = format!("{WAIT}{NAMED}");
+    world.home.file("ringfence.toml", &settings);
+    let outcome = world.made(asking(Arc::new(AtTheLastMoment))).await;
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+    assert_eq!(runs(&world), 1);
+}
+
 /// An approval of one thing is none of another.
 #[tokio::test]
 async fn any_change_needs_a_new_approval() {

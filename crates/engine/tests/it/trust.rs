@@ -124,6 +124,26 @@ async fn earned_and_lost_trust_apply_to_the_next_call() {
     world.assert_whole();
 }
 
+/// A paused caller gets nothing computed for it: it could make work with every call.
+#[tokio::test]
+async fn trust_of_a_paused_caller_is_not_recomputed() {
+    let (world, clock) = world(MILESTONE).await;
+    works(&world, &clock, 1).await;
+    let callers = world.engine.store().callers();
+    let evaluated = || callers.get("ann").unwrap().unwrap().evaluated_ms;
+    let before = evaluated();
+    assert!(before.is_some());
+    let owner = Caller::owner();
+    world.engine.callers().pause("ann", &owner, None).unwrap();
+    clock.pass_days(2);
+    assert_eq!(web(&world).await, Some("caller.paused"));
+    assert_eq!(evaluated(), before);
+    // Positive control: the next call of a caller that goes on is preceded by it.
+    world.engine.callers().resume("ann", &owner).unwrap();
+    web(&world).await;
+    assert!(evaluated() > before);
+}
+
 /// What lists show is what a call would find at that moment, with no call between;
 /// and looking changes nothing.
 #[tokio::test]
