@@ -409,7 +409,7 @@ impl Approver for AtTheLastMoment {
         Box::pin(async {
             // Sleeps: the answer comes when the call's wait is over.
             std::thread::sleep(Duration::from_millis(1_200));
-            ApprovalAnswer::Approved(Scope::Once)
+            ApprovalAnswer::Approved(ApprovalScope::Once)
         })
     }
 }
