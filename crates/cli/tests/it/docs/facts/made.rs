@@ -27,10 +27,10 @@ fn limits(whose: &str) -> Option<String> {
     let all = match whose {
         "model" => model::limits::ALL,
         "sandbox" => sandbox::limit::ALL,
-        "jail" => jail::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
+        "upstream" => upstream::limit::ALL,
         "mcp" => mcp::limit::ALL,
         "auth" => mcp::auth::limit::ALL,
         _ => return None,

@@ -1,1 +1,0 @@
-//! The jail from outside: one binary for every integration test.
