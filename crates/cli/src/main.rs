@@ -24,9 +24,9 @@ use output::exit::Exit;
 use output::printer::Printer;
 
 fn main() -> ExitCode {
-    // A sandbox worker is this program, started again. It must become one before
-    // anything else happens.
-    if let Some(code) = sandbox::worker_main() {
+    // A sandbox worker, and what stands around a child process, are this program, started
+    // again. It must become one before anything else happens.
+    if let Some(code) = engine::worker_main() {
         return code;
     }
     let arguments = match CommandLine::read() {
