@@ -28,6 +28,7 @@ fn limits(whose: &str) -> Option<String> {
         "model" => model::limits::ALL,
         "sandbox" => sandbox::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
+        "client" => host::client::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
         "mcp" => mcp::limit::ALL,
