@@ -126,7 +126,7 @@ async fn walk(
     }
     // Before a person is asked: a caller over its limit must not be able to fill the
     // inbox.
-    let tool = &held.found.sound.document.name;
+    let tool = &held.found.usable.document.name;
     let quota = engine
         .quotas()
         .take(&now.config, request, tool, held.groups());
@@ -227,7 +227,7 @@ async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     let tool = match &request.target {
         CallTarget::Name(name) => name,
-        CallTarget::Document(sound) => &sound.document.name,
+        CallTarget::Document(usable) => &usable.document.name,
     };
     let at_ms = engine.now_ms();
     Opening {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use model::caller::{Caller, CallerKind, folded};
-use model::govern::access::quota::{Conduct, Denials};
+use model::govern::access::quota::{DenialCount, Denials};
 use model::govern::trust::{Strategy, TrustState};
 use model::limits;
 use model::reason::Reason;
@@ -195,10 +195,10 @@ impl CallerBook {
             return;
         }
         let debtor = Debtor::of(request);
-        match Conduct::of(outcome) {
-            Conduct::Neither => {}
-            Conduct::Allowed => self.end_denials_in_a_row(&debtor).await,
-            Conduct::Denied => {
+        match DenialCount::of(outcome) {
+            DenialCount::Neither => {}
+            DenialCount::Allowed => self.end_denials_in_a_row(&debtor).await,
+            DenialCount::Denied => {
                 *lock(&self.owed).entry(debtor.clone()).or_default() += 1;
                 let _ = self.pay(&debtor).await;
             }

@@ -83,7 +83,7 @@ fn preview(
         record,
     )?;
     let (held, effect) = (&checked.decided.held, checked.decided.decision.effect);
-    let tool = &held.found.sound.document.name;
+    let tool = &held.found.usable.document.name;
     let quotas = engine.quotas();
     let limits = quotas.preview(&now.config, request, tool, held.groups());
     record.gate(Gate::Limits, limits)?;

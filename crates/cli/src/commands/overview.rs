@@ -85,7 +85,7 @@ fn show_home(
     show(printer, "server", &server);
     let exposed = now
         .tools()
-        .filter(|tool| now.exposed(&tool.sound.document, tool.source).is_yes())
+        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes())
         .count();
     let tools = format!("{exposed} exposed, {} in all", now.tools().count());
     show(printer, "tools", &tools);
