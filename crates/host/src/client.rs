@@ -26,12 +26,12 @@ use url::Host;
 
 use crate::address::{Reach, Reserved, of_host};
 use crate::client::body::Lease;
-use crate::client::pool::Pool;
+use crate::client::pool::IdlePool;
 use crate::fetch::connect::{Connector, TcpConnector};
 use crate::fetch::connection::{Connection, Dialler, broken, connect, message};
 use crate::fetch::deadline::Deadline;
 use crate::fetch::fault::HttpFault;
-use crate::fetch::lookup::{Questions, look_up};
+use crate::fetch::lookup::{NameLookup, look_up};
 use crate::fetch::resolve::{Resolve, SystemResolver};
 use crate::fetch::rule::Admission;
 use crate::fetch::target::FetchTarget;
@@ -151,7 +151,7 @@ impl fmt::Debug for ClientReply {
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     settings: Arc<ClientSettings>,
-    pool: Arc<Pool>,
+    pool: Arc<IdlePool>,
     places: Arc<Semaphore>,
 }
 
@@ -163,7 +163,7 @@ impl HttpClient {
         settings.tls = settings.tls.without_memory();
         let limits = &settings.limits;
         HttpClient {
-            pool: Arc::new(Pool::new(limits.idle_count_max, limits.idle)),
+            pool: Arc::new(IdlePool::new(limits.idle_count_max, limits.idle)),
             places: Arc::new(Semaphore::new(limits.concurrent_max.max(1))),
             settings: Arc::new(settings),
         }
@@ -266,12 +266,12 @@ impl HttpClient {
         let settings = &self.settings;
         let limits = &settings.limits;
         let deadline = Deadline::after(limits.resolve + limits.connect);
-        let questions = Questions {
+        let names = NameLookup {
             resolver: &*settings.resolver,
             wait: limits.resolve,
             address_count_max: limits::CLIENT_ADDRESSES_MAX,
         };
-        let addresses = look_up(questions, target, admission, deadline).await?;
+        let addresses = look_up(names, target, admission, deadline).await?;
         let dialler = Dialler {
             connector: &*settings.connector,
             tls: &settings.tls,
@@ -352,7 +352,7 @@ impl HttpClient {
 }
 
 /// The owner named the host. Attack: ssrf. Where clouds keep credentials there is
-/// no server of ours, whoever names it.
+/// no server of ours, even if the owner names it.
 fn admit_private(reach: Reach, target: &FetchTarget) -> Result<Admission, HttpFault> {
     let is_allowed = match reach {
         Reach::Public => true,

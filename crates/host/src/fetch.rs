@@ -36,7 +36,7 @@ use tokio::time::Instant;
 use crate::fetch::connect::{Connector, TcpConnector};
 use crate::fetch::deadline::Deadline;
 use crate::fetch::exchange::{Reply, send};
-use crate::fetch::lookup::{Questions, look_up};
+use crate::fetch::lookup::{NameLookup, look_up};
 use crate::fetch::request::{FetchArguments, FetchRequest, is_redirect, shown};
 use crate::fetch::resolve::{Resolve, SystemResolver};
 use crate::fetch::rule::{FetchRule, out_of_bounds};
@@ -222,12 +222,12 @@ impl Fetch {
             out_of_bounds(out, &request.target.host)
         })?;
         let admission = self.rule.admit(&request.target, &settings.ports_blocked)?;
-        let questions = Questions {
+        let names = NameLookup {
             resolver: &*settings.resolver,
             wait: settings.limits.resolve,
             address_count_max: settings.limits.address_count_max,
         };
-        let addresses = look_up(questions, &request.target, admission, deadline).await?;
+        let addresses = look_up(names, &request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
         if let Some(raw_location) = location(&reply) {
             return Ok(Hop::Redirect(reply.status, raw_location));

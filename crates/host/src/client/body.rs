@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Origin};
 
-use crate::client::pool::Pool;
+use crate::client::pool::IdlePool;
 use crate::fetch::connection::{Connection, broken, next_piece};
 use crate::fetch::fault::HttpFault;
 
@@ -28,7 +28,7 @@ pub struct ReplyBody {
 pub(crate) struct Lease {
     pub(crate) connection: Connection,
     pub(crate) origin: Origin,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<IdlePool>,
     pub(crate) _place: OwnedSemaphorePermit,
 }
 

@@ -14,7 +14,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// The unused connections of one client.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct IdlePool {
     kept: Mutex<Kept>,
     count_max: usize,
     idle: Duration,
@@ -33,9 +33,9 @@ struct Unused {
     since: Instant,
 }
 
-impl Pool {
-    pub(crate) fn new(count_max: usize, idle: Duration) -> Pool {
-        Pool {
+impl IdlePool {
+    pub(crate) fn new(count_max: usize, idle: Duration) -> IdlePool {
+        IdlePool {
             kept: Mutex::default(),
             count_max,
             idle,
@@ -70,7 +70,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request. The oldest goes if there are too many.
-    pub(crate) fn give(self: &Arc<Pool>, origin: Origin, connection: Connection) {
+    pub(crate) fn give(self: &Arc<IdlePool>, origin: Origin, connection: Connection) {
         if connection.is_closed() || self.count_max == 0 {
             return;
         }
@@ -89,9 +89,11 @@ impl Pool {
         }
     }
 
-    /// How many there are.
+    /// How many there are that work.
     pub(crate) fn count(&self) -> usize {
-        self.lock().connections.len()
+        let kept = self.lock();
+        let open = kept.connections.iter();
+        open.filter(|unused| !unused.connection.is_closed()).count()
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -108,7 +110,7 @@ impl Kept {
 }
 
 /// Closes connections whose time is over, and ends with the last of them.
-async fn sweep(pool: Weak<Pool>, idle: Duration) {
+async fn sweep(pool: Weak<IdlePool>, idle: Duration) {
     loop {
         sleep(idle).await;
         let Some(pool) = pool.upgrade() else {

@@ -159,8 +159,8 @@ pub(crate) struct Unanswered {
 
 #[derive(Debug)]
 enum Sender {
-    Http1(http1::SendRequest<Payload>),
-    Http2(http2::SendRequest<Payload>),
+    Http1(http1::SendRequest<WholeBody>),
+    Http2(http2::SendRequest<WholeBody>),
 }
 
 impl Connection {
@@ -246,7 +246,7 @@ impl Connection {
     /// Sends a message on a connection that may have been closed meanwhile.
     pub(crate) async fn send_or_return(
         &mut self,
-        message: HttpRequest<Payload>,
+        message: HttpRequest<WholeBody>,
     ) -> Result<Response<Incoming>, Unanswered> {
         let sent = match &mut self.sender {
             Sender::Http1(sender) => sender.try_send_request(message).await,
@@ -262,7 +262,7 @@ impl Connection {
     /// ready; asking would cost a turn of the scheduler.
     pub(crate) async fn send(
         &mut self,
-        message: HttpRequest<Payload>,
+        message: HttpRequest<WholeBody>,
     ) -> hyper::Result<Response<Incoming>> {
         match &mut self.sender {
             Sender::Http1(sender) => sender.send_request(message).await,
@@ -279,7 +279,7 @@ pub(crate) fn message(
     mut headers: HeaderMap,
     body: Bytes,
     version: Version,
-) -> Result<HttpRequest<Payload>, HttpFault> {
+) -> Result<HttpRequest<WholeBody>, HttpFault> {
     let wrong = || HttpFault::invalid("invalid-url", "the URL cannot be written as HTTP");
     let uri: Uri = if version == Version::HTTP_2 {
         target.url.as_str().parse().map_err(|_| wrong())?
@@ -299,7 +299,7 @@ pub(crate) fn message(
             headers.insert(name, HeaderValue::from_static(value));
         }
     }
-    let mut message = HttpRequest::new(Payload(Some(body)));
+    let mut message = HttpRequest::new(WholeBody(Some(body)));
     *message.method_mut() = method.clone();
     *message.uri_mut() = uri;
     *message.version_mut() = version;
@@ -309,9 +309,9 @@ pub(crate) fn message(
 
 /// A body that is all there.
 #[derive(Debug)]
-pub(crate) struct Payload(Option<Bytes>);
+pub(crate) struct WholeBody(Option<Bytes>);
 
-impl Body for Payload {
+impl Body for WholeBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

@@ -13,7 +13,7 @@ use crate::fetch::target::FetchTarget;
 
 /// Where questions about names go, and how much of an answer counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Questions<'a> {
+pub(crate) struct NameLookup<'a> {
     pub(crate) resolver: &'a dyn Resolve,
     pub(crate) wait: Duration,
     pub(crate) address_count_max: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Questions<'a> {
 /// address among good ones may be the one that gets used; so one lookup, and
 /// one bad address spoils the answer.
 pub(crate) async fn look_up(
-    questions: Questions<'_>,
+    names: NameLookup<'_>,
     target: &FetchTarget,
     admission: Admission,
     deadline: Deadline,
@@ -36,8 +36,8 @@ pub(crate) async fn look_up(
         Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
         Host::Domain(name) => name,
     };
-    let lookup = questions.resolver.resolve(name);
-    let lookup = deadline.wait(questions.wait, "looking up", &target.host, lookup);
+    let lookup = names.resolver.resolve(name);
+    let lookup = deadline.wait(names.wait, "looking up", &target.host, lookup);
     let found = lookup.await?;
     // Where the guard stands, a name that cannot be checked is refused.
     let addresses = match (found, admission) {
@@ -57,7 +57,7 @@ pub(crate) async fn look_up(
             ));
         }
     };
-    if addresses.len() > questions.address_count_max {
+    if addresses.len() > names.address_count_max {
         let rule = format!("host has more addresses than can be checked: {name}");
         return Err(HttpFault::denied("dns-resolution-failed", rule));
     }

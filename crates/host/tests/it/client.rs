@@ -333,11 +333,21 @@ async fn keeping(count_max: usize) -> SocketAddr {
     address
 }
 
+async fn wait_until_closed(client: &HttpClient) {
+    let closed = async {
+        while client.idle_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waiting = tokio::time::timeout(Duration::from_secs(20), closed);
+    waiting.await.expect("an unused connection is closed");
+}
+
 #[tokio::test]
 async fn a_connection_is_kept_used_again_and_let_go() {
     let address = keeping(100).await;
     let lab = hello().await;
-    let mut net = Net::to(&lab).limits(|limits| limits.idle = Duration::from_millis(300));
+    let mut net = Net::to(&lab).limits(|limits| limits.idle = Duration::from_millis(100));
     net.wire = Arc::new(Wire::new(Ends::Lab(address)));
     let client = net.client();
     for _ in 0..5 {
@@ -346,13 +356,7 @@ async fn a_connection_is_kept_used_again_and_let_go() {
     }
     assert_eq!(net.called().len(), 1, "one connection for five requests");
     assert_eq!(client.idle_count(), 1);
-    tokio::time::timeout(Duration::from_secs(10), async {
-        while client.idle_count() > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-    .expect("an unused connection is closed");
+    wait_until_closed(&client).await;
 }
 
 #[tokio::test]
@@ -365,8 +369,8 @@ async fn a_connection_the_server_closed_is_replaced_unnoticed() {
     for _ in 0..5 {
         let reply = get(&client, "http://mcp.acme.com/").await.unwrap();
         assert_eq!(read(reply).await.unwrap(), "ok");
-        // The server closes now; give its word time to arrive.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // The server closes now.
+        wait_until_closed(&client).await;
     }
     assert_eq!(net.called().len(), 5);
 }
