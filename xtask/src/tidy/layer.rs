@@ -13,6 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("find", &["model"]),
     ("guard", &["model"]),
+    ("upstream", &["model"]),
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
@@ -20,7 +21,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("jail", &["model", "sandbox"]),
     (
         "engine",
-        &["model", "find", "guard", "sandbox", "host", "store", "jail"],
+        &[
+            "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail",
+        ],
     ),
     ("mcp", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
@@ -28,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "sandbox", "host", "store", "jail", "engine", "mcp",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "engine", "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.
