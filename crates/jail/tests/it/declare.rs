@@ -118,7 +118,8 @@ async fn output(settings: JailSettings) -> String {
     let mut all = vec![0; 64 << 10];
     stdout.readable().await.unwrap();
     let count = stdout.try_read(&mut all).unwrap();
-    String::from_utf8_lossy(&all[..count]).into_owned()
+    all.truncate(count);
+    String::from_utf8(all).unwrap()
 }
 
 #[tokio::test]

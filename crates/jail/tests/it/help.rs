@@ -218,7 +218,13 @@ impl Ran {
         for line in said.lines() {
             let value: Value = serde_json::from_str(line).unwrap();
             assert!(value.get("broken").is_none(), "{value}");
-            let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+            let text = |name: &str| {
+                value
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             if let Some(walls) = value.get("walls") {
                 ran.walls = serde_json::from_value(walls.clone()).unwrap();
             } else {

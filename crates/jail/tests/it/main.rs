@@ -4,7 +4,6 @@
 //! succeed, so that the test would notice a fence that is not there, and once behind it.
 //! As root, each runs as an ordinary user as well.
 #![expect(
-    clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends at the first surprise, also in the functions that tests share"
