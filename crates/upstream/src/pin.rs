@@ -211,7 +211,7 @@ impl SeenServer {
         })
     }
 
-    /// One digest over all of it. Whoever accepts hands back the digest that was
+    /// One digest over all of it. The owner accepts the digest that was
     /// reviewed, so that nothing is accepted that came in between.
     #[must_use]
     pub fn digest(&self) -> String {
@@ -289,8 +289,9 @@ impl PinnedServer {
         }
     }
 
-    /// Accepts what is seen, for the owner. Returns what was accepted, with digests,
-    /// for the audit. Only items that are seen now can be accepted.
+    /// Accepts what is seen, for the owner. Returns what is accepted by now, with
+    /// digests, for the audit: the server first, then each item that was accepted here.
+    /// Only items that are seen now can be accepted.
     pub fn accept(
         &mut self,
         seen: &SeenServer,
@@ -309,8 +310,9 @@ impl PinnedServer {
                 pin: seen.pin.clone(),
                 at_ms,
             });
-            accepted.push((ChangeSubject::Server, seen.pin.digest.clone()));
         }
+        let server = self.server.iter();
+        accepted.extend(server.map(|server| (ChangeSubject::Server, server.pin.digest.clone())));
         if matches!(scope, AcceptScope::All) {
             let is_kept = |key: &ItemKey, item: &mut PinnedItem| {
                 seen.items.contains_key(key) || item.decision == PinDecision::Blocked
