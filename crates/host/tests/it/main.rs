@@ -14,6 +14,7 @@
 mod authority;
 mod bomb;
 mod copy;
+mod credential;
 mod crypto;
 mod face;
 mod fetch;
