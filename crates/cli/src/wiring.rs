@@ -17,7 +17,7 @@ use engine::{Alarm, Engine, EngineSettings};
 use mcp::Shutdown;
 use model::Environment;
 use model::document::finding::any_error;
-use model::policy::assessment::{Assessment, Sound};
+use model::policy::assessment::{Assessment, UsableDocument};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -159,7 +159,7 @@ impl Subject {
 pub(crate) fn documents(
     engine: &Engine,
     path: &Path,
-) -> anyhow::Result<Vec<(Assessment, Option<Arc<Sound>>)>> {
+) -> anyhow::Result<Vec<(Assessment, Option<Arc<UsableDocument>>)>> {
     let SourceText::Text(text) = source::documents(path)? else {
         bail!(
             "`{}` holds no tool document; run `ringfence check` on it",
@@ -174,14 +174,14 @@ pub(crate) fn one_document(
     engine: &Engine,
     path: &Path,
     name: Option<&str>,
-) -> anyhow::Result<Arc<Sound>> {
+) -> anyhow::Result<Arc<UsableDocument>> {
     let mut documents = documents(engine, path)?;
     if let Some(name) = name {
         documents.retain(|(document, _)| document.name.as_deref() == Some(name));
     }
     let count = documents.len();
     match (documents.pop(), count) {
-        (Some((document, sound)), 1) => sound.ok_or_else(|| anyhow!("{}", unusable(&document))),
+        (Some((document, usable)), 1) => usable.ok_or_else(|| anyhow!("{}", unusable(&document))),
         (_, 0) => bail!("`{}` holds no such document", path.display()),
         (_, count) => bail!(
             "`{}` holds {count} documents; name one with `--tool`",

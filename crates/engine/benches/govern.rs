@@ -23,7 +23,7 @@ use model::caller::{Caller, Origin};
 use model::config::Config;
 use model::document::params;
 use model::govern::access::AccessLevel;
-use model::govern::rules::{Asked, Effect};
+use model::govern::rules::{Effect, RuleInput};
 use model::govern::trust::{
     Strategy, TrustConfig, TrustOutcome, TrustRecord, TrustState, evaluate,
 };
@@ -165,16 +165,14 @@ fn decided() -> f64 {
     let parsed = model::document::parse(&document("tool0").to_string());
     let document = parsed.items.into_iter().next().unwrap().document.unwrap();
     let caller = Caller::named("free");
-    let standing = config
-        .access
-        .standing(&caller, document.category.as_deref());
+    let rights = config.access.rights(&caller, document.category.as_deref());
     let ground = config.ground().unwrap();
     let policy = resolve(&ground, &document.sandbox_overrides).unwrap();
     let risk = rate(&ground, &document.sandbox_overrides, &policy);
     let arguments = params::check(&document.params, &json!({"a": 1, "b": 2})).unwrap();
-    let asked = Asked {
+    let asked = RuleInput {
         caller: &caller,
-        standing: &standing,
+        rights: &rights,
         origin: Origin::Mcp,
         document: &document,
         arguments: &arguments,

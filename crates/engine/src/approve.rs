@@ -22,7 +22,7 @@ use crate::services::{Alarm, Clock, Observer};
 pub use crate::question::{ApprovalAnswer, Approver, Question};
 pub use answer::AnswerFault;
 pub use inbox::{ApprovalDecision, ApprovalVerdict, Inbox, Listed, Listing};
-pub use model::govern::approval::{Channel, Scope};
+pub use model::govern::approval::{ApprovalScope, Channel};
 #[cfg(feature = "testing")]
 pub use store::approvals::ApprovalChange;
 
@@ -74,7 +74,7 @@ impl Questions {
 }
 
 /// `once, same-arguments`.
-pub(crate) fn words(scopes: &[Scope]) -> String {
+pub(crate) fn words(scopes: &[ApprovalScope]) -> String {
     let words: Vec<_> = scopes.iter().map(|scope| scope.word()).collect();
     words.join(", ")
 }

@@ -69,7 +69,7 @@ async fn run_code(
     let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
     let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
     let prepared = run::prepare(
-        &found.sound,
+        &found.usable,
         &policy,
         arguments,
         variables,

@@ -108,15 +108,15 @@ async fn walk(
     record: &mut CallRecord,
     hold: &mut CallHold,
 ) -> Result<RunResult, CallRefusal> {
-    let (now, trust) = take_snapshot(engine, request).await;
+    let now = engine.registry().current();
     record.follow(&now.config);
     if let Some(refused) = &request.refused {
         return record.gate(refused.gate, Err(refused.refusal()));
     }
+    let (now, caller) = check_caller(engine, request, now).await;
     // One moment for all rules, so that none of them sees another day or hour.
     let at_ms = engine.now_ms();
     record.note_shadow(gates::shadow(&now, request, at_ms));
-    let caller = engine.callers_book().check(&now, request, trust).await;
     record.gate(Gate::Caller, caller)?;
     let checked = gates::judge(&now, request, engine.variable_source(), at_ms, record)?;
     let CheckedCall { decided, .. } = &checked;
@@ -126,7 +126,7 @@ async fn walk(
     }
     // Before a person is asked: a caller over its limit must not be able to fill the
     // inbox.
-    let tool = &held.found.sound.document.name;
+    let tool = &held.found.usable.document.name;
     let quota = engine
         .quotas()
         .take(&now.config, request, tool, held.groups());
@@ -146,25 +146,30 @@ async fn walk(
     body::run(engine, &now, request, checked, record, hold).await
 }
 
-/// The one snapshot a call is checked by. Trust that is due is recomputed first, so that
-/// the snapshot has the level the caller has now; what came of that is for the gate of
-/// callers to say.
-async fn take_snapshot(
+/// Step 1, and the one snapshot the rest of the call is checked by. Trust that is due is
+/// recomputed, so that the snapshot has the level the caller has now. A paused caller is
+/// refused before that: it must not be able to make work.
+async fn check_caller(
     engine: &Engine,
     request: &CallRequest,
-) -> (Arc<Snapshot>, Result<Option<String>, String>) {
-    let now = engine.registry().current();
-    if request.purpose == CallPurpose::LocalPass || request.refused.is_some() || now.owed.is_some()
-    {
-        return (now, Ok(None));
-    }
+    now: Arc<Snapshot>,
+) -> (Arc<Snapshot>, GateResult<()>) {
+    let book = engine.callers_book();
+    let mut passed = match book.check(&now, request).await {
+        Ok(passed) if request.purpose == CallPurpose::Call => passed,
+        checked => return (now, checked),
+    };
     let schedule = engine.trust_schedule();
     match schedule
         .recompute_if_due(&now.config, &request.caller)
         .await
     {
-        Ok(None) => (now, Ok(None)),
-        trust => (engine.registry().current(), trust),
+        Ok(None) => (now, Ok(passed)),
+        Ok(Some(recomputed)) => {
+            passed.note = format!("{}; {recomputed}", passed.note);
+            (engine.registry().current(), Ok(passed))
+        }
+        Err(why) => (now, Err(book.unavailable(&why))),
     }
 }
 
@@ -222,7 +227,7 @@ async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
     let tool = match &request.target {
         CallTarget::Name(name) => name,
-        CallTarget::Document(sound) => &sound.document.name,
+        CallTarget::Document(usable) => &usable.document.name,
     };
     let at_ms = engine.now_ms();
     Opening {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::caller::{Caller, Origin};
 use model::document::safety::Source;
 use model::policy::EffectivePolicy;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use crate::tool::ToolBody;
 #[derive(Clone, Debug)]
 pub struct CallableTool {
     /// The document and what holds for it.
-    pub sound: Arc<Sound>,
+    pub usable: Arc<UsableDocument>,
     /// Where it comes from.
     pub source: Source,
     /// What runs.
@@ -114,7 +114,7 @@ impl Engine {
         if has(Native::List) && has(Native::Load) {
             let progressive = now.config.progressive;
             offered.retain(|tool| {
-                tool.body != ToolBody::Code || progressive.lists(&tool.sound.document)
+                tool.body != ToolBody::Code || progressive.lists(&tool.usable.document)
             });
         }
         offered
@@ -123,7 +123,7 @@ impl Engine {
     fn callable_in(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<CallableTool> {
         let mut request = CallRequest::new(caller.clone(), origin, "", Value::Null);
         let offered = now.tools().filter_map(|tool| {
-            request.target = CallTarget::Name(tool.sound.document.name.clone());
+            request.target = CallTarget::Name(tool.usable.document.name.clone());
             reach(now, &request, self.variable_source()).ok()
         });
         offered.collect()
@@ -143,7 +143,7 @@ pub(crate) fn reach(
         ..
     } = gates::reach(now, request, variables)?;
     Ok(CallableTool {
-        sound: found.sound,
+        usable: found.usable,
         source: found.source,
         body: found.body,
         policy: policy.into_owned(),

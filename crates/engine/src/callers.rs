@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use model::caller::{Caller, CallerKind, folded};
-use model::govern::access::quota::{Conduct, Denials};
+use model::govern::access::quota::{DenialCount, Denials};
 use model::govern::trust::{Strategy, TrustState};
 use model::limits;
 use model::reason::Reason;
@@ -137,40 +137,21 @@ impl CallerBook {
 
 /// The gate of callers, and what a call says about its caller.
 impl CallerBook {
-    /// May anything of this caller run? `trust` says what came of recomputing the
-    /// caller's trust, where that was due.
-    pub(crate) async fn check(
-        &self,
-        now: &Snapshot,
-        request: &CallRequest,
-        trust: Result<Option<String>, String>,
-    ) -> GateResult<()> {
+    /// May anything of this caller run?
+    pub(crate) async fn check(&self, now: &Snapshot, request: &CallRequest) -> GateResult<()> {
         check_settings_recorded(now)?;
         if request.purpose == CallPurpose::LocalPass {
             return Ok(GatePass::new((), "a Local Pass"));
         }
         let note = self.recheck(request).await?;
-        self.with_trust(note, trust)
+        Ok(GatePass::new((), note))
     }
 
     /// What [`CallerBook::check`] would say, with nothing counted, kept or asked.
-    pub(crate) fn preview(
-        &self,
-        now: &Snapshot,
-        request: &CallRequest,
-        trust: Result<Option<String>, String>,
-    ) -> GateResult<()> {
+    pub(crate) fn preview(&self, now: &Snapshot, request: &CallRequest) -> GateResult<()> {
         check_settings_recorded(now)?;
         let note = self.check_pause(request)?;
-        self.with_trust(note, trust)
-    }
-
-    fn with_trust(&self, note: String, trust: Result<Option<String>, String>) -> GateResult<()> {
-        match trust {
-            Ok(None) => Ok(GatePass::new((), note)),
-            Ok(Some(more)) => Ok(GatePass::new((), format!("{note}; {more}"))),
-            Err(why) => Err(self.unavailable(&why)),
-        }
+        Ok(GatePass::new((), note))
     }
 
     /// Refuses a caller that is paused. Also asked after a person answered, who may
@@ -199,7 +180,8 @@ impl CallerBook {
         Err(paused_refusal(request, row, paused))
     }
 
-    fn unavailable(&self, why: &str) -> CallRefusal {
+    /// The refusal of a call whose caller cannot be looked up.
+    pub(crate) fn unavailable(&self, why: &str) -> CallRefusal {
         self.alarm
             .raise(&format!("the caller records cannot be read: {why}"));
         let message = "your caller record cannot be read; the call did not run";
@@ -213,10 +195,10 @@ impl CallerBook {
             return;
         }
         let debtor = Debtor::of(request);
-        match Conduct::of(outcome) {
-            Conduct::Neither => {}
-            Conduct::Allowed => self.end_denials_in_a_row(&debtor).await,
-            Conduct::Denied => {
+        match DenialCount::of(outcome) {
+            DenialCount::Neither => {}
+            DenialCount::Allowed => self.end_denials_in_a_row(&debtor).await,
+            DenialCount::Denied => {
                 *lock(&self.owed).entry(debtor.clone()).or_default() += 1;
                 let _ = self.pay(&debtor).await;
             }

@@ -45,7 +45,7 @@ pub struct Catalog {
 pub(crate) struct Bundled {
     catalog: Arc<Catalog>,
     ground: Baseline,
-    judged: BTreeMap<&'static str, OnceLock<Option<Tool>>>,
+    tools: BTreeMap<&'static str, OnceLock<Option<Tool>>>,
 }
 
 /// A named choice of bundled tools.
@@ -135,11 +135,11 @@ impl Catalog {
         let lines = Lines::new(text);
         let none = Environment::empty();
         let assessed = assessment::assess(item, &lines, ground, &none, Source::Builtin);
-        let sound = assessed.sound?;
-        let is_shipped = sound.document.name == name
-            && self.digest(name) == Some(sound.judged.digest.to_string().as_str());
+        let usable = assessed.usable?;
+        let is_shipped = usable.document.name == name
+            && self.digest(name) == Some(usable.facts.digest.to_string().as_str());
         is_shipped.then(|| Tool {
-            sound: Arc::new(sound),
+            usable: Arc::new(usable),
             source: Source::Builtin,
             body: ToolBody::Code,
             file: None,
@@ -155,7 +155,7 @@ impl Bundled {
     pub(crate) fn new(catalog: &Arc<Catalog>, ground: &Baseline) -> Bundled {
         let names = catalog.documents.keys();
         Bundled {
-            judged: names.map(|name| (*name, OnceLock::new())).collect(),
+            tools: names.map(|name| (*name, OnceLock::new())).collect(),
             catalog: Arc::clone(catalog),
             ground: ground.clone(),
         }
@@ -164,23 +164,23 @@ impl Bundled {
     /// A tool by its name.
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
         let judge = || self.catalog.judge(name, &self.ground);
-        self.judged.get(name)?.get_or_init(judge).as_ref()
+        self.tools.get(name)?.get_or_init(judge).as_ref()
     }
 
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
-        let unread = self.judged.iter().filter(|(_, tool)| tool.get().is_none());
+        let unread = self.tools.iter().filter(|(_, tool)| tool.get().is_none());
         let unread: Vec<_> = unread.map(|(name, _)| *name).collect();
         // Whatever a thread leaves undone is done below.
         let _ = parallel::map(&unread, |name| {
             self.get(name);
         });
-        self.judged.keys().filter_map(|name| self.get(name))
+        self.tools.keys().filter_map(|name| self.get(name))
     }
 
     /// Their names, read or not.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.judged.keys().copied()
+        self.tools.keys().copied()
     }
 }
 

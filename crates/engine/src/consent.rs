@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::caller::Origin;
 use model::govern::consent::{Granted, Need, Variable};
 use model::nearest::nearest;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
 use model::record::audit::{Act, Notice};
 use model::text;
@@ -55,14 +55,14 @@ impl Engine {
     /// What a document reaches for that its owner has not agreed to. One that no policy
     /// fits wants nothing: it will not run.
     #[must_use]
-    pub fn wants(&self, sound: &Arc<Sound>, place: Option<&Path>) -> WantedGrants {
+    pub fn wants(&self, usable: &Arc<UsableDocument>, place: Option<&Path>) -> WantedGrants {
         let now = self.registry().current();
         let trial = Trial {
             place: place.map(Path::to_owned),
             files: None,
         };
-        let request = trial.request(sound, CallPurpose::LocalPass, Origin::Cli);
-        let found = gates::find_document(&now, &request, sound);
+        let request = trial.request(usable, CallPurpose::LocalPass, Origin::Cli);
+        let found = gates::find_document(&now, &request, usable);
         let held = found.and_then(|found| HeldTool::for_test(&now, found.value));
         match held {
             Ok(held) => WantedGrants {
@@ -71,7 +71,7 @@ impl Engine {
             },
             Err(_) => WantedGrants {
                 needs: Vec::new(),
-                risk: sound.judged.risk.clone(),
+                risk: usable.facts.risk.clone(),
             },
         }
     }
@@ -79,13 +79,13 @@ impl Engine {
     /// The owner agrees to what a document was seen to reach for, for its tool.
     pub fn consent(
         &self,
-        sound: &Sound,
+        usable: &UsableDocument,
         place: Option<&Path>,
         needs: &[Need],
         how: Consent,
     ) -> Result<(), EngineError> {
-        let name = &sound.document.name;
-        self.grant(name, place, needs, how, Some(sound))
+        let name = &usable.document.name;
+        self.grant(name, place, needs, how, Some(usable))
     }
 
     /// Grants a variable to a tool. The answer is whether that is new.
@@ -118,7 +118,7 @@ impl Engine {
     pub fn variables(&self, name: &str) -> Result<Vec<Variable>, EngineError> {
         let tool = self.tool(name)?;
         let environment = self.environment()?;
-        Ok(tool.granted.variables(&tool.sound.document, &environment))
+        Ok(tool.granted.variables(&tool.usable.document, &environment))
     }
 
     /// What was granted to the document of a name in a file.
@@ -155,7 +155,7 @@ impl Engine {
         place: Option<&Path>,
         needs: &[Need],
         how: Consent,
-        sound: Option<&Sound>,
+        usable: Option<&UsableDocument>,
     ) -> Result<(), EngineError> {
         if needs.is_empty() {
             return Ok(());
@@ -166,8 +166,8 @@ impl Engine {
         let mut notice = Notice::new(Act::ToolConsented, OWNER, Origin::Cli.word(), &message)
             .about(name)
             .detail("how", how.word());
-        if let Some(sound) = sound {
-            notice = notice.detail("digest", &sound.judged.digest.to_string());
+        if let Some(usable) = usable {
+            notice = notice.detail("digest", &usable.facts.digest.to_string());
         }
         if !place.is_empty() {
             notice = notice.detail("file", &place);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use find::progressive::Readers;
+use find::progressive::LoadedByCaller;
 use host::fetch::TlsTrust as TrustedRoots;
 use host::secrets::{Credentials, Secrets, SecretsFault};
 use model::caller::Caller;
@@ -121,7 +121,7 @@ pub struct Engine {
     schedule: Schedule,
     search_index: SearchIndex,
     /// What callers have loaded of progressive lists.
-    loaded_cards: Mutex<Readers>,
+    loaded_cards: Mutex<LoadedByCaller>,
     /// One permit for each script that may run now.
     scripts: Semaphore,
     upkeep: Upkeep,
@@ -387,7 +387,7 @@ impl Engine {
         &self.search_index
     }
 
-    pub(crate) fn loaded_cards(&self) -> &Mutex<Readers> {
+    pub(crate) fn loaded_cards(&self) -> &Mutex<LoadedByCaller> {
         &self.loaded_cards
     }
 

@@ -12,7 +12,7 @@ use model::record::outcome::CallError;
 use crate::engine::Engine;
 use crate::gates;
 use crate::record::CallRecord;
-use crate::refusal::{CallRefusal, Gate, GatePass, Notes as _};
+use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes as _};
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 use crate::stage;
@@ -35,15 +35,11 @@ impl Engine {
     /// sandbox.
     #[must_use]
     pub fn explain(&self, request: &CallRequest) -> Explained {
-        let newest = self.registry().current();
-        let (now, trust) = match self.trust_schedule().preview(&newest, &request.caller) {
-            Ok(now) => (now, Ok(None)),
-            Err(why) => (newest, Err(why)),
-        };
+        let (now, caller) = preview_caller(self, request);
         let mut record = CallRecord::new(String::new(), Instant::now(), None);
         record.follow(&now.config);
         record.note_shadow(gates::shadow(&now, request, self.now_ms()));
-        let walked = preview(self, &now, request, trust, &mut record);
+        let walked = preview(self, &now, request, caller, &mut record);
         let (effect, refusal) = match walked {
             Ok(effect) => (effect, None),
             Err(refusal) => (Effect::Deny, Some(refusal)),
@@ -57,14 +53,27 @@ impl Engine {
     }
 }
 
+/// What step 1 would say, and the snapshot the rest would be checked by.
+fn preview_caller(engine: &Engine, request: &CallRequest) -> (Arc<Snapshot>, GateResult<()>) {
+    let now = engine.registry().current();
+    let book = engine.callers_book();
+    let passed = match book.preview(&now, request) {
+        Ok(passed) => passed,
+        refused => return (now, refused),
+    };
+    match engine.trust_schedule().preview(&now, &request.caller) {
+        Ok(now) => (now, Ok(passed)),
+        Err(why) => (now, Err(book.unavailable(&why))),
+    }
+}
+
 fn preview(
     engine: &Engine,
-    now: &Arc<Snapshot>,
+    now: &Snapshot,
     request: &CallRequest,
-    trust: Result<Option<String>, String>,
+    caller: GateResult<()>,
     record: &mut CallRecord,
 ) -> Result<Effect, CallRefusal> {
-    let caller = engine.callers_book().preview(now, request, trust);
     record.gate(Gate::Caller, caller)?;
     let checked = gates::judge(
         now,
@@ -74,7 +83,7 @@ fn preview(
         record,
     )?;
     let (held, effect) = (&checked.decided.held, checked.decided.decision.effect);
-    let tool = &held.found.sound.document.name;
+    let tool = &held.found.usable.document.name;
     let quotas = engine.quotas();
     let limits = quotas.preview(&now.config, request, tool, held.groups());
     record.gate(Gate::Limits, limits)?;

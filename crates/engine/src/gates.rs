@@ -18,10 +18,10 @@ use std::sync::Arc;
 use model::caller::{CallerKind, Origin};
 use model::document::params::{self, Arguments};
 use model::document::safety::Source;
-use model::govern::access::Standing;
+use model::govern::access::CallerRights;
 use model::govern::consent::{self, Granted};
-use model::govern::rules::{Asked, Decision, Effect};
-use model::policy::assessment::Sound;
+use model::govern::rules::{Decision, Effect, RuleInput};
+use model::policy::assessment::UsableDocument;
 use model::policy::risk::{self, Risk};
 use model::policy::{self, EffectivePolicy};
 use model::reason::Reason;
@@ -53,7 +53,7 @@ pub(crate) const AS_IT_STANDS: &str = "a document as it stands";
 /// A tool that was found. Made by [`find()`].
 #[derive(Debug)]
 pub(crate) struct FoundTool {
-    pub(crate) sound: Arc<Sound>,
+    pub(crate) usable: Arc<UsableDocument>,
     /// Where it came from; a document brought by the owner has no registry entry.
     pub(crate) source: Source,
     /// What runs.
@@ -68,14 +68,14 @@ pub(crate) struct FoundTool {
 pub(crate) struct VisibleTool {
     found: FoundTool,
     /// What holds for this caller and tools of this kind.
-    rights: Standing,
+    rights: CallerRights,
 }
 
 /// A tool with what a call of it is held to. Made by [`VisibleTool::hold`].
 #[derive(Debug)]
 pub(crate) struct HeldTool {
     pub(crate) found: FoundTool,
-    rights: Standing,
+    rights: CallerRights,
     pub(crate) policy: HeldPolicy,
     pub(crate) risk: HeldRisk,
 }
@@ -103,14 +103,14 @@ pub(crate) struct CheckedCall {
 /// the tool was read, which is shared, not copied.
 #[derive(Clone, Debug)]
 pub(crate) enum HeldPolicy {
-    AsRegistered(Arc<Sound>),
+    AsRegistered(Arc<UsableDocument>),
     Own(Box<EffectivePolicy>),
 }
 
 /// The risk of what a call is held to.
 #[derive(Clone, Debug)]
 pub(crate) enum HeldRisk {
-    AsRegistered(Arc<Sound>),
+    AsRegistered(Arc<UsableDocument>),
     Own(Box<Risk>),
 }
 
@@ -119,7 +119,7 @@ impl Deref for HeldPolicy {
 
     fn deref(&self) -> &EffectivePolicy {
         match self {
-            HeldPolicy::AsRegistered(sound) => &sound.judged.policy,
+            HeldPolicy::AsRegistered(usable) => &usable.facts.policy,
             HeldPolicy::Own(policy) => policy,
         }
     }
@@ -128,7 +128,7 @@ impl Deref for HeldPolicy {
 impl HeldPolicy {
     pub(crate) fn into_owned(self) -> EffectivePolicy {
         match self {
-            HeldPolicy::AsRegistered(sound) => sound.judged.policy.clone(),
+            HeldPolicy::AsRegistered(usable) => usable.facts.policy.clone(),
             HeldPolicy::Own(policy) => *policy,
         }
     }
@@ -139,7 +139,7 @@ impl Deref for HeldRisk {
 
     fn deref(&self) -> &Risk {
         match self {
-            HeldRisk::AsRegistered(sound) => &sound.judged.risk,
+            HeldRisk::AsRegistered(usable) => &usable.facts.risk,
             HeldRisk::Own(risk) => risk,
         }
     }
@@ -165,7 +165,7 @@ pub(crate) fn judge(
     record.keep_arguments(&arguments);
     let held = visible.hold(now, record)?;
     record.note_enforced(
-        &held.found.sound,
+        &held.found.usable,
         &held.policy,
         &held.risk,
         held.found.source,
@@ -219,7 +219,7 @@ pub(crate) fn is_unchanged(
     let held = held.bounded_by(&decision);
     let was = &before.held;
     Ok(
-        held.found.sound.judged.digest == was.found.sound.judged.digest
+        held.found.usable.facts.digest == was.found.usable.facts.digest
             && *held.policy == *was.policy
             && held.risk.level == was.risk.level
             && decision.effect != Effect::Deny,
@@ -239,7 +239,7 @@ pub(crate) fn see(
             return notes.gate(Gate::Registry, Err(refusal));
         }
     };
-    notes.note_tool(&found.sound);
+    notes.note_tool(&found.usable);
     found.admit(now, request, notes)
 }
 
@@ -259,7 +259,7 @@ fn do_the_work_of_a_hidden_tool(now: &Snapshot, request: &CallRequest) {
 /// Step 2. A tool that is not published does not exist, except for its owner.
 fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
     let name = match &request.target {
-        CallTarget::Document(sound) => return find_document(now, request, sound),
+        CallTarget::Document(usable) => return find_document(now, request, usable),
         CallTarget::Name(name) => name,
     };
     let Some(tool) = now.tool(name) else {
@@ -269,7 +269,7 @@ fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
         let error = CallError::new(Reason::ToolDraft, format!("`{name}` {why}; publish it"));
         return Err(hidden(request, name, error));
     }
-    let digest = tool.sound.judged.digest.to_string();
+    let digest = tool.usable.facts.digest.to_string();
     Ok(GatePass::new(FoundTool::registered(tool), digest))
 }
 
@@ -277,11 +277,11 @@ fn find(now: &Snapshot, request: &CallRequest) -> GateResult<FoundTool> {
 pub(crate) fn find_document(
     now: &Snapshot,
     request: &CallRequest,
-    sound: &Arc<Sound>,
+    usable: &Arc<UsableDocument>,
 ) -> GateResult<FoundTool> {
     if request.caller.kind != CallerKind::Owner {
         return Err(unknown(
-            &sound.document.name,
+            &usable.document.name,
             "only the owner may run a document that is not published",
         ));
     }
@@ -289,16 +289,16 @@ pub(crate) fn find_document(
     // same: anyone may have written the file, and ours have grants that users' lack.
     let ours = match request.place {
         Some(_) => None,
-        None => now.ours(&sound.document),
+        None => now.ours(&usable.document),
     };
     let place = request.place.as_deref();
     let found = FoundTool {
-        sound: Arc::clone(sound),
+        usable: Arc::clone(usable),
         source: ours.map_or(Source::User, |tool| tool.source),
         registered: false,
         granted: match ours {
             Some(tool) => tool.granted.clone(),
-            None => now.granted(&sound.document.name, place),
+            None => now.granted(&usable.document.name, place),
         },
         body: ours.map_or(ToolBody::Code, |tool| tool.body),
     };
@@ -309,7 +309,7 @@ impl FoundTool {
     /// A tool of the registry, published or not.
     pub(crate) fn registered(tool: &Tool) -> FoundTool {
         FoundTool {
-            sound: Arc::clone(&tool.sound),
+            usable: Arc::clone(&tool.usable),
             source: tool.source,
             registered: true,
             granted: tool.granted.clone(),
@@ -337,9 +337,9 @@ impl FoundTool {
         &self,
         now: &Snapshot,
         request: &CallRequest,
-        rights: &Standing,
+        rights: &CallerRights,
     ) -> GateResult<()> {
-        let document = &self.sound.document;
+        let document = &self.usable.document;
         let name = &document.name;
         let refuse = |reason, message| {
             let error = CallError::new(reason, message);
@@ -355,7 +355,7 @@ impl FoundTool {
         let allowed = checked.map_err(|denied| {
             refuse(Reason::AccessDenied, format!("`{name}` is {}", denied.note))
         })?;
-        if let Some(why) = rights.emptied(document, &self.sound.judged.policy) {
+        if let Some(why) = rights.emptied(document, &self.usable.facts.policy) {
             let message = format!("`{name}` can do nothing here: {why}");
             return Err(refuse(Reason::LevelDenied, message));
         }
@@ -387,10 +387,10 @@ impl FoundTool {
     fn check_code_mode(&self, now: &Snapshot, origin: Origin) -> Result<(), String> {
         let codecall = &now.config.codecall;
         match (self.body.native(), origin) {
-            (None, Origin::Script) if native::is_self_reference(&self.sound.document.name) => {
+            (None, Origin::Script) if native::is_self_reference(&self.usable.document.name) => {
                 Err("its name looks like that of a built-in tool".to_owned())
             }
-            (None, _) => codecall.reaches(origin, &self.sound.document),
+            (None, _) => codecall.reaches(origin, &self.usable.document),
             (Some(native), Origin::Script) => {
                 let feature = native.feature().words();
                 Err(format!("scripts cannot call {feature} tools"))
@@ -405,11 +405,11 @@ impl FoundTool {
     /// Step 5. What the operator and the document grant, less what the caller's level
     /// takes away. A registered tool was resolved on the baseline of this very
     /// snapshot.
-    fn resolve_policy(&self, now: &Snapshot, rights: &Standing) -> GateResult<HeldPolicy> {
+    fn resolve_policy(&self, now: &Snapshot, rights: &CallerRights) -> GateResult<HeldPolicy> {
         let policy = match self.registered {
-            true => HeldPolicy::AsRegistered(Arc::clone(&self.sound)),
+            true => HeldPolicy::AsRegistered(Arc::clone(&self.usable)),
             false => {
-                let overrides = &self.sound.document.sandbox_overrides;
+                let overrides = &self.usable.document.sandbox_overrides;
                 let resolved = policy::resolve(&now.ground, overrides).map_err(|conflict| {
                     let error = CallError::new(conflict.reason(), conflict.to_string());
                     CallRefusal::new(error)
@@ -431,9 +431,9 @@ impl FoundTool {
     /// Step 6. A level that takes something away may lower the risk.
     fn rate(&self, now: &Snapshot, policy: &HeldPolicy) -> HeldRisk {
         match policy {
-            HeldPolicy::AsRegistered(sound) => HeldRisk::AsRegistered(Arc::clone(sound)),
+            HeldPolicy::AsRegistered(usable) => HeldRisk::AsRegistered(Arc::clone(usable)),
             HeldPolicy::Own(policy) => {
-                let risk = risk::of(&self.sound.document, &now.ground, policy);
+                let risk = risk::of(&self.usable.document, &now.ground, policy);
                 HeldRisk::Own(Box::new(risk))
             }
         }
@@ -441,12 +441,12 @@ impl FoundTool {
 }
 
 /// What holds for this caller and tools of this kind.
-fn rights(now: &Snapshot, request: &CallRequest, found: &FoundTool) -> Standing {
+fn rights(now: &Snapshot, request: &CallRequest, found: &FoundTool) -> CallerRights {
     if request.purpose == CallPurpose::LocalPass {
-        return Standing::open();
+        return CallerRights::open();
     }
-    let category = found.sound.document.category.as_deref();
-    now.config.access.standing(&request.caller, category)
+    let category = found.usable.document.category.as_deref();
+    now.config.access.rights(&request.caller, category)
 }
 
 impl VisibleTool {
@@ -458,7 +458,7 @@ impl VisibleTool {
         variables: &VariableSource,
         notes: &mut impl Notes,
     ) -> Result<Environment, CallRefusal> {
-        if self.found.sound.document.static_variables.is_empty() {
+        if self.found.usable.document.static_variables.is_empty() {
             let none = GatePass::new(Environment::empty(), "none needed");
             return notes.gate(Gate::Secrets, Ok(none));
         }
@@ -484,9 +484,11 @@ impl VisibleTool {
         environment: &Environment,
         record: &mut CallRecord,
     ) -> Result<(Variables, Arc<Masker>), CallRefusal> {
-        let FoundTool { sound, granted, .. } = &self.found;
-        let visible = granted.visible(&sound.document, environment);
-        let variables = Variables::resolve(sound, &visible);
+        let FoundTool {
+            usable, granted, ..
+        } = &self.found;
+        let visible = granted.visible(&usable.document, environment);
+        let variables = Variables::resolve(usable, &visible);
         let masker = record.gate(Gate::Masking, make_masker(&variables))?;
         record.mask_with(&masker);
         Ok((variables, masker))
@@ -512,7 +514,7 @@ impl VisibleTool {
         request: &CallRequest,
         environment: &Environment,
     ) -> GateResult<()> {
-        let document = &self.found.sound.document;
+        let document = &self.found.usable.document;
         let missing = lifecycle::missing(document, environment);
         if !missing.is_empty() {
             let message = format!("not set: {}", missing.join(", "));
@@ -543,7 +545,7 @@ impl VisibleTool {
         notes: &mut impl Notes,
     ) -> Result<Arguments, CallRefusal> {
         let checked = self.found.body.spell(&request.arguments).and_then(|given| {
-            let document = &self.found.sound.document;
+            let document = &self.found.usable.document;
             params::check(&document.params, &given).map_err(native::refuse_arguments)
         });
         let checked = checked.map(|arguments| {
@@ -583,7 +585,7 @@ impl HeldTool {
     /// What a test of a document is held to, whether or not any caller may use it: only
     /// its owner runs the test.
     pub(crate) fn for_test(now: &Snapshot, found: FoundTool) -> Result<HeldTool, CallRefusal> {
-        let rights = Standing::open();
+        let rights = CallerRights::open();
         let policy = found.resolve_policy(now, &rights)?.value;
         let risk = found.rate(now, &policy);
         Ok(HeldTool {
@@ -601,7 +603,7 @@ impl HeldTool {
 
     /// Whether a call does more than compute and read its workspace.
     pub(crate) fn reaches_out(&self) -> bool {
-        let document = &self.found.sound.document;
+        let document = &self.found.usable.document;
         !consent::needs(document, &self.policy, &self.risk).is_empty()
     }
 
@@ -650,12 +652,12 @@ impl HeldTool {
         request: &'a CallRequest,
         arguments: &'a Arguments,
         at_ms: i64,
-    ) -> Asked<'a> {
-        Asked {
+    ) -> RuleInput<'a> {
+        RuleInput {
             caller: &request.caller,
-            standing: &self.rights,
+            rights: &self.rights,
             origin: request.origin,
-            document: &self.found.sound.document,
+            document: &self.found.usable.document,
             arguments,
             policy: &self.policy,
             risk: &self.risk,

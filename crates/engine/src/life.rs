@@ -11,10 +11,10 @@ use model::document::environment::Environment;
 use model::document::finding::Finding;
 use model::document::json::Lines;
 use model::document::safety::Source;
-use model::document::{self, Document, Item};
+use model::document::{self, Document, ParsedDocument};
 use model::govern::consent::{Granted, Variable};
 use model::policy::Baseline;
-use model::policy::assessment::{self, Assessment, Sound};
+use model::policy::assessment::{self, Assessment, UsableDocument};
 use model::record::audit::{Act, Notice};
 
 use crate::engine::Engine;
@@ -116,18 +116,18 @@ impl Engine {
             let was = item.name.clone();
             let Assessment {
                 name,
-                sound,
+                usable,
                 findings,
             } = renamed(item, text, how, &now.ground);
-            let variables = sound
+            let variables = usable
                 .as_ref()
-                .map(|sound| Granted::nothing().variables(&sound.document, &environment));
-            let taken = match (sound, &name) {
+                .map(|usable| Granted::nothing().variables(&usable.document, &environment));
+            let taken = match (usable, &name) {
                 (Some(_), Some(name)) if !seen.insert(name.clone()) => {
                     Err("the file holds another document of that name".to_owned())
                 }
-                (Some(sound), _) => self
-                    .take_in(sound, how.replace)
+                (Some(usable), _) => self
+                    .take_in(usable, how.replace)
                     .map_err(|fault| not_taken(&fault)),
                 (None, _) => Err("the document cannot be used".to_owned()),
             };
@@ -143,14 +143,14 @@ impl Engine {
         Ok(imported)
     }
 
-    fn take_in(&self, sound: Sound, replace: bool) -> Result<(), EngineError> {
-        let safety = sound.safety().clone();
-        let Sound {
+    fn take_in(&self, usable: UsableDocument, replace: bool) -> Result<(), EngineError> {
+        let safety = usable.safety().clone();
+        let UsableDocument {
             mut document,
-            judged,
-        } = sound;
+            facts,
+        } = usable;
         self.claim(&document.name, replace)?;
-        document.set_tool_id(judged.tool_id);
+        document.set_tool_id(facts.tool_id);
         document.set_draft(true);
         document.set_tool_safety(safety);
         document.set_update_timestamp(u64::try_from(now_ms()).unwrap_or(0));
@@ -199,7 +199,7 @@ impl Engine {
 
     /// Raises or clears the draft flag in the file.
     pub(crate) fn mark(&self, tool: &Tool, draft: bool) -> Result<(), EngineError> {
-        let mut document = tool.sound.document.clone();
+        let mut document = tool.usable.document.clone();
         if document.draft == Some(draft) {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl Engine {
             return Ok(());
         };
         document.set_draft(draft);
-        document.set_tool_safety(tool.sound.safety().clone());
+        document.set_tool_safety(tool.usable.safety().clone());
         self.registry().folder().write(stem, &document.to_text())?;
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Engine {
     pub fn export(&self, names: &[String]) -> Result<String, EngineError> {
         let mut texts = Vec::with_capacity(names.len());
         for name in names {
-            texts.push(self.tool(name)?.sound.document.to_text());
+            texts.push(self.tool(name)?.usable.document.to_text());
         }
         Ok(match texts.as_slice() {
             [one] => one.clone(),
@@ -239,20 +239,20 @@ impl Engine {
         let trash = self.registry().folder().trash(&stem)?;
         let message = format!("`{name}` was moved to the trash");
         let notice = taken_back(Act::ToolDeleted, name, &message);
-        self.noticed(notice.detail("digest", &tool.sound.judged.digest.to_string()));
+        self.noticed(notice.detail("digest", &tool.usable.facts.digest.to_string()));
         Ok(trash)
     }
 
     /// Judges one document as it stands, for running it without taking it in.
     #[must_use]
-    pub fn judge(&self, text: &str) -> Vec<(Assessment, Option<Arc<Sound>>)> {
+    pub fn judge(&self, text: &str) -> Vec<(Assessment, Option<Arc<UsableDocument>>)> {
         let now = self.registry().current();
         let lines = Lines::new(text);
         let none = Environment::empty();
         let judge = |item| {
             let assessed = assessment::assess(item, &lines, &now.ground, &none, Source::User);
-            let sound = assessed.sound.clone().map(Arc::new);
-            (assessed, sound)
+            let usable = assessed.usable.clone().map(Arc::new);
+            (assessed, usable)
         };
         document::parse(text).items.into_iter().map(judge).collect()
     }
@@ -274,7 +274,7 @@ fn not_taken(fault: &EngineError) -> String {
 }
 
 /// A document judged under the name it is to have.
-fn renamed(item: Item, text: &str, how: &ImportOptions, ground: &Baseline) -> Assessment {
+fn renamed(item: ParsedDocument, text: &str, how: &ImportOptions, ground: &Baseline) -> Assessment {
     let none = Environment::empty();
     let judge = |item, text: &str| {
         let lines = Lines::new(text);

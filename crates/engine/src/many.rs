@@ -67,7 +67,7 @@ impl Engine {
         let Ok(held) = gates::settle(&now, request) else {
             return false;
         };
-        let document = &held.found.sound.document;
+        let document = &held.found.usable.document;
         let actions = now.config.rules.actions.of(document, &held.policy);
         actions.iter().all(model::govern::action::Action::is_read)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::caller::{Caller, Origin};
 use model::document::params;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::reason::Reason;
 use model::record::audit::{Act, Failure, Notice, Status};
 use model::record::mask::Masked;
@@ -53,12 +53,12 @@ impl Trial {
     /// The call that tries a document, with no arguments yet.
     pub(crate) fn request(
         &self,
-        sound: &Arc<Sound>,
+        usable: &Arc<UsableDocument>,
         purpose: CallPurpose,
         origin: Origin,
     ) -> CallRequest {
         CallRequest {
-            target: CallTarget::Document(Arc::clone(sound)),
+            target: CallTarget::Document(Arc::clone(usable)),
             purpose,
             place: self.place.clone(),
             files: self.files.clone(),
@@ -72,21 +72,22 @@ impl Engine {
     /// it will live with. What came of it is remembered for this digest.
     pub async fn local_pass(
         &self,
-        sound: &Arc<Sound>,
+        usable: &Arc<UsableDocument>,
         origin: Origin,
     ) -> Result<Passed, EngineError> {
-        self.local_pass_with(sound, origin, &Trial::default()).await
+        self.local_pass_with(usable, origin, &Trial::default())
+            .await
     }
 
     /// [`Engine::local_pass`] of a document in a file, or with files of its own.
     pub async fn local_pass_with(
         &self,
-        sound: &Arc<Sound>,
+        usable: &Arc<UsableDocument>,
         origin: Origin,
         trial: &Trial,
     ) -> Result<Passed, EngineError> {
-        let name = sound.document.name.clone();
-        let arguments = match params::test_arguments(&sound.document.params) {
+        let name = usable.document.name.clone();
+        let arguments = match params::test_arguments(&usable.document.params) {
             Ok(arguments) => arguments,
             Err(findings) => {
                 let messages: Vec<_> = findings
@@ -103,13 +104,13 @@ impl Engine {
                         message: messages.join("; "),
                     }),
                 };
-                self.remember(sound, &passed)?;
+                self.remember(usable, &passed)?;
                 return Ok(passed);
             }
         };
-        let mut request = trial.request(sound, CallPurpose::LocalPass, origin);
+        let mut request = trial.request(usable, CallPurpose::LocalPass, origin);
         request.arguments = Value::Object(arguments.into_values());
-        request.files = request.files.or_else(|| self.fixture(sound, trial));
+        request.files = request.files.or_else(|| self.fixture(usable, trial));
         let outcome = self.call(request).await;
         let error = outcome.get().error.as_ref().map(|error| Failure {
             code: error.reason.code().to_owned(),
@@ -122,17 +123,17 @@ impl Engine {
             outcome: Some(outcome),
             error,
         };
-        self.remember(sound, &passed)?;
+        self.remember(usable, &passed)?;
         Ok(passed)
     }
 
     /// The folder `NAME.files` beside a document. A link in its place could lead
     /// anywhere and is none.
-    fn fixture(&self, sound: &Sound, trial: &Trial) -> Option<PathBuf> {
+    fn fixture(&self, usable: &UsableDocument, trial: &Trial) -> Option<PathBuf> {
         let document = match &trial.place {
             Some(place) => place.clone(),
             None => {
-                let tool = self.own_tool(&sound.document.name).ok()?;
+                let tool = self.own_tool(&usable.document.name).ok()?;
                 self.registry().folder().path(tool.file.as_deref()?)
             }
         };
@@ -143,15 +144,15 @@ impl Engine {
 
     /// A pass or a failure of the tool itself is remembered; that a variable was
     /// missing, a host out of reach or the sandbox busy says nothing about the tool.
-    fn remember(&self, sound: &Sound, passed: &Passed) -> Result<(), EngineError> {
+    fn remember(&self, usable: &UsableDocument, passed: &Passed) -> Result<(), EngineError> {
         if !passed.tried {
             return Ok(());
         }
         let outcome = passed.outcome.as_ref().map(Masked::get);
         let elapsed_us = outcome.map_or(0, |outcome| outcome.elapsed_us);
         self.store().publications().record_pass(&Pass {
-            digest: sound.judged.digest.to_string(),
-            name: sound.document.name.clone(),
+            digest: usable.facts.digest.to_string(),
+            name: usable.document.name.clone(),
             ok: passed.ok,
             at_ms: now_ms(),
             error: passed.error.clone(),
@@ -175,12 +176,12 @@ impl Engine {
         trial: &Trial,
     ) -> Result<Passed, EngineError> {
         let tool = self.own_tool(name)?;
-        let digest = tool.sound.judged.digest.to_string();
+        let digest = tool.usable.facts.digest.to_string();
         let proven = self.store().publications().pass(&digest)?;
         let passed = match proven {
             // What passed may have been taken back or come in again since.
-            Some(pass) if pass.ok => self.proven(&tool.sound),
-            _ => self.local_pass_with(&tool.sound, origin, trial).await?,
+            Some(pass) if pass.ok => self.proven(&tool.usable),
+            _ => self.local_pass_with(&tool.usable, origin, trial).await?,
         };
         if passed.ok {
             // First what can fail for the file's sake, so that a failure leaves a draft.
@@ -198,11 +199,11 @@ impl Engine {
     }
 
     /// A document that passed before, if its owner agrees to what it reaches for.
-    fn proven(&self, sound: &Arc<Sound>) -> Passed {
-        let wanted = self.wants(sound, None).needs;
+    fn proven(&self, usable: &Arc<UsableDocument>) -> Passed {
+        let wanted = self.wants(usable, None).needs;
         let refused = (!wanted.is_empty()).then(|| unconsented(&wanted));
         Passed {
-            name: sound.document.name.clone(),
+            name: usable.document.name.clone(),
             ok: refused.is_none(),
             tried: refused.is_none(),
             outcome: None,

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::pin::Pin;
 
-use model::govern::approval::{Channel, Scope, State};
+use model::govern::approval::{ApprovalScope, ApprovalState, Channel};
 use model::policy::risk::Risk;
 use model::{limits, text};
 
@@ -46,7 +46,7 @@ pub struct Question {
     /// When it can no longer be answered, in milliseconds since 1970.
     pub expires_at_ms: i64,
     /// What an approval may count for; the risk decides.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<ApprovalScope>,
     /// Why a person is asked: the rule and its reason, or what else wants it.
     pub why: String,
     /// Who may answer, in words.
@@ -86,7 +86,7 @@ impl Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalAnswer {
     /// Run it, and these calls after it.
-    Approved(Scope),
+    Approved(ApprovalScope),
     /// The person said no.
     Declined,
     /// The question was put away without an answer.
@@ -120,12 +120,12 @@ impl ApprovalAnswer {
     }
 
     /// What it makes of a question; nothing if the question still waits.
-    pub(crate) fn settles(self) -> Option<(State, Option<Scope>)> {
+    pub(crate) fn settles(self) -> Option<(ApprovalState, Option<ApprovalScope>)> {
         match self {
-            ApprovalAnswer::Approved(scope) => Some((State::Approved, Some(scope))),
-            ApprovalAnswer::Declined => Some((State::Declined, None)),
-            ApprovalAnswer::Dismissed => Some((State::Dismissed, None)),
-            ApprovalAnswer::Malformed => Some((State::Malformed, None)),
+            ApprovalAnswer::Approved(scope) => Some((ApprovalState::Approved, Some(scope))),
+            ApprovalAnswer::Declined => Some((ApprovalState::Declined, None)),
+            ApprovalAnswer::Dismissed => Some((ApprovalState::Dismissed, None)),
+            ApprovalAnswer::Malformed => Some((ApprovalState::Malformed, None)),
             ApprovalAnswer::TimedOut
             | ApprovalAnswer::Unavailable
             | ApprovalAnswer::NotRendered

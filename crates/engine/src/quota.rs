@@ -6,7 +6,9 @@
 //! until it ends, however it ends, and gives its units back if it never ran.
 
 use model::config::Config;
-use model::govern::access::quota::{self, Again, Day, Exceeded, Limit, Tally, Visit};
+use model::govern::access::quota::{
+    self, DailyUnits, LimitExceeded, LimitUsage, LimitedCall, RateLimit, RetryAfter,
+};
 use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
@@ -75,7 +77,7 @@ impl Quotas {
         let (units, at_ms) = (visit.units, visit.at_ms);
         let (caller, tool, groups) = (caller.clone(), tool.to_owned(), groups.to_vec());
         let entering = move || {
-            let visit = Visit {
+            let visit = LimitedCall {
                 caller: &caller,
                 groups: &groups,
                 tool: &tool,
@@ -87,7 +89,7 @@ impl Quotas {
         // A call that is cancelled here drops the hold, and with it its place.
         match tokio::task::spawn_blocking(entering).await {
             Ok(Ok(hold)) => Ok(GatePass::new(Some(hold), note)),
-            Ok(Err(NotCounted::Exceeded(exceeded))) => Err(refuse(&exceeded)),
+            Ok(Err(NotCounted::LimitExceeded(exceeded))) => Err(refuse(&exceeded)),
             Ok(Err(NotCounted::Unavailable(why))) => Err(self.unavailable(&why)),
             Err(_) => Err(self.unavailable(TASK_PANICKED)),
         }
@@ -127,8 +129,8 @@ impl Quotas {
         caller: &'a str,
         tool: &'a str,
         groups: &'a [String],
-    ) -> Visit<'a> {
-        Visit {
+    ) -> LimitedCall<'a> {
+        LimitedCall {
             caller,
             groups,
             tool,
@@ -146,13 +148,13 @@ impl Quotas {
 }
 
 /// The limits a call would count under.
-fn holding(limits: &[Limit], visit: &Visit<'_>) -> Vec<Limit> {
+fn holding(limits: &[RateLimit], visit: &LimitedCall<'_>) -> Vec<RateLimit> {
     let held = limits.iter().filter(|limit| limit.holds_for(visit));
     held.cloned().collect()
 }
 
 /// A limit, and how its day stands.
-fn line(limit: &Limit, tally: &Tally, visit: &Visit<'_>) -> String {
+fn line(limit: &RateLimit, tally: &LimitUsage, visit: &LimitedCall<'_>) -> String {
     match tally.day(limit, visit) {
         None => limit.id.clone(),
         Some(day) => {
@@ -162,7 +164,7 @@ fn line(limit: &Limit, tally: &Tally, visit: &Visit<'_>) -> String {
     }
 }
 
-fn turns(day: &Day) -> String {
+fn turns(day: &DailyUnits) -> String {
     let seconds = day.turns_in_ms.div_ceil(1_000);
     format!("the day ends in {seconds} s, at 00:00 UTC")
 }
@@ -172,19 +174,23 @@ fn counted(units: u64) -> String {
 }
 
 /// What a caller used of each limit is kept under these.
-fn keys(held: &[Limit], visit: &Visit<'_>) -> Vec<UsageKey> {
+fn keys(held: &[RateLimit], visit: &LimitedCall<'_>) -> Vec<UsageKey> {
     let caller = model::caller::folded(visit.caller);
-    let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+    let key = |limit: &RateLimit| (limit.id.clone(), caller.clone());
     held.iter().map(key).collect()
 }
 
 /// Why a call was not counted.
 enum NotCounted {
-    Exceeded(Exceeded),
+    LimitExceeded(LimitExceeded),
     Unavailable(String),
 }
 
-fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<QuotaHold, NotCounted> {
+fn enter(
+    store: Store,
+    held: &[RateLimit],
+    visit: &LimitedCall<'_>,
+) -> Result<QuotaHold, NotCounted> {
     let keys = keys(held, visit);
     let usage = store.usage();
     let entered = usage.change(&keys, visit.at_ms, |tallies| {
@@ -203,7 +209,7 @@ fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<QuotaHold, N
             is_over: false,
             store,
         }),
-        Ok(Some(Err(exceeded))) => Err(NotCounted::Exceeded(exceeded)),
+        Ok(Some(Err(exceeded))) => Err(NotCounted::LimitExceeded(exceeded)),
         Ok(None) => Err(NotCounted::Unavailable(
             "there are too many callers to count".to_owned(),
         )),
@@ -212,21 +218,21 @@ fn enter(store: Store, held: &[Limit], visit: &Visit<'_>) -> Result<QuotaHold, N
 }
 
 /// Says what is used up and when it makes sense to try again.
-fn refuse(exceeded: &Exceeded) -> CallRefusal {
+fn refuse(exceeded: &LimitExceeded) -> CallRefusal {
     let seconds = |ms: u64| ms.div_ceil(1_000);
     let again = match exceeded.again {
-        Again::Later(ms) => format!("try again in {} s", seconds(ms)),
-        Again::Tomorrow(ms) => {
+        RetryAfter::Later(ms) => format!("try again in {} s", seconds(ms)),
+        RetryAfter::Tomorrow(ms) => {
             let seconds = seconds(ms);
             format!("try again in {seconds} s, when the day ends at 00:00 UTC")
         }
-        Again::AfterAnother => "try again when one has ended".to_owned(),
-        Again::Never => "and retrying will not help: no day allows that many".to_owned(),
+        RetryAfter::AfterAnother => "try again when one has ended".to_owned(),
+        RetryAfter::Never => "and retrying will not help: no day allows that many".to_owned(),
     };
     let message = format!("{exceeded}; it did not run, {again}");
     CallRefusal::new(match exceeded.again {
-        Again::Never => CallError::new(Reason::LimitExceeded, message),
-        Again::Later(_) | Again::Tomorrow(_) | Again::AfterAnother => {
+        RetryAfter::Never => CallError::new(Reason::LimitExceeded, message),
+        RetryAfter::Later(_) | RetryAfter::Tomorrow(_) | RetryAfter::AfterAnother => {
             CallError::passing(Reason::LimitExceeded, message)
         }
     })

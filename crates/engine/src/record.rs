@@ -10,7 +10,7 @@ use model::document::params::Arguments;
 use model::document::safety::Source;
 use model::govern::rules::{Decision, Effect};
 use model::policy::EffectivePolicy;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
 use model::policy::safety;
 use model::reason::Reason;
@@ -147,15 +147,15 @@ impl CallRecord {
     /// What is in force for this call.
     pub(crate) fn note_enforced(
         &mut self,
-        sound: &Sound,
+        usable: &UsableDocument,
         policy: &EffectivePolicy,
         risk: &Risk,
         source: Source,
     ) {
-        let judged = &sound.judged.policy;
+        let judged = &usable.facts.policy;
         if !std::ptr::eq(policy, judged) && policy != judged {
-            let safety = safety::record(&sound.document, policy, source);
-            self.facts = Some(sound.facts_under(risk, &safety));
+            let safety = safety::record(&usable.document, policy, source);
+            self.facts = Some(usable.audit_facts_under(risk, &safety));
         }
     }
 
@@ -308,8 +308,8 @@ impl Notes for CallRecord {
     }
 
     /// What the document declares; what is enforced is noted when it is known.
-    fn note_tool(&mut self, sound: &Sound) {
-        self.facts = Some(sound.facts());
+    fn note_tool(&mut self, usable: &UsableDocument) {
+        self.facts = Some(usable.audit_facts());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The gates of a call, and what a gate says: the call passes with a note for the
 //! record, or it is refused.
 
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -101,7 +101,7 @@ pub(crate) trait Notes {
     fn gate<T>(&mut self, gate: Gate, said: GateResult<T>) -> Result<T, CallRefusal>;
 
     /// The tool was found.
-    fn note_tool(&mut self, _sound: &Sound) {}
+    fn note_tool(&mut self, _sound: &UsableDocument) {}
 }
 
 /// Notes nothing: for lists, search and rules that are only tried.

@@ -213,7 +213,7 @@ impl Registry {
         let mut snapshot = before.clone();
         snapshot.serial = next_serial();
         for (name, tool) in &mut snapshot.own {
-            tool.state = stands(&tool.sound, &standing);
+            tool.state = stands(&tool.usable, &standing);
             tool.granted = Granted::Only(standing.grants.of(name, ""));
         }
         snapshot.grants = Arc::new(standing.grants);

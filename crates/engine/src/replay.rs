@@ -164,7 +164,7 @@ fn again(
 fn judged(under: &Snapshot, entry: &AuditEntry, closing: &Closing) -> Result<Decision, Missing> {
     let facts = closing.tool.as_ref().ok_or(Missing::Undecided)?;
     let tool = under.tool(&facts.name).ok_or(Missing::ToolGone)?;
-    if tool.sound.judged.digest.to_string() != facts.digest {
+    if tool.usable.facts.digest.to_string() != facts.digest {
         return Err(Missing::ToolChanged);
     }
     let opening = &entry.opening;
@@ -178,8 +178,8 @@ fn judged(under: &Snapshot, entry: &AuditEntry, closing: &Closing) -> Result<Dec
     let found = match is_brought {
         false => FoundTool::registered(tool),
         true => {
-            request.target = CallTarget::Document(Arc::clone(&tool.sound));
-            let found = gates::find_document(under, &request, &tool.sound);
+            request.target = CallTarget::Document(Arc::clone(&tool.usable));
+            let found = gates::find_document(under, &request, &tool.usable);
             found.map_err(|_| Missing::Undecided)?.value
         }
     };

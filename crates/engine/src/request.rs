@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::record::outcome::CallError;
 use model::text;
 use serde_json::Value;
@@ -206,7 +206,7 @@ pub enum CallTarget {
     /// A published tool.
     Name(String),
     /// A document as it stands, which only the owner can bring.
-    Document(Arc<Sound>),
+    Document(Arc<UsableDocument>),
 }
 
 /// What a call is for.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::document::params::Arguments;
 use model::policy::EffectivePolicy;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::audit::Status;
@@ -39,9 +39,9 @@ pub(crate) struct Variables {
 impl Variables {
     /// Fills a document's templates. A template that lacks a variable stays
     /// unfilled: the requirements gate stops such a call before it runs.
-    pub(crate) fn resolve(sound: &Sound, environment: &Environment) -> Variables {
+    pub(crate) fn resolve(usable: &UsableDocument, environment: &Environment) -> Variables {
         let mut variables = Variables::default();
-        for variable in &sound.document.static_variables {
+        for variable in &usable.document.static_variables {
             if let Ok(resolved) = placeholder::resolve(&variable.template, environment) {
                 variables
                     .values
@@ -62,7 +62,7 @@ pub(crate) struct PreparedRun {
 
 /// Makes a call ready to run.
 pub(crate) fn prepare(
-    sound: &Sound,
+    usable: &UsableDocument,
     policy: &EffectivePolicy,
     arguments: Arguments,
     variables: Variables,
@@ -70,7 +70,7 @@ pub(crate) fn prepare(
     masker: Arc<Masker>,
     start: RunStart,
 ) -> Result<PreparedRun, PowersError> {
-    let document = &sound.document;
+    let document = &usable.document;
     let names = document.params.iter().map(|param| &param.name);
     let variable_names = document.static_variables.iter().map(|known| &known.name);
     let declared = names.chain(variable_names).cloned().collect();

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use find::search::{Entry, Index, View};
+use find::search::{Index, SearchEntry, View};
 use model::caller::Caller;
 use model::document::Document;
 use model::document::codecall::{self, Metadata};
 use model::document::digest::ToolDigest;
-use model::document::json::Kind;
+use model::document::json::JsonKind;
 use model::document::lifecycle;
 use model::document::safety::Source;
 use serde_json::Value;
@@ -151,7 +151,7 @@ impl Indexed {
         let environment = variables.read().ok();
         let is_set = |name: &str| {
             let (tool, environment) = (now.tool(name)?, environment.as_ref()?);
-            let missing = lifecycle::missing(&tool.sound.document, environment);
+            let missing = lifecycle::missing(&tool.usable.document, environment);
             Some(missing.is_empty() && tool.ungranted().is_empty())
         };
         let needing = self.needing.iter().map(String::as_str);
@@ -164,21 +164,21 @@ impl Indexed {
 }
 
 fn told(tool: &Tool) -> Known {
-    let document = &tool.sound.document;
+    let document = &tool.usable.document;
     Known {
-        digest: tool.sound.judged.digest,
+        digest: tool.usable.facts.digest,
         title: title(document),
         app: app(document, tool.source),
     }
 }
 
 fn needs(tool: &Tool) -> bool {
-    !tool.sound.document.static_variables.is_empty()
+    !tool.usable.document.static_variables.is_empty()
 }
 
-fn entry<'a>(tool: &'a Tool, known: &'a Known) -> Entry<'a> {
-    let document = &tool.sound.document;
-    Entry {
+fn entry<'a>(tool: &'a Tool, known: &'a Known) -> SearchEntry<'a> {
+    let document = &tool.usable.document;
+    SearchEntry {
         name: &document.name,
         title: known.title.as_deref(),
         description: &document.description,
@@ -190,13 +190,17 @@ fn entry<'a>(tool: &'a Tool, known: &'a Known) -> Entry<'a> {
 }
 
 fn name(tool: &Tool) -> &str {
-    &tool.sound.document.name
+    &tool.usable.document.name
 }
 
 fn title(document: &Document) -> Option<String> {
     match &document.tree().get("title")?.kind {
-        Kind::String(title) => Some(title.clone()),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => None,
+        JsonKind::String(title) => Some(title.clone()),
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::Number(_)
+        | JsonKind::Array(_)
+        | JsonKind::Object(_) => None,
     }
 }
 

@@ -9,9 +9,9 @@ use model::config::Config;
 use model::document::Document;
 use model::document::finding::{Finding, any_error};
 use model::document::safety::Source;
-use model::govern::access::Earned;
+use model::govern::access::EarnedLevels;
 use model::govern::consent::Granted;
-use model::govern::exposure::{Exposed, Offered};
+use model::govern::exposure::{ExposureInput, ExposureVerdict};
 use model::nearest::nearest;
 use model::policy::Baseline;
 use store::ToolGrants;
@@ -73,7 +73,7 @@ impl Snapshot {
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         let shipped = self.bundled.all().chain(self.natives.all());
         let mut tools: Vec<_> = self.own.values().chain(shipped).collect();
-        tools.sort_by(|a, b| a.sound.document.name.cmp(&b.sound.document.name));
+        tools.sort_by(|a, b| a.usable.document.name.cmp(&b.usable.document.name));
         tools.into_iter()
     }
 
@@ -115,8 +115,8 @@ impl Snapshot {
 
     /// Whether a tool is exposed, and why.
     #[must_use]
-    pub fn exposed(&self, document: &Document, source: Source) -> Exposed {
-        let offered = Offered {
+    pub fn exposed(&self, document: &Document, source: Source) -> ExposureVerdict {
+        let offered = ExposureInput {
             name: &document.name,
             tags: &document.tags,
             category: document.category.as_deref(),
@@ -140,7 +140,7 @@ impl Snapshot {
     /// they decide what a Local Pass does.
     pub(crate) fn ours(&self, document: &Document) -> Option<&Tool> {
         let tool = self.tool(&document.name)?;
-        let is_ours = tool.source == Source::Builtin && tool.sound.document == *document;
+        let is_ours = tool.source == Source::Builtin && tool.usable.document == *document;
         is_ours.then_some(tool)
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn place_word(place: Option<&Path>) -> String {
 }
 
 fn name_of(tool: &Tool) -> &str {
-    &tool.sound.document.name
+    &tool.usable.document.name
 }
 
 fn is_error(finding: &Finding) -> bool {
@@ -191,7 +191,7 @@ impl Snapshot {
     }
 
     /// The same where a caller has earned something else.
-    pub(crate) fn with_earned(&self, name: String, earned: Earned) -> Snapshot {
+    pub(crate) fn with_earned(&self, name: String, earned: EarnedLevels) -> Snapshot {
         let mut other = self.clone();
         other.serial = next_serial();
         other.config.access.earned.insert(name, earned);

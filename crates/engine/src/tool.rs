@@ -6,11 +6,11 @@ use std::sync::Arc;
 use model::document::Document;
 use model::document::environment::Environment;
 use model::document::finding::Finding;
-use model::document::lifecycle::{self, State};
+use model::document::lifecycle::{self, LifecycleState};
 use model::document::params;
 use model::document::safety::Source;
 use model::govern::consent::Granted;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use serde_json::Value;
 
 use crate::native::Native;
@@ -20,7 +20,7 @@ use crate::refusal::CallRefusal;
 #[derive(Clone, Debug)]
 pub struct Tool {
     /// The document and what holds for it.
-    pub sound: Arc<Sound>,
+    pub usable: Arc<UsableDocument>,
     /// Where it comes from.
     pub source: Source,
     /// What runs.
@@ -118,15 +118,15 @@ impl Tool {
 
     /// Where it stands, and the variables it needs that are not set.
     #[must_use]
-    pub fn lifecycle(&self, environment: &Environment) -> (State, Vec<String>) {
-        let missing = lifecycle::missing(&self.sound.document, environment);
+    pub fn lifecycle(&self, environment: &Environment) -> (LifecycleState, Vec<String>) {
+        let missing = lifecycle::missing(&self.usable.document, environment);
         let state = match &self.state {
-            ToolState::Draft => State::Draft,
-            ToolState::TestFailed(_) => State::TestFailed,
+            ToolState::Draft => LifecycleState::Draft,
+            ToolState::TestFailed(_) => LifecycleState::TestFailed,
             ToolState::Published if missing.is_empty() && self.ungranted().is_empty() => {
-                State::Active
+                LifecycleState::Active
             }
-            ToolState::Published => State::MissingRequirements,
+            ToolState::Published => LifecycleState::MissingRequirements,
         };
         (state, missing)
     }
@@ -134,6 +134,6 @@ impl Tool {
     /// The variables it names that its owner has not granted to it.
     #[must_use]
     pub fn ungranted(&self) -> Vec<String> {
-        self.granted.ungranted(&self.sound.document)
+        self.granted.ungranted(&self.usable.document)
     }
 }

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex};
 use model::caller::Caller;
 use model::config::Config;
 use model::govern::access::AccessLevel;
-use model::govern::access::quota::Conduct;
-use model::govern::approval::State;
+use model::govern::access::quota::DenialCount;
+use model::govern::approval::ApprovalState;
 use model::govern::trust::{
-    Assessment, Feedback, Strategy, Track, TrustChange, TrustConfig, TrustState, follow,
+    Feedback, Strategy, Track, TrustAssessment, TrustChange, TrustConfig, TrustState, follow,
 };
 use model::policy::risk::Level;
 use model::record::audit::notice::SERVER;
@@ -109,7 +109,8 @@ impl Schedule {
 
     /// Counts a call towards the next recomputation; an error counts more.
     pub(crate) fn count_call(&self, caller: &Caller, outcome: &Outcome) {
-        let is_wrong = Conduct::of(outcome) == Conduct::Denied || outcome.status == Status::Failed;
+        let is_wrong =
+            DenialCount::of(outcome) == DenialCount::Denied || outcome.status == Status::Failed;
         let calls = if is_wrong {
             limits::TRUST_CALLS_OF_AN_ERROR
         } else {
@@ -196,7 +197,7 @@ impl Schedule {
 #[derive(Debug)]
 struct Recomputed {
     state: TrustState,
-    assessments: Vec<Assessment>,
+    assessments: Vec<TrustAssessment>,
     /// By the category they are about.
     questions: Vec<(Option<String>, PromotionStatus)>,
 }
@@ -292,7 +293,7 @@ struct Followed {
     begun: TrustState,
     /// As it is now.
     after: TrustState,
-    assessments: Vec<Assessment>,
+    assessments: Vec<TrustAssessment>,
 }
 
 fn followed(
@@ -406,7 +407,7 @@ impl Step<'_> {
         let lines = self.lines.iter().map(|line| text::elided(line, 200));
         let id = uuid::Uuid::new_v4().simple().to_string();
         Approval {
-            state: State::Pending,
+            state: ApprovalState::Pending,
             place: WaitingPlace::Inbox,
             asked_at_ms: now_ms,
             expires_at_ms: now_ms.saturating_add(patience_ms()),
@@ -447,8 +448,8 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
         let answered_ms = last.answer.as_ref().map(|answer| answer.at_ms);
         let is_recent = answered_ms.is_some_and(|at_ms| now_ms - at_ms < patience_ms());
         match last.state.at(last.expires_at_ms, now_ms) {
-            State::Pending => return Ok(PromotionStatus::Asked(last.id)),
-            State::Approved => {
+            ApprovalState::Pending => return Ok(PromotionStatus::Asked(last.id)),
+            ApprovalState::Approved => {
                 if let Some(by) = taken(store, &binding, now_ms)? {
                     let raise = Raise {
                         category: step.category.map(str::to_owned),
@@ -467,14 +468,19 @@ fn propose(store: &Store, step: &Step<'_>, now_ms: i64) -> Result<PromotionStatu
                         .notice(notice.undone("the caller's trust changed first"))?;
                 }
             }
-            State::Declined | State::Dismissed | State::Malformed if is_recent => {
+            ApprovalState::Declined | ApprovalState::Dismissed | ApprovalState::Malformed
+                if is_recent =>
+            {
                 return Ok(PromotionStatus::Declined);
             }
-            State::Declined | State::Dismissed | State::Malformed | State::Expired => {}
+            ApprovalState::Declined
+            | ApprovalState::Dismissed
+            | ApprovalState::Malformed
+            | ApprovalState::Expired => {}
             // A yes at a time when the step could not be taken.
-            State::Revoked => {}
+            ApprovalState::Revoked => {}
             // Used, but the level is what it was: the process died in between.
-            State::Used => {}
+            ApprovalState::Used => {}
         }
     }
     let question = step.question(binding, now_ms);
@@ -497,7 +503,8 @@ fn taken(store: &Store, binding: &str, now_ms: i64) -> Result<Option<String>, St
         own_client: false,
     };
     let claimed = store.approvals().claim(&claim, now_ms)?;
-    let claimed = claimed.filter(|given| matches!(given.state, State::Approved | State::Used));
+    let claimed = claimed
+        .filter(|given| matches!(given.state, ApprovalState::Approved | ApprovalState::Used));
     Ok(claimed
         .and_then(|given| given.answer)
         .map(|answer| answer.by))
@@ -605,14 +612,14 @@ impl TrustAdmin<'_> {
         let is_raised =
             |(_, status): &(_, PromotionStatus)| matches!(status, PromotionStatus::Raised);
         let after = self.schedule.store.approvals().get(&question.id)?;
-        let is_used = after.is_some_and(|after| after.state == State::Used);
+        let is_used = after.is_some_and(|after| after.state == ApprovalState::Used);
         Ok(is_used && recomputed.questions.iter().any(is_raised))
     }
 }
 
 impl Recomputed {
     fn tracks(&self) -> Vec<TrackReport> {
-        let report = |assessment: &Assessment| {
+        let report = |assessment: &TrustAssessment| {
             let category = &assessment.category;
             let track = match category {
                 None => Some(&self.state.all),

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use divan::Bencher;
-use find::search::{Entry, Index};
+use find::search::{Index, SearchEntry};
 
 fn main() {
     divan::main();
@@ -38,8 +38,8 @@ fn catalog(count: usize) -> Vec<(String, String)> {
     (0..count).map(tool).collect()
 }
 
-fn entry<'a>((name, description): &'a (String, String)) -> Entry<'a> {
-    Entry {
+fn entry<'a>((name, description): &'a (String, String)) -> SearchEntry<'a> {
+    SearchEntry {
         name,
         title: None,
         description,

@@ -40,7 +40,7 @@ pub fn tokens_of(shown: &impl Serialize) -> Option<usize> {
 
 /// One tool on the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct ListedTool {
     /// Its name.
     pub name: String,
     /// What it does, in short.
@@ -64,12 +64,12 @@ fn is_one(cost: &u64) -> bool {
     *cost == 1
 }
 
-impl Entry {
+impl ListedTool {
     /// The entry of a document whose card takes so many tokens.
     #[must_use]
-    pub fn of(document: &Document, tokens: usize, cost: u64) -> Entry {
+    pub fn of(document: &Document, tokens: usize, cost: u64) -> ListedTool {
         let category = document.category.as_deref();
-        Entry {
+        ListedTool {
             name: document.name.clone(),
             line: line(&document.description),
             category: category.map(|category| cut(category, CATEGORY_CHARS_MAX)),
@@ -102,7 +102,7 @@ fn cut(text: &str, chars_max: usize) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct Page {
     /// The tools, by name.
-    pub tools: Vec<Entry>,
+    pub tools: Vec<ListedTool>,
     /// How many there are on all pages.
     pub total: usize,
     /// Where the next page begins, if there is one: after this name.
@@ -113,7 +113,7 @@ pub struct Page {
 impl Page {
     /// Fills a page from the entries that are left, until the next would break
     /// `LIST_TOKENS_MAX`. No more of them are made than are looked at.
-    pub fn fill(rest: impl Iterator<Item = Entry>, total: usize) -> Page {
+    pub fn fill(rest: impl Iterator<Item = ListedTool>, total: usize) -> Page {
         let mut page = Page {
             tools: Vec::new(),
             total,
@@ -164,7 +164,7 @@ pub struct Card {
     pub failure_modes: Vec<FailureMode>,
     /// What else it ships.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Shipped>,
+    pub resources: Vec<CardResource>,
 }
 
 /// One way a call can fail.
@@ -179,7 +179,7 @@ pub struct FailureMode {
 /// A resource as a card names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shipped {
+pub struct CardResource {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -193,11 +193,13 @@ impl Card {
     #[must_use]
     pub fn of(document: &Document, policy: &EffectivePolicy, risk: &str, hints: Value) -> Card {
         let lines = document.description.trim().lines().map(text::one_line);
-        let resources = resource::of(document).into_iter().map(|resource| Shipped {
-            tokens: tokens_of(&resource).unwrap_or(usize::MAX),
-            name: resource.name,
-            mime_type: resource.mime_type,
-        });
+        let resources = resource::of(document)
+            .into_iter()
+            .map(|resource| CardResource {
+                tokens: tokens_of(&resource).unwrap_or(usize::MAX),
+                name: resource.name,
+                mime_type: resource.mime_type,
+            });
         let category = document.category.as_deref();
         Card {
             name: document.name.clone(),
@@ -258,7 +260,7 @@ fn failure_modes(document: &Document, policy: &EffectivePolicy) -> Vec<FailureMo
 
 /// What was loaded: a card, or a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct LoadedItem {
     /// The tool.
     pub tool: String,
     /// The resource, if it is not the card.
@@ -283,13 +285,13 @@ pub struct TooLarge {
 /// `LOADED_TOKENS_MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    items: Vec<Item>,
+    items: Vec<LoadedItem>,
 }
 
 impl Loaded {
     /// Loads something, and says what had to go for it. What was there already counts
     /// once, as new: its reader has it at the end of what they read.
-    pub fn load(&mut self, item: Item) -> Result<Vec<Item>, TooLarge> {
+    pub fn load(&mut self, item: LoadedItem) -> Result<Vec<LoadedItem>, TooLarge> {
         if item.tokens > limits::LOADED_TOKENS_MAX {
             let tokens = item.tokens;
             return Err(TooLarge { tokens });
@@ -318,7 +320,7 @@ impl Loaded {
 
     /// Everything, the oldest first.
     #[must_use]
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[LoadedItem] {
         &self.items
     }
 }
@@ -326,14 +328,18 @@ impl Loaded {
 /// What each caller has loaded. Of `PROGRESSIVE_CALLERS_MAX` it is remembered; who was
 /// not here for longest begins anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readers {
+pub struct LoadedByCaller {
     /// Who loaded last is last.
     readers: Vec<(Caller, Loaded)>,
 }
 
-impl Readers {
+impl LoadedByCaller {
     /// Loads something for a caller; what had to go for it, and what all costs now.
-    pub fn load(&mut self, caller: &Caller, item: Item) -> Result<(Vec<Item>, usize), TooLarge> {
+    pub fn load(
+        &mut self,
+        caller: &Caller,
+        item: LoadedItem,
+    ) -> Result<(Vec<LoadedItem>, usize), TooLarge> {
         let mut loaded = self.loaded(caller).cloned().unwrap_or_default();
         // Who asks for too much loses nothing by it.
         let gone = loaded.load(item)?;

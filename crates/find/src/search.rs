@@ -25,7 +25,7 @@ const WORDS_SCORE_MAX: f64 = 0.97;
 
 /// What is known about a tool, for finding it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct SearchEntry<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its title, if it has one.
@@ -177,7 +177,7 @@ impl Index {
     }
 
     /// Puts a tool in, in place of the one of that name.
-    pub fn put(&mut self, entry: &Entry<'_>) {
+    pub fn put(&mut self, entry: &SearchEntry<'_>) {
         self.remove(entry.name);
         self.generation += 1;
         let Some(place) = self.place() else { return };
@@ -470,7 +470,7 @@ impl Words {
 }
 
 /// The words of an entry by their numbers, each once, and what each says there.
-fn weights(entry: &Entry<'_>, words: &mut Words) -> Vec<(u32, f32)> {
+fn weights(entry: &SearchEntry<'_>, words: &mut Words) -> Vec<(u32, f32)> {
     let mut weights = Vec::new();
     let one = std::iter::once;
     let mut reader = word::Reader::default();

@@ -12,7 +12,7 @@ use model::document::environment::Environment;
 use model::document::json::Lines;
 use model::document::safety::Source;
 use model::document::{self, Document};
-use model::govern::rules::Asked;
+use model::govern::rules::RuleInput;
 use model::govern::trust::{TrustOutcome, TrustRecord, TrustState, evaluate};
 use model::policy::assessment::assess;
 use model::policy::risk::{Level, rate};
@@ -56,14 +56,14 @@ fn check(text: &str) -> usize {
     let ground = Baseline::closed();
     let environment = Environment::empty();
     let items = document::parse(text).items;
-    let sound = |item| {
+    let usable = |item| {
         assess(item, &lines, &ground, &environment, Source::User)
-            .sound
+            .usable
             .is_some()
     };
     items
         .into_iter()
-        .filter_map(|item| sound(item).then_some(()))
+        .filter_map(|item| usable(item).then_some(()))
         .count()
 }
 
@@ -135,17 +135,15 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
     let config = Config::parse(&rules(count)).unwrap();
     let document = one();
     let caller = Caller::named("ann");
-    let standing = config
-        .access
-        .standing(&caller, document.category.as_deref());
+    let rights = config.access.rights(&caller, document.category.as_deref());
     let ground = Baseline::closed();
-    let policy = standing.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
+    let policy = rights.narrow(resolve(&ground, &document.sandbox_overrides).unwrap());
     let risk = rate(&ground, &document.sandbox_overrides, &policy);
     let raw = serde_json::json!({ "url": "https://example.com/a/b", "limit": 10 });
     let arguments = document::params::check(&document.params, &raw).unwrap();
-    let asked = Asked {
+    let asked = RuleInput {
         caller: &caller,
-        standing: &standing,
+        rights: &rights,
         origin: Origin::Mcp,
         document: &document,
         arguments: &arguments,
@@ -159,10 +157,10 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
 
 /// What holds for a caller, from the operator's file.
 #[divan::bench]
-fn standing(bencher: Bencher<'_, '_>) {
+fn rights(bencher: Bencher<'_, '_>) {
     let config = Config::parse(&rules(0)).unwrap();
     let caller = Caller::named("ann");
-    bencher.bench(|| config.access.standing(black_box(&caller), Some("WEB")));
+    bencher.bench(|| config.access.rights(black_box(&caller), Some("WEB")));
 }
 
 /// One evaluation of a caller's trust over as many attempts as are looked back on.

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use crate::govern::access::Access;
-use crate::govern::access::quota::{Costs, Limit};
+use crate::govern::access::quota::{Costs, RateLimit};
 use crate::govern::exposure::{Exposure, Selection};
 use crate::govern::pattern::NamePattern;
 use crate::govern::rules::Rules;
@@ -32,7 +32,7 @@ mod trust;
 pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
-pub use names::{Expected, KnownNames, NameKind, NameUse, kinds_in, names_in};
+pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
 pub use shown::{Setting, SettingSource};
 
@@ -51,7 +51,7 @@ pub struct Config {
     /// Which tools are on offer.
     pub exposure: Exposure,
     /// Names that may be named before they are there.
-    pub expected: Expected,
+    pub expected: ExpectedNames,
     /// Who may use what.
     pub access: Access,
     /// What is decided about calls.
@@ -60,7 +60,7 @@ pub struct Config {
     /// a relative one is under the home folder.
     pub shadow: Option<String>,
     /// How many calls.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<RateLimit>,
     /// What a call costs of a day's units.
     pub costs: Costs,
     /// What callers earn and lose.
@@ -208,7 +208,7 @@ impl Config {
             profiles: Profiles::new(),
             profile: None,
             exposure: Exposure::standard(),
-            expected: Expected::default(),
+            expected: ExpectedNames::default(),
             access: Access::default(),
             rules: Rules::standard(),
             shadow: None,
@@ -397,7 +397,7 @@ impl ConfigFile {
         let layer = faults.profile(self.baseline);
         config.baseline = over_closed(layer);
         config.exposure = exposure(self.exposure);
-        config.expected = faults.expected(&self.expected);
+        config.expected = faults.read_expected(&self.expected);
         let governance = govern::GovernFile {
             rules: self.rule,
             limits: self.limit,
@@ -411,7 +411,7 @@ impl ConfigFile {
         let ask_from = self.approvals.ask_from.clone();
         config.approvals = faults.approvals(self.approvals);
         config.govern(governance, &mut faults);
-        faults.word("ask_from", ask_from, &mut config.rules.ask_from);
+        faults.set_word("ask_from", ask_from, &mut config.rules.ask_from);
         config.shadow = faults.shadow(self.rules);
         config.calls.concurrent = self.calls.concurrent.unwrap_or_default();
         config.serve = faults.serve(self.serve);
@@ -419,8 +419,8 @@ impl ConfigFile {
         config.telemetry = self.telemetry.resolve();
         faults.audit(self.audit, &mut config.audit);
         let sandbox = &mut config.sandbox;
-        faults.word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
-        let workers = faults.bounded("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
+        faults.set_word("sharing", self.sandbox.sharing, &mut sandbox.sharing);
+        let workers = faults.read_number("workers", self.sandbox.workers, 1..=limits::WORKERS_MAX);
         sandbox.workers = workers.unwrap_or(sandbox.workers);
         config.codecall = faults.codecall(self.codecall);
         config.progressive =
@@ -487,14 +487,14 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn audit(&mut self, file: AuditFile, audit: &mut AuditConfig) {
-        self.word("durability", file.durability, &mut audit.durability);
-        self.word("arguments", file.arguments, &mut audit.arguments);
+        self.set_word("durability", file.durability, &mut audit.durability);
+        self.set_word("arguments", file.arguments, &mut audit.arguments);
         let days_max = limits::AUDIT_KEEP_DAYS_MAX;
-        audit.keep_days = self.bounded("keep_days", file.keep_days, 1..=days_max);
+        audit.keep_days = self.read_number("keep_days", file.keep_days, 1..=days_max);
         let bytes = limits::AUDIT_BYTES_MIN..=limits::AUDIT_BYTES_MAX;
-        let bytes_max = self.bounded("bytes_max", file.bytes_max, bytes);
+        let bytes_max = self.read_number("bytes_max", file.bytes_max, bytes);
         audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
-        self.word("when_full", file.when_full, &mut audit.when_full);
+        self.set_word("when_full", file.when_full, &mut audit.when_full);
     }
 
     fn files(&mut self, file: FilesFile, files: &mut FilesConfig) {
@@ -503,7 +503,7 @@ impl Faults<'_> {
         }
         files.per_caller = file.per_caller.unwrap_or(files.per_caller);
         let bytes = limits::WORKSPACE_BYTES_MIN..=limits::WORKSPACE_BYTES_MAX;
-        let bytes_max = self.bounded("bytes_max", file.bytes_max, bytes);
+        let bytes_max = self.read_number("bytes_max", file.bytes_max, bytes);
         files.bytes_max = bytes_max.unwrap_or(files.bytes_max);
     }
 
@@ -552,7 +552,7 @@ impl Faults<'_> {
     }
 
     fn profile(&mut self, layer: LayerFile) -> Profile {
-        let network = self.known("network", layer.network.as_ref());
+        let network = self.read_word("network", layer.network.as_ref());
         let hosts = self.hosts(&layer.hosts);
         Profile {
             extends: layer.extends.map(toml::Spanned::into_inner),
@@ -563,12 +563,16 @@ impl Faults<'_> {
             file_read: layer.file_read,
             file_write: layer.file_write,
             fs_base_path: layer.fs_base_path,
-            statements_max: self.bounded(
+            statements_max: self.read_number(
                 "statements_max",
                 layer.statements_max,
                 1..=limits::STATEMENTS_MAX,
             ),
-            timeout_ms: self.bounded("timeout_ms", layer.timeout_ms, 1..=limits::TIMEOUT_MS_MAX),
+            timeout_ms: self.read_number(
+                "timeout_ms",
+                layer.timeout_ms,
+                1..=limits::TIMEOUT_MS_MAX,
+            ),
         }
     }
 
@@ -609,7 +613,11 @@ impl Faults<'_> {
     }
 
     /// A word of a closed set.
-    fn known<T: Word>(&mut self, name: &str, word: Option<&toml::Spanned<String>>) -> Option<T> {
+    fn read_word<T: Word>(
+        &mut self,
+        name: &str,
+        word: Option<&toml::Spanned<String>>,
+    ) -> Option<T> {
         let word = word?;
         let mut all = T::ALL.iter().copied();
         let found = all.find(|known| known.word() == word.get_ref());
@@ -624,8 +632,8 @@ impl Faults<'_> {
     }
 
     /// Sets what the file names; leaves it where the file is silent.
-    fn word<T: Word>(&mut self, name: &str, word: Option<toml::Spanned<String>>, into: &mut T) {
-        if let Some(known) = self.known(name, word.as_ref()) {
+    fn set_word<T: Word>(&mut self, name: &str, word: Option<toml::Spanned<String>>, into: &mut T) {
+        if let Some(known) = self.read_word(name, word.as_ref()) {
             *into = known;
         }
     }
@@ -641,7 +649,7 @@ impl Faults<'_> {
         patterns
     }
 
-    fn bounded(
+    fn read_number(
         &mut self,
         name: &str,
         value: Option<toml::Spanned<u64>>,

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::finding::{Code, Finding, any_error};
-use crate::document::json::{Kind, Lines, Node};
+use crate::document::json::{JsonKind, Lines, Node};
 use crate::document::safety::Safety;
 use crate::limits;
 
@@ -71,7 +71,7 @@ pub struct Document {
     pub params: Vec<Param>,
     /// Values the code reads and the model never sees. Each entry is an object
     /// with one key; `${NAME}` is filled from the environment.
-    #[schemars(with = "Option<Vec<schema::Variable>>", length(max = limits::STATIC_VARIABLES_MAX))]
+    #[schemars(with = "Option<Vec<schema::VariableSchema>>", length(max = limits::STATIC_VARIABLES_MAX))]
     pub static_variables: Vec<StaticVariable>,
     /// The body of an async JavaScript function.
     #[schemars(length(max = limits::CODE_CHARS_MAX))]
@@ -248,7 +248,7 @@ impl Document {
     /// Raises or clears the draft flag, in the text too.
     pub fn set_draft(&mut self, draft: bool) {
         self.draft = Some(draft);
-        self.tree.set("draft", Kind::Bool(draft));
+        self.tree.set("draft", JsonKind::Bool(draft));
     }
 
     /// Replaces the stored safety record, in the text too.
@@ -264,14 +264,14 @@ impl Document {
     /// for the reader of the text to say again.
     pub fn set_name(&mut self, name: impl Into<String>) {
         let name = name.into();
-        self.tree.set("name", Kind::String(name.clone()));
+        self.tree.set("name", JsonKind::String(name.clone()));
         self.name = name;
     }
 
     /// Gives the document an identity, in the text too.
     pub fn set_tool_id(&mut self, tool_id: impl Into<String>) {
         let tool_id = tool_id.into();
-        self.tree.set("toolId", Kind::String(tool_id.clone()));
+        self.tree.set("toolId", JsonKind::String(tool_id.clone()));
         self.tool_id = Some(tool_id);
     }
 
@@ -282,11 +282,11 @@ impl Document {
         if self.create_timestamp.is_none() {
             self.create_timestamp = Some(now_ms);
             self.tree
-                .set("createTimestamp", Kind::Number(now_ms.to_string()));
+                .set("createTimestamp", JsonKind::Number(now_ms.to_string()));
         }
         self.update_timestamp = Some(now_ms);
         self.tree
-            .set("updateTimestamp", Kind::Number(now_ms.to_string()));
+            .set("updateTimestamp", JsonKind::Number(now_ms.to_string()));
     }
 }
 
@@ -296,7 +296,7 @@ pub struct File {
     /// Whether it held one document or an array of them.
     pub shape: FileShape,
     /// One for each document, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<ParsedDocument>,
 }
 
 /// What a file held.
@@ -312,7 +312,7 @@ pub enum FileShape {
 
 /// One document of a file, or what stands in its way.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct ParsedDocument {
     /// Its name, if it has one, even if the rest cannot be used.
     pub name: Option<String>,
     /// The document; absent if any finding is an error.
@@ -342,7 +342,7 @@ pub fn parse(text: &str) -> File {
         .map(|fault| read::from_fault(fault, &lines))
         .collect();
     match root.kind {
-        Kind::Array(items) if items.len() > limits::FILE_DOCUMENTS_MAX => {
+        JsonKind::Array(items) if items.len() > limits::FILE_DOCUMENTS_MAX => {
             let message = format!(
                 "the file holds {} documents, more than {}",
                 items.len(),
@@ -350,7 +350,7 @@ pub fn parse(text: &str) -> File {
             );
             unreadable(Finding::error(Code::SpecParse, "", message))
         }
-        Kind::Array(items) => {
+        JsonKind::Array(items) => {
             let read = |(index, node)| {
                 let own = read::take_repeated(&mut repeated, index);
                 item(node, own, &lines)
@@ -360,7 +360,11 @@ pub fn parse(text: &str) -> File {
                 items: items.into_iter().enumerate().map(read).collect(),
             }
         }
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) | Kind::Object(_) => File {
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::Number(_)
+        | JsonKind::String(_)
+        | JsonKind::Object(_) => File {
             shape: FileShape::One,
             items: vec![item(root, repeated, &lines)],
         },
@@ -368,7 +372,7 @@ pub fn parse(text: &str) -> File {
 }
 
 fn unreadable(finding: Finding) -> File {
-    let item = Item {
+    let item = ParsedDocument {
         name: None,
         document: None,
         findings: vec![finding],
@@ -379,9 +383,9 @@ fn unreadable(finding: Finding) -> File {
     }
 }
 
-fn item(tree: Node, mut findings: Vec<Finding>, lines: &Lines<'_>) -> Item {
+fn item(tree: Node, mut findings: Vec<Finding>, lines: &Lines<'_>) -> ParsedDocument {
     let name = match tree.get("name").map(|node| &node.kind) {
-        Some(Kind::String(name)) if !name.is_empty() => Some(name.clone()),
+        Some(JsonKind::String(name)) if !name.is_empty() => Some(name.clone()),
         _ => None,
     };
     let (document, mut seen) = read::document(tree, lines);
@@ -409,7 +413,7 @@ fn item(tree: Node, mut findings: Vec<Finding>, lines: &Lines<'_>) -> Item {
     findings.sort_by_key(|finding| (finding.span.start, finding.severity));
     bound(&mut findings);
     let document = document.filter(|_| !any_error(&findings));
-    Item {
+    ParsedDocument {
         name,
         document,
         findings,

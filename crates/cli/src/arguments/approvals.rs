@@ -1,7 +1,7 @@
 //! The command line of `ringfence approvals`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use engine::approve::Scope;
+use engine::approve::ApprovalScope;
 
 use super::HomeArguments;
 
@@ -102,12 +102,12 @@ pub(crate) enum ScopeWord {
 }
 
 impl ScopeWord {
-    pub(crate) fn scope(self) -> Scope {
+    pub(crate) fn scope(self) -> ApprovalScope {
         match self {
-            ScopeWord::Once => Scope::Once,
-            ScopeWord::SameArguments => Scope::SameArguments,
-            ScopeWord::Session => Scope::Session,
-            ScopeWord::UntilChanged => Scope::UntilChanged,
+            ScopeWord::Once => ApprovalScope::Once,
+            ScopeWord::SameArguments => ApprovalScope::SameArguments,
+            ScopeWord::Session => ApprovalScope::Session,
+            ScopeWord::UntilChanged => ApprovalScope::UntilChanged,
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use engine::Engine;
-use engine::approve::{AnswerFault, Channel, Inbox, Listed, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalScope, Channel, Inbox, Listed, Listing};
 use model::caller::Caller;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::text::{elided, one_line};
 use model::word::Word as _;
 
@@ -59,7 +59,7 @@ fn run_approve(
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
     let row = inbox.find(&given.id)?;
-    if row.state != State::Pending {
+    if row.state != ApprovalState::Pending {
         return refused(AnswerFault::Answered(row.state), printer);
     }
     let wanted = given.scope.map(ScopeWord::scope);
@@ -75,7 +75,7 @@ fn run_approve(
         );
     }
     let (channel, scope) = if given.automation {
-        (Channel::Automation, wanted.unwrap_or(Scope::Once))
+        (Channel::Automation, wanted.unwrap_or(ApprovalScope::Once))
     } else {
         let scopes = wanted.map_or_else(|| row.scopes.clone(), |scope| vec![scope]);
         let (sheet, keys) = sheet_of(&row, &scopes, "leave it as it is");
@@ -160,11 +160,13 @@ fn show_one(row: &Listed, printer: &mut Printer) -> anyhow::Result<()> {
 
 fn show_line(row: &Listed, printer: &mut Printer) {
     let style = match row.state {
-        State::Pending => Style::Caution,
-        State::Approved | State::Used => Style::Good,
-        State::Declined | State::Dismissed | State::Malformed | State::Revoked | State::Expired => {
-            Style::Bad
-        }
+        ApprovalState::Pending => Style::Caution,
+        ApprovalState::Approved | ApprovalState::Used => Style::Good,
+        ApprovalState::Declined
+        | ApprovalState::Dismissed
+        | ApprovalState::Malformed
+        | ApprovalState::Revoked
+        | ApprovalState::Expired => Style::Bad,
     };
     let scope = row.scope.map(|scope| format!(" ({})", scope.word()));
     let line = format!(
@@ -287,7 +289,7 @@ fn asked(engine: &Engine, row: &Listed, printer: &mut Printer) -> anyhow::Result
 }
 
 /// A question of the inbox as a sheet, and what its keys mean.
-fn sheet_of(row: &Listed, scopes: &[Scope], otherwise: &str) -> (Sheet, ScopeKeys) {
+fn sheet_of(row: &Listed, scopes: &[ApprovalScope], otherwise: &str) -> (Sheet, ScopeKeys) {
     let words = QuestionWords {
         id: Some(&row.id),
         level: row.risk.level,

@@ -13,7 +13,7 @@ use model::document::safety::Source as ToolSource;
 use model::document::{self, FileShape};
 use model::govern::consent::{Granted, Variable};
 use model::policy::Baseline;
-use model::policy::assessment::{self, Assessment, Sound};
+use model::policy::assessment::{self, Assessment, UsableDocument};
 use model::policy::risk::Level;
 use model::text::{count, elided, one_line};
 use serde_json::{Value, json};
@@ -108,30 +108,30 @@ impl Known {
 
     /// A document of a file: its grants, and its state if the file belongs to a tool.
     fn look(&self, mut assessed: Assessment, path: &Path, environment: &Environment) -> Checkup {
-        let Some(sound) = &mut assessed.sound else {
+        let Some(usable) = &mut assessed.usable else {
             return Checkup {
                 assessed,
                 variables: Vec::new(),
                 is_taken: false,
             };
         };
-        let name = sound.document.name.clone();
+        let name = usable.document.name.clone();
         let mut granted = Granted::nothing();
         if let Some(engine) = &self.engine {
-            let place = consent::place(path, sound).ok();
+            let place = consent::place(path, usable).ok();
             let tool = engine.tool(&name).ok();
             let tool = tool.filter(|tool| place == file_of(engine, tool));
             granted = match tool {
                 Some(tool) => {
-                    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
+                    (usable.facts.state, usable.facts.missing) = tool.lifecycle(environment);
                     tool.granted
                 }
                 None => engine.granted_in(&name, place.as_deref()),
             };
         }
-        let digest = sound.judged.digest.to_string();
+        let digest = usable.facts.digest.to_string();
         let is_taken = self.catalog.is_taken(&name, &digest);
-        let variables = granted.variables(&sound.document, environment);
+        let variables = granted.variables(&usable.document, environment);
         Checkup {
             assessed,
             variables,
@@ -157,16 +157,16 @@ fn name_of(path: &Path) -> Option<&str> {
 fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow::Result<Checked> {
     let engine = wiring::engine(common)?;
     let tool = engine.tool(name)?;
-    let mut sound = Sound::clone(&tool.sound);
-    (sound.judged.state, sound.judged.missing) = tool.lifecycle(environment);
+    let mut usable = UsableDocument::clone(&tool.usable);
+    (usable.facts.state, usable.facts.missing) = tool.lifecycle(environment);
     let path = match &tool.file {
         Some(stem) => engine.registry().folder().path(stem).display().to_string(),
         None => "bundled".to_owned(),
     };
-    let variables = tool.granted.variables(&tool.sound.document, environment);
+    let variables = tool.granted.variables(&tool.usable.document, environment);
     let assessed = Assessment {
         name: Some(name.to_owned()),
-        sound: Some(sound),
+        usable: Some(usable),
         findings: tool.findings,
     };
     let documents = vec![Checkup {
@@ -176,7 +176,7 @@ fn check_tool(name: &str, common: &Common, environment: &Environment) -> anyhow:
     }];
     Ok(Checked {
         path,
-        text: tool.sound.document.to_text(),
+        text: tool.usable.document.to_text(),
         shape: FileShape::One,
         documents,
     })
@@ -199,7 +199,7 @@ fn check(
             let findings = vec![Finding::error(Code::SpecParse, "", message)];
             let assessed = Assessment {
                 name: None,
-                sound: None,
+                usable: None,
                 findings,
             };
             let documents = vec![Checkup {
@@ -236,28 +236,28 @@ fn entry(file: &Checked, document: &Checkup) -> Value {
         variables,
         is_taken,
     } = document;
-    let sound = document.sound.as_ref();
-    let risk = sound.map(|sound| {
-        let reasons: Vec<_> = sound
-            .judged
+    let usable = document.usable.as_ref();
+    let risk = usable.map(|usable| {
+        let reasons: Vec<_> = usable
+            .facts
             .risk
             .signals
             .iter()
             .map(|signal| signal.words.as_str())
             .collect();
-        json!({ "level": sound.judged.risk.level, "reasons": reasons })
+        json!({ "level": usable.facts.risk.level, "reasons": reasons })
     });
     json!({
         "file": file.path,
         "name": document.name,
-        "toolId": sound.map(|sound| sound.judged.tool_id.as_str()),
-        "digest": sound.map(|sound| sound.judged.digest.to_string()),
-        "state": sound.map(|sound| sound.judged.state),
-        "missing": sound.map(|sound| sound.judged.missing.as_slice()).unwrap_or_default(),
+        "toolId": usable.map(|usable| usable.facts.tool_id.as_str()),
+        "digest": usable.map(|usable| usable.facts.digest.to_string()),
+        "state": usable.map(|usable| usable.facts.state),
+        "missing": usable.map(|usable| usable.facts.missing.as_slice()).unwrap_or_default(),
         "variables": variables,
         "nameTaken": is_taken,
         "risk": risk,
-        "toolSafety": sound.map(Sound::safety),
+        "toolSafety": usable.map(UsableDocument::safety),
         "findings": document.findings,
     })
 }
@@ -271,8 +271,8 @@ fn show(file: &Checked, printer: &mut Printer) {
             (None, FileShape::Many) => format!("document {} of {}", index + 1, file.path),
             (None, FileShape::One | FileShape::Unreadable) => file.path.clone(),
         };
-        match &document.sound {
-            Some(sound) => show_sound(&name, sound, printer),
+        match &document.usable {
+            Some(usable) => show_usable(&name, usable, printer),
             None => {
                 let line = format!(
                     "{}  {}",
@@ -296,15 +296,15 @@ fn show(file: &Checked, printer: &mut Printer) {
     }
 }
 
-fn show_sound(name: &str, sound: &Sound, printer: &mut Printer) {
+fn show_usable(name: &str, usable: &UsableDocument, printer: &mut Printer) {
     let line = format!(
         "{}  {}  {}",
         printer.styled(Style::Bold, name),
-        badge::level(printer, sound.judged.risk.level),
-        badge::state(printer, sound.judged.state)
+        badge::level(printer, usable.facts.risk.level),
+        badge::state(printer, usable.facts.state)
     );
     printer.line(&line);
-    for signal in &sound.judged.risk.signals {
+    for signal in &usable.facts.risk.signals {
         printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
     }
 }
@@ -358,8 +358,8 @@ fn show_finding(file: &Checked, finding: &Finding, lines: &Lines<'_>, printer: &
 fn summary(documents: &[Checkup]) -> String {
     let levels: Vec<_> = documents
         .iter()
-        .filter_map(|one| one.assessed.sound.as_ref())
-        .map(|s| s.judged.risk.level)
+        .filter_map(|one| one.assessed.usable.as_ref())
+        .map(|s| s.facts.risk.level)
         .collect();
     let with = |level: &Level| levels.iter().filter(|other| *other == level).count();
     let badges: Vec<_> = Level::ALL

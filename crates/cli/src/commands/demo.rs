@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use engine::approve::{Channel, Listing, Scope};
+use engine::approve::{ApprovalScope, Channel, Listing};
 use engine::call::{CallRequest, CallTarget};
 use engine::consent::Consent;
 use engine::native::Native;
@@ -136,18 +136,18 @@ async fn show_allowed(engine: &Engine) -> anyhow::Result<Step> {
 
 async fn show_wrong_host(engine: &Engine) -> anyhow::Result<Step> {
     let judged = engine.judge(EXFILTRATES).into_iter().next();
-    let sound = judged.and_then(|(_, sound)| sound);
-    let sound = sound.context("the demo's own document cannot be used")?;
+    let usable = judged.and_then(|(_, usable)| usable);
+    let usable = usable.context("the demo's own document cannot be used")?;
     // You would be asked about the host it names; the demo says yes to that one.
-    let wanted = engine.wants(&sound, None);
-    engine.consent(&sound, None, &wanted.needs, Consent::Flag)?;
+    let wanted = engine.wants(&usable, None);
+    engine.consent(&usable, None, &wanted.needs, Consent::Flag)?;
     let asked: Vec<_> = wanted
         .needs
         .iter()
         .map(model::govern::consent::Need::words)
         .collect();
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({"city": "Bern"}));
-    request.target = CallTarget::Document(Arc::clone(&sound));
+    request.target = CallTarget::Document(Arc::clone(&usable));
     let outcome = engine.call(request).await.into_inner();
     Ok(Step {
         title: "A stranger's tool tries a host it did not name",
@@ -186,7 +186,7 @@ async fn show_held(engine: &Engine, home: &DemoHome) -> anyhow::Result<Step> {
         ),
     ];
     let there = file.exists();
-    inbox.approve(&question.id, &Caller::owner(), Scope::Once, None)?;
+    inbox.approve(&question.id, &Caller::owner(), ApprovalScope::Once, None)?;
     lines.push((
         "!",
         "approved, once (the demo answers in your place)".to_owned(),

@@ -144,8 +144,8 @@ fn show(engine: &Engine, printer: &mut Printer) {
     let exposure = &now.config.exposure;
     let offered: Vec<_> = now
         .tools()
-        .filter(|tool| now.exposed(&tool.sound.document, tool.source).is_yes())
-        .map(|tool| tool.sound.document.name.as_str())
+        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes())
+        .map(|tool| tool.usable.document.name.as_str())
         .collect();
     if printer.format() == Format::Json {
         let set = |selection: &model::govern::exposure::Selection| {

@@ -6,7 +6,7 @@ use engine::Engine;
 use engine::registry::{SetAside, Snapshot, Tool, ToolState};
 use model::document::environment::Environment;
 use model::document::finding::{Finding, any_error};
-use model::document::lifecycle::State;
+use model::document::lifecycle::LifecycleState;
 use model::document::params;
 use model::document::safety::Source;
 use model::policy::risk::Level;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &List, printer: &mut Printer) -> anyhow::Result<Exi
         printer.json(&entries);
         return Ok(Exit::Done);
     }
-    let width = |tool: &&Tool| tool.sound.document.name.width().min(NAME_COLUMNS_MAX);
+    let width = |tool: &&Tool| tool.usable.document.name.width().min(NAME_COLUMNS_MAX);
     let columns = tools.iter().map(width).max().unwrap_or(0);
     for tool in &tools {
         show_line(&now, tool, &environment, columns, printer);
@@ -69,12 +69,12 @@ fn is_unfiltered(arguments: &List) -> bool {
 }
 
 fn is_wanted(arguments: &List, now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
-    let document = &tool.sound.document;
+    let document = &tool.usable.document;
     let state = arguments.state.map(|word| match word {
-        StateWord::Active => State::Active,
-        StateWord::Draft => State::Draft,
-        StateWord::MissingRequirements => State::MissingRequirements,
-        StateWord::TestFailed => State::TestFailed,
+        StateWord::Active => LifecycleState::Active,
+        StateWord::Draft => LifecycleState::Draft,
+        StateWord::MissingRequirements => LifecycleState::MissingRequirements,
+        StateWord::TestFailed => LifecycleState::TestFailed,
     });
     let same = |wanted: &String, word: &str| wanted.eq_ignore_ascii_case(word);
     let category = document.category.as_deref().unwrap_or("");
@@ -93,8 +93,8 @@ fn is_wanted(arguments: &List, now: &Snapshot, tool: &Tool, environment: &Enviro
 
 /// Whether a caller sees it: published, complete and exposed.
 fn is_offered(now: &Snapshot, tool: &Tool, environment: &Environment) -> bool {
-    tool.lifecycle(environment).0 == State::Active
-        && now.exposed(&tool.sound.document, tool.source).is_yes()
+    tool.lifecycle(environment).0 == LifecycleState::Active
+        && now.exposed(&tool.usable.document, tool.source).is_yes()
 }
 
 fn source_word(source: Source) -> &'static str {
@@ -111,7 +111,7 @@ struct Entry<'a> {
     name: &'a str,
     tool_id: &'a str,
     digest: String,
-    state: State,
+    state: LifecycleState,
     missing: Vec<String>,
     not_granted: Vec<String>,
     risk: Badge<'a>,
@@ -135,7 +135,7 @@ struct Badge<'a> {
 struct Aside<'a> {
     name: Option<&'a str>,
     file: &'a str,
-    state: Option<State>,
+    state: Option<LifecycleState>,
     exposed: bool,
     source: &'static str,
     findings: &'a [Finding],
@@ -151,8 +151,8 @@ enum Listed<'a> {
 
 fn entry<'a>(now: &'a Snapshot, tool: &'a Tool, environment: &Environment) -> Entry<'a> {
     let (state, missing) = tool.lifecycle(environment);
-    let document = &tool.sound.document;
-    let judged = &tool.sound.judged;
+    let document = &tool.usable.document;
+    let judged = &tool.usable.facts;
     let exposed = now.exposed(document, tool.source);
     let signals = judged.risk.signals.iter();
     Entry {
@@ -166,7 +166,7 @@ fn entry<'a>(now: &'a Snapshot, tool: &'a Tool, environment: &Environment) -> En
             level: judged.risk.level,
             reasons: signals.map(|signal| signal.words.as_str()).collect(),
         },
-        exposed: state == State::Active && exposed.is_yes(),
+        exposed: state == LifecycleState::Active && exposed.is_yes(),
         exposure: exposed.why().to_owned(),
         source: source_word(tool.source),
         file: tool.file.as_ref().map(|stem| format!("{stem}.json")),
@@ -194,12 +194,12 @@ fn show_line(
     columns: usize,
     printer: &mut Printer,
 ) {
-    let document = &tool.sound.document;
+    let document = &tool.usable.document;
     let (state, missing) = tool.lifecycle(environment);
     let name = elided(&document.name, NAME_COLUMNS_MAX);
     let gap = " ".repeat(columns.saturating_sub(name.width()));
     let name = printer.styled(Style::Bold, &name);
-    let badge = badge::level(printer, tool.sound.judged.risk.level);
+    let badge = badge::level(printer, tool.usable.facts.risk.level);
     let exposed = now.exposed(document, tool.source);
     let offer = if is_offered(now, tool, environment) {
         "exposed"
@@ -217,7 +217,7 @@ fn show_line(
     if let ToolState::TestFailed(why) = &tool.state {
         notes.push(elided(&one_line(why), 80));
     }
-    if state == State::Active && !exposed.is_yes() {
+    if state == LifecycleState::Active && !exposed.is_yes() {
         notes.push(exposed.why().to_owned());
     }
     let notes = printer.styled(Style::Dim, &notes.join("; "));
@@ -251,9 +251,9 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
         printer.json(&whole(&engine, &now, &tool, &environment)?);
         return Ok(Exit::Done);
     }
-    let document = &tool.sound.document;
+    let document = &tool.usable.document;
     show_line(&now, &tool, &environment, 0, printer);
-    for signal in &tool.sound.judged.risk.signals {
+    for signal in &tool.usable.facts.risk.signals {
         printer.line(&format!("  {}  {}", signal.level.badge(), signal.words));
     }
     for line in document.description.lines() {
@@ -276,7 +276,7 @@ pub(crate) fn show(arguments: &Named, printer: &mut Printer) -> anyhow::Result<E
         printer.line(&format!("  fix       {grant}"));
     }
     printer.line(&format!("  approval  {:?}", document.approval()).to_lowercase());
-    printer.line(&format!("  digest    {}", tool.sound.judged.digest));
+    printer.line(&format!("  digest    {}", tool.usable.facts.digest));
     let exposed = now.exposed(document, tool.source);
     printer.line(&format!("  exposure  {}", exposed.why()));
     if let Some(stem) = &tool.file {
@@ -294,13 +294,13 @@ fn whole(
     environment: &Environment,
 ) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(entry(now, tool, environment))?;
-    let document = &tool.sound.document;
-    let digest = tool.sound.judged.digest.to_string();
+    let document = &tool.usable.document;
+    let digest = tool.usable.facts.digest.to_string();
     let pass = engine.store().publications().pass(&digest)?;
     let more = json!({
         "description": document.description,
         "inputSchema": params::input_schema(&document.params),
-        "toolSafety": tool.sound.safety(),
+        "toolSafety": tool.usable.safety(),
         "humanInTheLoop": document.human_in_the_loop,
         "variables": tool.granted.variables(document, environment),
         "lastPass": pass.map(|pass| json!({

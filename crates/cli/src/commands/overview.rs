@@ -2,7 +2,7 @@
 //! changes nothing, and makes no home where there is none.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn show_home(
     show(printer, "server", &server);
     let exposed = now
         .tools()
-        .filter(|tool| now.exposed(&tool.sound.document, tool.source).is_yes())
+        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes())
         .count();
     let tools = format!("{exposed} exposed, {} in all", now.tools().count());
     show(printer, "tools", &tools);
@@ -106,7 +106,19 @@ fn show(printer: &mut Printer, word: &str, words: &str) {
 /// Whether a server of ours answers there.
 fn is_answering(listen: &str) -> bool {
     let addresses = listen.to_socket_addrs().into_iter().flatten();
-    addresses.into_iter().any(is_healthy)
+    addresses.map(reachable).any(is_healthy)
+}
+
+/// A server that listens on every address answers on loopback, and only to its name.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let here: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    match address.ip().is_unspecified() {
+        true => SocketAddr::new(here, address.port()),
+        false => address,
+    }
 }
 
 fn is_healthy(address: SocketAddr) -> bool {

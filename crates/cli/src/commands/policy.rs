@@ -62,7 +62,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         .as_ref()
         .map(|caller| Stands::of(&now.config, caller));
     let concerns = |rule: &&Rule| match &stands {
-        Some(stands) => rule.concerns(stands.caller, &stands.standing.groups),
+        Some(stands) => rule.concerns(stands.caller, &stands.rights.groups),
         None => true,
     };
     let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
@@ -142,19 +142,19 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
             Err(fault) => return Ok(unreadable(&fault, printer)),
         },
     };
-    let tools: Vec<&Document> = now.tools().map(|tool| &tool.sound.document).collect();
+    let tools: Vec<&Document> = now.tools().map(|tool| &tool.usable.document).collect();
     let rules = &settings.config.rules;
     let mut findings = lint::lint(rules, &tools);
     let Config { costs, limits, .. } = &settings.config;
     findings.extend(lint::costs(costs, limits, &tools));
     let policies: Vec<_> = now
         .tools()
-        .map(|tool| (&tool.sound.document, &tool.sound.judged.policy))
+        .map(|tool| (&tool.usable.document, &tool.usable.facts.policy))
         .collect();
     findings.extend(lint::hosts(rules, &settings.config.access, &policies));
-    let strangers = engine.registry().strangers(&settings)?;
-    let strangers = strangers.iter().filter_map(|it| strange(it, &findings));
-    findings.extend(strangers.collect::<Vec<_>>());
+    let unknown_names = engine.registry().unknown_names(&settings)?;
+    let unknown_names = unknown_names.iter().filter_map(|it| strange(it, &findings));
+    findings.extend(unknown_names.collect::<Vec<_>>());
     let folders = folder_faults(engine.home(), &settings.config).into_iter();
     findings.extend(folders.map(|fault| LintFinding {
         rule: fault.setting,

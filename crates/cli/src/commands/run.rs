@@ -26,11 +26,11 @@ pub(crate) fn run(arguments: &RunArguments, printer: &mut Printer) -> anyhow::Re
         raw_arguments,
     );
     if let Subject::File(path) = Subject::of(&engine, &arguments.target) {
-        let sound = wiring::one_document(&engine, &path, arguments.tool.as_deref())?;
-        let place = consent::place(&path, &sound)?;
-        consent::settle(&engine, &sound, Some(&place), arguments.yes)?;
+        let usable = wiring::one_document(&engine, &path, arguments.tool.as_deref())?;
+        let place = consent::place(&path, &usable)?;
+        consent::settle(&engine, &usable, Some(&place), arguments.yes)?;
         request.place = Some(place);
-        request.target = CallTarget::Document(sound);
+        request.target = CallTarget::Document(usable);
     } else if arguments.tool.is_some() {
         bail!("`--tool` names a document of a file; give the file");
     }

@@ -31,7 +31,7 @@ fn run_list(list: &SecretsList, printer: &mut Printer) -> anyhow::Result<Exit> {
     let environment = engine.environment()?;
     let mut entries = Vec::new();
     for tool in tools {
-        let document = &tool.sound.document;
+        let document = &tool.usable.document;
         for variable in tool.granted.variables(document, &environment) {
             let bundled = tool.source == Source::Builtin;
             if printer.format() == Format::Json {

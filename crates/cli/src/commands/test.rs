@@ -10,7 +10,7 @@ use model::caller::Origin;
 use model::document::NetworkMode;
 use model::document::lifecycle;
 use model::document::safety::Source;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::reason::Reason;
 use model::text;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ enum Candidate {
 }
 
 struct Ready {
-    sound: Arc<Sound>,
+    usable: Arc<UsableDocument>,
     trial: Trial,
     source: &'static str,
 }
@@ -71,18 +71,18 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
             }
         };
         let Ready {
-            sound,
+            usable,
             trial,
             source,
         } = *ready;
         let place = trial.place.as_deref();
-        consent::settle(&engine, &sound, place, arguments.trial.yes)?;
-        progress(index, total, &sound.document.name);
+        consent::settle(&engine, &usable, place, arguments.trial.yes)?;
+        progress(index, total, &usable.document.name);
         let passed = runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = interrupted.cancelled() => None,
-                passed = engine.local_pass_with(&sound, Origin::Cli, &trial) => Some(passed),
+                passed = engine.local_pass_with(&usable, Origin::Cli, &trial) => Some(passed),
             }
         });
         printer::clear_progress();
@@ -140,8 +140,8 @@ fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
     let now = engine.registry().current();
     let mut candidates = Vec::new();
     for tool in now.tools() {
-        let document = &tool.sound.document;
-        let network = tool.sound.judged.policy.network != NetworkMode::Blocked;
+        let document = &tool.usable.document;
+        let network = tool.usable.facts.policy.network != NetworkMode::Blocked;
         let variables = lifecycle::requirements(document).next().is_some();
         let reaches_out = tool.source == Source::Builtin && (network || variables);
         let missing = lifecycle::missing(document, &environment);
@@ -156,7 +156,7 @@ fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
         };
         candidates.push(match why {
             Some(why) => Candidate::Skipped(document.name.clone(), why),
-            None => ready(Arc::clone(&tool.sound), None, tool.source, arguments)?,
+            None => ready(Arc::clone(&tool.usable), None, tool.source, arguments)?,
         });
     }
     Ok(candidates)
@@ -164,13 +164,13 @@ fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
 
 fn chosen(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
-    let mut push = |sound: Arc<Sound>, place, source| -> anyhow::Result<()> {
-        let network = sound.judged.policy.network != NetworkMode::Blocked;
+    let mut push = |usable: Arc<UsableDocument>, place, source| -> anyhow::Result<()> {
+        let network = usable.facts.policy.network != NetworkMode::Blocked;
         candidates.push(if arguments.offline && network {
-            let name = sound.document.name.clone();
+            let name = usable.document.name.clone();
             Candidate::Skipped(name, "needs the network".to_owned())
         } else {
-            ready(sound, place, source, arguments)?
+            ready(usable, place, source, arguments)?
         });
         Ok(())
     };
@@ -178,15 +178,15 @@ fn chosen(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
         match Subject::of(engine, word) {
             Subject::Name(name) => {
                 let tool = engine.tool(&name)?;
-                push(tool.sound, None, tool.source)?;
+                push(tool.usable, None, tool.source)?;
             }
             Subject::File(path) => {
-                for (document, sound) in wiring::documents(engine, &path)? {
-                    let Some(sound) = sound else {
+                for (document, usable) in wiring::documents(engine, &path)? {
+                    let Some(usable) = usable else {
                         bail!("`{}`: {}", path.display(), wiring::unusable(&document));
                     };
-                    let place = consent::place(&path, &sound)?;
-                    push(sound, Some(place), Source::User)?;
+                    let place = consent::place(&path, &usable)?;
+                    push(usable, Some(place), Source::User)?;
                 }
             }
         }
@@ -195,7 +195,7 @@ fn chosen(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
 }
 
 fn ready(
-    sound: Arc<Sound>,
+    usable: Arc<UsableDocument>,
     place: Option<PathBuf>,
     source: Source,
     arguments: &Test,
@@ -206,7 +206,7 @@ fn ready(
         (Source::User, Some(_)) => "file",
     };
     Ok(Candidate::Ready(Box::new(Ready {
-        sound,
+        usable,
         trial: consent::trial(&arguments.trial, place)?,
         source,
     })))

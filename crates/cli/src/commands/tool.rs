@@ -142,7 +142,7 @@ pub(crate) fn publish(arguments: &Publish, printer: &mut Printer) -> anyhow::Res
     let yes = arguments.trial.yes;
     each(&arguments.names, printer, |name, printer| {
         let tool = engine.own_tool(name)?;
-        consent::settle(&engine, &tool.sound, None, yes)?;
+        consent::settle(&engine, &tool.usable, None, yes)?;
         let passed = runtime.block_on(engine.publish_with(name, Origin::Cli, &trial))?;
         let exit = if passed.ok { Exit::Done } else { Exit::No };
         let entry = json!({

@@ -1,6 +1,6 @@
 //! Badges and states in their colours, the same wherever they are shown.
 
-use model::document::lifecycle::State;
+use model::document::lifecycle::LifecycleState;
 use model::policy::risk::Level;
 
 use crate::output::printer::{Printer, Style};
@@ -16,11 +16,11 @@ pub(crate) fn level(printer: &Printer, level: Level) -> String {
 }
 
 /// A state.
-pub(crate) fn state(printer: &Printer, state: State) -> String {
+pub(crate) fn state(printer: &Printer, state: LifecycleState) -> String {
     let style = match state {
-        State::Active => Style::Good,
-        State::Draft => Style::Dim,
-        State::MissingRequirements | State::TestFailed => Style::Caution,
+        LifecycleState::Active => Style::Good,
+        LifecycleState::Draft => Style::Dim,
+        LifecycleState::MissingRequirements | LifecycleState::TestFailed => Style::Caution,
     };
     printer.styled(style, state.word())
 }

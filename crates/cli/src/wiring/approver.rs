@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use model::policy::risk::Level;
 
 use crate::output::console::{self, Typed, Wanted};
@@ -32,15 +32,15 @@ pub(crate) struct QuestionWords<'a> {
 }
 
 /// Which key means what.
-pub(crate) type ScopeKeys = Vec<(&'static str, Scope)>;
+pub(crate) type ScopeKeys = Vec<(&'static str, ApprovalScope)>;
 
 impl QuestionWords<'_> {
-    pub(crate) fn sheet(&self, scopes: &[Scope], otherwise: &str) -> (Sheet, ScopeKeys) {
+    pub(crate) fn sheet(&self, scopes: &[ApprovalScope], otherwise: &str) -> (Sheet, ScopeKeys) {
         let risk = format!("[risk {} {}]", self.level.badge(), self.level.label());
         let (caller, tool) = (sheet::name(self.caller), sheet::name(self.tool));
         let id = self.id.map(|id| format!("{}  ", short(id)));
         let keys: ScopeKeys = scopes.iter().map(|scope| (key(*scope), *scope)).collect();
-        let meaning = |(key, scope): &(&'static str, Scope)| {
+        let meaning = |(key, scope): &(&'static str, ApprovalScope)| {
             ((*key).to_owned(), format!("yes, for {}", scope.meaning()))
         };
         let mut parts = vec![
@@ -67,17 +67,17 @@ impl QuestionWords<'_> {
     }
 }
 
-pub(crate) fn scope_of(keys: &ScopeKeys, typed: &str) -> Option<Scope> {
+pub(crate) fn scope_of(keys: &ScopeKeys, typed: &str) -> Option<ApprovalScope> {
     let found = keys.iter().find(|(key, _)| *key == typed);
     found.map(|(_, scope)| *scope)
 }
 
-fn key(scope: Scope) -> &'static str {
+fn key(scope: ApprovalScope) -> &'static str {
     match scope {
-        Scope::Once => "y",
-        Scope::SameArguments => "a",
-        Scope::Session => "s",
-        Scope::UntilChanged => "u",
+        ApprovalScope::Once => "y",
+        ApprovalScope::SameArguments => "a",
+        ApprovalScope::Session => "s",
+        ApprovalScope::UntilChanged => "u",
     }
 }
 

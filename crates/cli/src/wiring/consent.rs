@@ -10,7 +10,7 @@ use engine::Engine;
 use engine::consent::{Consent, WantedGrants};
 use engine::publish::Trial;
 use model::govern::consent::Need;
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use model::text::count;
 
 use crate::arguments::TrialWords;
@@ -21,22 +21,22 @@ use crate::output::sheet;
 /// is granted, and the call that follows is refused with that reason.
 pub(crate) fn settle(
     engine: &Engine,
-    sound: &Arc<Sound>,
+    usable: &Arc<UsableDocument>,
     place: Option<&Path>,
     yes: bool,
 ) -> anyhow::Result<()> {
-    let wanted = engine.wants(sound, place);
+    let wanted = engine.wants(usable, place);
     if wanted.needs.is_empty() {
         return Ok(());
     }
     let how = if yes {
         Consent::Flag
-    } else if console::is_here() && agrees(sound, place, &wanted) {
+    } else if console::is_here() && agrees(usable, place, &wanted) {
         Consent::Terminal
     } else {
         return Ok(());
     };
-    engine.consent(sound, place, &wanted.needs, how)?;
+    engine.consent(usable, place, &wanted.needs, how)?;
     Ok(())
 }
 
@@ -51,15 +51,15 @@ pub(crate) fn trial(words: &TrialWords, place: Option<PathBuf>) -> anyhow::Resul
 
 /// The place of a document's file, by which consent is kept. Standard input is no
 /// place: there, consent is for exactly this document.
-pub(crate) fn place(path: &Path, sound: &Sound) -> io::Result<PathBuf> {
+pub(crate) fn place(path: &Path, usable: &UsableDocument) -> io::Result<PathBuf> {
     if path == Path::new("-") {
-        return Ok(PathBuf::from(format!("- {}", sound.judged.digest)));
+        return Ok(PathBuf::from(format!("- {}", usable.facts.digest)));
     }
     path.canonicalize()
 }
 
-fn agrees(sound: &Sound, place: Option<&Path>, wanted: &WantedGrants) -> bool {
-    let name = sheet::name(&sound.document.name);
+fn agrees(usable: &UsableDocument, place: Option<&Path>, wanted: &WantedGrants) -> bool {
+    let name = sheet::name(&usable.document.name);
     let level = wanted.risk.level;
     let head = format!(
         "[risk {} {}] {name} reaches for what you have not agreed to yet",

@@ -96,7 +96,7 @@ fn an_array_ends_with_a_summary() {
       --> tools.json:4:25  code
       4 |   {"name": "c", "code": 3}
         |                         ^
-    3 documents: 2 sound (L0 1, L4 1), 1 with errors
+    3 documents: 2 usable (L0 1, L4 1), 1 with errors
     "#);
 }
 
@@ -130,7 +130,7 @@ fn files_that_cannot_be_read_get_a_sentence_each() {
       --> deep.json:1:65
       1 | …[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[…
         |                                  ^
-    3 documents: 0 sound, 3 with errors
+    3 documents: 0 usable, 3 with errors
     --- stderr
     error: there is no file `missing.json`
     error: `folder` is a folder; name its files, such as folder/*.json

@@ -10,7 +10,7 @@ use engine::powers::Powers;
 use model::config::Config;
 use model::document::json::Lines;
 use model::document::safety::Source;
-use model::policy::assessment::{self, Sound};
+use model::policy::assessment::{self, UsableDocument};
 use model::policy::grant::Grant;
 use model::record::mask::Masker;
 use model::{Environment, document, document::params, document::placeholder};
@@ -35,9 +35,9 @@ pub(crate) struct Called {
 /// Runs one case.
 pub(crate) async fn called(pool: &Pool, case: &Path) -> Called {
     let world = World::new(case).await;
-    let sound = judged(case, &world);
+    let usable = judged(case, &world);
     let environment = environment(&world);
-    let (job, powers) = prepared(&sound, &world, &environment);
+    let (job, powers) = prepared(&usable, &world, &environment);
     let run = pool.run("case", job, &powers).await.unwrap();
     world.check_wire(case);
     let (events, dropped) = powers.take_events();
@@ -88,7 +88,7 @@ fn environment(world: &World) -> Environment {
     environment
 }
 
-fn judged(case: &Path, world: &World) -> Sound {
+fn judged(case: &Path, world: &World) -> UsableDocument {
     let text = match fs::read_to_string(case.join("tool.json")) {
         Ok(text) => text,
         Err(_) => written(case, world),
@@ -99,7 +99,7 @@ fn judged(case: &Path, world: &World) -> Sound {
     let assessed = assessment::assess(item, &lines, &ground, &environment(world), Source::User);
     let findings = assessed.findings;
     assessed
-        .sound
+        .usable
         .unwrap_or_else(|| panic!("{}: {findings:#?}", case.display()))
 }
 
@@ -134,8 +134,8 @@ fn arguments(world: &World) -> Map<String, Value> {
     }
 }
 
-fn prepared(sound: &Sound, world: &World, environment: &Environment) -> (Job, Powers) {
-    let document = &sound.document;
+fn prepared(usable: &UsableDocument, world: &World, environment: &Environment) -> (Job, Powers) {
+    let document = &usable.document;
     let checked = params::check(&document.params, &Value::Object(arguments(world)));
     let mut globals = checked.unwrap().into_values();
     let mut secrets = Vec::new();
@@ -145,9 +145,9 @@ fn prepared(sound: &Sound, world: &World, environment: &Environment) -> (Job, Po
         secrets.extend(resolved.secrets);
     }
     let masker = Arc::new(Masker::new(secrets.iter().map(String::as_str)).unwrap());
-    let limits = JobLimits::for_policy(&sound.judged.policy);
+    let limits = JobLimits::for_policy(&usable.facts.policy);
     let deadline = Instant::now() + Duration::from_secs(30);
-    let grant = Grant::from_policy(&sound.judged.policy);
+    let grant = Grant::from_policy(&usable.facts.policy);
     let powers = Powers::from_grant(&grant, &world.settings, masker, deadline).unwrap();
     let declared = document.params.iter().map(|param| param.name.clone());
     let job = Job {

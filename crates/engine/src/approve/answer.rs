@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use model::config::ApprovalsConfig;
-use model::govern::approval::{self, Channel, Scope, State, authority};
+use model::govern::approval::{self, ApprovalScope, ApprovalState, Channel, authority};
 use model::policy::risk::Level;
 use model::word::Word as _;
 use model::{document::digest, limits, text};
@@ -33,7 +33,7 @@ pub enum AnswerFault {
     Several(Vec<String>),
     /// The question was answered before.
     #[error("the question is not waiting for an answer: it is {}", word(*.0))]
-    Answered(State),
+    Answered(ApprovalState),
     /// The question expired before the answer came.
     #[error("the question expired; make the call again")]
     Expired,
@@ -46,13 +46,13 @@ pub enum AnswerFault {
         /// The risk level of the call.
         level: Level,
         /// The scope that was given.
-        scope: Scope,
+        scope: ApprovalScope,
         /// The scopes that are allowed.
-        scopes: Vec<Scope>,
+        scopes: Vec<ApprovalScope>,
     },
     /// Nothing that could be taken back.
     #[error("there is nothing to revoke: the approval is {}", word(*.0))]
-    NotApproved(State),
+    NotApproved(ApprovalState),
     /// A yes to a step in trust that is not there to be taken any more.
     #[error("the caller's trust changed since the question was asked; its level was not raised")]
     TrustChanged,
@@ -109,8 +109,10 @@ impl AnswerWriter {
     ) -> Result<Approval, AnswerFault> {
         let now_ms = self.clock.now_ms();
         match question.state.at(question.expires_at_ms, now_ms) {
-            State::Pending => {}
-            State::Expired if question.answer.is_none() => return Err(AnswerFault::Expired),
+            ApprovalState::Pending => {}
+            ApprovalState::Expired if question.answer.is_none() => {
+                return Err(AnswerFault::Expired);
+            }
             state => return Err(AnswerFault::Answered(state)),
         }
         let approvals = self.store.approvals();
@@ -146,7 +148,7 @@ impl AnswerWriter {
             return Ok(after);
         }
         match after.state.at(after.expires_at_ms, self.clock.now_ms()) {
-            State::Expired | State::Pending => Err(AnswerFault::Expired),
+            ApprovalState::Expired | ApprovalState::Pending => Err(AnswerFault::Expired),
             state => Err(AnswerFault::Answered(state)),
         }
     }
@@ -156,7 +158,7 @@ impl AnswerWriter {
     fn write(
         &self,
         question: &Approval,
-        state: State,
+        state: ApprovalState,
         kept: &GivenAnswer,
         given: &Given<'_>,
     ) -> Result<bool, StoreError> {
@@ -176,7 +178,7 @@ impl AnswerWriter {
         with_notice(
             &self.store,
             &self.alarm,
-            state == State::Approved,
+            state == ApprovalState::Approved,
             answered.notice(),
             || approvals.answer(&question.id, state, kept, expires),
             |was_first| *was_first,
@@ -207,7 +209,7 @@ fn fit(
 }
 
 /// When an approval given now counts no more.
-pub(crate) fn expiry(scope: Scope, settings: &ApprovalsConfig, now_ms: i64) -> i64 {
+pub(crate) fn expiry(scope: ApprovalScope, settings: &ApprovalsConfig, now_ms: i64) -> i64 {
     let seconds = scope.lasts_seconds(settings.expire_seconds);
     let lasts_ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     now_ms.saturating_add(lasts_ms)

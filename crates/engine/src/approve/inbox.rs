@@ -7,7 +7,9 @@
 //! approve. The door makes sure of who gets an [`Inbox`].
 
 use model::caller::{Caller, CallerKind};
-use model::govern::approval::{self, Channel, Matter, Scope, State, Unfit, authority};
+use model::govern::approval::{
+    self, AnswerRefusal, ApprovalScope, ApprovalState, ApprovalSubject, Channel, authority,
+};
 use model::policy::risk::Level;
 use model::record::audit::{Act, Notice};
 use model::text;
@@ -39,7 +41,7 @@ pub struct Listed {
     /// The id that answers name.
     pub id: String,
     /// Where it stands now.
-    pub state: State,
+    pub state: ApprovalState,
     /// The tool that would run, on one line.
     pub tool: String,
     /// The caller as people see it.
@@ -60,9 +62,9 @@ pub struct Listed {
     /// When it can no longer be answered or no longer counts.
     pub expires_at_ms: i64,
     /// What an approval may count for.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<ApprovalScope>,
     /// What the approval counts for.
-    pub scope: Option<Scope>,
+    pub scope: Option<ApprovalScope>,
     /// The person who answered.
     pub answered_by: Option<String>,
     /// When it was answered, in milliseconds since 1970.
@@ -98,7 +100,7 @@ pub struct ApprovalDecision {
     pub answer: ApprovalVerdict,
     /// What a yes counts for; once, if absent.
     #[serde(default)]
-    pub scope: Option<Scope>,
+    pub scope: Option<ApprovalScope>,
     /// A note for the caller.
     #[serde(default)]
     pub note: Option<String>,
@@ -163,16 +165,16 @@ impl Questions {
         by: &Caller,
     ) -> Result<(), AnswerFault> {
         let matter = match trust::is_question(found) {
-            true => Matter::Trust,
-            false => Matter::Call(found.level),
+            true => ApprovalSubject::Trust,
+            false => ApprovalSubject::Call(found.level),
         };
         let settings = &self.writer.registry.current().config.approvals;
         let caller = asker(found);
         match authority::counts(channel, matter, &caller, &by.name, settings) {
             Ok(()) => Ok(()),
-            Err(Unfit::Separate) => Err(AnswerFault::Separate),
-            Err(Unfit::Client(_)) => Err(AnswerFault::NotByClient),
-            Err(Unfit::Automation(_)) => Err(AnswerFault::NotByCommand),
+            Err(AnswerRefusal::Separate) => Err(AnswerFault::Separate),
+            Err(AnswerRefusal::Client(_)) => Err(AnswerFault::NotByClient),
+            Err(AnswerRefusal::Automation(_)) => Err(AnswerFault::NotByCommand),
         }
     }
 }
@@ -202,7 +204,7 @@ impl<'a> Inbox<'a> {
         &self,
         beginning: &str,
         by: &Caller,
-        scope: Scope,
+        scope: ApprovalScope,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
         let found = self.found(beginning)?;
@@ -223,7 +225,12 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
-        self.give(found, ApprovalAnswer::Approved(Scope::Once), by, note)?;
+        self.give(
+            found,
+            ApprovalAnswer::Approved(ApprovalScope::Once),
+            by,
+            note,
+        )?;
         let trust = TrustAdmin {
             schedule: self.schedule,
             now: self.questions.writer.registry.current(),
@@ -259,7 +266,7 @@ impl<'a> Inbox<'a> {
         let note = decision.note.as_deref();
         match decision.answer {
             ApprovalVerdict::Approve => {
-                self.approve(id, by, decision.scope.unwrap_or(Scope::Once), note)
+                self.approve(id, by, decision.scope.unwrap_or(ApprovalScope::Once), note)
             }
             ApprovalVerdict::Deny => self.deny(id, by, note),
         }

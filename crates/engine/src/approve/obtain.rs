@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use model::caller::{Caller, CallerKind};
 use model::config::ApprovalsConfig;
-use model::govern::approval::{Channel, Matter, Scope, State, authority};
+use model::govern::approval::{ApprovalScope, ApprovalState, ApprovalSubject, Channel, authority};
 use model::limits;
 use model::reason::Reason;
 use model::record::outcome::CallError;
@@ -153,7 +153,7 @@ enum Next {
 impl Asking<'_> {
     /// Whether an answer that comes so counts.
     fn may_answer(&self, channel: Channel, by: &str) -> bool {
-        let matter = Matter::Call(self.question.risk.level);
+        let matter = ApprovalSubject::Call(self.question.risk.level);
         authority::counts(channel, matter, &self.request.caller, by, &self.settings).is_ok()
     }
 
@@ -213,7 +213,7 @@ impl Asking<'_> {
         let reasons = signals.map(|signal| text::elided(&signal.words, 200));
         Approval {
             id: question.id.clone(),
-            state: State::Pending,
+            state: ApprovalState::Pending,
             place,
             asked_at_ms: now_ms,
             expires_at_ms: question.expires_at_ms,
@@ -401,7 +401,9 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
         let wanted = id.to_owned();
         let found = on_disk(questions, move |store| store.approvals().get(&wanted)).await;
         let waits = match &found {
-            Ok(Some(row)) => row.state.at(row.expires_at_ms, questions.now_ms()) == State::Pending,
+            Ok(Some(row)) => {
+                row.state.at(row.expires_at_ms, questions.now_ms()) == ApprovalState::Pending
+            }
             Ok(None) | Err(_) => false,
         };
         if !waits {
@@ -418,8 +420,8 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
 fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
     let note = trail.note(given);
     let error = match given.state {
-        State::Approved | State::Used => return Ok(GatePass::new((), note)),
-        State::Declined => {
+        ApprovalState::Approved | ApprovalState::Used => return Ok(GatePass::new((), note)),
+        ApprovalState::Declined => {
             let mut message =
                 "a person declined this call; it did not run, do not repeat it".to_owned();
             let said = given
@@ -432,15 +434,17 @@ fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
             }
             CallError::new(Reason::ApprovalDeclined, message)
         }
-        State::Dismissed => CallError::new(
+        ApprovalState::Dismissed => CallError::new(
             Reason::ApprovalDismissed,
             "the approval question was dismissed without an answer; the call did not run",
         ),
-        State::Malformed => CallError::new(
+        ApprovalState::Malformed => CallError::new(
             Reason::ApprovalMalformed,
             "the client's answer does not fit the approval question; the call did not run",
         ),
-        State::Pending | State::Revoked | State::Expired => return Err(unavailable(&note)),
+        ApprovalState::Pending | ApprovalState::Revoked | ApprovalState::Expired => {
+            return Err(unavailable(&note));
+        }
     };
     Err(CallRefusal::new(error).noted(note))
 }
@@ -459,19 +463,22 @@ async fn refuse_unclaimed(
     };
     let note = trail.note(&found);
     let error = match found.state.at(found.expires_at_ms, questions.now_ms()) {
-        State::Used | State::Declined | State::Dismissed | State::Malformed => CallError::passing(
+        ApprovalState::Used
+        | ApprovalState::Declined
+        | ApprovalState::Dismissed
+        | ApprovalState::Malformed => CallError::passing(
             Reason::ApprovalUsed,
             "another call with the same arguments used the answer; this call did not run, repeat it to ask again",
         ),
-        State::Expired => CallError::passing(
+        ApprovalState::Expired => CallError::passing(
             Reason::ApprovalTimedOut,
             "no one answered the approval question in time; the call did not run, repeat it to ask again",
         ),
-        State::Revoked => CallError::new(
+        ApprovalState::Revoked => CallError::new(
             Reason::ApprovalDeclined,
             "the approval of this call was revoked; the call did not run, do not repeat it",
         ),
-        State::Pending | State::Approved => CallError::passing(
+        ApprovalState::Pending | ApprovalState::Approved => CallError::passing(
             Reason::ApprovalUnavailable,
             "another person must approve this call; it did not run",
         ),
@@ -581,10 +588,10 @@ impl Trail {
         let Some(answer) = &given.answer else {
             return self.waits(given.state.word());
         };
-        let scope = answer.scope.map(Scope::word);
+        let scope = answer.scope.map(ApprovalScope::word);
         let scope = scope.map(|word| format!(" ({word})")).unwrap_or_default();
         let word = match given.state {
-            State::Used => State::Approved.word(),
+            ApprovalState::Used => ApprovalState::Approved.word(),
             other => other.word(),
         };
         let note = match &answer.note {

@@ -63,7 +63,7 @@ fn names(arguments: &Map<String, Value>) -> Result<Vec<String>, Vec<ArgumentFaul
 
 /// A tool in full.
 fn described(offered: &CallableTool) -> Value {
-    let document = &offered.sound.document;
+    let document = &offered.usable.document;
     let hints = offered.hints();
     let lines = document.description.trim().lines().map(text::one_line);
     let reasons = offered.risk.signals.iter().map(|signal| &signal.words);

@@ -4,7 +4,7 @@
 //! What a caller loaded is kept by who they are, never by connection: a client that
 //! comes back, or speaks without sessions, is still the same reader.
 
-use find::progressive::{self, Card, Entry, Item, Page};
+use find::progressive::{self, Card, ListedTool, LoadedItem, Page};
 use model::caller::CallerKind;
 use model::document::params::ArgumentFault;
 use model::document::resource;
@@ -42,22 +42,22 @@ pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let plain = work.now.tools().filter(|tool| tool.body == ToolBody::Code);
     let offered: Vec<_> = plain
         .filter(|tool| {
-            let own = tool.sound.document.category.as_deref();
+            let own = tool.usable.document.category.as_deref();
             category.is_none_or(|wanted| own.is_some_and(|own| own.eq_ignore_ascii_case(wanted)))
         })
         .filter_map(|tool| {
-            asked.target = CallTarget::Name(tool.sound.document.name.clone());
+            asked.target = CallTarget::Name(tool.usable.document.name.clone());
             work.reach(&asked).ok()
         })
         .collect();
     let rest = offered
         .iter()
-        .filter(|offered| cursor.is_empty() || offered.sound.document.name.as_str() > cursor);
+        .filter(|offered| cursor.is_empty() || offered.usable.document.name.as_str() > cursor);
     let entries = rest.map(|offered| {
         let tokens = progressive::tokens_of(&card(offered)).unwrap_or(usize::MAX);
-        let document = &offered.sound.document;
+        let document = &offered.usable.document;
         let cost = work.now.config.costs.of(&document.name);
-        Entry::of(document, tokens, cost)
+        ListedTool::of(document, tokens, cost)
     });
     shown(&Page::fill(entries, offered.len()))
 }
@@ -74,7 +74,7 @@ pub(crate) fn load_resource(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let name = given(work, "name").unwrap_or_default();
     let wanted = given(work, "resource").unwrap_or_default();
     let offered = callable(work, name)?;
-    let mut shipped = resource::of(&offered.sound.document).into_iter();
+    let mut shipped = resource::of(&offered.usable.document).into_iter();
     let Some(resource) = shipped.find(|resource| resource.name == wanted) else {
         let wanted = text::elided(wanted, NAME_SHOWN_CHARS_MAX);
         let message = format!("`{name}` has no resource `{wanted}`");
@@ -126,7 +126,12 @@ fn card(offered: &CallableTool) -> Card {
         "openWorldHint": hints.open_world,
     });
     let badge = offered.risk.level.badge();
-    Card::of(&offered.sound.document, &offered.policy, badge, annotations)
+    Card::of(
+        &offered.usable.document,
+        &offered.policy,
+        badge,
+        annotations,
+    )
 }
 
 /// Counts it against the reader's budget and hands it over.
@@ -137,7 +142,7 @@ fn loaded(
     key: &str,
     content: &impl Serialize,
 ) -> Result<RunResult, CallRefusal> {
-    let item = Item {
+    let item = LoadedItem {
         tool: name.to_owned(),
         resource: resource.map(str::to_owned),
         tokens: progressive::tokens_of(content).unwrap_or(usize::MAX),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use find::search::ask::{Answer, Ask};
+use find::search::ask::{SearchAnswer, SearchRequest};
 use model::text;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const DESCRIPTION_CHARS_MAX: usize = 300;
 
 pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let top_default = work.now.config.codecall.top_k;
-    let ask = Ask::read(&work.arguments, top_default).map_err(refuse_arguments)?;
+    let ask = SearchRequest::read(&work.arguments, top_default).map_err(refuse_arguments)?;
     let index = work.engine.search_index();
     let variables = work.engine.variable_source();
     let value = index.search(work.now, work.request, variables, |searchable| {
@@ -26,7 +26,7 @@ pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     Ok(RunResult::done(value))
 }
 
-fn answer(ask: &Ask, searchable: &Searchable<'_>) -> Answer {
+fn answer(ask: &SearchRequest, searchable: &Searchable<'_>) -> SearchAnswer {
     let (index, all) = (searchable.index, &*searchable.view);
     let mut narrowed = Cow::Borrowed(all);
     if !ask.app_ids.is_empty() {
@@ -49,9 +49,9 @@ fn start(description: &str) -> String {
     }
 }
 
-fn shown(answer: &Answer, work: &Work<'_>, searchable: &Searchable<'_>) -> Value {
+fn shown(answer: &SearchAnswer, work: &Work<'_>, searchable: &Searchable<'_>) -> Value {
     let tools = answer.tools.iter().filter_map(|hit| {
-        let document = &work.now.tool(&hit.name)?.sound.document;
+        let document = &work.now.tool(&hit.name)?.usable.document;
         Some(json!({
             "name": hit.name,
             "appId": searchable.index.app(&hit.name),

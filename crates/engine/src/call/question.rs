@@ -9,7 +9,7 @@ use model::govern::rules::Decision;
 use model::policy::risk::{Level, Risk, Signal};
 use model::{govern::approval, limits, text};
 
-use crate::approve::{Asking, Question, Scope, expiry, session_digest};
+use crate::approve::{ApprovalScope, Asking, Question, expiry, session_digest};
 use crate::engine::Engine;
 use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::record::CallRecord;
@@ -39,10 +39,10 @@ pub(super) fn asking<'a>(
         risk,
         ..
     } = held;
-    let document = &found.sound.document;
+    let document = &found.usable.document;
     let files = engine.powers().for_call(&now.config, &request.caller);
-    let binding = approval::Bound {
-        document: &found.sound.judged.digest.to_string(),
+    let binding = approval::BindingInput {
+        document: &found.usable.facts.digest.to_string(),
         safety: &record.safety(),
         policy,
         level: risk.level,
@@ -65,7 +65,7 @@ pub(super) fn asking<'a>(
         arguments: shown,
         // Random: a caller that knows ids of calls must not be able to guess it.
         id: uuid::Uuid::new_v4().simple().to_string(),
-        expires_at_ms: expiry(Scope::Once, &settings, engine.now_ms()),
+        expires_at_ms: expiry(ApprovalScope::Once, &settings, engine.now_ms()),
         scopes: approval::scopes_of_call(risk.level, session.is_some()),
         why: why(decision),
         may_answer: approval::authority::told(&request.caller, risk.level, &settings),

@@ -64,7 +64,7 @@ fn assess(native: Native, ground: &Baseline) -> Option<Tool> {
     let none = Environment::empty();
     let assessed = assessment::assess(item, &Lines::new(text), ground, &none, Source::Builtin);
     Some(Tool {
-        sound: Arc::new(assessed.sound?),
+        usable: Arc::new(assessed.usable?),
         source: Source::Builtin,
         body: ToolBody::Native(native),
         file: None,
@@ -95,10 +95,10 @@ mod tests {
         let natives = everything();
         assert_eq!(natives.all().len(), Native::ALL.len());
         for tool in natives.all() {
-            let document = &tool.sound.document;
+            let document = &tool.usable.document;
             assert_eq!(Native::named(&document.name), tool.body.native());
             assert!(!any_error(&tool.findings), "{:?}", tool.findings);
-            assert_eq!(tool.sound.judged.risk.level, Level::L0);
+            assert_eq!(tool.usable.facts.risk.level, Level::L0);
             assert!(params::test_arguments(&document.params).is_ok());
         }
         let mut config = Config::closed();
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn the_schema_names_what_the_params_name() {
         for tool in everything().all() {
-            let schema = tool.body.input_schema(&tool.sound.document);
-            let shown = params::input_schema(&tool.sound.document.params);
+            let schema = tool.body.input_schema(&tool.usable.document);
+            let shown = params::input_schema(&tool.usable.document.params);
             let names = |schema: &Value| -> Vec<String> {
                 let properties = schema["properties"].as_object().expect("properties");
                 properties.keys().cloned().collect()

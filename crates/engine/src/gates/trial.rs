@@ -23,7 +23,7 @@ pub(crate) fn is_trial(request: &CallRequest, found: &FoundTool) -> bool {
 
 /// What a document reaches for that its owner has not granted.
 pub(crate) fn wanted(found: &FoundTool, policy: &EffectivePolicy, risk: &Risk) -> Vec<Need> {
-    let needs = consent::needs(&found.sound.document, policy, risk);
+    let needs = consent::needs(&found.usable.document, policy, risk);
     found.granted.lacks(needs)
 }
 

@@ -12,7 +12,7 @@ use model::document::{self, FileShape};
 use model::govern::consent::Granted;
 use model::govern::trust::TrustState;
 use model::policy::Baseline;
-use model::policy::assessment::{self, Sound};
+use model::policy::assessment::{self, UsableDocument};
 use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, parallel};
 
 use crate::catalog::{Bundled, Catalog, Natives};
@@ -36,7 +36,7 @@ struct FileRead {
     text: Arc<str>,
     name: Option<String>,
     /// The one document, unless something stands in its way.
-    sound: Option<Arc<Sound>>,
+    usable: Option<Arc<UsableDocument>>,
     findings: Vec<Finding>,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn take(
         };
         match tool(&file.file_name, &read, &standing) {
             Ok(tool) => {
-                let name = tool.sound.document.name.clone();
+                let name = tool.usable.document.name.clone();
                 claims.entry(name).or_default().push(tool);
             }
             Err(aside) => snapshot.set_aside.push(aside),
@@ -163,7 +163,7 @@ fn claim_name(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools:
             snapshot.own.insert(name.to_owned(), tool);
         }
         // A copy of the bundled tool is the bundled tool.
-        Some(shipped) if tool.sound.judged.digest.to_string() == shipped => {}
+        Some(shipped) if tool.usable.facts.digest.to_string() == shipped => {}
         Some(_) => {
             let message = format!("`{name}` is the name of a bundled tool; choose another");
             let aside = set_aside(&file(&tool), Some(name), &message);
@@ -211,7 +211,7 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
         return FileRead {
             text: Arc::clone(text),
             name: None,
-            sound: None,
+            usable: None,
             findings: vec![Finding::error(Code::SpecInvariant, "", message)],
         };
     };
@@ -221,7 +221,7 @@ fn judged(text: &Arc<str>, ground: &Baseline) -> FileRead {
     FileRead {
         text: Arc::clone(text),
         name: assessed.name,
-        sound: assessed.sound.map(Arc::new),
+        usable: assessed.usable.map(Arc::new),
         findings: assessed.findings,
     }
 }
@@ -232,11 +232,11 @@ fn tool(
     read: &FileRead,
     standing: &PublicationSnapshot,
 ) -> Result<Tool, SetAside> {
-    match &read.sound {
-        Some(sound) => Ok(Tool {
-            state: stands(sound, standing),
-            granted: Granted::Only(standing.grants.of(&sound.document.name, "")),
-            sound: Arc::clone(sound),
+    match &read.usable {
+        Some(usable) => Ok(Tool {
+            state: stands(usable, standing),
+            granted: Granted::Only(standing.grants.of(&usable.document.name, "")),
+            usable: Arc::clone(usable),
             source: Source::User,
             body: ToolBody::Code,
             file: Some(file_name.trim_end_matches(".json").to_owned()),
@@ -253,10 +253,10 @@ fn tool(
 /// Only the store says what was published. A document's own `draft: true` takes
 /// it back; its `draft: false` says nothing. A published tool stays published
 /// when a later test of it fails: what was proved of this digest was proved.
-pub(super) fn stands(sound: &Sound, standing: &PublicationSnapshot) -> ToolState {
-    let digest = sound.judged.digest.to_string();
-    let published = standing.published.get(&sound.document.name) == Some(&digest);
-    if published && sound.document.draft != Some(true) {
+pub(super) fn stands(usable: &UsableDocument, standing: &PublicationSnapshot) -> ToolState {
+    let digest = usable.facts.digest.to_string();
+    let published = standing.published.get(&usable.document.name) == Some(&digest);
+    if published && usable.document.draft != Some(true) {
         return ToolState::Published;
     }
     match standing.passes.get(&digest).filter(|pass| !pass.ok) {

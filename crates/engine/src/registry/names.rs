@@ -32,14 +32,14 @@ pub struct Stranger {
 
 impl Registry {
     /// The names in some settings that nothing has.
-    pub fn strangers(&self, settings: &Settings) -> Result<Vec<Stranger>, EngineError> {
+    pub fn unknown_names(&self, settings: &Settings) -> Result<Vec<Stranger>, EngineError> {
         let now = self.current();
-        Ok(strangers(&self.home, settings, &now, &self.catalog)?)
+        Ok(unknown_names(&self.home, settings, &now, &self.catalog)?)
     }
 
     /// Refuses settings that name what is not there.
     pub fn check_names(&self, settings: &Settings) -> Result<(), EngineError> {
-        let strange = self.strangers(settings)?;
+        let strange = self.unknown_names(settings)?;
         match strange.is_empty() {
             true => Ok(()),
             false => Err(EngineError::Settings(sentences(&self.home, &strange))),
@@ -108,7 +108,7 @@ pub(super) fn tried(
     else {
         return settings;
     };
-    let why = match strangers(home, candidate, now, catalog) {
+    let why = match unknown_names(home, candidate, now, catalog) {
         Ok(strange) if strange.is_empty() => return settings,
         Ok(strange) => sentences(home, &strange),
         Err(fault) => causes(&fault),
@@ -152,7 +152,7 @@ pub(super) fn check(
     now: &Snapshot,
     catalog: &Catalog,
 ) -> Result<Option<String>, EngineError> {
-    let strange = strangers(home, settings, now, catalog)?;
+    let strange = unknown_names(home, settings, now, catalog)?;
     if strange.is_empty() {
         return Ok(None);
     }
@@ -164,13 +164,13 @@ pub(super) fn check(
 }
 
 /// All of them, a line each.
-fn sentences(home: &Path, strangers: &[Stranger]) -> String {
-    let lines = strangers.iter().map(|stranger| stranger.sentence(home));
+fn sentences(home: &Path, unknown_names: &[Stranger]) -> String {
+    let lines = unknown_names.iter().map(|stranger| stranger.sentence(home));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The names in settings that nothing has. `now` has the tools there are.
-pub(super) fn strangers(
+pub(super) fn unknown_names(
     home: &Path,
     settings: &Settings,
     now: &Snapshot,
@@ -188,7 +188,7 @@ pub(super) fn strangers(
 fn among(settings: &Settings, known: &KnownNames) -> Vec<Stranger> {
     let mut all = Vec::new();
     for (file, text) in settings.texts() {
-        let strange = settings.config.strangers(text, known).into_iter();
+        let strange = settings.config.unknown_names(text, known).into_iter();
         all.extend(strange.map(|(used, fault)| Stranger {
             file: file.to_owned(),
             used,
@@ -204,7 +204,7 @@ fn known(
     now: &Snapshot,
     catalog: &Catalog,
 ) -> Result<Vec<String>, StoreError> {
-    let documents = || now.tools().map(|tool| &tool.sound.document);
+    let documents = || now.tools().map(|tool| &tool.usable.document);
     let mut names: BTreeSet<String> = match kind {
         NameKind::Tool => {
             // A file that cannot be used still has its name, and what is switched

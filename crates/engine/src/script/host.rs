@@ -79,7 +79,7 @@ impl<'a> ScriptHost<'a> {
         }
         let request = self.request(&name, Value::Null);
         let offered = self.work.reach(&request).ok()?;
-        let document = &offered.sound.document;
+        let document = &offered.usable.document;
         Some(json!({
             "name": document.name,
             "description": document.description,

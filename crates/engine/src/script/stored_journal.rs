@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::journal::{BegunCall, JournalStep};
-use crate::approve::Scope;
+use crate::approve::ApprovalScope;
 use crate::approve::expiry;
 use crate::engine::Engine;
 use crate::error::causes;
@@ -99,8 +99,8 @@ impl Drop for StoredJournal<'_> {
 /// long as an answer given at the last moment does. If it expired before, a call that was
 /// approved would repeat finished calls.
 pub(crate) fn expires_at_ms(settings: &ApprovalsConfig, now_ms: i64) -> i64 {
-    let answered_at_ms = expiry(Scope::Once, settings, now_ms);
-    expiry(Scope::Once, settings, answered_at_ms)
+    let answered_at_ms = expiry(ApprovalScope::Once, settings, now_ms);
+    expiry(ApprovalScope::Once, settings, answered_at_ms)
 }
 
 /// Stores that a call of a script is about to run. If that fails, the call must not run.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use engine::approve::{
-    AnswerFault, ApprovalAnswer, Approver, Channel, Listed, Listing, Question, Scope,
+    AnswerFault, ApprovalAnswer, ApprovalScope, Approver, Channel, Listed, Listing, Question,
 };
 use engine::call::{CallRequest, Progress};
 use futures_util::future::join_all;
@@ -114,7 +114,7 @@ impl Approver for Client {
         self.shown.lock().unwrap().push(question.clone());
         let answer = match self.channel {
             Channel::InputRequired => ApprovalAnswer::Deferred,
-            _ => ApprovalAnswer::Approved(Scope::Once),
+            _ => ApprovalAnswer::Approved(ApprovalScope::Once),
         };
         Box::pin(async move { answer })
     }
@@ -201,7 +201,7 @@ async fn an_answer_that_comes_later_counts_as_far_as_its_owner_said() {
         assert_eq!(error(&call().await).0, "approval.pending", "{what}");
         assert_eq!(client.was_asked(), counts, "{what}");
         let id = pending(world, name, tool).id;
-        let yes = ApprovalAnswer::Approved(Scope::Once);
+        let yes = ApprovalAnswer::Approved(ApprovalScope::Once);
         let by = caller(name);
         let taken = world.engine.answer(&id, &by, Channel::InputRequired, yes);
         if counts {
@@ -221,7 +221,10 @@ async fn an_answer_that_comes_later_counts_as_far_as_its_owner_said() {
 /// The person at this process's own terminal answers for everybody, whatever the risk.
 #[tokio::test]
 async fn the_terminal_answers_for_everybody() {
-    let world = world_with(Some(Says::new(ApprovalAnswer::Approved(Scope::Once)))).await;
+    let world = world_with(Some(Says::new(ApprovalAnswer::Approved(
+        ApprovalScope::Once,
+    ))))
+    .await;
     for (name, tool, _) in cells() {
         let outcome = world.made(request(name, tool, None)).await;
         assert_eq!(outcome.status, Status::Done, "{name} {tool} {outcome:?}");
@@ -242,11 +245,13 @@ async fn the_inbox_answers_for_everybody() {
             let inbox = world.engine.approvals();
             let me = Caller::named("me");
             for own in [Channel::Elicitation, Channel::InputRequired] {
-                let fault = inbox.through(own).approve(&id, &me, Scope::Once, None);
+                let fault = inbox
+                    .through(own)
+                    .approve(&id, &me, ApprovalScope::Once, None);
                 assert!(matches!(fault, Err(AnswerFault::NotByClient)), "{what}");
             }
             let inbox = inbox.through(channel);
-            inbox.approve(&id, &me, Scope::Once, None).unwrap();
+            inbox.approve(&id, &me, ApprovalScope::Once, None).unwrap();
             let outcome = call().await;
             assert_eq!(outcome.status, Status::Done, "{what}");
             let word = model::word::Word::word(channel);
@@ -264,7 +269,7 @@ async fn the_inbox_answers_for_everybody() {
 #[tokio::test]
 async fn an_approval_of_a_client_counts_while_the_client_may_answer() {
     let world = world_with(None).await;
-    let yes = Says::new(ApprovalAnswer::Approved(Scope::SameArguments));
+    let yes = Says::new(ApprovalAnswer::Approved(ApprovalScope::SameArguments));
     let mut call = request("cursor", "writes", None);
     call.approver = Some(yes.clone());
     assert_eq!(world.made(call.clone()).await.status, Status::Done);
@@ -298,7 +303,7 @@ impl Approver for Taking {
         _: &'a Question,
     ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         (self.0)();
-        Box::pin(async { ApprovalAnswer::Approved(Scope::Once) })
+        Box::pin(async { ApprovalAnswer::Approved(ApprovalScope::Once) })
     }
 }
 
@@ -377,7 +382,7 @@ async fn a_question_says_why_and_who_may_answer() {
     world
         .home
         .file("ringfence.toml", &format!("{SETTINGS}{rule}"));
-    let client = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let client = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
     let mut call = CallRequest::new(Caller::named("cursor"), Origin::Mcp, "plain", json!({}));
     call.approver = Some(client.clone());
     assert_eq!(world.made(call.clone()).await.status, Status::Done);
@@ -424,7 +429,10 @@ async fn the_audit_says_how_long_the_person_took() {
     assert_eq!(error(&call().await).0, "approval.pending");
     clockwork.pass_ms(2_500);
     let id = pending(&world, "cursor", "writes").id;
-    let (by, yes) = (caller("cursor"), ApprovalAnswer::Approved(Scope::Once));
+    let (by, yes) = (
+        caller("cursor"),
+        ApprovalAnswer::Approved(ApprovalScope::Once),
+    );
     world
         .engine
         .answer(&id, &by, Channel::InputRequired, yes)

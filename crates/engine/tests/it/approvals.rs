@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::approve::{
-    AnswerFault, ApprovalAnswer, Approver, Channel, Listed, Listing, Question, Scope,
+    AnswerFault, ApprovalAnswer, ApprovalScope, Approver, Channel, Listed, Listing, Question,
 };
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::Status;
 use model::record::outcome::Outcome;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ struct Case {
     /// The code of the refusal; it runs if there is none.
     code: Option<&'static str>,
     retryable: bool,
-    state: State,
+    state: ApprovalState,
     note: &'static str,
 }
 
@@ -128,7 +128,7 @@ enum Client {
 #[derive(Clone, Copy)]
 enum Inbox {
     Nothing,
-    Approve(Scope),
+    Approve(ApprovalScope),
     Deny,
 }
 
@@ -138,7 +138,7 @@ const fn case(
     inbox: Inbox,
     code: Option<&'static str>,
     retryable: bool,
-    state: State,
+    state: ApprovalState,
     note: &'static str,
 ) -> Case {
     Case {
@@ -161,27 +161,27 @@ fn cases() -> Vec<Case> {
     let (declined, malformed) = (Some("approval.declined"), Some("approval.malformed"));
     let timed_out = Some("approval.timed_out");
     vec![
-        case("approved once", Client(Approved(Scope::Once)), Nothing, None, false, State::Used, "pass: approved (once) by ann via elicitation; approval "),
-        case("approved for the arguments", Client(Approved(Scope::SameArguments)), Nothing, None, false, State::Approved, "pass: approved (same-arguments) by ann via elicitation; "),
-        case("too wide for L4: session", Client(Approved(Scope::Session)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
-        case("too wide for L4: until changed", Client(Approved(Scope::UntilChanged)), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
-        case("declined", Client(Declined), Nothing, declined, false, State::Declined, "stop: declined by ann via elicitation; "),
-        case("dismissed", Client(Dismissed), Nothing, Some("approval.dismissed"), false, State::Dismissed, "stop: dismissed by ann via elicitation; "),
-        case("malformed", Client(Malformed), Nothing, malformed, false, State::Malformed, "stop: malformed by ann via elicitation; "),
-        case("the client timed out", Client(TimedOut), Nothing, timed_out, true, State::Pending, "stop: timed out; approval "),
-        case("vanished", Silent, Nothing, timed_out, true, State::Pending, "stop: timed out; approval "),
-        case("deferred", Client(Deferred), Nothing, pending, true, State::Pending, "stop: pending; approval "),
-        case("no channel", NoClient, Nothing, pending, true, State::Pending, "stop: pending; approval "),
-        case("no channel, approved", NoClient, Approve(Scope::Once), None, false, State::Used, "pass: approved (once) by owner via inbox; approval "),
-        case("no channel, approved for the arguments", NoClient, Approve(Scope::SameArguments), None, false, State::Approved, "pass: approved (same-arguments) by owner via inbox; "),
-        case("no channel, denied", NoClient, Deny, declined, false, State::Declined, "stop: declined by owner via inbox; "),
-        case("cannot ask", Client(Unavailable), Nothing, pending, true, State::Pending, "; elicitation said unavailable"),
-        case("cannot ask, approved", Client(Unavailable), Approve(Scope::Once), None, false, State::Used, "; elicitation said unavailable"),
-        case("not rendered", Client(NotRendered), Nothing, pending, true, State::Pending, "; elicitation said not rendered"),
-        case("not rendered, approved", Client(NotRendered), Approve(Scope::Once), None, false, State::Used, "pass: approved (once) by owner via inbox; "),
-        case("not rendered, denied", Client(NotRendered), Deny, declined, false, State::Declined, "stop: declined by owner via inbox; "),
-        case("silent, approved in the inbox", Silent, Approve(Scope::Once), None, false, State::Used, "; elicitation said answered elsewhere"),
-        case("silent, denied in the inbox", Silent, Deny, declined, false, State::Declined, "; elicitation said answered elsewhere"),
+        case("approved once", Client(Approved(ApprovalScope::Once)), Nothing, None, false, ApprovalState::Used, "pass: approved (once) by ann via elicitation; approval "),
+        case("approved for the arguments", Client(Approved(ApprovalScope::SameArguments)), Nothing, None, false, ApprovalState::Approved, "pass: approved (same-arguments) by ann via elicitation; "),
+        case("too wide for L4: session", Client(Approved(ApprovalScope::Session)), Nothing, malformed, false, ApprovalState::Malformed, "stop: malformed by ann via elicitation; "),
+        case("too wide for L4: until changed", Client(Approved(ApprovalScope::UntilChanged)), Nothing, malformed, false, ApprovalState::Malformed, "stop: malformed by ann via elicitation; "),
+        case("declined", Client(Declined), Nothing, declined, false, ApprovalState::Declined, "stop: declined by ann via elicitation; "),
+        case("dismissed", Client(Dismissed), Nothing, Some("approval.dismissed"), false, ApprovalState::Dismissed, "stop: dismissed by ann via elicitation; "),
+        case("malformed", Client(Malformed), Nothing, malformed, false, ApprovalState::Malformed, "stop: malformed by ann via elicitation; "),
+        case("the client timed out", Client(TimedOut), Nothing, timed_out, true, ApprovalState::Pending, "stop: timed out; approval "),
+        case("vanished", Silent, Nothing, timed_out, true, ApprovalState::Pending, "stop: timed out; approval "),
+        case("deferred", Client(Deferred), Nothing, pending, true, ApprovalState::Pending, "stop: pending; approval "),
+        case("no channel", NoClient, Nothing, pending, true, ApprovalState::Pending, "stop: pending; approval "),
+        case("no channel, approved", NoClient, Approve(ApprovalScope::Once), None, false, ApprovalState::Used, "pass: approved (once) by owner via inbox; approval "),
+        case("no channel, approved for the arguments", NoClient, Approve(ApprovalScope::SameArguments), None, false, ApprovalState::Approved, "pass: approved (same-arguments) by owner via inbox; "),
+        case("no channel, denied", NoClient, Deny, declined, false, ApprovalState::Declined, "stop: declined by owner via inbox; "),
+        case("cannot ask", Client(Unavailable), Nothing, pending, true, ApprovalState::Pending, "; elicitation said unavailable"),
+        case("cannot ask, approved", Client(Unavailable), Approve(ApprovalScope::Once), None, false, ApprovalState::Used, "; elicitation said unavailable"),
+        case("not rendered", Client(NotRendered), Nothing, pending, true, ApprovalState::Pending, "; elicitation said not rendered"),
+        case("not rendered, approved", Client(NotRendered), Approve(ApprovalScope::Once), None, false, ApprovalState::Used, "pass: approved (once) by owner via inbox; "),
+        case("not rendered, denied", Client(NotRendered), Deny, declined, false, ApprovalState::Declined, "stop: declined by owner via inbox; "),
+        case("silent, approved in the inbox", Silent, Approve(ApprovalScope::Once), None, false, ApprovalState::Used, "; elicitation said answered elsewhere"),
+        case("silent, denied in the inbox", Silent, Deny, declined, false, ApprovalState::Declined, "; elicitation said answered elsewhere"),
     ]
 }
 
@@ -222,7 +222,7 @@ async fn every_answer_ends_the_question_as_documented() {
         assert!(note.contains(&row.id), "{name}: {note}");
         assert!(note.contains(&row.binding), "{name}: {note}");
         assert!(note.contains(" ms"), "{name}: {note}");
-        if case.state == State::Pending {
+        if case.state == ApprovalState::Pending {
             assert!(!error(&outcome).1.contains(&row.id), "{name}");
         }
         world.assert_whole();
@@ -267,28 +267,31 @@ async fn a_later_call_uses_the_approval_once() {
         .approve(
             asked.id.get(..6).unwrap(),
             &Caller::owner(),
-            Scope::Once,
+            ApprovalScope::Once,
             None,
         )
         .unwrap();
-    assert_eq!(given.state, State::Approved);
+    assert_eq!(given.state, ApprovalState::Approved);
     assert_eq!(runs(&world), 0);
     let outcome = world.made(request("ann", "x")).await;
     assert_eq!(outcome.status, Status::Done);
     assert!(note(&world, &outcome).contains(&asked.id));
     let used = inbox.find(&asked.id).unwrap();
-    assert_eq!((used.state, used.uses), (State::Used, 1));
+    assert_eq!((used.state, used.uses), (ApprovalState::Used, 1));
     assert_eq!(used.used_by_call, Some(outcome.call_id));
     let again = world.made(request("ann", "x")).await;
     assert_eq!(error(&again).0, "approval.pending");
     assert_eq!(runs(&world), 1);
     // It cannot be given again, nor taken back.
-    let twice = inbox.approve(&asked.id, &Caller::owner(), Scope::Once, None);
-    assert!(matches!(twice, Err(AnswerFault::Answered(State::Used))));
+    let twice = inbox.approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None);
+    assert!(matches!(
+        twice,
+        Err(AnswerFault::Answered(ApprovalState::Used))
+    ));
     let revoked = inbox.revoke(&asked.id, &Caller::owner());
     assert!(matches!(
         revoked,
-        Err(AnswerFault::NotApproved(State::Used))
+        Err(AnswerFault::NotApproved(ApprovalState::Used))
     ));
 }
 
@@ -330,7 +333,8 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     // The same call, made again without the answer, is the same question.
     assert_eq!(ask().await, id);
     let engine = &world.engine;
-    let yes = ApprovalAnswer::Approved(Scope::Once);
+    let state = |id: &str| engine.approvals().find(id).unwrap().state;
+    let yes = ApprovalAnswer::Approved(ApprovalScope::Once);
     let unknown = engine.answer("0", &ann, Channel::InputRequired, yes);
     assert!(matches!(unknown, Err(AnswerFault::Unknown)));
     let beginning = engine.answer(id.get(..8).unwrap(), &ann, Channel::InputRequired, yes);
@@ -344,14 +348,11 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     }
     // A client that brings more than the risk allows did not show this question: the
     // same as when it is asked within the call.
-    let wide = ApprovalAnswer::Approved(Scope::Session);
+    let wide = ApprovalAnswer::Approved(ApprovalScope::Session);
     engine
         .answer(&id, &ann, Channel::InputRequired, wide)
         .unwrap();
-    assert_eq!(
-        engine.approvals().find(&id).unwrap().state,
-        State::Malformed
-    );
+    assert_eq!(state(&id), ApprovalState::Malformed);
     let told = world.made(asking(deferring.clone())).await;
     assert_eq!(error(&told).0, "approval.malformed");
     let id = ask().await;
@@ -361,13 +362,16 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
     let replayed = engine.answer(&id, &ann, Channel::InputRequired, yes);
     assert!(matches!(
         replayed,
-        Err(AnswerFault::Answered(State::Approved))
+        Err(AnswerFault::Answered(ApprovalState::Approved))
     ));
     let outcome = world.made(asking(deferring.clone())).await;
     assert_eq!(outcome.status, Status::Done);
     assert!(note(&world, &outcome).contains("approved (once) by ann via input_required"));
     let replayed = engine.answer(&id, &ann, Channel::InputRequired, yes);
-    assert!(matches!(replayed, Err(AnswerFault::Answered(State::Used))));
+    assert!(matches!(
+        replayed,
+        Err(AnswerFault::Answered(ApprovalState::Used))
+    ));
 
     // A no is told to the call that comes with it, and nobody is asked again.
     let id = ask().await;
@@ -389,7 +393,35 @@ async fn a_deferred_answer_counts_for_its_own_caller_once() {
             ApprovalAnswer::NotRendered,
         )
         .unwrap();
-    assert_eq!(engine.approvals().find(&id).unwrap().state, State::Pending);
+    assert_eq!(state(&id), ApprovalState::Pending);
+    assert_eq!(runs(&world), 1);
+}
+
+/// A person who takes all the time there is, on a thread that does nothing else.
+#[derive(Debug)]
+struct AtTheLastMoment;
+
+impl Approver for AtTheLastMoment {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
+        Box::pin(async {
+            // Sleeps: the answer comes when the call's wait is over.
+            std::thread::sleep(Duration::from_millis(1_200));
+            ApprovalAnswer::Approved(ApprovalScope::Once)
+        })
+    }
+}
+
+/// An answer that was taken counts, also when recording it outlasts the wait.
+#[tokio::test]
+async fn an_answer_at_the_last_moment_counts() {
+    let world = world().await;
+    let settings = format!("{WAIT}{NAMED}");
+    world.home.file("ringfence.toml", &settings);
+    let outcome = world.made(asking(Arc::new(AtTheLastMoment))).await;
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
     assert_eq!(runs(&world), 1);
 }
 
@@ -401,7 +433,7 @@ async fn any_change_needs_a_new_approval() {
         let inbox = world.engine.approvals();
         let id = asked.unwrap().id;
         inbox
-            .approve(&id, &Caller::owner(), Scope::Once, None)
+            .approve(&id, &Caller::owner(), ApprovalScope::Once, None)
             .unwrap();
     };
     type Change = fn(&World) -> CallRequest;
@@ -462,7 +494,7 @@ impl Approver for While {
         _: &'a Question,
     ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         (self.0)();
-        Box::pin(async { ApprovalAnswer::Approved(Scope::Once) })
+        Box::pin(async { ApprovalAnswer::Approved(ApprovalScope::Once) })
     }
 }
 
@@ -505,7 +537,7 @@ async fn callers_cannot_approve_their_own_calls_when_separate() {
     let toml = "[approvals]\nseparate = true\nwait_seconds = 1\n";
     world.home.file("ringfence.toml", toml);
     let (ann, bob) = (Caller::named("ann"), Caller::named("bob"));
-    let client = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let client = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
     let call = asking(client.clone());
     let refused = world.made(call.clone()).await;
     assert_eq!(error(&refused).0, "approval.pending");
@@ -513,25 +545,29 @@ async fn callers_cannot_approve_their_own_calls_when_separate() {
     let asked = first_pending(&world).await;
     let inbox = world.engine.approvals();
     for own in [ann.clone(), Caller::named("ANN")] {
-        let fault = inbox.approve(&asked.id, &own, Scope::Once, None);
+        let fault = inbox.approve(&asked.id, &own, ApprovalScope::Once, None);
         assert!(matches!(fault, Err(AnswerFault::Separate)));
     }
     let fault = world.engine.answer(
         &asked.id,
         &ann,
         Channel::InputRequired,
-        ApprovalAnswer::Approved(Scope::Once),
+        ApprovalAnswer::Approved(ApprovalScope::Once),
     );
     assert!(matches!(fault, Err(AnswerFault::Separate)));
     assert_eq!(runs(&world), 0);
-    inbox.approve(&asked.id, &bob, Scope::Once, None).unwrap();
+    inbox
+        .approve(&asked.id, &bob, ApprovalScope::Once, None)
+        .unwrap();
     let outcome = world.made(call.clone()).await;
     assert_eq!(outcome.status, Status::Done);
     assert!(note(&world, &outcome).contains("by bob via inbox"));
 
     // What a client gave before it was forbidden counts no more.
     world.home.file("ringfence.toml", "");
-    let mut scoped = asking(Says::new(ApprovalAnswer::Approved(Scope::SameArguments)));
+    let mut scoped = asking(Says::new(ApprovalAnswer::Approved(
+        ApprovalScope::SameArguments,
+    )));
     assert_eq!(world.made(scoped.clone()).await.status, Status::Done);
     scoped.approver = None;
     assert_eq!(world.made(scoped.clone()).await.status, Status::Done);
@@ -544,7 +580,7 @@ async fn callers_cannot_approve_their_own_calls_when_separate() {
 /// The owner at a terminal is somebody else for a caller, and not for themself.
 #[tokio::test]
 async fn the_terminal_is_the_owners() {
-    let terminal = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let terminal = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(terminal.clone());
     });
@@ -561,10 +597,11 @@ async fn the_terminal_is_the_owners() {
     assert_eq!(error(&outcome).0, "approval.pending");
     assert_eq!(terminal.asked.lock().unwrap().len(), 1);
     let own = first_pending(&world).await;
-    let fault = world
-        .engine
-        .approvals()
-        .approve(&own.id, &Caller::owner(), Scope::Once, None);
+    let fault =
+        world
+            .engine
+            .approvals()
+            .approve(&own.id, &Caller::owner(), ApprovalScope::Once, None);
     assert!(matches!(fault, Err(AnswerFault::Separate)));
     assert_eq!(runs(&world), 1);
 }
@@ -595,7 +632,7 @@ async fn a_cancelled_call_leaves_its_question_to_the_inbox() {
     assert_eq!(all(&world).len(), 1);
     let inbox = world.engine.approvals();
     inbox
-        .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+        .approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None)
         .unwrap();
     let outcome = world.made(request("ann", "x")).await;
     assert_eq!(outcome.status, Status::Done);

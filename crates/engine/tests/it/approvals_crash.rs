@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
-use engine::approve::{ApprovalAnswer, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope};
 use engine::call::CallRequest;
 use engine::{Engine, Observer};
 use model::caller::Caller;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::Status;
 
 use crate::approvals::{LONG, all, first_pending, request, runs, world};
@@ -37,7 +37,7 @@ fn is_child() -> Option<(String, String)> {
 fn approving() -> CallRequest {
     let mut call = request("ann", "x");
     call.deadline = Some(LONG);
-    call.approver = Some(Says::new(ApprovalAnswer::Approved(Scope::Once)));
+    call.approver = Some(Says::new(ApprovalAnswer::Approved(ApprovalScope::Once)));
     call
 }
 
@@ -64,12 +64,12 @@ async fn killed_between_the_steps_of_an_approval() {
     // later may run by the answer.
     let steps = [
         ("rules", None, false),
-        ("asked", Some(State::Pending), false),
-        ("answered", Some(State::Approved), true),
-        ("agreed", Some(State::Used), false),
-        ("approval", Some(State::Used), false),
-        ("audit", Some(State::Used), false),
-        ("powers", Some(State::Used), false),
+        ("asked", Some(ApprovalState::Pending), false),
+        ("answered", Some(ApprovalState::Approved), true),
+        ("agreed", Some(ApprovalState::Used), false),
+        ("approval", Some(ApprovalState::Used), false),
+        ("audit", Some(ApprovalState::Used), false),
+        ("powers", Some(ApprovalState::Used), false),
     ];
     for (step, state, counts) in steps {
         let world = world().await;
@@ -90,7 +90,7 @@ async fn killed_between_the_steps_of_an_approval() {
         let asked = first_pending(&world).await;
         let inbox = world.engine.approvals();
         inbox
-            .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+            .approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None)
             .unwrap();
         let done = world.made(request("ann", "x")).await;
         assert_eq!(done.status, Status::Done, "{step}");
@@ -135,7 +135,7 @@ async fn one_of_many_processes_uses_an_approval() {
         let asked = first_pending(&world).await;
         let inbox = world.engine.approvals();
         inbox
-            .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+            .approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None)
             .unwrap();
         let test = "approvals_crash::one_of_many_processes_uses_an_approval";
         let children: Vec<_> = (0..4)

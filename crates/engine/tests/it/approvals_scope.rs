@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, ApprovalScope, Channel};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::limits;
 use model::record::audit::Status;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn is_done(world: &World, call: CallRequest) -> bool {
     }
 }
 
-async fn granted(world: &World, call: CallRequest, scope: Scope) -> String {
+async fn granted(world: &World, call: CallRequest, scope: ApprovalScope) -> String {
     assert!(!is_done(world, call).await);
     let asked = first_pending(world).await;
     let inbox = world.engine.approvals();
@@ -67,10 +67,10 @@ async fn the_risk_bounds_the_scope() {
         (json!({}), 4),
     ];
     let every = [
-        Scope::Once,
-        Scope::SameArguments,
-        Scope::Session,
-        Scope::UntilChanged,
+        ApprovalScope::Once,
+        ApprovalScope::SameArguments,
+        ApprovalScope::Session,
+        ApprovalScope::UntilChanged,
     ];
     for (overrides, count) in levels {
         let world = World::new();
@@ -96,9 +96,12 @@ async fn the_risk_bounds_the_scope() {
     world.published(&tool(json!({"fileRead": true}))).await;
     is_done(&world, call("i", None)).await;
     let asked = first_pending(&world).await;
-    assert_eq!(asked.scopes, [Scope::Once, Scope::SameArguments]);
+    assert_eq!(
+        asked.scopes,
+        [ApprovalScope::Once, ApprovalScope::SameArguments]
+    );
     let inbox = world.engine.approvals();
-    for scope in [Scope::Session, Scope::UntilChanged] {
+    for scope in [ApprovalScope::Session, ApprovalScope::UntilChanged] {
         let fault = inbox.approve(&asked.id, &Caller::owner(), scope, None);
         assert!(matches!(fault, Err(AnswerFault::TooWide { .. })));
     }
@@ -109,10 +112,10 @@ async fn each_scope_covers_what_it_says() {
     // The scope, then whether it covers: other arguments, another session, both
     // again after the session ended, and the tool after an edit.
     let scopes = [
-        (Scope::Once, [false, false, false, false]),
-        (Scope::SameArguments, [false, true, true, false]),
-        (Scope::Session, [true, false, false, false]),
-        (Scope::UntilChanged, [true, true, true, false]),
+        (ApprovalScope::Once, [false, false, false, false]),
+        (ApprovalScope::SameArguments, [false, true, true, false]),
+        (ApprovalScope::Session, [true, false, false, false]),
+        (ApprovalScope::UntilChanged, [true, true, true, false]),
     ];
     for (scope, covers) in scopes {
         let world = World::new();
@@ -120,7 +123,7 @@ async fn each_scope_covers_what_it_says() {
         let id = granted(&world, call("x", Some("s1")), scope).await;
         assert!(is_done(&world, call("x", Some("s1"))).await, "{scope:?}");
         let again = is_done(&world, call("x", Some("s1"))).await;
-        assert_eq!(again, scope != Scope::Once, "{scope:?}");
+        assert_eq!(again, scope != ApprovalScope::Once, "{scope:?}");
         let [other_arguments, other_session, after_end, after_edit] = covers;
         assert_eq!(
             is_done(&world, call("y", Some("s1"))).await,
@@ -142,7 +145,7 @@ async fn each_scope_covers_what_it_says() {
         others.caller = Caller::named("bob");
         assert!(!is_done(&world, others).await, "{scope:?}");
         let ended = world.engine.approvals().end_session("s1").unwrap();
-        assert_eq!(ended, usize::from(scope == Scope::Session));
+        assert_eq!(ended, usize::from(scope == ApprovalScope::Session));
         assert_eq!(
             is_done(&world, call("x", Some("s1"))).await,
             after_end,
@@ -158,9 +161,9 @@ async fn each_scope_covers_what_it_says() {
         );
         let row = world.engine.approvals().find(&id).unwrap();
         let state = match scope {
-            Scope::Once => State::Used,
-            Scope::Session => State::Revoked,
-            Scope::SameArguments | Scope::UntilChanged => State::Approved,
+            ApprovalScope::Once => ApprovalState::Used,
+            ApprovalScope::Session => ApprovalState::Revoked,
+            ApprovalScope::SameArguments | ApprovalScope::UntilChanged => ApprovalState::Approved,
         };
         assert_eq!(row.state, state);
         assert!(row.uses >= 1);
@@ -171,27 +174,29 @@ async fn each_scope_covers_what_it_says() {
 #[tokio::test]
 async fn a_revoked_approval_does_not_count() {
     let world = world().await;
-    let asked = asking(Says::new(ApprovalAnswer::Approved(Scope::SameArguments)));
+    let asked = asking(Says::new(ApprovalAnswer::Approved(
+        ApprovalScope::SameArguments,
+    )));
     assert_eq!(world.made(asked).await.status, Status::Done);
     let id = all(&world)[0].id.clone();
     assert_eq!(world.made(request("ann", "x")).await.status, Status::Done);
     let inbox = world.engine.approvals();
     assert_eq!(
         inbox.revoke(&id, &Caller::owner()).unwrap().state,
-        State::Revoked
+        ApprovalState::Revoked
     );
     let refused = world.made(request("ann", "x")).await;
     assert_eq!(error(&refused).0, "approval.pending");
     assert_eq!(runs(&world), 2);
     assert!(matches!(
         inbox.revoke(&id, &Caller::owner()),
-        Err(AnswerFault::NotApproved(State::Revoked))
+        Err(AnswerFault::NotApproved(ApprovalState::Revoked))
     ));
     let pending = first_pending(&world).await;
     let fault = inbox.revoke(&pending.id, &Caller::owner());
     assert!(matches!(
         fault,
-        Err(AnswerFault::NotApproved(State::Pending))
+        Err(AnswerFault::NotApproved(ApprovalState::Pending))
     ));
 }
 
@@ -204,10 +209,10 @@ async fn questions_and_unused_approvals_expire() {
     let inbox = world.engine.approvals();
     world.made(request("ann", "x")).await;
     let asked = first_pending(&world).await;
-    while inbox.find(&asked.id).unwrap().state == State::Pending {
+    while inbox.find(&asked.id).unwrap().state == ApprovalState::Pending {
         tokio::task::yield_now().await;
     }
-    let late = inbox.approve(&asked.id, &Caller::owner(), Scope::Once, None);
+    let late = inbox.approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None);
     assert!(matches!(late, Err(AnswerFault::Expired)));
     let late = world.engine.answer(
         &asked.id,
@@ -220,9 +225,9 @@ async fn questions_and_unused_approvals_expire() {
     world.made(request("ann", "x")).await;
     let asked = first_pending(&world).await;
     inbox
-        .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+        .approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None)
         .unwrap();
-    while inbox.find(&asked.id).unwrap().state == State::Approved {
+    while inbox.find(&asked.id).unwrap().state == ApprovalState::Approved {
         tokio::task::yield_now().await;
     }
     let refused = world.made(request("ann", "x")).await;
@@ -287,7 +292,7 @@ async fn one_of_many_concurrent_calls_uses_an_approval() {
             let asked = first_pending(&world).await;
             let inbox = second.approvals();
             inbox
-                .approve(&asked.id, &Caller::owner(), Scope::Once, None)
+                .approve(&asked.id, &Caller::owner(), ApprovalScope::Once, None)
                 .unwrap();
         };
         let (here, there, ()) = tokio::join!(
@@ -334,7 +339,7 @@ async fn one_of_many_concurrent_calls_uses_an_approval() {
 #[tokio::test]
 async fn two_questions_at_a_client_have_two_answers() {
     let world = world().await;
-    let yes = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let yes = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
     let no = Says::new(ApprovalAnswer::Declined);
     let (first, second) = tokio::join!(world.made(asking(yes)), world.made(asking(no)));
     assert_eq!(first.status, Status::Done);

@@ -2,10 +2,10 @@
 //! caller reads one sentence, the operator another, nothing is half written, and once
 //! the store works again everything goes on from where it was.
 
-use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, ApprovalScope, Channel};
 use engine::call::CallRequest;
 use model::caller::Caller;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::Status;
 use store::approvals::ApprovalChange;
 
@@ -16,58 +16,62 @@ use crate::world::{Home, Says, World, error};
 struct Case {
     answer: ApprovalAnswer,
     step: ApprovalChange,
-    left: &'static [State],
+    left: &'static [ApprovalState],
 }
 
-const YES: ApprovalAnswer = ApprovalAnswer::Approved(Scope::Once);
+const YES: ApprovalAnswer = ApprovalAnswer::Approved(ApprovalScope::Once);
 
 const CASES: [Case; 11] = [
     case(YES, ApprovalChange::Claim, &[]),
     case(YES, ApprovalChange::Ask, &[]),
-    case(YES, ApprovalChange::Answer, &[State::Pending]),
-    case(YES, ApprovalChange::Take, &[State::Approved]),
+    case(YES, ApprovalChange::Answer, &[ApprovalState::Pending]),
+    case(YES, ApprovalChange::Take, &[ApprovalState::Approved]),
     case(
         ApprovalAnswer::Declined,
         ApprovalChange::Answer,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
     case(
         ApprovalAnswer::Declined,
         ApprovalChange::Take,
-        &[State::Declined],
+        &[ApprovalState::Declined],
     ),
     case(
         ApprovalAnswer::Dismissed,
         ApprovalChange::Answer,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
     case(
         ApprovalAnswer::Malformed,
         ApprovalChange::Answer,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
     case(
         ApprovalAnswer::NotRendered,
         ApprovalChange::Wait,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
     case(
         ApprovalAnswer::TimedOut,
         ApprovalChange::Wait,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
     case(
         ApprovalAnswer::Deferred,
         ApprovalChange::Wait,
-        &[State::Pending],
+        &[ApprovalState::Pending],
     ),
 ];
 
-const fn case(answer: ApprovalAnswer, step: ApprovalChange, left: &'static [State]) -> Case {
+const fn case(
+    answer: ApprovalAnswer,
+    step: ApprovalChange,
+    left: &'static [ApprovalState],
+) -> Case {
     Case { answer, step, left }
 }
 
-fn states(world: &World) -> Vec<State> {
+fn states(world: &World) -> Vec<ApprovalState> {
     all(world).iter().map(|row| row.state).collect()
 }
 
@@ -105,7 +109,7 @@ async fn a_step_that_cannot_be_written_runs_nothing() {
         // The store works again, and nothing that was lost counts.
         approvals.fail(None);
         let later = world.made(request("ann", "x")).await;
-        let counts = left == [State::Approved];
+        let counts = left == [ApprovalState::Approved];
         assert_eq!(later.status == Status::Done, counts, "{what}: {later:?}");
         assert_eq!(runs(&world), usize::from(counts), "{what}");
         world.assert_whole();
@@ -130,7 +134,7 @@ async fn a_question_whose_answer_is_lost_waits_in_the_inbox() {
     }
     let done = world.made(says(YES)).await;
     assert_eq!(done.status, Status::Done);
-    assert_eq!(states(&world), [State::Used]);
+    assert_eq!(states(&world), [ApprovalState::Used]);
     assert_eq!(runs(&world), 1);
 }
 
@@ -149,25 +153,28 @@ async fn an_answer_in_the_inbox_that_cannot_be_written_does_not_count() {
         let inbox = world.engine.approvals();
         approvals.fail(Some(ApprovalChange::Answer));
         let owner = Caller::owner();
-        let yes = inbox.approve(&question.id, &owner, Scope::Once, None);
+        let yes = inbox.approve(&question.id, &owner, ApprovalScope::Once, None);
         assert!(matches!(yes, Err(AnswerFault::Store(_))), "{yes:?}");
         let no = inbox.deny(&question.id, &owner, None);
         assert!(matches!(no, Err(AnswerFault::Store(_))), "{no:?}");
     };
     let (outcome, ()) = tokio::join!(world.made(call), answering);
     assert_eq!(error(&outcome).0, "approval.pending");
-    assert_eq!((states(&world), runs(&world)), (vec![State::Pending], 0));
+    assert_eq!(
+        (states(&world), runs(&world)),
+        (vec![ApprovalState::Pending], 0)
+    );
     assert_eq!(alarms(&world).len(), 2);
     approvals.fail(None);
     let question = first_pending(&world).await;
     let inbox = world.engine.approvals();
-    let given = inbox.approve(&question.id, &Caller::owner(), Scope::Once, None);
-    assert_eq!(given.unwrap().state, State::Approved);
+    let given = inbox.approve(&question.id, &Caller::owner(), ApprovalScope::Once, None);
+    assert_eq!(given.unwrap().state, ApprovalState::Approved);
     // An approval that cannot be taken back still counts, and whoever tried knows.
     approvals.fail(Some(ApprovalChange::Revoke));
     let revoked = inbox.revoke(&question.id, &Caller::owner());
     assert!(matches!(revoked, Err(AnswerFault::Store(_))), "{revoked:?}");
-    assert_eq!(states(&world), [State::Approved]);
+    assert_eq!(states(&world), [ApprovalState::Approved]);
 }
 
 /// The answer a client brings with another call.
@@ -189,7 +196,7 @@ async fn an_answer_that_comes_later_and_cannot_be_written_does_not_count() {
             .answer(&question.id, &ann, Channel::InputRequired, answer);
         assert!(matches!(given, Err(AnswerFault::Store(_))), "{given:?}");
         assert_eq!(alarms(&world).len(), 1);
-        assert_eq!(states(&world), [State::Pending]);
+        assert_eq!(states(&world), [ApprovalState::Pending]);
     }
     approvals.fail(None);
     world

@@ -44,7 +44,7 @@ async fn results_keep_their_shape() {
     assert_eq!((facts.name.as_str(), facts.risk.as_str()), ("shape", "L0"));
     assert_eq!(facts.category.as_deref(), Some("TEXT"));
     let tool = world.engine.tool("shape").unwrap();
-    let safety = tool.sound.safety();
+    let safety = tool.usable.safety();
     assert_eq!(facts.tool_safety, serde_json::to_value(safety).unwrap());
     let timing = closing.timing.unwrap();
     assert!(timing.total_us >= timing.run_us && timing.run_us >= timing.cpu_us);

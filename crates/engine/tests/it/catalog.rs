@@ -9,7 +9,7 @@ use model::document::json::Lines;
 use model::document::safety::Source;
 use model::document::{self, ApprovalMode, NetworkMode};
 use model::policy::Baseline;
-use model::policy::assessment::{self, Sound};
+use model::policy::assessment::{self, UsableDocument};
 use model::{Environment, document::placeholder};
 
 /// The categories of the specification that the catalog fills.
@@ -35,7 +35,7 @@ pub(crate) struct Bundled {
     pub(crate) folder: String,
     /// The name of its file, without the ending.
     pub(crate) stem: String,
-    pub(crate) sound: Sound,
+    pub(crate) usable: UsableDocument,
     /// What `check` would say, and the whole text.
     pub(crate) findings: Vec<String>,
     pub(crate) text: String,
@@ -43,20 +43,20 @@ pub(crate) struct Bundled {
 
 impl Bundled {
     pub(crate) fn is_offline(&self) -> bool {
-        self.sound.judged.policy.network == NetworkMode::Blocked
+        self.usable.facts.policy.network == NetworkMode::Blocked
     }
 
     pub(crate) fn badge(&self) -> &'static str {
-        self.sound.judged.risk.level.badge()
+        self.usable.facts.risk.level.badge()
     }
 
     pub(crate) fn asks(&self) -> bool {
-        self.sound.document.approval() == ApprovalMode::Required
+        self.usable.document.approval() == ApprovalMode::Required
     }
 
     /// The variables it needs, sorted.
     pub(crate) fn keys(&self) -> BTreeSet<String> {
-        let variables = self.sound.document.static_variables.iter();
+        let variables = self.usable.document.static_variables.iter();
         variables
             .flat_map(|variable| placeholder::names(&variable.template))
             .map(str::to_owned)
@@ -118,11 +118,11 @@ fn read(folder: &str, path: &Path) -> Bundled {
         .iter()
         .map(|finding| finding.message.clone());
     let findings: Vec<String> = findings.collect();
-    let sound = assessed.sound;
+    let usable = assessed.usable;
     Bundled {
         folder: folder.to_owned(),
         stem: path.file_stem().unwrap().to_str().unwrap().to_owned(),
-        sound: sound.unwrap_or_else(|| panic!("{}: {findings:?}", path.display())),
+        usable: usable.unwrap_or_else(|| panic!("{}: {findings:?}", path.display())),
         findings,
         text,
     }
@@ -134,7 +134,7 @@ fn every_document_is_sound_and_bears_its_own_name() {
     assert!(all.len() >= 66, "only {} tools", all.len());
     let mut names = BTreeSet::new();
     for tool in &all {
-        let document = &tool.sound.document;
+        let document = &tool.usable.document;
         let name = &document.name;
         assert_eq!(tool.findings, Vec::<String>::new(), "{name}");
         assert_eq!(*name, tool.stem);
@@ -158,7 +158,7 @@ fn every_document_is_sound_and_bears_its_own_name() {
 #[test]
 fn every_tool_explains_itself() {
     for tool in documents() {
-        let document = &tool.sound.document;
+        let document = &tool.usable.document;
         let name = &document.name;
         let description = &document.description;
         assert!(description.len() >= 80, "{name}: {description}");
@@ -185,7 +185,7 @@ fn every_tool_explains_itself() {
 #[test]
 fn every_posture_is_the_least() {
     for tool in documents() {
-        let (document, policy) = (&tool.sound.document, &tool.sound.judged.policy);
+        let (document, policy) = (&tool.usable.document, &tool.usable.facts.policy);
         let name = &document.name;
         let code = &document.code;
         let uses = |word: &str| code.contains(word);
@@ -217,7 +217,7 @@ fn every_posture_is_the_least() {
 fn digests_match_the_golden_file() {
     let mut text = String::new();
     for tool in documents() {
-        text.push_str(&format!("{} {}\n", tool.stem, tool.sound.judged.digest));
+        text.push_str(&format!("{} {}\n", tool.stem, tool.usable.facts.digest));
     }
     compare("catalog/DIGESTS", &text);
 }

@@ -17,7 +17,7 @@ use host::fetch::connect::{Connecting, Connector, Stream};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
 use model::caller::{Caller, Origin};
-use model::policy::assessment::Sound;
+use model::policy::assessment::UsableDocument;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -70,7 +70,7 @@ impl CatalogRunner {
         settings.single = false;
         settings.environment = environment;
         settings.approver = Some(Says::new(ApprovalAnswer::Approved(
-            engine::approve::Scope::Once,
+            engine::approve::ApprovalScope::Once,
         )));
         settings.run_start = Some(RunStart {
             now_ms: NOW_MS,
@@ -92,7 +92,7 @@ impl CatalogRunner {
     /// One call. A person who is asked agrees.
     pub(crate) async fn call(
         &self,
-        sound: &Sound,
+        usable: &UsableDocument,
         arguments: &Value,
         around: &Surroundings<'_>,
     ) -> Outcome {
@@ -101,7 +101,7 @@ impl CatalogRunner {
         // The folder of the caller is the workspace of the call.
         let folder = around.workspace.file_name().unwrap().to_str().unwrap();
         let caller = Caller::named(folder);
-        let name = &sound.document.name;
+        let name = &usable.document.name;
         let request = CallRequest::new(caller, Origin::Mcp, name, arguments.clone());
         let outcome = self.engine.call(request).await.into_inner();
         match outcome.error {

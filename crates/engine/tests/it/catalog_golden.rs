@@ -74,7 +74,7 @@ fn rows(path: &str) -> Vec<Value> {
 }
 
 pub(crate) fn test_arguments(tool: &Bundled) -> Value {
-    let arguments = params::test_arguments(&tool.sound.document.params).unwrap();
+    let arguments = params::test_arguments(&tool.usable.document.params).unwrap();
     Value::Object(arguments.into_values())
 }
 
@@ -92,7 +92,7 @@ async fn run(runner: &CatalogRunner, tool: &Bundled, row: &mut Value) -> Vec<Str
     };
     let arguments = row.get("args").cloned();
     let arguments = arguments.unwrap_or_else(|| test_arguments(tool));
-    let outcome = runner.call(&tool.sound, &arguments, &around).await;
+    let outcome = runner.call(&tool.usable, &arguments, &around).await;
     let mut wrong = match is_updating() {
         true => update(row, &outcome),
         false => compare(row, &outcome),
@@ -256,7 +256,7 @@ async fn offline_tools_pass_their_own_test() {
             lab: None,
         };
         let outcome = runner
-            .call(&tool.sound, &test_arguments(tool), &around)
+            .call(&tool.usable, &test_arguments(tool), &around)
             .await;
         match outcome {
             Outcome::Done(Value::Object(fields)) => assert_ne!(fields, Map::new(), "{}", tool.stem),

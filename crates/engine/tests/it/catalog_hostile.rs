@@ -78,7 +78,7 @@ fn values(kind: ParamType) -> Vec<Value> {
 }
 
 async fn stumbles(runner: &CatalogRunner, tool: &Bundled) -> Vec<String> {
-    let params = &tool.sound.document.params;
+    let params = &tool.usable.document.params;
     let mut found = Vec::new();
     for param in params {
         for value in values(param.kind) {
@@ -90,7 +90,7 @@ async fn stumbles(runner: &CatalogRunner, tool: &Bundled) -> Vec<String> {
             let mut arguments = test_arguments(tool);
             arguments[&param.name] = value.clone();
             let Outcome::Failed { code, message } =
-                runner.call(&tool.sound, &arguments, &around).await
+                runner.call(&tool.usable, &arguments, &around).await
             else {
                 continue;
             };
@@ -137,7 +137,7 @@ async fn large_arguments_are_answered_or_refused() {
             };
             let mut arguments = test_arguments(tool);
             arguments[&name] = value;
-            let outcome = runner.call(&tool.sound, &arguments, &around).await;
+            let outcome = runner.call(&tool.usable, &arguments, &around).await;
             if let Outcome::Failed { code, message } = outcome
                 && code != "tool.threw"
             {
@@ -150,7 +150,7 @@ async fn large_arguments_are_answered_or_refused() {
 
 /// Much, in the first param that takes text or a list: the one the tool works on.
 fn large(tool: &Bundled) -> Vec<(String, Value)> {
-    let params = tool.sound.document.params.iter();
+    let params = tool.usable.document.params.iter();
     let mut params =
         params.filter(|param| matches!(param.kind, ParamType::String | ParamType::Array));
     let Some(param) = params.next() else {

@@ -26,7 +26,7 @@ fn list() -> String {
     text.push_str("\n## Tools\n\n| Tool | Category | Badge | Asks | Does | Needs |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- |\n");
     for tool in &all {
-        let description = &tool.sound.document.description;
+        let description = &tool.usable.document.description;
         let first = description.split(". ").next().unwrap_or_default();
         let keys: Vec<_> = tool.keys().iter().map(|key| format!("`{key}`")).collect();
         let asks = if tool.asks() { "yes" } else { "" };

@@ -44,7 +44,7 @@ fn results(stem: &str) -> Vec<Value> {
 fn golden_results_fit_the_schemas_of_their_tools() {
     let mut declared = 0;
     for tool in documents() {
-        let Some(schema) = codecall::output_schema(&tool.sound.document) else {
+        let Some(schema) = codecall::output_schema(&tool.usable.document) else {
             continue;
         };
         declared += 1;

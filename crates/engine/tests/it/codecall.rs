@@ -1,6 +1,6 @@
 //! Search, describe and invoke through the one path of a call.
 
-use engine::approve::{ApprovalAnswer, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::document::NetworkMode;
@@ -290,7 +290,7 @@ async fn a_description_has_what_a_call_needs() {
 async fn every_example_of_the_bundled_tools_runs() {
     let home = Home::new();
     home.file("ringfence.toml", "[exposure]\npreset = \"everything\"\n");
-    let yes = Says::new(ApprovalAnswer::Approved(Scope::Once));
+    let yes = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
     let world = World::with(home, |settings| {
         settings.approver = Some(yes);
         settings.single = false;
@@ -302,7 +302,7 @@ async fn every_example_of_the_bundled_tools_runs() {
         policy.network == NetworkMode::Blocked && !policy.file_read && !policy.file_write
     });
     let offline: Vec<_> = offline
-        .map(|tool| tool.sound.document.name.as_str())
+        .map(|tool| tool.usable.document.name.as_str())
         .collect();
     assert!(offline.len() >= 50, "only {}", offline.len());
     let mut ran = 0;

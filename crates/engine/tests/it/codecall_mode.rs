@@ -49,7 +49,7 @@ async fn reached(world: &World, origin: Origin) -> Vec<&'static str> {
     let offered = world.engine.callable_tools(&ann, origin);
     let listed = offered.iter().filter(|tool| tool.body.native().is_none());
     let mut listed: Vec<_> = listed
-        .map(|tool| tool.sound.document.name.clone())
+        .map(|tool| tool.usable.document.name.clone())
         .collect();
     listed.sort_by_key(|name| TOOLS.iter().position(|(known, _)| known == name));
     assert_eq!(listed, reached, "{origin:?}");

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use engine::approve::{ApprovalAnswer, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope};
 use engine::call::{CallRequest, CallTarget};
 use engine::consent::Consent;
 use engine::life::ImportOptions;
@@ -14,7 +14,7 @@ use engine::publish::{Passed, Trial};
 use host::fetch::resolve::{Lookup, Resolve};
 use model::Environment;
 use model::caller::{Caller, Origin};
-use model::document::lifecycle::State;
+use model::document::lifecycle::LifecycleState;
 use model::govern::consent::Need;
 use model::record::audit::{Act, Status};
 use serde_json::{Value, json};
@@ -52,15 +52,15 @@ fn files(base: &Path, more: Value) -> Value {
 }
 
 async fn tried(world: &World, name: &str) -> Passed {
-    let sound = world.engine.tool(name).unwrap().sound;
-    world.engine.local_pass(&sound, Origin::Cli).await.unwrap()
+    let usable = world.engine.tool(name).unwrap().usable;
+    world.engine.local_pass(&usable, Origin::Cli).await.unwrap()
 }
 
 fn code(passed: &Passed) -> &str {
     passed.error.as_ref().map_or("", |error| &error.code)
 }
 
-fn state(world: &World, name: &str) -> State {
+fn state(world: &World, name: &str) -> LifecycleState {
     let environment = world.engine.environment().unwrap();
     world.engine.tool(name).unwrap().lifecycle(&environment).0
 }
@@ -112,10 +112,10 @@ async fn no_folder_of_a_tool_is_holds_or_lies_in_the_home() {
             let text = document("peek", "return safety.fs.list('.').length", more);
             world.home.tool("peek", &text);
             world.agree("peek");
-            let sound = world.engine.tool("peek").unwrap().sound;
+            let usable = world.engine.tool("peek").unwrap().usable;
             let passed = tried(&world, "peek").await;
             let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
-            request.target = CallTarget::Document(sound);
+            request.target = CallTarget::Document(usable);
             let called = world.made(request).await;
             if is_allowed {
                 assert_eq!(code(&passed), "", "{base:?} {write} {passed:?}");
@@ -228,8 +228,8 @@ async fn the_folder_of_the_baseline_is_not_changed_by_a_test() {
         "ringfence.toml",
         &format!("[baseline]\nfs_base_path = \"{base}\"\n"),
     );
-    let sound = world.engine.tool("writeTextFile").unwrap().sound;
-    let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+    let usable = world.engine.tool("writeTextFile").unwrap().usable;
+    let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
     assert!(passed.ok, "{passed:?}");
     let names: Vec<_> = std::fs::read_dir(&project.0).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
@@ -260,15 +260,19 @@ async fn try_deep_folder(may_write: bool) {
     assert!(!passed.tried && !passed.ok);
     let message = passed.error.unwrap().message;
     assert!(message.contains("32 folders below each other"), "{message}");
-    assert_eq!(state(&world, "deep"), State::Draft, "nothing is remembered");
+    assert_eq!(
+        state(&world, "deep"),
+        LifecycleState::Draft,
+        "nothing is remembered"
+    );
     // Files of its own stand in for the folder.
     let small = Folder::new(&format!("small-{may_write}"));
     let trial = Trial {
         place: None,
         files: Some(small.0.clone()),
     };
-    let sound = world.engine.tool("deep").unwrap().sound;
-    let passed = world.engine.local_pass_with(&sound, Origin::Cli, &trial);
+    let usable = world.engine.tool("deep").unwrap().usable;
+    let passed = world.engine.local_pass_with(&usable, Origin::Cli, &trial);
     assert!(passed.await.unwrap().ok);
 }
 
@@ -323,12 +327,12 @@ async fn a_tool_gets_a_variable_only_when_it_is_granted() {
     }
     assert!(!passed.tried);
     assert!(resolver.asked.lock().unwrap().is_empty(), "nothing ran");
-    assert_eq!(state(&world, "leak"), State::Draft);
+    assert_eq!(state(&world, "leak"), LifecycleState::Draft);
     let gates = world.gates(passed.outcome.as_ref().unwrap().get());
     assert_eq!(gates.last().unwrap(), "approval stop");
     // What the owner is shown is what it reaches for.
-    let sound = world.engine.tool("leak").unwrap().sound;
-    let wanted = world.engine.wants(&sound, None);
+    let usable = world.engine.tool("leak").unwrap().usable;
+    let wanted = world.engine.wants(&usable, None);
     let words: Vec<_> = wanted.needs.iter().map(Need::word).collect();
     assert_eq!(
         words,
@@ -364,10 +368,10 @@ async fn a_revoked_variable_is_a_missing_requirement() {
     world
         .published(&document("keyed", "return key", more))
         .await;
-    assert_eq!(state(&world, "keyed"), State::Active);
+    assert_eq!(state(&world, "keyed"), LifecycleState::Active);
     assert!(world.engine.revoke_variable("keyed", "OTHER").unwrap());
     assert!(!world.engine.revoke_variable("keyed", "OTHER").unwrap());
-    assert_eq!(state(&world, "keyed"), State::MissingRequirements);
+    assert_eq!(state(&world, "keyed"), LifecycleState::MissingRequirements);
     let outcome = world.own_call("keyed", json!({})).await;
     assert_eq!(error(&outcome).0, "requirement.not_granted");
     assert!(
@@ -386,7 +390,7 @@ async fn a_revoked_variable_is_a_missing_requirement() {
     assert!(
         offered
             .iter()
-            .all(|tool| tool.sound.document.name != "keyed")
+            .all(|tool| tool.usable.document.name != "keyed")
     );
     assert!(world.engine.grant_variable("keyed", "OTHE").is_err());
     assert!(world.engine.grant_variable("keyed", "OTHER").unwrap());
@@ -467,7 +471,7 @@ async fn an_import_forgets_what_was_agreed_to() {
     assert_eq!(imported[0].variables[0].words(), "OTHER (set, not granted)");
     let passed = world.engine.publish("keyed", Origin::Cli).await.unwrap();
     assert_eq!(code(&passed), "consent.required");
-    assert_eq!(state(&world, "keyed"), State::Draft);
+    assert_eq!(state(&world, "keyed"), LifecycleState::Draft);
     world.agree("keyed");
     assert!(world.engine.publish("keyed", Origin::Cli).await.unwrap().ok);
     world.engine.delete("keyed").unwrap();
@@ -480,17 +484,17 @@ async fn an_import_forgets_what_was_agreed_to() {
 async fn consent_belongs_to_a_file_and_a_name() {
     let (world, _) = offline();
     let text = document("keyed", "return 1", sends("a.example", "OTHER")).to_string();
-    let sound = world.engine.judge(&text).pop().unwrap().1.unwrap();
+    let usable = world.engine.judge(&text).pop().unwrap().1.unwrap();
     let (one, two) = (Path::new("/one.json"), Path::new("/two.json"));
-    let needs = world.engine.wants(&sound, Some(one)).needs;
+    let needs = world.engine.wants(&usable, Some(one)).needs;
     assert_eq!(needs.len(), 2);
     let agreed = world
         .engine
-        .consent(&sound, Some(one), &needs, Consent::Terminal);
+        .consent(&usable, Some(one), &needs, Consent::Terminal);
     agreed.unwrap();
     for (place, wanted) in [(Some(one), 0), (Some(two), 2), (None, 2)] {
         assert_eq!(
-            world.engine.wants(&sound, place).needs.len(),
+            world.engine.wants(&usable, place).needs.len(),
             wanted,
             "{place:?}"
         );
@@ -498,7 +502,7 @@ async fn consent_belongs_to_a_file_and_a_name() {
     // A call as it stands is held to the same as a test.
     for (place, expected) in [(one, Status::Done), (two, Status::Refused)] {
         let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
-        request.target = CallTarget::Document(Arc::clone(&sound));
+        request.target = CallTarget::Document(Arc::clone(&usable));
         request.place = Some(place.to_owned());
         assert_eq!(world.made(request).await.status, expected, "{place:?}");
     }
@@ -509,7 +513,7 @@ async fn consent_belongs_to_a_file_and_a_name() {
 #[tokio::test]
 async fn a_file_is_not_ours_because_it_reads_like_ours() {
     let world = World::new();
-    let ours = world.engine.tool("writeTextFile").unwrap().sound;
+    let ours = world.engine.tool("writeTextFile").unwrap().usable;
     assert!(world.engine.wants(&ours, None).needs.is_empty());
     let mut copy: Value = serde_json::from_str(&ours.document.to_text()).unwrap();
     copy["params"][0]["testValue"] = json!("elsewhere.txt");
@@ -520,7 +524,7 @@ async fn a_file_is_not_ours_because_it_reads_like_ours() {
         .unwrap()
         .1
         .unwrap();
-    assert_eq!(other.judged.digest, ours.judged.digest);
+    assert_eq!(other.facts.digest, ours.facts.digest);
     assert!(!world.engine.wants(&other, None).needs.is_empty());
     let place = Some(Path::new("/f.json"));
     assert!(!world.engine.wants(&ours, place).needs.is_empty());
@@ -548,10 +552,10 @@ async fn an_ask_rule_means_a_question_for_the_local_pass() {
     assert!(!passed.tried);
     assert_eq!(approver.asked.lock().unwrap().len(), 1);
     let agrees = world.beside(|settings| {
-        settings.approver = Some(Says::new(ApprovalAnswer::Approved(Scope::Once)));
+        settings.approver = Some(Says::new(ApprovalAnswer::Approved(ApprovalScope::Once)));
     });
-    let sound = agrees.tool("asks").unwrap().sound;
-    let passed = agrees.local_pass(&sound, Origin::Cli).await.unwrap();
+    let usable = agrees.tool("asks").unwrap().usable;
+    let passed = agrees.local_pass(&usable, Origin::Cli).await.unwrap();
     assert!(passed.ok, "{passed:?}");
     world
         .home
@@ -580,7 +584,7 @@ async fn a_host_out_of_reach_is_not_a_failed_test() {
         message.starts_with("a.example could not be reached"),
         "{message}"
     );
-    assert_eq!(state(&world, "web"), State::Draft);
+    assert_eq!(state(&world, "web"), LifecycleState::Draft);
     let strict = json!({"sandboxOverrides": {"networkMode": "strict"}});
     let body_of = |host: &str| body.replace("a.example", host);
     let strict = document("strict", &body_of("www.iana.org"), strict);
@@ -593,7 +597,7 @@ async fn a_host_out_of_reach_is_not_a_failed_test() {
     world.agree("bad");
     let passed = tried(&world, "bad").await;
     assert_eq!((code(&passed), passed.tried), ("tool.threw", true));
-    assert_eq!(state(&world, "bad"), State::TestFailed);
+    assert_eq!(state(&world, "bad"), LifecycleState::TestFailed);
     // A host that is not listed is refused, and that is the tool's own fault.
     let body = "return (await fetch('https://b.example/')).status";
     world.home.tool("stray", &document("stray", body, network));
@@ -610,12 +614,12 @@ async fn a_test_can_bring_files() {
     world.home.tool("reader", &text);
     assert_eq!(code(&tried(&world, "reader").await), "tool.threw");
     let brought = Folder::new("brought");
-    let sound = world.engine.tool("reader").unwrap().sound;
+    let usable = world.engine.tool("reader").unwrap().usable;
     let trial = Trial {
         place: None,
         files: Some(brought.0.clone()),
     };
-    let passed = world.engine.local_pass_with(&sound, Origin::Cli, &trial);
+    let passed = world.engine.local_pass_with(&usable, Origin::Cli, &trial);
     let passed = passed.await.unwrap();
     assert!(passed.ok, "{passed:?}");
     // Beside the document; a link there leads nowhere.
@@ -631,7 +635,7 @@ async fn a_test_can_bring_files() {
         place: None,
         files: Some(world.home.path.clone()),
     };
-    let passed = world.engine.local_pass_with(&sound, Origin::Cli, &trial);
+    let passed = world.engine.local_pass_with(&usable, Origin::Cli, &trial);
     assert_eq!(code(&passed.await.unwrap()), "local_pass.not_tried");
 }
 
@@ -662,7 +666,7 @@ async fn documents_are_taken_in_under_other_names() {
     );
     assert_eq!(imported[0].was.as_deref(), Some("writeTextFile"));
     let tool = world.engine.tool("ref_writeTextFile").unwrap();
-    assert_eq!(tool.sound.judged.tool_id, "kept");
+    assert_eq!(tool.usable.facts.tool_id, "kept");
     assert!(tried(&world, "ref_writeTextFile").await.ok);
     // A name that is none is refused.
     let how = ImportOptions {

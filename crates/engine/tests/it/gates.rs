@@ -47,7 +47,9 @@ fn writer() -> serde_json::Value {
 
 #[tokio::test]
 async fn every_door_walks_every_gate() {
-    let approver = Says::new(ApprovalAnswer::Approved(engine::approve::Scope::Once));
+    let approver = Says::new(ApprovalAnswer::Approved(
+        engine::approve::ApprovalScope::Once,
+    ));
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(approver.clone());
     });
@@ -96,8 +98,8 @@ async fn a_deny_list_with_a_star_denies_everywhere() {
         }
     }
     // A document as it stands, and its own Local Pass, are calls as well.
-    let sound = world.engine.tool("hello").unwrap().sound;
-    let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+    let usable = world.engine.tool("hello").unwrap().usable;
+    let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
     assert_eq!(passed.error.unwrap().code, "access.denied");
 }
 
@@ -317,10 +319,10 @@ async fn the_policy_gate_says_no_to_a_document_that_conflicts_by_now() {
     let world = World::new();
     let asks = json!({"sandboxOverrides": {"addAllowClasses": ["com.example.Thing"]}});
     world.published(&document("asks", "return 1", asks)).await;
-    let sound = world.engine.tool("asks").unwrap().sound;
+    let usable = world.engine.tool("asks").unwrap().usable;
     let call = || {
         let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "", json!({}));
-        request.target = CallTarget::Document(sound.clone());
+        request.target = CallTarget::Document(usable.clone());
         world.made(request)
     };
     assert_eq!(call().await.status, Status::Done);
@@ -435,13 +437,13 @@ async fn only_the_owner_brings_documents() {
     world
         .published(&document("hello", "return 1", json!({})))
         .await;
-    let sound = world.engine.tool("hello").unwrap().sound;
+    let usable = world.engine.tool("hello").unwrap().usable;
     for (caller, expected) in [
         (Caller::owner(), Status::Done),
         (Caller::named("ann"), Status::Refused),
     ] {
         let mut request = CallRequest::new(caller, Origin::Mcp, "", json!({}));
-        request.target = CallTarget::Document(sound.clone());
+        request.target = CallTarget::Document(usable.clone());
         assert_eq!(world.made(request).await.status, expected);
     }
 }

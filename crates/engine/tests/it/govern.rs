@@ -19,7 +19,7 @@ fn sender() -> Value {
 fn names(world: &World, caller: &Caller) -> Vec<String> {
     let offered = world.engine.callable_tools(caller, Origin::Mcp).into_iter();
     let own = offered.filter(|tool| tool.source == model::document::safety::Source::User);
-    own.map(|tool| tool.sound.document.name.clone()).collect()
+    own.map(|tool| tool.usable.document.name.clone()).collect()
 }
 
 fn asked(caller: &Caller, tool: &str, arguments: Value) -> CallRequest {
@@ -96,8 +96,8 @@ async fn a_level_for_everybody_does_not_stop_the_owner_publishing() {
         "ringfence.toml",
         "[access]\nlevel = 'custom'\ndeny = ['sender']\n",
     );
-    let sound = world.engine.tool("sender").unwrap().sound;
-    let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+    let usable = world.engine.tool("sender").unwrap().usable;
+    let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
     assert_eq!(passed.error.unwrap().code, "access.denied");
 }
 
@@ -148,14 +148,10 @@ async fn trust_holds_for_whom_it_names() {
     let level = |name: &str| {
         let caller = Caller::named(name);
         let now = world.engine.current_for(&caller).unwrap();
-        let standing = now.config.access.standing(&caller, None);
+        let rights = now.config.access.rights(&caller, None);
         let word =
             |level: Option<model::govern::access::AccessLevel>| level.map(model::word::Word::word);
-        (
-            word(standing.given),
-            word(standing.earned),
-            word(standing.level),
-        )
+        (word(rights.given), word(rights.earned), word(rights.level))
     };
     assert_eq!(level("bot-1"), (None, Some("sandboxed"), Some("sandboxed")));
     assert_eq!(level("ann"), (Some("standard"), None, Some("standard")));

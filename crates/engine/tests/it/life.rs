@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::caller::Origin;
-use model::document::lifecycle::State;
+use model::document::lifecycle::LifecycleState;
 use model::document::safety::Source;
 use model::record::audit::{Closing, Opening, Status};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use store::Filter;
 
 use crate::world::{Home, World, document, error};
 
-fn state(world: &World, name: &str) -> State {
+fn state(world: &World, name: &str) -> LifecycleState {
     let environment = world.engine.environment().unwrap();
     world.engine.tool(name).unwrap().lifecycle(&environment).0
 }
@@ -26,13 +26,13 @@ async fn new_passes_its_own_test_and_can_be_called() {
     let world = World::new();
     let path = world.engine.create("hello").unwrap();
     assert!(path.ends_with("tools/hello.json"));
-    assert_eq!(state(&world, "hello"), State::Draft);
+    assert_eq!(state(&world, "hello"), LifecycleState::Draft);
     assert_eq!(
         error(&world.own_call("hello", json!({"who": "x"})).await).0,
         "tool.draft"
     );
     assert!(world.engine.publish("hello", Origin::Cli).await.unwrap().ok);
-    assert_eq!(state(&world, "hello"), State::Active);
+    assert_eq!(state(&world, "hello"), LifecycleState::Active);
     assert_eq!(text(&world, "hello.json")["draft"], json!(false));
     let outcome = world.call("hello", json!({"who": "Bo"})).await;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn an_edit_raises_the_draft_flag() {
         "tool",
         &document("tool", "return 2", json!({"draft": false})),
     );
-    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(state(&world, "tool"), LifecycleState::Draft);
     assert_eq!(
         error(&world.call("tool", json!({})).await).0,
         "tool.unknown"
@@ -66,7 +66,7 @@ async fn an_edit_raises_the_draft_flag() {
     let mut marked = published.clone();
     marked["draft"] = json!(true);
     world.home.tool("tool", &marked);
-    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(state(&world, "tool"), LifecycleState::Draft);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_document_that_says_it_is_published_is_not() {
     world
         .home
         .tool("sly", &document("sly", "return 1", json!({"draft": false})));
-    assert_eq!(state(&world, "sly"), State::Draft);
+    assert_eq!(state(&world, "sly"), LifecycleState::Draft);
     assert_eq!(error(&world.call("sly", json!({})).await).0, "tool.unknown");
 }
 
@@ -89,7 +89,7 @@ async fn a_failed_test_keeps_it_a_draft() {
     let passed = world.engine.publish("bad", Origin::Cli).await.unwrap();
     assert!(!passed.ok);
     assert_eq!(passed.error.unwrap().message, "Error: broken");
-    assert_eq!(state(&world, "bad"), State::TestFailed);
+    assert_eq!(state(&world, "bad"), LifecycleState::TestFailed);
     // Without a test value there is nothing to run it with.
     world.home.tool(
         "blind",
@@ -108,7 +108,7 @@ async fn a_failed_test_keeps_it_a_draft() {
         .home
         .tool("bad", &document("bad", "return 'fine'", json!({})));
     assert!(world.engine.publish("bad", Origin::Cli).await.unwrap().ok);
-    assert_eq!(state(&world, "bad"), State::Active);
+    assert_eq!(state(&world, "bad"), LifecycleState::Active);
 }
 
 /// Another process tests a tool, and nothing but where the tool stands is new; then a
@@ -121,26 +121,26 @@ async fn a_pass_recorded_by_another_process_is_seen() {
     let edited = document("edited", "return 1", json!({}));
     world.published(&edited).await;
     let before = world.engine.registry().current();
-    assert_eq!(state(&world, "throws"), State::Draft);
+    assert_eq!(state(&world, "throws"), LifecycleState::Draft);
     let beside = world.beside(|_| ());
     let tested = async |name: &str| {
         let tool = beside.tool(name).unwrap();
-        let passed = beside.local_pass(&tool.sound, Origin::Cli).await;
+        let passed = beside.local_pass(&tool.usable, Origin::Cli).await;
         passed.unwrap().ok
     };
     assert!(!tested("throws").await);
     let after = world.engine.registry().current();
     assert!(!Arc::ptr_eq(&before, &after));
-    assert_eq!(state(&world, "throws"), State::TestFailed);
-    assert_eq!(state(&world, "edited"), State::Active);
+    assert_eq!(state(&world, "throws"), LifecycleState::TestFailed);
+    assert_eq!(state(&world, "edited"), LifecycleState::Active);
     assert_eq!(world.call("edited", json!({})).await.value, Some(json!(1)));
     // Nothing is new, and nothing is taken again.
     assert!(Arc::ptr_eq(&after, &world.engine.registry().current()));
     let two = document("edited", "return 2", json!({}));
     world.home.tool("edited", &two);
     assert!(tested("edited").await);
-    assert_eq!(state(&world, "edited"), State::Draft);
-    assert_eq!(state(&world, "throws"), State::TestFailed);
+    assert_eq!(state(&world, "edited"), LifecycleState::Draft);
+    assert_eq!(state(&world, "throws"), LifecycleState::TestFailed);
     assert!(beside.publish("edited", Origin::Cli).await.unwrap().ok);
     assert_eq!(world.call("edited", json!({})).await.value, Some(json!(2)));
     assert!(beside.unpublish("edited").unwrap());
@@ -162,18 +162,18 @@ async fn missing_requirements_are_no_failure() {
     );
     let passed = world.engine.publish("keyed", Origin::Cli).await.unwrap();
     assert_eq!(passed.error.unwrap().code, "requirement.missing");
-    assert_eq!(state(&world, "keyed"), State::Draft);
+    assert_eq!(state(&world, "keyed"), LifecycleState::Draft);
     world.home.file("secrets.env", "KEY=12345678\n");
     set_private(&world.home);
     world.agree("keyed");
     assert!(world.engine.publish("keyed", Origin::Cli).await.unwrap().ok);
-    assert_eq!(state(&world, "keyed"), State::Active);
+    assert_eq!(state(&world, "keyed"), LifecycleState::Active);
     world.home.file("secrets.env", "");
     let environment = world.engine.environment().unwrap();
     let (state, missing) = world.engine.tool("keyed").unwrap().lifecycle(&environment);
     assert_eq!(
         (state, missing),
-        (State::MissingRequirements, vec!["KEY".to_owned()])
+        (LifecycleState::MissingRequirements, vec!["KEY".to_owned()])
     );
 }
 
@@ -190,7 +190,7 @@ async fn unpublish_and_delete() {
         .published(&document("tool", "return 1", json!({})))
         .await;
     assert!(world.engine.unpublish("tool").unwrap());
-    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(state(&world, "tool"), LifecycleState::Draft);
     assert_eq!(text(&world, "tool.json")["draft"], json!(true));
     assert!(!world.engine.unpublish("tool").unwrap());
     assert!(world.engine.publish("tool", Origin::Cli).await.unwrap().ok);
@@ -202,7 +202,7 @@ async fn unpublish_and_delete() {
     );
     // The same text, put back by hand, is a draft: it was taken back.
     std::fs::copy(trash, world.home.path.join("tools/tool.json")).unwrap();
-    assert_eq!(state(&world, "tool"), State::Draft);
+    assert_eq!(state(&world, "tool"), LifecycleState::Draft);
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn import_is_always_a_draft_and_judged_anew() {
         json!("open")
     );
     assert_eq!(saved["x-vendor"], json!({"kept": true}));
-    assert_eq!(state(&world, "sly"), State::Draft);
+    assert_eq!(state(&world, "sly"), LifecycleState::Draft);
     let again = world.engine.import(&lying.to_string(), false).unwrap();
     assert!(again[0].why.as_deref().unwrap().contains("already"));
     assert!(world.engine.import(&lying.to_string(), true).unwrap()[0].ok);
@@ -291,7 +291,7 @@ async fn broken_files_are_set_aside() {
     assert!(fault.contains("claimed by a.json and b.json"), "{fault}");
     // One of them goes, the other is there.
     std::fs::remove_file(world.home.path.join("tools/b.json")).unwrap();
-    assert_eq!(state(&world, "twin"), State::Draft);
+    assert_eq!(state(&world, "twin"), LifecycleState::Draft);
 }
 
 /// The names of bundled tools are taken; a copy of one is that one.
@@ -360,7 +360,7 @@ async fn a_file_is_judged_once_on_one_ground() {
     world
         .home
         .tool("two", &document("two", "return 2", json!({})));
-    let judged = |name: &str| Arc::clone(&world.engine.tool(name).unwrap().sound);
+    let judged = |name: &str| Arc::clone(&world.engine.tool(name).unwrap().usable);
     let (one, two) = (judged("one"), judged("two"));
     world
         .home
@@ -371,8 +371,8 @@ async fn a_file_is_judged_once_on_one_ground() {
     world
         .home
         .file("ringfence.toml", "[baseline]\nfile_read = true\n");
-    assert!(!one.judged.policy.file_read);
-    assert!(judged("one").judged.policy.file_read);
+    assert!(!one.facts.policy.file_read);
+    assert!(judged("one").facts.policy.file_read);
 }
 
 /// A slip in the name of a preset is a slip in the settings: the last good ones
@@ -384,7 +384,7 @@ async fn unreadable_settings_or_tools_open_nothing() {
     world
         .published(&document("tool", "return 1", json!({})))
         .await;
-    let sound = world.engine.tool("tool").unwrap().sound;
+    let usable = world.engine.tool("tool").unwrap().usable;
     world
         .home
         .file("ringfence.toml", "[exposure]\npreset = \"startr\"\n");
@@ -408,7 +408,7 @@ async fn unreadable_settings_or_tools_open_nothing() {
     );
     world.home.file("ringfence.toml", "[acces]\n");
     for _ in 0..2 {
-        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
         assert_eq!(passed.error.unwrap().code, "access.denied");
     }
     std::fs::rename(&aside, &tools).unwrap();
@@ -461,7 +461,7 @@ async fn old_entries_are_forgotten() {
     home.file("ringfence.toml", "[audit]\nkeep_days = 1\n");
     let world = World::with(home, |_| ());
     assert_eq!(ids(&world), 0);
-    assert_eq!(state(&world, "tool"), State::Active);
+    assert_eq!(state(&world, "tool"), LifecycleState::Active);
     world.assert_whole();
 }
 
@@ -480,10 +480,10 @@ async fn the_local_pass_changes_no_real_files() {
             json!({"sandboxOverrides": {"fileRead": true, "fileWrite": true}}),
         ),
     );
-    let sound = world.engine.tool("files").unwrap().sound;
+    let usable = world.engine.tool("files").unwrap().usable;
     world.agree("files");
     for _ in 0..2 {
-        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
         let outcome = passed.outcome.unwrap().into_inner();
         assert_eq!(outcome.value, Some(json!(false)), "{outcome:?}");
         let closing = world.entry(&outcome).closing.unwrap();

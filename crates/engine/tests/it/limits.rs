@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
@@ -300,16 +300,18 @@ async fn a_call_that_did_not_run_gives_its_unit_back() {
         "approval.dismissed"
     );
     assert_eq!(
-        asking(ApprovalAnswer::Approved(Scope::Once)).await.status,
+        asking(ApprovalAnswer::Approved(ApprovalScope::Once))
+            .await
+            .status,
         Status::Done
     );
-    let refused = asking(ApprovalAnswer::Approved(Scope::Once)).await;
+    let refused = asking(ApprovalAnswer::Approved(ApprovalScope::Once)).await;
     assert!(
         error(&refused).1.contains("3 calls in a minute"),
         "{refused:?}"
     );
     clock.pass_ms(61_000);
-    let refused = asking(ApprovalAnswer::Approved(Scope::Once)).await;
+    let refused = asking(ApprovalAnswer::Approved(ApprovalScope::Once)).await;
     assert!(
         error(&refused)
             .1
@@ -410,9 +412,9 @@ async fn made(engine: &engine::Engine, tool: &str) -> Outcome {
 async fn a_local_pass_is_not_limited() {
     let (world, _) = limited("calls_per_minute = 1");
     world.published(&plain()).await;
-    let sound = world.engine.tool("plain").unwrap().sound;
+    let usable = world.engine.tool("plain").unwrap().usable;
     for _ in 0..2 {
-        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
         assert!(passed.ok, "{passed:?}");
     }
     assert_eq!(

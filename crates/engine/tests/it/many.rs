@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::Observer;
-use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::limits;
@@ -45,7 +45,7 @@ impl Approver for Together {
                 self.met.send_replace(true);
             }
             let _ = self.met.subscribe().wait_for(|met| *met).await;
-            ApprovalAnswer::Approved(Scope::Once)
+            ApprovalAnswer::Approved(ApprovalScope::Once)
         })
     }
 }

@@ -3,11 +3,11 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use engine::approve::{AnswerFault, ApprovalAnswer, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, ApprovalScope, Listing};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::document::digest;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::{Act, Notice, Status};
 use serde_json::json;
 use store::Filter;
@@ -79,8 +79,8 @@ async fn without_its_notice_nothing_is_published() {
     world
         .home
         .tool("tool", &document("tool", "return 1", json!({})));
-    let sound = world.engine.tool("tool").unwrap().sound;
-    world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+    let usable = world.engine.tool("tool").unwrap().usable;
+    world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
     fail(&world.home.path);
     assert!(world.engine.publish("tool", Origin::Cli).await.is_err());
     let tool = world.engine.tool("tool").unwrap();
@@ -109,7 +109,7 @@ async fn answers_say_who_gave_them_and_through_what() {
     let id = inbox.list(Listing::Pending).unwrap()[0].id.clone();
     let bob = Caller::named("bob");
     inbox
-        .approve(&id, &bob, Scope::SameArguments, None)
+        .approve(&id, &bob, ApprovalScope::SameArguments, None)
         .unwrap();
     inbox.revoke(&id, &Caller::named("eve")).unwrap();
     let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "mail", json!({}));
@@ -147,12 +147,12 @@ async fn without_its_notice_an_approval_does_not_count() {
     let inbox = world.engine.approvals();
     let id = inbox.list(Listing::Pending).unwrap()[0].id.clone();
     fail(&world.home.path);
-    let given = inbox.approve(&id, &Caller::owner(), Scope::Once, None);
+    let given = inbox.approve(&id, &Caller::owner(), ApprovalScope::Once, None);
     assert!(matches!(given, Err(AnswerFault::Store(_))), "{given:?}");
-    assert_eq!(inbox.find(&id).unwrap().state, State::Pending);
+    assert_eq!(inbox.find(&id).unwrap().state, ApprovalState::Pending);
     // A no needs no record to be a no.
     let denied = inbox.deny(&id, &Caller::owner(), None).unwrap();
-    assert_eq!(denied.state, State::Declined);
+    assert_eq!(denied.state, ApprovalState::Declined);
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(alarms.contains("not recorded in the audit"), "{alarms}");
 }
@@ -239,7 +239,7 @@ async fn settings_that_cannot_be_written_down_are_not_in_force() {
     let caller = Caller::named("ann");
     let tool = world.engine.tool("tool").unwrap();
     let access = &world.engine.registry().current().config.access;
-    assert!(access.check(&caller, &tool.sound.document).is_err());
+    assert!(access.check(&caller, &tool.usable.document).is_err());
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(alarms.contains("could not be recorded"), "{alarms}");
 }
@@ -274,15 +274,15 @@ async fn settings_of_the_start_that_cannot_be_written_down_let_nothing_run() {
         assert_eq!(error(&outcome), ("audit.unavailable", refused));
     }
     // Not even for the owner's own document, or its proof.
-    let sound = {
+    let usable = {
         let other = World::new();
         other.published(&tool).await;
-        other.engine.tool("tool").unwrap().sound
+        other.engine.tool("tool").unwrap().usable
     };
     let mut request = CallRequest::new(Caller::owner(), Origin::Cli, "tool", json!({}));
-    request.target = engine::call::CallTarget::Document(std::sync::Arc::clone(&sound));
+    request.target = engine::call::CallTarget::Document(std::sync::Arc::clone(&usable));
     assert_eq!(error(&world.made(request).await).1, refused);
-    let passed = world.engine.local_pass(&sound, Origin::Cli).await;
+    let passed = world.engine.local_pass(&usable, Origin::Cli).await;
     assert!(!passed.is_ok_and(|passed| passed.ok));
     let alarms = world.alarms.lock().unwrap().join("\n");
     assert!(

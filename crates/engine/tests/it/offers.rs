@@ -131,7 +131,7 @@ async fn lists_and_calls_agree_in_random_worlds() {
                 let offered = world.engine.callable_tools(&caller, origin);
                 let offered: Vec<_> = offered
                     .iter()
-                    .map(|one| one.sound.document.name.as_str())
+                    .map(|one| one.usable.document.name.as_str())
                     .collect();
                 for (tool, _) in TOOLS {
                     // A paused caller's list stays what it was.

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::record::audit::Status;
@@ -308,7 +308,7 @@ async fn declined_approvals_count_as_denials_and_unanswered_ones_do_not() {
             "approval.declined"
         );
     }
-    let after = asking(ApprovalAnswer::Approved(Scope::Once)).await;
+    let after = asking(ApprovalAnswer::Approved(ApprovalScope::Once)).await;
     assert_eq!(error(&after).0, "caller.paused");
 }
 
@@ -335,7 +335,9 @@ async fn a_pause_stops_a_call_that_waits_for_a_person() {
             .callers()
             .pause("ann", &owner, Some("looks odd"))
             .unwrap();
-        inbox.approve(&id, &owner, Scope::Once, None).unwrap();
+        inbox
+            .approve(&id, &owner, ApprovalScope::Once, None)
+            .unwrap();
     };
     let (outcome, ()) = tokio::join!(world.made(request), answering);
     assert_eq!(error(&outcome).0, "caller.paused");
@@ -410,9 +412,9 @@ async fn a_local_pass_counts_as_nothing() {
         "ringfence.toml",
         "[[rule]]\nid = \"none\"\neffect = \"deny\"\n",
     );
-    let sound = world.engine.tool("pay").unwrap().sound;
+    let usable = world.engine.tool("pay").unwrap().usable;
     for _ in 0..4 {
-        let passed = world.engine.local_pass(&sound, Origin::Cli).await.unwrap();
+        let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
         assert_eq!(passed.error.unwrap().code, "rule.denied");
     }
     assert_eq!(world.engine.callers().find("owner").unwrap(), None);

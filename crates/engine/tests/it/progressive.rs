@@ -52,7 +52,7 @@ fn names(value: &Value, key: &str) -> Vec<String> {
 
 fn listed(world: &World, caller: &str) -> Vec<String> {
     let listed = world.engine.listed(&Caller::named(caller));
-    let name = |tool: &engine::callable::CallableTool| tool.sound.document.name.clone();
+    let name = |tool: &engine::callable::CallableTool| tool.usable.document.name.clone();
     listed.iter().map(name).collect()
 }
 

@@ -106,7 +106,7 @@ async fn scripts_can_catch_a_declined_approval() {
         (ApprovalAnswer::Declined, json!("APPROVAL_DENIED")),
         (ApprovalAnswer::Dismissed, json!("APPROVAL_DENIED")),
         (
-            ApprovalAnswer::Approved(engine::approve::Scope::Once),
+            ApprovalAnswer::Approved(engine::approve::ApprovalScope::Once),
             json!("ran"),
         ),
     ] {

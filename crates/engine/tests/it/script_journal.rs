@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::approve::{ApprovalAnswer, Listing, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Listing};
 use engine::call::CallRequest;
 use engine::{Engine, EngineSettings};
 use model::caller::{Caller, Origin};
@@ -75,7 +75,7 @@ pub(crate) fn approve(engine: &Engine) {
     assert!(!waiting.is_empty(), "nothing waits");
     for question in waiting {
         inbox
-            .approve(&question.id, &Caller::owner(), Scope::Once, None)
+            .approve(&question.id, &Caller::owner(), ApprovalScope::Once, None)
             .unwrap();
     }
 }

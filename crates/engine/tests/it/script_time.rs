@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::approve::{ApprovalAnswer, Approver, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use serde_json::json;
@@ -71,7 +71,7 @@ impl Approver for Slow {
         Box::pin(async {
             // Sleeps: a person needs longer than the script has.
             tokio::time::sleep(Duration::from_millis(2_300)).await;
-            ApprovalAnswer::Approved(Scope::Once)
+            ApprovalAnswer::Approved(ApprovalScope::Once)
         })
     }
 }

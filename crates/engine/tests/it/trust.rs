@@ -1,11 +1,11 @@
 //! Trust in force: a clock that the test moves, histories as the audit has them, and
 //! callers who try to get more than they earned.
 
-use engine::approve::{AnswerFault, ApprovalAnswer, Channel, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalAnswer, ApprovalScope, Channel, Listing};
 use engine::call::CallRequest;
 use engine::trust::TrackReport;
 use model::caller::{Caller, Origin};
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::limits;
 use model::record::audit::{Closing, Opening, Status};
 use serde_json::json;
@@ -96,7 +96,7 @@ async fn earned_and_lost_trust_apply_to_the_next_call() {
         let offered = world
             .engine
             .callable_tools(&Caller::named("ann"), Origin::Mcp);
-        let names = offered.iter().map(|one| one.sound.document.name.clone());
+        let names = offered.iter().map(|one| one.usable.document.name.clone());
         names.collect()
     };
     // Whoever was never seen starts at the bottom; the owner is not reckoned.
@@ -124,6 +124,26 @@ async fn earned_and_lost_trust_apply_to_the_next_call() {
     world.assert_whole();
 }
 
+/// A paused caller gets nothing computed for it: it could make work with every call.
+#[tokio::test]
+async fn trust_of_a_paused_caller_is_not_recomputed() {
+    let (world, clock) = world(MILESTONE).await;
+    works(&world, &clock, 1).await;
+    let callers = world.engine.store().callers();
+    let evaluated = || callers.get("ann").unwrap().unwrap().evaluated_ms;
+    let before = evaluated();
+    assert!(before.is_some());
+    let owner = Caller::owner();
+    world.engine.callers().pause("ann", &owner, None).unwrap();
+    clock.pass_days(2);
+    assert_eq!(web(&world).await, Some("caller.paused"));
+    assert_eq!(evaluated(), before);
+    // Positive control: the next call of a caller that goes on is preceded by it.
+    world.engine.callers().resume("ann", &owner).unwrap();
+    web(&world).await;
+    assert!(evaluated() > before);
+}
+
 /// What lists show is what a call would find at that moment, with no call between;
 /// and looking changes nothing.
 #[tokio::test]
@@ -132,7 +152,7 @@ async fn shown_trust_is_what_the_next_call_uses() {
     let ann = Caller::named("ann");
     let shown = |engine: &engine::Engine| {
         let names = |offered: Vec<engine::callable::CallableTool>| -> Vec<String> {
-            let names = offered.iter().map(|one| one.sound.document.name.clone());
+            let names = offered.iter().map(|one| one.usable.document.name.clone());
             names.filter(|name| name == "web").collect()
         };
         let offered = names(engine.callable_tools(&ann, Origin::Mcp));
@@ -141,7 +161,7 @@ async fn shown_trust_is_what_the_next_call_uses() {
         let told = engine.explain(&request).told;
         assert_eq!(told.is_none(), !offered.is_empty(), "{told:?}");
         let now = engine.current_for(&ann).unwrap();
-        let standing = now.config.access.standing(&ann, None);
+        let rights = now.config.access.rights(&ann, None);
         let known = engine.callers().find("ann").unwrap();
         let listed = engine.callers().list().unwrap();
         assert_eq!(listed.first(), known.as_ref());
@@ -149,7 +169,7 @@ async fn shown_trust_is_what_the_next_call_uses() {
         (
             !offered.is_empty(),
             earned,
-            standing.level.map(model::word::Word::word),
+            rights.level.map(model::word::Word::word),
         )
     };
     let nobody = (false, None, Some("sandboxed"));
@@ -255,14 +275,14 @@ async fn the_last_trust_step_needs_a_person() {
     assert_eq!(asked.len(), 1, "asked once: {asked:?}");
     let question = &asked[0];
     assert_eq!(question.tool, "trust:promote");
-    assert_eq!(question.scopes, [Scope::Once]);
+    assert_eq!(question.scopes, [ApprovalScope::Once]);
     let prompt = "Raise the level of ann from standard to elevated for all tools?";
     assert_eq!(question.prompt, prompt);
     let (ann, owner) = (Caller::named("ann"), Caller::owner());
     let inbox = world.engine.approvals();
     // Attack: the caller's own client brings a yes, in any shape it has.
     for answer in [
-        ApprovalAnswer::Approved(Scope::Once),
+        ApprovalAnswer::Approved(ApprovalScope::Once),
         ApprovalAnswer::Declined,
     ] {
         let fault = world
@@ -270,14 +290,14 @@ async fn the_last_trust_step_needs_a_person() {
             .answer(&question.id, &ann, Channel::InputRequired, answer);
         assert!(matches!(fault, Err(AnswerFault::NotYours)), "{fault:?}");
     }
-    let own = inbox.approve(&question.id, &ann, Scope::Once, None);
+    let own = inbox.approve(&question.id, &ann, ApprovalScope::Once, None);
     assert!(matches!(own, Err(AnswerFault::Separate)), "{own:?}");
     // Attack: a call of a tool by that name, to have it approved as a call.
     let called = world.call("trust:promote", json!({"to": "elevated"})).await;
     assert_eq!(error(&called).0, "tool.unknown");
     assert_eq!(track(&world, "ann").level, "standard");
-    let done = inbox.approve(&question.id, &owner, Scope::Once, Some("well done"));
-    assert_eq!(done.unwrap().state, State::Used);
+    let done = inbox.approve(&question.id, &owner, ApprovalScope::Once, Some("well done"));
+    assert_eq!(done.unwrap().state, ApprovalState::Used);
     let raised = track(&world, "ann");
     assert_eq!(raised.level, "elevated");
     assert_eq!(raised.since_ms, clock.now_ms());
@@ -301,14 +321,14 @@ async fn the_last_trust_step_needs_a_person() {
     );
     assert_eq!(raise.about.as_deref(), Some("ann"));
     let config = &world.engine.registry().current().config;
-    let standing = config.access.standing(&ann, None);
+    let rights = config.access.rights(&ann, None);
     assert_eq!(
-        standing.level.map(|level| format!("{level:?}")),
+        rights.level.map(|level| format!("{level:?}")),
         Some("Elevated".to_owned())
     );
-    let again = inbox.approve(&question.id, &owner, Scope::Once, None);
+    let again = inbox.approve(&question.id, &owner, ApprovalScope::Once, None);
     assert!(
-        matches!(again, Err(AnswerFault::Answered(State::Used))),
+        matches!(again, Err(AnswerFault::Answered(ApprovalState::Used))),
         "{again:?}"
     );
     let world = world.again(|settings| settings.clock = Some(clock.clock()));
@@ -341,9 +361,9 @@ async fn a_declined_promotion_stays_declined_and_a_late_approval_does_not_count(
         attempt(&world, number, clock.now_ms(), Status::Failed).await;
     }
     clock.pass_ms(1);
-    let late = inbox.approve(&id, &owner, Scope::Once, None);
+    let late = inbox.approve(&id, &owner, ApprovalScope::Once, None);
     assert!(matches!(late, Err(AnswerFault::TrustChanged)), "{late:?}");
-    assert_eq!(inbox.find(&id).unwrap().state, State::Revoked);
+    assert_eq!(inbox.find(&id).unwrap().state, ApprovalState::Revoked);
     assert_eq!(track(&world, "ann").level, "restricted");
 }
 
@@ -381,7 +401,7 @@ async fn many_easy_calls_neither_raise_trust_nor_hide_errors() {
     // What was asked before the error is not there to be had any more.
     let inbox = world.engine.approvals();
     let id = questions(&world)[0].id.clone();
-    let late = inbox.approve(&id, &Caller::owner(), Scope::Once, None);
+    let late = inbox.approve(&id, &Caller::owner(), ApprovalScope::Once, None);
     assert!(matches!(late, Err(AnswerFault::TrustChanged)), "{late:?}");
     clock.pass_days(1);
     works(&world, &clock, 2).await;
@@ -488,7 +508,7 @@ async fn a_tool_named_like_a_trust_question_is_an_ordinary_tool() {
     assert_eq!(error(&waiting).0, "approval.pending");
     let id = questions(&world)[0].id.clone();
     let ann = Caller::named("ann");
-    let answer = ApprovalAnswer::Approved(Scope::Once);
+    let answer = ApprovalAnswer::Approved(ApprovalScope::Once);
     world
         .engine
         .answer(&id, &ann, Channel::InputRequired, answer)

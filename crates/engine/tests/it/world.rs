@@ -135,10 +135,10 @@ impl World {
 
     /// The owner agrees to whatever a tool reaches for.
     pub(crate) fn agree(&self, name: &str) {
-        let sound = self.engine.tool(name).unwrap().sound;
-        let needs = self.engine.wants(&sound, None).needs;
+        let usable = self.engine.tool(name).unwrap().usable;
+        let needs = self.engine.wants(&usable, None).needs;
         let consent = engine::consent::Consent::Flag;
-        self.engine.consent(&sound, None, &needs, consent).unwrap();
+        self.engine.consent(&usable, None, &needs, consent).unwrap();
     }
 
     /// A call by someone who is not the owner.

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn item(tool: &str, tokens: usize) -> Item {
-    Item {
+fn item(tool: &str, tokens: usize) -> LoadedItem {
+    LoadedItem {
         tool: tool.to_owned(),
         resource: None,
         tokens,
     }
 }
 
-fn names(items: &[Item]) -> Vec<&str> {
+fn names(items: &[LoadedItem]) -> Vec<&str> {
     items.iter().map(|item| item.tool.as_str()).collect()
 }
 
@@ -60,7 +60,7 @@ fn the_oldest_goes_first() {
 
 #[test]
 fn who_was_away_longest_begins_anew() {
-    let mut readers = Readers::default();
+    let mut readers = LoadedByCaller::default();
     let caller = |number: usize| Caller::named(format!("c{number}"));
     for number in 0..limits::PROGRESSIVE_CALLERS_MAX {
         readers.load(&caller(number), item("a", 1)).expect("fits");
@@ -73,7 +73,7 @@ fn who_was_away_longest_begins_anew() {
     assert_eq!(names(first.items()), ["a", "b"]);
 }
 
-fn entries() -> impl Strategy<Value = Vec<Entry>> {
+fn entries() -> impl Strategy<Value = Vec<ListedTool>> {
     let entry = (
         // Characters that JSON writes with six bytes are the worst.
         "(\\PC|\u{1}){1,256}",
@@ -82,7 +82,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
         any::<usize>(),
         any::<u64>(),
     );
-    let entry = entry.prop_map(|(name, line, category, tokens, cost)| Entry {
+    let entry = entry.prop_map(|(name, line, category, tokens, cost)| ListedTool {
         name,
         line,
         category,
@@ -119,7 +119,7 @@ proptest! {
 
     #[test]
     fn nothing_is_ever_over_budget(loads in proptest::collection::vec((0..4_usize, 0..12_usize, 0..16_000_usize), 0..80)) {
-        let (mut readers, mut again) = (Readers::default(), Readers::default());
+        let (mut readers, mut again) = (LoadedByCaller::default(), LoadedByCaller::default());
         for (who, what, cost) in loads {
             let caller = Caller::named(format!("c{who}"));
             let others: Vec<_> = (0..4).filter(|other| *other != who).map(|other| {

@@ -14,7 +14,7 @@ pub const SCORE_MIN_DEFAULT: f64 = 0.1;
 
 /// What is looked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct SearchRequest {
     /// Each is looked for on its own.
     pub queries: Vec<String>,
     /// Only tools of these apps; of all if empty.
@@ -29,9 +29,9 @@ pub struct Ask {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct SearchAnswer {
     /// Best first; equals by name.
-    pub tools: Vec<Answering>,
+    pub tools: Vec<MatchedTool>,
     /// What the asker should know.
     pub warnings: Vec<Warning>,
     /// How many tools the asker may use at all.
@@ -40,7 +40,7 @@ pub struct Answer {
 
 /// A tool that answers some query.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answering {
+pub struct MatchedTool {
     /// Its name.
     pub name: String,
     /// Its best score.
@@ -80,13 +80,13 @@ pub enum WarningKind {
     UnmatchedWords,
 }
 
-impl Ask {
+impl SearchRequest {
     /// Reads the arguments of a search, all problems together. `top_default` is what
     /// the operator set.
     pub fn read(
         arguments: &Map<String, Value>,
         top_default: u64,
-    ) -> Result<Ask, Vec<ArgumentFault>> {
+    ) -> Result<SearchRequest, Vec<ArgumentFault>> {
         let mut faults = Vec::new();
         let queries = strings(arguments, "queries", &mut faults);
         let (chars_min, chars_max) = (
@@ -133,7 +133,7 @@ impl Ask {
             faults.push(fault("minRelevanceScore", message));
         }
         match (top, score_min) {
-            (Some(top), Some(score_min)) if faults.is_empty() => Ok(Ask {
+            (Some(top), Some(score_min)) if faults.is_empty() => Ok(SearchRequest {
                 queries,
                 app_ids,
                 exclude,
@@ -147,8 +147,8 @@ impl Ask {
     /// What an index has for it. `narrowed` is what of it the asker may see, less
     /// what the search itself leaves out; `all` is everything the asker may see.
     #[must_use]
-    pub fn answer(&self, index: &Index, all: &View, narrowed: &View) -> Answer {
-        let mut tools: Vec<Answering> = Vec::new();
+    pub fn answer(&self, index: &Index, all: &View, narrowed: &View) -> SearchAnswer {
+        let mut tools: Vec<MatchedTool> = Vec::new();
         let mut warnings = Vec::new();
         self.missing(index, all, &mut warnings);
         let mut below = 0;
@@ -168,7 +168,7 @@ impl Ask {
                         tool.score = tool.score.max(hit.score);
                         tool.queries.push(query.clone());
                     }
-                    None => tools.push(Answering {
+                    None => tools.push(MatchedTool {
                         name: hit.name,
                         score: hit.score,
                         queries: vec![query.clone()],
@@ -189,7 +189,7 @@ impl Ask {
             );
             warnings.push(Warning::new(WarningKind::LowRelevance, message));
         }
-        Answer {
+        SearchAnswer {
             tools,
             warnings,
             total: all.count(),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::search::ask::{Ask, WarningKind};
+use crate::search::ask::{SearchRequest, WarningKind};
 use model::document::ParamType;
 
 mod naive;
 
-fn entry<'a>(name: &'a str, description: &'a str) -> Entry<'a> {
-    Entry {
+fn entry<'a>(name: &'a str, description: &'a str) -> SearchEntry<'a> {
+    SearchEntry {
         name,
         title: None,
         description,
@@ -88,7 +88,7 @@ fn labels_params_and_the_server_are_found() {
         kind: ParamType::String,
         test_value: None,
     };
-    index.put(&Entry {
+    index.put(&SearchEntry {
         title: Some("Postage"),
         params: &[param],
         tags: &["logistics".to_owned()],
@@ -167,7 +167,7 @@ fn an_old_view_sees_nothing() {
 #[test]
 fn a_view_is_narrowed_by_names_and_apps() {
     let mut index = index(&[("a1", "alpha"), ("b1", "alpha")]);
-    let of_crm = Entry {
+    let of_crm = SearchEntry {
         app: "crm",
         ..entry("c1", "alpha")
     };
@@ -198,9 +198,9 @@ fn a_removed_tool_leaves_no_words() {
     assert_eq!((index.words(), index.count()), (words, 2));
 }
 
-fn ask(arguments: serde_json::Value) -> Result<Ask, Vec<String>> {
+fn ask(arguments: serde_json::Value) -> Result<SearchRequest, Vec<String>> {
     let arguments = arguments.as_object().expect("an object");
-    let read = Ask::read(arguments, limits::SEARCH_TOP_DEFAULT);
+    let read = SearchRequest::read(arguments, limits::SEARCH_TOP_DEFAULT);
     read.map_err(|faults| faults.into_iter().map(|fault| fault.message).collect())
 }
 
@@ -291,8 +291,8 @@ struct Texts {
 }
 
 impl Texts {
-    fn entry<'a>(&'a self, name: &'a str) -> Entry<'a> {
-        Entry {
+    fn entry<'a>(&'a self, name: &'a str) -> SearchEntry<'a> {
+        SearchEntry {
             name,
             title: self.title.as_deref(),
             description: &self.description,

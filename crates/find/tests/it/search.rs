@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use find::search::{Entry, Index};
+use find::search::{Index, SearchEntry};
 use model::document::{self, Document};
 
 use crate::{entries, root};
@@ -27,7 +27,7 @@ fn catalog() -> Vec<Document> {
 fn index(documents: &[Document]) -> Index {
     let mut index = Index::new();
     for document in documents {
-        index.put(&Entry {
+        index.put(&SearchEntry {
             name: &document.name,
             title: None,
             description: &document.description,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::caller::Caller;
 use model::config::{OauthConfig, ServeConfig};
-use model::govern::key::{KeyDigest, Presented, Role};
+use model::govern::key::{KeyDigest, KeyForm, Role};
 use model::reason::Reason;
 
 use crate::auth::address::Addresses;
@@ -133,8 +133,8 @@ impl Auth {
                 AuthMode::Off => Ok(local_principal()),
                 AuthMode::On => return Err(self.token_wanted()),
             },
-            Credential::Ours(Presented::Local, text) => self.local_holder(text),
-            Credential::Ours(Presented::Key(id), text) => self.key_holder(id, text, now),
+            Credential::Ours(KeyForm::Local, text) => self.local_holder(text),
+            Credential::Ours(KeyForm::Key(id), text) => self.key_holder(id, text, now),
             Credential::Foreign(text) => {
                 self.peers.check_failures(peer, now.steady)?;
                 self.token_holder(text, now).await

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::govern::key::{self, Presented};
+use model::govern::key::{self, KeyForm};
 use model::reason::Reason;
 
 use crate::auth::limit;
@@ -14,7 +14,7 @@ pub enum Credential<'a> {
     /// Nothing.
     None,
     /// A key or token of ours, spelt right.
-    Ours(Presented<'a>, &'a str),
+    Ours(KeyForm<'a>, &'a str),
     /// It begins like one of ours and is mistyped.
     Misspelt,
     /// A token of an issuer.
@@ -92,8 +92,8 @@ mod tests {
         let read_one = |header: &str| {
             read(&[header.as_bytes()], None).map(|found| match found {
                 Credential::None => "none",
-                Credential::Ours(Presented::Local, _) => "local",
-                Credential::Ours(Presented::Key(_), _) => "key",
+                Credential::Ours(KeyForm::Local, _) => "local",
+                Credential::Ours(KeyForm::Key(_), _) => "key",
                 Credential::Misspelt => "misspelt",
                 Credential::Foreign(_) => "foreign",
             })

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use model::caller::Caller;
-use model::govern::key::{self, KeyDigest, Presented, Role};
+use model::govern::key::{self, KeyDigest, KeyForm, Role};
 
 use crate::auth::clock::AuthClock;
 use crate::auth::key_lookup::{KeyFault, KeyLookup, find_holder};
@@ -41,7 +41,7 @@ impl PipeClient {
     /// One that shows a key. Nothing if what it shows is not spelt like one.
     #[must_use]
     pub fn keyed(text: &str, keys: Arc<dyn KeyLookup>, clock: AuthClock) -> Option<PipeClient> {
-        let Some(Presented::Key(id)) = key::read(text) else {
+        let Some(KeyForm::Key(id)) = key::read(text) else {
             return None;
         };
         Some(PipeClient(Shows::Key {

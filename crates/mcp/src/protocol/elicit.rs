@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::approve::{ApprovalAnswer, Approver, Channel, Question, Scope};
+use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Channel, Question};
 use model::govern::approval::authority;
 use model::word::Word as _;
 use rmcp::RoleServer;
@@ -173,7 +173,7 @@ pub(super) fn judge(
     result: &ElicitResult,
     took: Duration,
     reading: Duration,
-    scopes: &[Scope],
+    scopes: &[ApprovalScope],
 ) -> ApprovalAnswer {
     if took < reading {
         // Some clients say no by themselves, without showing anything.
@@ -226,21 +226,21 @@ pub(super) fn form(
     })
 }
 
-fn title(scope: Scope) -> &'static str {
+fn title(scope: ApprovalScope) -> &'static str {
     match scope {
-        Scope::Once => "This call only",
-        Scope::SameArguments => "This tool with these arguments, for a while",
-        Scope::Session => "This tool, for this session",
-        Scope::UntilChanged => "This tool, until it changes",
+        ApprovalScope::Once => "This call only",
+        ApprovalScope::SameArguments => "This tool with these arguments, for a while",
+        ApprovalScope::Session => "This tool, for this session",
+        ApprovalScope::UntilChanged => "This tool, until it changes",
     }
 }
 
-pub(super) fn scope(word: &str) -> Option<Scope> {
+pub(super) fn scope(word: &str) -> Option<ApprovalScope> {
     let mut all = [
-        Scope::Once,
-        Scope::SameArguments,
-        Scope::Session,
-        Scope::UntilChanged,
+        ApprovalScope::Once,
+        ApprovalScope::SameArguments,
+        ApprovalScope::Session,
+        ApprovalScope::UntilChanged,
     ]
     .into_iter();
     all.find(|scope| scope.word() == word)

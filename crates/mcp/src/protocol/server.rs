@@ -11,7 +11,7 @@ use engine::call::{CallRequest, Refused};
 use engine::native::Native;
 use engine::{Engine, Gate};
 use model::caller::{Caller, Origin};
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::reason::Reason;
 use model::record::outcome::{CallError, Outcome};
 use rmcp::model::{
@@ -281,7 +281,7 @@ impl McpServer {
         };
         let offered = self.inner().engine.listed(&caller);
         let mut rest = offered.iter().skip_while(|offered| {
-            !after.is_empty() && offered.sound.document.name.as_str() <= after
+            !after.is_empty() && offered.usable.document.name.as_str() <= after
         });
         let tools: Vec<_> = rest
             .by_ref()
@@ -354,7 +354,7 @@ async fn give(
     let taken = tokio::task::spawn_blocking(taking).await;
     match taken.unwrap_or(Err(AnswerFault::Unknown)) {
         // It was approved in the inbox meanwhile; the call finds that answer.
-        Err(AnswerFault::Answered(State::Approved)) => Ok(()),
+        Err(AnswerFault::Answered(ApprovalState::Approved)) => Ok(()),
         other => other,
     }
 }
@@ -556,7 +556,7 @@ impl ServerHandler for McpServer {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let now = self.inner().engine.registry().current();
         let found = now.tool(name)?;
-        let schema = tool::schema(&found.sound.document.params, found.body.native());
+        let schema = tool::schema(&found.usable.document.params, found.body.native());
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }
 

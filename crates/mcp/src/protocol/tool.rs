@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::callable::CallableTool;
 use engine::native::Native;
-use model::document::json::{Kind, Node};
+use model::document::json::{JsonKind, Node};
 use model::document::{Document, Param};
 use model::policy::risk::Risk;
 use model::{document::params, text};
@@ -18,7 +18,7 @@ use crate::limit;
 
 /// The tool as it stands in the list.
 pub(crate) fn listed(offered: &CallableTool) -> Tool {
-    let document = &offered.sound.document;
+    let document = &offered.usable.document;
     let description = description(document);
     let schema = schema(&document.params, offered.body.native());
     let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
@@ -53,7 +53,7 @@ pub(crate) fn schema(params: &[Param], native: Option<Native>) -> Arc<JsonObject
 fn annotations(offered: &CallableTool) -> ToolAnnotations {
     let hints = offered.hints();
     ToolAnnotations::from_raw(
-        title(&offered.sound.document),
+        title(&offered.usable.document),
         Some(hints.read_only),
         Some(hints.destructive),
         hints.idempotent,
@@ -62,13 +62,13 @@ fn annotations(offered: &CallableTool) -> ToolAnnotations {
 }
 
 fn meta(offered: &CallableTool) -> MetaObject {
-    let judged = &offered.sound.judged;
+    let judged = &offered.usable.facts;
     let mut meta = MetaObject::new();
     let mut set = |key: &str, value: Value| meta.0.insert(format!("ringfence/{key}"), value);
     set("risk", risk(&offered.risk));
     set("toolId", Value::from(judged.tool_id.as_str()));
     set("digest", Value::from(judged.digest.to_string()));
-    if let Some(category) = &offered.sound.document.category {
+    if let Some(category) = &offered.usable.document.category {
         set("category", Value::from(category.as_str()));
     }
     meta
@@ -97,7 +97,7 @@ fn title(document: &Document) -> Option<String> {
 /// The document's own `icons`, those that clients may show: pictures in the
 /// document itself, or behind TLS.
 fn icons(document: &Document) -> Option<Vec<Icon>> {
-    let Kind::Array(items) = &document.tree().get("icons")?.kind else {
+    let JsonKind::Array(items) = &document.tree().get("icons")?.kind else {
         return None;
     };
     let icons: Vec<_> = items
@@ -121,7 +121,7 @@ fn icon(node: &Node) -> Option<Icon> {
 
 fn text_of(node: &Node) -> Option<&str> {
     match &node.kind {
-        Kind::String(text) => Some(text),
+        JsonKind::String(text) => Some(text),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //! `ask_matrix` has no row for.
 
 use engine::approve::ApprovalChange;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ async fn a_cancelled_call_takes_its_question_back() {
     scene.world.ended_as(TOOL, Status::Cancelled).await;
     assert_eq!(scene.runs(), 0);
     // Another call with the same arguments finds it in the inbox.
-    assert_eq!(scene.questions()[0].state, State::Pending);
+    assert_eq!(scene.questions()[0].state, ApprovalState::Pending);
     scene.end().await;
 }
 
@@ -173,8 +173,8 @@ async fn a_store_that_fails_runs_nothing() {
             false => ApprovalChange::Take,
         };
         let steps = [
-            (ApprovalChange::Answer, State::Pending),
-            (taking, State::Approved),
+            (ApprovalChange::Answer, ApprovalState::Pending),
+            (taking, ApprovalState::Approved),
         ];
         for (step, left) in steps {
             let scene = Scene::new("a store that fails", column, "wait_seconds = 20\n").await;
@@ -205,7 +205,7 @@ async fn a_store_that_fails_runs_nothing() {
             approvals.fail(None);
             let said = match (column.is_modern(), left) {
                 (true, _) => visitor.answer(&mut asked, &yes()).await,
-                (false, State::Approved) => visitor.call(&to("ann")).await,
+                (false, ApprovalState::Approved) => visitor.call(&to("ann")).await,
                 (false, _) => {
                     let mut asked = visitor.ask(&to("ann")).await;
                     read().await;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use model::caller::Caller;
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use serde_json::{Value, json};
 
-use State::{Approved, Declined, Dismissed, Expired, Malformed, Pending, Used};
+use ApprovalState::{Approved, Declined, Dismissed, Expired, Malformed, Pending, Used};
 
 use crate::ask_scene::{Asked, Column, Fact, Scene, TOOL, Visitor, guarded, read, to, yes};
 
@@ -55,7 +55,7 @@ enum Row {
 }
 
 /// One step of a cell: told, runs, questions, shown in the inbox.
-type Step = (&'static str, usize, &'static [State], usize);
+type Step = (&'static str, usize, &'static [ApprovalState], usize);
 
 /// What must be seen in a cell.
 #[derive(Clone, Copy)]

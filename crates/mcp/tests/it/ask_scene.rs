@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use engine::approve::{AnswerFault, Listed, Listing, Scope};
+use engine::approve::{AnswerFault, ApprovalScope, Listed, Listing};
 use engine::{AuditEntry, Filter};
 use model::caller::{Caller, Origin};
-use model::govern::approval::State;
+use model::govern::approval::ApprovalState;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -56,7 +56,7 @@ impl Column {
 pub(crate) struct Fact {
     pub(crate) told: String,
     pub(crate) runs: usize,
-    pub(crate) states: Vec<State>,
+    pub(crate) states: Vec<ApprovalState>,
     pub(crate) shown: usize,
 }
 
@@ -172,7 +172,7 @@ impl Scene {
         let runs = self.runs();
         let asked = visitor.ask(arguments).await;
         let newest = self.questions().pop().unwrap();
-        assert_eq!(newest.state, State::Pending, "{}", self.what);
+        assert_eq!(newest.state, ApprovalState::Pending, "{}", self.what);
         assert!(self.shown().contains(&newest), "{}", self.what);
         assert_eq!(self.runs(), runs, "{}", self.what);
         asked
@@ -192,7 +192,7 @@ impl Scene {
     pub(crate) fn approve(&self, by: &Caller) -> Result<Listed, AnswerFault> {
         let newest = self.questions().pop().unwrap();
         let inbox = self.world.engine().approvals();
-        inbox.approve(&newest.id, by, Scope::Once, None)
+        inbox.approve(&newest.id, by, ApprovalScope::Once, None)
     }
 
     /// The calls of clients that have ended.

@@ -269,7 +269,7 @@ async fn list_and_call_agree() {
     for caller in ["ann", "bob"] {
         let caller = Caller::named(caller);
         let offered = world.engine().callable_tools(&caller, Origin::Mcp);
-        let name = |offered: &CallableTool| offered.sound.document.name.clone();
+        let name = |offered: &CallableTool| offered.usable.document.name.clone();
         let offered: Vec<_> = offered.iter().map(name).collect();
         let every = hidden.iter().map(String::as_str).chain(["echo", "absent"]);
         for tool in every {

@@ -1,7 +1,7 @@
 //! Clients that send several calls without waiting, and callers that the engine
 //! holds back: what the client sees of it.
 
-use engine::approve::{Listing, Scope};
+use engine::approve::{ApprovalScope, Listing};
 use model::caller::Caller;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ async fn requests_in_flight_do_not_wait_for_each_other() {
     };
     let owner = Caller::owner();
     inbox
-        .approve(&waiting.id, &owner, Scope::Once, None)
+        .approve(&waiting.id, &owner, ApprovalScope::Once, None)
         .unwrap();
     let answer = pipe.next().await.unwrap();
     assert_eq!(answer["id"], 1);

@@ -138,8 +138,8 @@ async fn two_hundred() -> World {
     });
     let missing = 200_usize.checked_sub(offered.len()).unwrap();
     for (copied, tool) in quiet.cycle().take(missing).enumerate() {
-        let mut copy = tool.sound.document.tree().to_value();
-        copy["name"] = json!(format!("{}{copied}", tool.sound.document.name));
+        let mut copy = tool.usable.document.tree().to_value();
+        copy["name"] = json!(format!("{}{copied}", tool.usable.document.name));
         if let Some(members) = copy.as_object_mut() {
             members.remove("id");
             members.remove("toolId");

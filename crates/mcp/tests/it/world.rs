@@ -146,10 +146,10 @@ impl World {
     pub(crate) async fn publish(&self, document: &Value) {
         let name = document["name"].as_str().unwrap();
         self.write(document);
-        let sound = self.engine().tool(name).unwrap().sound;
-        let needs = self.engine().wants(&sound, None).needs;
+        let usable = self.engine().tool(name).unwrap().usable;
+        let needs = self.engine().wants(&usable, None).needs;
         let consent = engine::consent::Consent::Flag;
-        let agreed = self.engine().consent(&sound, None, &needs, consent);
+        let agreed = self.engine().consent(&usable, None, &needs, consent);
         agreed.unwrap();
         let passed = self.engine().publish(name, Origin::Cli).await.unwrap();
         assert!(passed.ok, "{passed:?} {:?}", self.alarms);

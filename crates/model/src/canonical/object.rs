@@ -66,7 +66,7 @@ impl Object {
         match text {
             Some(text) => self.text(key, text),
             None => {
-                self.spelled(key, "null");
+                self.write_raw(key, "null");
                 Ok(())
             }
         }
@@ -79,7 +79,7 @@ impl Object {
             Some(false) => "false",
             None => "null",
         };
-        self.spelled(key, word);
+        self.write_raw(key, word);
     }
 
     pub(crate) fn integer(&mut self, key: &str, number: i64) -> Result<(), CanonicalError> {
@@ -95,7 +95,7 @@ impl Object {
     }
 
     /// What is canonical already.
-    pub(crate) fn spelled(&mut self, key: &str, text: &str) {
+    pub(crate) fn write_raw(&mut self, key: &str, text: &str) {
         self.key(key);
         self.out.extend_from_slice(text.as_bytes());
     }

@@ -137,9 +137,9 @@ pub(super) struct CodecallFile {
 impl Faults<'_> {
     pub(super) fn codecall(&mut self, file: CodecallFile) -> CodecallConfig {
         let mut codecall = CodecallConfig::standard();
-        self.word("mode", file.mode, &mut codecall.mode);
-        self.word("preset", file.preset, &mut codecall.preset);
-        let top = self.bounded("top_k", file.top_k, 1..=limits::SEARCH_TOP_MAX);
+        self.set_word("mode", file.mode, &mut codecall.mode);
+        self.set_word("preset", file.preset, &mut codecall.preset);
+        let top = self.read_number("top_k", file.top_k, 1..=limits::SEARCH_TOP_MAX);
         codecall.top_k = top.unwrap_or(codecall.top_k);
         if let Some(patterns) = file.invoke {
             codecall.invoke = self.patterns(&patterns);

@@ -168,13 +168,13 @@ impl Faults<'_> {
             ),
         ];
         for (name, given, into) in counts {
-            *into = self.bounded(name, given, any.clone()).unwrap_or(*into);
+            *into = self.read_number(name, given, any.clone()).unwrap_or(*into);
         }
         let bytes = limits::SERVE_BODY_BYTES_MIN..=limits::SERVE_BODY_BYTES_MAX;
-        let given = self.bounded("body_bytes_max", file.body_bytes_max, bytes);
+        let given = self.read_number("body_bytes_max", file.body_bytes_max, bytes);
         serve.body_bytes_max = given.unwrap_or(serve.body_bytes_max);
         let seconds = 1..=limits::SERVE_CALL_SECONDS_MAX;
-        let given = self.bounded("call_seconds_max", file.call_seconds_max, seconds);
+        let given = self.read_number("call_seconds_max", file.call_seconds_max, seconds);
         serve.call_seconds_max = given.unwrap_or(serve.call_seconds_max);
         serve.listen = file.listen.unwrap_or(serve.listen);
         serve.public_url = file.public_url;
@@ -186,12 +186,12 @@ impl Faults<'_> {
     pub(super) fn approvals(&mut self, file: ApprovalsFile) -> ApprovalsConfig {
         let mut approvals = ApprovalsConfig::standard();
         let seconds = 1..=limits::APPROVAL_SECONDS_MAX;
-        let given = self.bounded("wait_seconds", file.wait_seconds, seconds.clone());
+        let given = self.read_number("wait_seconds", file.wait_seconds, seconds.clone());
         approvals.wait_seconds = given.unwrap_or(approvals.wait_seconds);
-        let given = self.bounded("expire_seconds", file.expire_seconds, seconds);
+        let given = self.read_number("expire_seconds", file.expire_seconds, seconds);
         approvals.expire_seconds = given.unwrap_or(approvals.expire_seconds);
         approvals.separate = file.separate.unwrap_or(approvals.separate);
-        approvals.automation = self.known("automation", file.automation.as_ref());
+        approvals.automation = self.read_word("automation", file.automation.as_ref());
         approvals
     }
 

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::trust::TrustFile;
 use super::{Config, ConfigFault, Faults, from_toml};
 use crate::caller::folded;
-use crate::govern::access::quota::{Costs, Limit};
+use crate::govern::access::quota::{Costs, RateLimit};
 use crate::govern::access::{ConstraintChanges, Group, Lists, Terms, TrustScope};
 use crate::govern::action::{Action, ActionRisk, Actions, ListUse};
 use crate::govern::pattern::NamePattern;
@@ -187,7 +187,7 @@ impl Config {
         for (name, caller) in file.callers {
             let name = folded(&name);
             faults.no_members(&caller);
-            if let Some(level) = faults.known::<Level>("answers", caller.answers.as_ref()) {
+            if let Some(level) = faults.read_word::<Level>("answers", caller.answers.as_ref()) {
                 self.approvals.answers.insert(name.clone(), level);
             }
             let (lists, terms) = faults.caller(caller, &actions);
@@ -228,7 +228,7 @@ impl Faults<'_> {
     fn actions(&mut self, file: &BTreeMap<Spanned<String>, Spanned<String>>) -> Actions {
         let mut actions = Actions::default();
         for (name, risk) in file {
-            let Some(risk) = self.known::<ActionRisk>(name.get_ref(), Some(risk)) else {
+            let Some(risk) = self.read_word::<ActionRisk>(name.get_ref(), Some(risk)) else {
                 continue;
             };
             if let Err(fault) = actions.register(name.get_ref(), risk) {
@@ -276,7 +276,7 @@ impl Faults<'_> {
             self.say(&file, "a rule needs an `effect`".to_owned(), fix);
         }
         let file = file.into_inner();
-        let effect = self.known::<Effect>("effect", file.effect.as_ref());
+        let effect = self.read_word::<Effect>("effect", file.effect.as_ref());
         let callers = self.names("callers", file.callers);
         let (callers, in_groups) = self.callers(&callers, groups);
         let list = match effect {
@@ -285,7 +285,7 @@ impl Faults<'_> {
         };
         let is_named = file.actions.is_some();
         let actions_named = self.names("actions", file.actions);
-        let expanded = self.expanded(&actions_named, actions, list);
+        let expanded = self.expand_actions(&actions_named, actions, list);
         let tools = self.names("tools", file.tools);
         let categories = self.names("categories", file.categories);
         let categories = categories.iter().map(|word| word.get_ref().to_lowercase());
@@ -379,7 +379,7 @@ impl Faults<'_> {
         (names, found)
     }
 
-    fn expanded(
+    fn expand_actions(
         &mut self,
         words: &[Spanned<String>],
         actions: &Actions,
@@ -435,7 +435,7 @@ impl Faults<'_> {
         span.start
     }
 
-    fn limits(&mut self, files: Vec<Spanned<LimitFile>>, groups: &[&str]) -> Vec<Limit> {
+    fn limits(&mut self, files: Vec<Spanned<LimitFile>>, groups: &[&str]) -> Vec<RateLimit> {
         let mut ids = BTreeSet::new();
         let mut all = Vec::new();
         for (index, file) in files.into_iter().enumerate() {
@@ -451,18 +451,18 @@ impl Faults<'_> {
             let callers = self.names("callers", file.callers);
             let (callers, in_groups) = self.callers(&callers, groups);
             let tools = self.names("tools", file.tools);
-            let limit = Limit {
+            let limit = RateLimit {
                 id: id.unwrap_or_default(),
                 callers,
                 groups: in_groups,
                 tools: self.patterns(&tools),
-                calls_per_minute: self.bounded(
+                calls_per_minute: self.read_number(
                     "calls_per_minute",
                     file.calls_per_minute,
                     most.clone(),
                 ),
-                concurrent: self.bounded("concurrent", file.concurrent, most.clone()),
-                units_per_day: self.bounded("units_per_day", file.units_per_day, most),
+                concurrent: self.read_number("concurrent", file.concurrent, most.clone()),
+                units_per_day: self.read_number("units_per_day", file.units_per_day, most),
             };
             if limit.is_empty() {
                 let message = "a limit limits nothing".to_owned();
@@ -531,20 +531,21 @@ impl Faults<'_> {
         let given = file.constraints;
         let asked = given.requires_approval;
         let constraints = ConstraintChanges {
-            files: self.known("files", given.files.as_ref()),
-            code: self.known("code", given.code.as_ref()),
-            network: self.known("network", given.network.as_ref()),
-            git: self.known("git", given.git.as_ref()),
-            terminal: self.known("terminal", given.terminal.as_ref()),
+            files: self.read_word("files", given.files.as_ref()),
+            code: self.read_word("code", given.code.as_ref()),
+            network: self.read_word("network", given.network.as_ref()),
+            git: self.read_word("git", given.git.as_ref()),
+            terminal: self.read_word("terminal", given.terminal.as_ref()),
             commands: given.commands,
-            requires_approval: asked.map(|words| self.expanded(&words, actions, ListUse::Restrict)),
+            requires_approval: asked
+                .map(|words| self.expand_actions(&words, actions, ListUse::Restrict)),
         };
         let capitals = |words: Vec<String>| words.iter().map(|word| word.to_uppercase()).collect();
         let terms = Terms {
-            level: self.known("level", file.level.as_ref()),
+            level: self.read_word("level", file.level.as_ref()),
             categories: file.categories.map(capitals),
             constraints,
-            autonomy: self.known("autonomy", file.autonomy.as_ref()),
+            autonomy: self.read_word("autonomy", file.autonomy.as_ref()),
         };
         (lists, terms)
     }

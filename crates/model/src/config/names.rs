@@ -69,7 +69,7 @@ impl NameKind {
 ///
 /// Defaults: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedNames {
     /// By what they are the names of.
     pub names: BTreeMap<NameKind, Vec<NamePattern>>,
 }
@@ -107,14 +107,14 @@ pub(super) struct ExpectedFile {
 }
 
 impl Faults<'_> {
-    pub(super) fn expected(&mut self, file: &ExpectedFile) -> Expected {
+    pub(super) fn read_expected(&mut self, file: &ExpectedFile) -> ExpectedNames {
         let lists = [
             (NameKind::Tool, &file.tools),
             (NameKind::Caller, &file.callers),
             (NameKind::Category, &file.categories),
             (NameKind::Tag, &file.tags),
         ];
-        let mut expected = Expected::default();
+        let mut expected = ExpectedNames::default();
         for (kind, words) in lists {
             for word in words.iter().filter(|word| is_any(word.get_ref())) {
                 let message = "an expected name without a letter would excuse every slip";
@@ -141,7 +141,7 @@ pub fn kinds_in(text: &str) -> BTreeSet<NameKind> {
 impl Config {
     /// The names in a file of these settings that nothing has, each with its place.
     #[must_use]
-    pub fn strangers(&self, text: &str, known: &KnownNames) -> Vec<(NameUse, ConfigFault)> {
+    pub fn unknown_names(&self, text: &str, known: &KnownNames) -> Vec<(NameUse, ConfigFault)> {
         let stranger = |used: NameUse| {
             let names = known.names.get(&used.kind)?;
             (!self.knows(&used, names)).then(|| {
@@ -332,7 +332,7 @@ impl NameReader<'_> {
     /// The names of a table's keys.
     fn keys(&mut self, setting: &str, table: &DeTable<'_>, kind: NameKind) {
         for key in table.keys() {
-            self.found(setting, key.get_ref(), key.span().start, kind);
+            self.record_use(setting, key.get_ref(), key.span().start, kind);
         }
     }
 
@@ -353,11 +353,11 @@ impl NameReader<'_> {
 
     fn one(&mut self, setting: &str, item: &Spanned<DeValue<'_>>, kind: NameKind) {
         if let Some(name) = item.get_ref().as_str() {
-            self.found(setting, name, item.span().start, kind);
+            self.record_use(setting, name, item.span().start, kind);
         }
     }
 
-    fn found(&mut self, setting: &str, name: &str, at: usize, kind: NameKind) {
+    fn record_use(&mut self, setting: &str, name: &str, at: usize, kind: NameKind) {
         // Groups stand in these settings and are looked up when they are read.
         if kind == NameKind::Caller && name.starts_with('@') {
             return;

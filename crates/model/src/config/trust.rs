@@ -60,16 +60,16 @@ const COUNT_MAX: u64 = 100_000;
 impl Faults<'_> {
     pub(super) fn trust(&mut self, file: TrustFile, groups: &[&str]) -> TrustConfig {
         let mut trust = TrustConfig::standard();
-        self.word("strategy", file.strategy, &mut trust.strategy);
+        self.set_word("strategy", file.strategy, &mut trust.strategy);
         let callers = self.names("callers", file.callers);
         (trust.callers, trust.groups) = self.callers(&callers, groups);
-        self.word(
+        self.set_word(
             "initial_level",
             file.initial_level,
             &mut trust.initial_level,
         );
         for (name, level) in &file.initial_levels {
-            if let Some(level) = self.known(name, Some(level)) {
+            if let Some(level) = self.read_word(name, Some(level)) {
                 trust.initial_levels.insert(name.to_uppercase(), level);
             }
         }
@@ -186,7 +186,7 @@ impl Faults<'_> {
     }
 
     fn count(&mut self, name: &str, given: Option<Spanned<u64>>, into: &mut u32) {
-        let given = self.bounded(name, given, 0..=COUNT_MAX);
+        let given = self.read_number(name, given, 0..=COUNT_MAX);
         if let Some(count) = given.and_then(|count| u32::try_from(count).ok()) {
             *into = count;
         }

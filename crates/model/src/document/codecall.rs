@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::document::finding::{Code, Finding};
-use crate::document::json::{Kind, Node};
+use crate::document::json::{JsonKind, Node};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::text::elided;
@@ -66,14 +66,17 @@ impl Metadata {
             };
         }
         let flag = |key: &str| match &node.get(key)?.kind {
-            Kind::Bool(flag) => Some(*flag),
-            Kind::Null => None,
-            Kind::Number(_) | Kind::String(_) | Kind::Array(_) | Kind::Object(_) => Some(false),
+            JsonKind::Bool(flag) => Some(*flag),
+            JsonKind::Null => None,
+            JsonKind::Number(_)
+            | JsonKind::String(_)
+            | JsonKind::Array(_)
+            | JsonKind::Object(_) => Some(false),
         };
         let app_id = node.get("appId").and_then(Node::text);
         let app_id = app_id.map(str::trim).filter(|app| !app.is_empty());
         let examples = match node.get("examples").map(|node| &node.kind) {
-            Some(Kind::Array(items)) => items.as_slice(),
+            Some(JsonKind::Array(items)) => items.as_slice(),
             _ => &[],
         };
         Metadata {
@@ -133,10 +136,12 @@ pub(crate) fn findings(document: &Document) -> Vec<Finding> {
     for member in members {
         let (key, value) = (member.key.as_str(), &member.value);
         let fits = match (key, &value.kind) {
-            (_, Kind::Null)
-            | ("enabledInCodeCall" | "visibleInListTools", Kind::Bool(_))
-            | ("appId", Kind::String(_)) => true,
-            ("examples", Kind::Array(items)) => items.iter().all(|item| example(item).is_some()),
+            (_, JsonKind::Null)
+            | ("enabledInCodeCall" | "visibleInListTools", JsonKind::Bool(_))
+            | ("appId", JsonKind::String(_)) => true,
+            ("examples", JsonKind::Array(items)) => {
+                items.iter().all(|item| example(item).is_some())
+            }
             ("outputSchema", _) => {
                 let fault = schema::fault(value);
                 findings.extend(fault.map(|fault| wrong(key, fault)));
@@ -178,7 +183,7 @@ mod tests {
     use super::*;
     use crate::document;
 
-    fn item(field: &str) -> document::Item {
+    fn item(field: &str) -> document::ParsedDocument {
         let text =
             format!(r#"{{"name":"crm.users","code":"return 1","codeType":"Javascript"{field}}}"#);
         document::parse(&text).items.pop().expect("one")

@@ -27,12 +27,12 @@ pub struct Node {
     /// Its place.
     pub span: Span,
     /// What it is.
-    pub kind: Kind,
+    pub kind: JsonKind,
 }
 
 /// What a value is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -74,7 +74,7 @@ impl PartialEq for Member {
 impl Node {
     /// A value that stood nowhere.
     #[must_use]
-    pub fn new(kind: Kind) -> Node {
+    pub fn new(kind: JsonKind) -> Node {
         Node {
             span: Span::default(),
             kind,
@@ -85,8 +85,12 @@ impl Node {
     #[must_use]
     pub fn members(&self) -> Option<&[Member]> {
         match &self.kind {
-            Kind::Object(members) => Some(members),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) | Kind::Array(_) => None,
+            JsonKind::Object(members) => Some(members),
+            JsonKind::Null
+            | JsonKind::Bool(_)
+            | JsonKind::Number(_)
+            | JsonKind::String(_)
+            | JsonKind::Array(_) => None,
         }
     }
 
@@ -94,8 +98,12 @@ impl Node {
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::String(text) => Some(text),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => None,
+            JsonKind::String(text) => Some(text),
+            JsonKind::Null
+            | JsonKind::Bool(_)
+            | JsonKind::Number(_)
+            | JsonKind::Array(_)
+            | JsonKind::Object(_) => None,
         }
     }
 
@@ -112,16 +120,18 @@ impl Node {
     #[must_use]
     pub fn at(&self, index: usize) -> Option<&Node> {
         match &self.kind {
-            Kind::Array(items) => items.get(index),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) | Kind::Object(_) => {
-                None
-            }
+            JsonKind::Array(items) => items.get(index),
+            JsonKind::Null
+            | JsonKind::Bool(_)
+            | JsonKind::Number(_)
+            | JsonKind::String(_)
+            | JsonKind::Object(_) => None,
         }
     }
 
     /// Sets a member of an object, in its old place or else at the end.
-    pub fn set(&mut self, key: &str, kind: Kind) {
-        if let Kind::Object(members) = &mut self.kind {
+    pub fn set(&mut self, key: &str, kind: JsonKind) {
+        if let JsonKind::Object(members) = &mut self.kind {
             match members.iter_mut().find(|member| member.key == key) {
                 Some(member) => member.value = Node::new(kind),
                 None => members.push(Member {
@@ -158,12 +168,12 @@ impl Node {
     #[must_use]
     pub fn noun(&self) -> &'static str {
         match &self.kind {
-            Kind::Null => "null",
-            Kind::Bool(_) => "a boolean",
-            Kind::Number(_) => "a number",
-            Kind::String(_) => "a string",
-            Kind::Array(_) => "an array",
-            Kind::Object(_) => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Bool(_) => "a boolean",
+            JsonKind::Number(_) => "a number",
+            JsonKind::String(_) => "a string",
+            JsonKind::Array(_) => "an array",
+            JsonKind::Object(_) => "an object",
         }
     }
 
@@ -173,12 +183,12 @@ impl Node {
     pub fn to_value(&self) -> serde_json::Value {
         use serde_json::Value;
         match &self.kind {
-            Kind::Null => Value::Null,
-            Kind::Bool(value) => Value::Bool(*value),
-            Kind::Number(text) => text.parse().map_or(Value::Null, Value::Number),
-            Kind::String(text) => Value::String(text.clone()),
-            Kind::Array(items) => items.iter().map(Node::to_value).collect(),
-            Kind::Object(members) => members
+            JsonKind::Null => Value::Null,
+            JsonKind::Bool(value) => Value::Bool(*value),
+            JsonKind::Number(text) => text.parse().map_or(Value::Null, Value::Number),
+            JsonKind::String(text) => Value::String(text.clone()),
+            JsonKind::Array(items) => items.iter().map(Node::to_value).collect(),
+            JsonKind::Object(members) => members
                 .iter()
                 .map(|member| (member.key.clone(), member.value.to_value()))
                 .collect::<serde_json::Map<_, _>>()
@@ -198,14 +208,14 @@ impl Node {
 
     fn write(&self, text: &mut String, depth: usize) {
         match &self.kind {
-            Kind::Null => text.push_str("null"),
-            Kind::Bool(true) => text.push_str("true"),
-            Kind::Bool(false) => text.push_str("false"),
-            Kind::Number(digits) => text.push_str(digits),
-            Kind::String(value) => write_string(text, value),
-            Kind::Array(items) if items.is_empty() => text.push_str("[]"),
-            Kind::Object(members) if members.is_empty() => text.push_str("{}"),
-            Kind::Array(items) => {
+            JsonKind::Null => text.push_str("null"),
+            JsonKind::Bool(true) => text.push_str("true"),
+            JsonKind::Bool(false) => text.push_str("false"),
+            JsonKind::Number(digits) => text.push_str(digits),
+            JsonKind::String(value) => write_string(text, value),
+            JsonKind::Array(items) if items.is_empty() => text.push_str("[]"),
+            JsonKind::Object(members) if members.is_empty() => text.push_str("{}"),
+            JsonKind::Array(items) => {
                 text.push('[');
                 for (index, item) in items.iter().enumerate() {
                     start_line(text, index, depth + 1);
@@ -214,7 +224,7 @@ impl Node {
                 end_line(text, depth);
                 text.push(']');
             }
-            Kind::Object(members) => {
+            JsonKind::Object(members) => {
                 text.push('{');
                 for (index, member) in members.iter().enumerate() {
                     start_line(text, index, depth + 1);

@@ -10,7 +10,7 @@ use crate::document::safety::Source;
 /// Where a document stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum State {
+pub enum LifecycleState {
     /// It has not earned its Local Pass, or was edited since.
     Draft,
     /// It has, but a variable it needs is not set.
@@ -22,15 +22,15 @@ pub enum State {
     TestFailed,
 }
 
-impl State {
+impl LifecycleState {
     /// The word of the specification.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            State::Draft => "DRAFT",
-            State::MissingRequirements => "MISSING_REQUIREMENTS",
-            State::Active => "ACTIVE",
-            State::TestFailed => "TEST_FAILED",
+            LifecycleState::Draft => "DRAFT",
+            LifecycleState::MissingRequirements => "MISSING_REQUIREMENTS",
+            LifecycleState::Active => "ACTIVE",
+            LifecycleState::TestFailed => "TEST_FAILED",
         }
     }
 }
@@ -58,11 +58,11 @@ pub fn requirements(document: &Document) -> impl Iterator<Item = &str> {
 /// Where a document of a file stands: it is a draft, whatever it says of itself.
 /// Only the store knows what was published; what comes with the binary was.
 #[must_use]
-pub fn state(document: &Document, environment: &Environment, source: Source) -> State {
+pub fn state(document: &Document, environment: &Environment, source: Source) -> LifecycleState {
     match source {
-        Source::User => State::Draft,
-        Source::Builtin if missing(document, environment).is_empty() => State::Active,
-        Source::Builtin => State::MissingRequirements,
+        Source::User => LifecycleState::Draft,
+        Source::Builtin if missing(document, environment).is_empty() => LifecycleState::Active,
+        Source::Builtin => LifecycleState::MissingRequirements,
     }
 }
 
@@ -72,7 +72,12 @@ mod tests {
     use crate::document::parse;
 
     #[track_caller]
-    fn check(source: Source, set: &[(&str, &str)], expected: State, expected_missing: &[&str]) {
+    fn check(
+        source: Source,
+        set: &[(&str, &str)],
+        expected: LifecycleState,
+        expected_missing: &[&str],
+    ) {
         for draft in ["", r#""draft":true,"#, r#""draft":false,"#] {
             let text = format!(
                 r#"{{"name":"a","code":"","codeType":"Javascript",{draft}
@@ -92,19 +97,19 @@ mod tests {
     #[test]
     fn a_file_is_a_draft_whatever_it_says_and_whatever_is_set() {
         let set = [("KEY", "k"), ("HOST", "h")];
-        check(Source::User, &set, State::Draft, &[]);
-        check(Source::User, &[], State::Draft, &["KEY", "HOST"]);
+        check(Source::User, &set, LifecycleState::Draft, &[]);
+        check(Source::User, &[], LifecycleState::Draft, &["KEY", "HOST"]);
     }
 
     #[test]
     fn unset_empty_and_blank_are_missing() {
-        let needs = State::MissingRequirements;
+        let needs = LifecycleState::MissingRequirements;
         check(Source::Builtin, &[], needs, &["KEY", "HOST"]);
         let blank = [("KEY", "k"), ("HOST", " \t")];
         check(Source::Builtin, &blank, needs, &["HOST"]);
         let empty = [("KEY", ""), ("HOST", "h")];
         check(Source::Builtin, &empty, needs, &["KEY"]);
         let set = [("KEY", "k"), ("HOST", "h")];
-        check(Source::Builtin, &set, State::Active, &[]);
+        check(Source::Builtin, &set, LifecycleState::Active, &[]);
     }
 }

@@ -8,7 +8,7 @@ use super::{
     StaticVariable,
 };
 use crate::document::finding::{Code, Finding};
-use crate::document::json::{JsonFault, Kind, Lines, Member, Node};
+use crate::document::json::{JsonFault, JsonKind, Lines, Member, Node};
 use crate::document::safety::{self, Safety};
 use crate::limits;
 use crate::nearest::nearest;
@@ -145,7 +145,7 @@ impl Reader<'_> {
             draft: self.boolean(tree, "", "draft"),
             create_timestamp: self.timestamp(tree, "createTimestamp"),
             update_timestamp: self.timestamp(tree, "updateTimestamp"),
-            tree: Node::new(Kind::Null),
+            tree: Node::new(JsonKind::Null),
         };
         Some(document)
     }
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 
     fn param(&mut self, node: &Node, at: &str) -> Option<Param> {
-        self.closed(node, at, PARAM_KEYS)?;
+        self.require_known_keys(node, at, PARAM_KEYS)?;
         let required = present(node, "required");
         if required.is_none() {
             self.missing(node, at, "required", "true or false");
@@ -191,7 +191,9 @@ impl Reader<'_> {
 
     fn test_value(&mut self, node: &Node, at: &str) -> Option<String> {
         let value = present(node, "testValue")?;
-        if let Kind::Number(_) | Kind::Bool(_) | Kind::Array(_) | Kind::Object(_) = &value.kind {
+        if let JsonKind::Number(_) | JsonKind::Bool(_) | JsonKind::Array(_) | JsonKind::Object(_) =
+            &value.kind
+        {
             let written = value.to_value().to_string();
             let quoted = serde_json::Value::String(written).to_string();
             let message = format!("`testValue` must be a string, this is {}", value.noun());
@@ -234,7 +236,7 @@ impl Reader<'_> {
         let Some(node) = present(tree, at) else {
             return Overrides::default();
         };
-        if self.closed(node, at, OVERRIDES_KEYS).is_none() {
+        if self.require_known_keys(node, at, OVERRIDES_KEYS).is_none() {
             return Overrides::default();
         }
         let mut list = |key| self.strings(node, at, key, limits::LIST_ITEMS_MAX);
@@ -271,7 +273,7 @@ impl Reader<'_> {
     fn timestamp(&mut self, tree: &Node, key: &str) -> Option<u64> {
         let node = present(tree, key)?;
         let whole = match &node.kind {
-            Kind::Number(digits) => whole_number(digits),
+            JsonKind::Number(digits) => whole_number(digits),
             _ => None,
         };
         if whole.is_none() {
@@ -299,7 +301,12 @@ impl Reader<'_> {
     }
 
     /// An object that may hold only these keys.
-    pub(crate) fn closed(&mut self, node: &Node, at: &str, known: &[&str]) -> Option<()> {
+    pub(crate) fn require_known_keys(
+        &mut self,
+        node: &Node,
+        at: &str,
+        known: &[&str],
+    ) -> Option<()> {
         let what = format!("`{at}` must be an object");
         for member in self.members(node, at, &what)? {
             if !known.contains(&member.key.as_str()) {
@@ -348,7 +355,7 @@ impl Reader<'_> {
 
     fn text(&mut self, value: &Node, at: &str, chars_max: usize) -> Option<String> {
         match &value.kind {
-            Kind::String(text) => {
+            JsonKind::String(text) => {
                 let length = text.chars().count();
                 if length > chars_max {
                     let message = format!("`{at}` has {length} characters, more than {chars_max}");
@@ -398,7 +405,7 @@ impl Reader<'_> {
             return Vec::new();
         };
         let at = join(at, key);
-        let Kind::Array(items) = &value.kind else {
+        let JsonKind::Array(items) = &value.kind else {
             let message = format!("`{at}` must be an array, this is {}", value.noun());
             self.error_here(value, &at, message, None);
             return Vec::new();
@@ -418,13 +425,13 @@ impl Reader<'_> {
 
     pub(crate) fn boolean(&mut self, node: &Node, at: &str, key: &str) -> Option<bool> {
         let value = present(node, key)?;
-        if let Kind::Bool(value) = value.kind {
+        if let JsonKind::Bool(value) = value.kind {
             return Some(value);
         }
         let at = join(at, key);
         let fix = match &value.kind {
-            Kind::String(text) if text.eq_ignore_ascii_case("true") => Some("write `true`"),
-            Kind::String(text) if text.eq_ignore_ascii_case("false") => Some("write `false`"),
+            JsonKind::String(text) if text.eq_ignore_ascii_case("true") => Some("write `true`"),
+            JsonKind::String(text) if text.eq_ignore_ascii_case("false") => Some("write `false`"),
             _ => None,
         };
         let message = format!("`{at}` must be true or false, this is {}", value.noun());
@@ -435,7 +442,7 @@ impl Reader<'_> {
     pub(crate) fn word<T: Word>(&mut self, node: &Node, at: &str, key: &str) -> Option<T> {
         let value = present(node, key)?;
         let at = join(at, key);
-        let Kind::String(text) = &value.kind else {
+        let JsonKind::String(text) = &value.kind else {
             let message = format!("`{at}` must be {}, this is {}", words::<T>(), value.noun());
             self.error_here(value, &at, message, None);
             return None;
@@ -499,7 +506,7 @@ impl Reader<'_> {
 
 /// A member's value; null and absent are one.
 pub(crate) fn present<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
-    node.get(key).filter(|value| value.kind != Kind::Null)
+    node.get(key).filter(|value| value.kind != JsonKind::Null)
 }
 
 pub(crate) fn join(at: &str, key: &str) -> String {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::document::Document;
 use crate::document::finding::{Code, Finding};
-use crate::document::json::{Kind, Node};
+use crate::document::json::{JsonKind, Node};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::text::{self, elided};
@@ -64,7 +64,7 @@ pub(crate) fn findings(document: &Document) -> Vec<Finding> {
         return Vec::new();
     };
     let wrong = |message: String| Finding::error(Code::SpecParse, FIELD, message);
-    if !matches!(node.kind, Kind::Array(_) | Kind::Null) {
+    if !matches!(node.kind, JsonKind::Array(_) | JsonKind::Null) {
         let message = format!("`{FIELD}` must be an array, not {}", node.noun());
         return vec![wrong(message)];
     }
@@ -153,8 +153,12 @@ fn unfit(key: &str, text: &str) -> Option<String> {
 
 fn items(node: &Node) -> &[Node] {
     match &node.kind {
-        Kind::Array(items) => items,
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) | Kind::Object(_) => &[],
+        JsonKind::Array(items) => items,
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::Number(_)
+        | JsonKind::String(_)
+        | JsonKind::Object(_) => &[],
     }
 }
 
@@ -163,7 +167,7 @@ mod tests {
     use super::*;
     use crate::document;
 
-    fn item(field: &str) -> document::Item {
+    fn item(field: &str) -> document::ParsedDocument {
         let text = format!(
             r#"{{"name":"a","code":"return 1","codeType":"Javascript","{FIELD}":{field}}}"#
         );

@@ -220,7 +220,7 @@ pub(crate) fn read(
     at: &str,
 ) -> Option<Safety> {
     use crate::document::{join, present};
-    reader.closed(
+    reader.require_known_keys(
         node,
         at,
         &["version", "runtime", "category", "capabilities"],
@@ -240,7 +240,7 @@ pub(crate) fn read(
             "helpers",
             "console",
         ];
-        reader.closed(node, &at, keys)?;
+        reader.require_known_keys(node, &at, keys)?;
         safety.runtime = Some(Runtime {
             id: reader.string(node, &at, "id", word),
             min_version: reader.string(node, &at, "minVersion", word),
@@ -252,7 +252,7 @@ pub(crate) fn read(
     }
     if let Some(node) = present(node, "category") {
         let at = join(at, "category");
-        reader.closed(node, &at, &["source", "id"])?;
+        reader.require_known_keys(node, &at, &["source", "id"])?;
         let source = reader.string(node, &at, "source", word);
         safety.category = Some(Category {
             source,
@@ -261,7 +261,7 @@ pub(crate) fn read(
     }
     if let Some(node) = present(node, "capabilities") {
         let at = join(at, "capabilities");
-        reader.closed(
+        reader.require_known_keys(
             node,
             &at,
             &["network", "fileRead", "fileWrite", "destructive"],
@@ -283,7 +283,7 @@ fn read_network(
 ) -> Option<Network> {
     let node = crate::document::present(node, "network")?;
     let at = crate::document::join(at, "network");
-    reader.closed(node, &at, &["mode", "hosts"])?;
+    reader.require_known_keys(node, &at, &["mode", "hosts"])?;
     let mode = reader.word(node, &at, "mode");
     Some(Network {
         mode,

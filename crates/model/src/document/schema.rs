@@ -26,9 +26,9 @@ impl JsonSchema for Label {
 }
 
 /// An object with exactly one key and a string value.
-pub(crate) struct Variable;
+pub(crate) struct VariableSchema;
 
-impl JsonSchema for Variable {
+impl JsonSchema for VariableSchema {
     fn inline_schema() -> bool {
         true
     }

@@ -11,7 +11,7 @@ fn plain() -> Value {
     json!({"name": "a", "code": "return 1", "codeType": "Javascript"})
 }
 
-fn read(value: &Value) -> Item {
+fn read(value: &Value) -> ParsedDocument {
     let mut file = parse(&value.to_string());
     assert_eq!(file.items.len(), 1);
     file.items.remove(0)

@@ -34,10 +34,10 @@ pub struct Access {
     pub terms: BTreeMap<String, Terms>,
     /// What trust leaves of a caller's level, by name as [`folded`] has it. It can only
     /// take.
-    pub earned: BTreeMap<String, Earned>,
+    pub earned: BTreeMap<String, EarnedLevels>,
     /// What it leaves of the level of callers who are not there: what everybody
     /// starts with. Nothing while trust is off.
-    pub unproven: Option<Earned>,
+    pub unproven: Option<EarnedLevels>,
     /// Whose level trust may lower.
     pub trust_scope: TrustScope,
 }
@@ -90,7 +90,7 @@ pub struct Terms {
 
 /// The level a caller has earned, for all tools and for those of a category.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Earned {
+pub struct EarnedLevels {
     /// For all tools.
     pub level: AccessLevel,
     /// For the tools of one category, in capitals, where it is another.
@@ -99,7 +99,7 @@ pub struct Earned {
 
 /// What holds for one caller and tools of one category, from all of the above.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CallerRights {
     /// The level, if the caller has one.
     pub level: Option<AccessLevel>,
     /// The level the settings give, if they give one.
@@ -121,26 +121,26 @@ pub struct Standing {
 /// Why a caller may not use a tool. For the operator; the caller is told that
 /// there is no such tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
+pub struct AccessDenied {
     /// The list and the pattern.
     pub note: String,
 }
 
 impl Access {
     /// Whether the lists alone let a caller use a tool, whatever the caller's level.
-    pub fn check_lists(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
+    pub fn check_lists(&self, caller: &Caller, tool: &Document) -> Result<String, AccessDenied> {
         let layers = self.layers(caller);
         denied_by_none(&layers, &tool.name)?;
         allowed_by_all(&layers, &tool.name)
     }
 
     /// Whether a caller may use a tool. The answer says which line decided.
-    pub fn check(&self, caller: &Caller, tool: &Document) -> Result<String, Denied> {
-        let deny = |note: String| Err(Denied { note });
+    pub fn check(&self, caller: &Caller, tool: &Document) -> Result<String, AccessDenied> {
+        let deny = |note: String| Err(AccessDenied { note });
         let layers = self.layers(caller);
         denied_by_none(&layers, &tool.name)?;
-        let standing = self.standing(caller, tool.category.as_deref());
-        if standing.level.is_none() && standing.categories.is_none() {
+        let rights = self.rights(caller, tool.category.as_deref());
+        if rights.level.is_none() && rights.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
         }
         // What everybody is held to holds for a caller with a level too.
@@ -152,10 +152,10 @@ impl Access {
                 return Ok(format!("allowed to {whose} by `{pattern}`"));
             }
         }
-        let level = standing.level.map_or("none", |level| level.word());
+        let level = rights.level.map_or("none", |level| level.word());
         let category = tool.category.as_deref().unwrap_or("");
         let shown = elided(category, 40);
-        match &standing.categories {
+        match &rights.categories {
             None => Ok(format!("level {level} has every category")),
             Some(has) if has.iter().any(|has| has.eq_ignore_ascii_case(category)) => {
                 Ok(format!("level {level} has category {shown}"))
@@ -171,7 +171,7 @@ impl Access {
 
     /// What holds for a caller and the tools of a category.
     #[must_use]
-    pub fn standing(&self, caller: &Caller, category: Option<&str>) -> Standing {
+    pub fn rights(&self, caller: &Caller, category: Option<&str>) -> CallerRights {
         let name = folded(&caller.name);
         let groups: Vec<_> = self.groups_of(&name).collect();
         let own = self.terms.get(&name);
@@ -217,7 +217,7 @@ impl Access {
             }
             (None, _) => of_level.map(words),
         };
-        Standing {
+        CallerRights {
             level,
             given,
             earned,
@@ -318,18 +318,18 @@ fn kept(given: Option<AccessLevel>, earned: Option<AccessLevel>) -> Option<Acces
     }
 }
 
-fn denied_by_none(layers: &[(&str, &Lists)], tool: &str) -> Result<(), Denied> {
+fn denied_by_none(layers: &[(&str, &Lists)], tool: &str) -> Result<(), AccessDenied> {
     for (whose, lists) in layers {
         if let Some(pattern) = first(&lists.deny, tool) {
             let note = format!("denied to {whose} by `{pattern}`");
-            return Err(Denied { note });
+            return Err(AccessDenied { note });
         }
     }
     Ok(())
 }
 
 /// Lists that are all closed: each that is there must name the tool.
-fn allowed_by_all(layers: &[(&str, &Lists)], tool: &str) -> Result<String, Denied> {
+fn allowed_by_all(layers: &[(&str, &Lists)], tool: &str) -> Result<String, AccessDenied> {
     let mut note = "no list names it".to_owned();
     for (whose, lists) in layers {
         match lists.allow.as_deref().map(|allow| first(allow, tool)) {
@@ -337,7 +337,7 @@ fn allowed_by_all(layers: &[(&str, &Lists)], tool: &str) -> Result<String, Denie
             Some(Some(pattern)) => note = format!("allowed to {whose} by `{pattern}`"),
             Some(None) => {
                 let note = format!("not among the tools allowed to {whose}");
-                return Err(Denied { note });
+                return Err(AccessDenied { note });
             }
         }
     }
@@ -365,11 +365,11 @@ impl Terms {
     }
 }
 
-impl Standing {
+impl CallerRights {
     /// What holds for somebody about whom nothing was said.
     #[must_use]
-    pub fn open() -> Standing {
-        Access::default().standing(&Caller::owner(), None)
+    pub fn open() -> CallerRights {
+        Access::default().rights(&Caller::owner(), None)
     }
 
     /// Why a tool can do nothing for the caller: the level takes all of a power that

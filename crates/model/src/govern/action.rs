@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::document::Document;
-use crate::document::json::Kind;
+use crate::document::json::JsonKind;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::policy::EffectivePolicy;
@@ -304,15 +304,19 @@ impl Actions {
         let Some(node) = document.tree().get(DECLARED_FIELD) else {
             return Vec::new();
         };
-        let Kind::Array(items) = &node.kind else {
+        let JsonKind::Array(items) = &node.kind else {
             return vec![Action(Cow::Borrowed("?"))];
         };
         let read = |item: &crate::document::json::Node| match &item.kind {
-            Kind::String(word) => match self.expand(word, ListUse::Restrict) {
+            JsonKind::String(word) => match self.expand(word, ListUse::Restrict) {
                 Ok(actions) => actions.into_iter().collect(),
                 Err(_) => vec![Action(Cow::Owned(elided(word, 60)))],
             },
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Array(_) | Kind::Object(_) => {
+            JsonKind::Null
+            | JsonKind::Bool(_)
+            | JsonKind::Number(_)
+            | JsonKind::Array(_)
+            | JsonKind::Object(_) => {
                 vec![Action(Cow::Borrowed("?"))]
             }
         };

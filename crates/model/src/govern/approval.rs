@@ -20,7 +20,7 @@ pub mod authority;
 mod config;
 mod question;
 
-pub use authority::{Channel, Matter, Unfit};
+pub use authority::{AnswerRefusal, ApprovalSubject, Channel};
 pub use config::ApprovalsConfig;
 pub use question::{arguments, prompt, shown};
 
@@ -28,7 +28,7 @@ crate::words! {
     /// What an approval counts for, besides the call it was given for. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Scope {
+    pub enum ApprovalScope {
         /// Nothing else.
         Once = "once",
         /// The same tool with the same arguments, for a while.
@@ -40,15 +40,15 @@ crate::words! {
     }
 }
 
-impl Scope {
+impl ApprovalScope {
     /// What it counts for, in words a person can agree to.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Scope::Once => "this call",
-            Scope::SameArguments => "this tool with these arguments, for an hour",
-            Scope::Session => "this tool in this session, for a day at most",
-            Scope::UntilChanged => {
+            ApprovalScope::Once => "this call",
+            ApprovalScope::SameArguments => "this tool with these arguments, for an hour",
+            ApprovalScope::Session => "this tool in this session, for a day at most",
+            ApprovalScope::UntilChanged => {
                 "this tool until it or its policy changes, for thirty days at most"
             }
         }
@@ -59,30 +59,34 @@ impl Scope {
     #[must_use]
     pub fn lasts_seconds(self, expire_seconds: u64) -> u64 {
         match self {
-            Scope::Once => expire_seconds,
-            Scope::SameArguments => limits::APPROVAL_SAME_ARGUMENTS_SECONDS,
-            Scope::Session => limits::APPROVAL_SESSION_SECONDS,
-            Scope::UntilChanged => limits::APPROVAL_UNTIL_CHANGED_SECONDS,
+            ApprovalScope::Once => expire_seconds,
+            ApprovalScope::SameArguments => limits::APPROVAL_SAME_ARGUMENTS_SECONDS,
+            ApprovalScope::Session => limits::APPROVAL_SESSION_SECONDS,
+            ApprovalScope::UntilChanged => limits::APPROVAL_UNTIL_CHANGED_SECONDS,
         }
     }
 }
 
 /// The scopes a risk allows, narrowest first.
 #[must_use]
-pub fn scopes(level: Level) -> &'static [Scope] {
+pub fn scopes(level: Level) -> &'static [ApprovalScope] {
     match level {
-        Level::L5 => &[Scope::Once],
-        Level::L4 => &[Scope::Once, Scope::SameArguments],
-        Level::L3 => &[Scope::Once, Scope::SameArguments, Scope::Session],
-        Level::L0 | Level::L1 | Level::L2 => Scope::ALL,
+        Level::L5 => &[ApprovalScope::Once],
+        Level::L4 => &[ApprovalScope::Once, ApprovalScope::SameArguments],
+        Level::L3 => &[
+            ApprovalScope::Once,
+            ApprovalScope::SameArguments,
+            ApprovalScope::Session,
+        ],
+        Level::L0 | Level::L1 | Level::L2 => ApprovalScope::ALL,
     }
 }
 
 /// The scopes an approval of one call may have. Without a session there is none
 /// to count for.
 #[must_use]
-pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<Scope> {
-    let fits = |scope: &Scope| *scope != Scope::Session || has_session;
+pub fn scopes_of_call(level: Level, has_session: bool) -> Vec<ApprovalScope> {
+    let fits = |scope: &ApprovalScope| *scope != ApprovalScope::Session || has_session;
     scopes(level).iter().copied().filter(fits).collect()
 }
 
@@ -90,7 +94,7 @@ crate::words! {
     /// Where a question stands.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum State {
+    pub enum ApprovalState {
         /// Nobody answered yet.
         Pending = "pending",
         /// Approved, and it still counts.
@@ -110,28 +114,30 @@ crate::words! {
     }
 }
 
-impl State {
+impl ApprovalState {
     /// What a kept state is at a moment: what waits or counts does so until it
     /// expires.
     #[must_use]
-    pub fn at(self, expires_at_ms: i64, now_ms: i64) -> State {
+    pub fn at(self, expires_at_ms: i64, now_ms: i64) -> ApprovalState {
         match self {
-            State::Pending | State::Approved if expires_at_ms <= now_ms => State::Expired,
-            State::Pending
-            | State::Approved
-            | State::Used
-            | State::Declined
-            | State::Dismissed
-            | State::Malformed
-            | State::Revoked
-            | State::Expired => self,
+            ApprovalState::Pending | ApprovalState::Approved if expires_at_ms <= now_ms => {
+                ApprovalState::Expired
+            }
+            ApprovalState::Pending
+            | ApprovalState::Approved
+            | ApprovalState::Used
+            | ApprovalState::Declined
+            | ApprovalState::Dismissed
+            | ApprovalState::Malformed
+            | ApprovalState::Revoked
+            | ApprovalState::Expired => self,
         }
     }
 }
 
 /// Everything an approval depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Bound<'a> {
+pub struct BindingInput<'a> {
     /// The document's digest.
     pub document: &'a str,
     /// The safety record in force.
@@ -157,7 +163,7 @@ pub struct Binding {
     pub tool: String,
 }
 
-impl Bound<'_> {
+impl BindingInput<'_> {
     /// The digests.
     pub fn binding(&self) -> Result<Binding, CanonicalError> {
         let policy = self.policy;

@@ -13,7 +13,7 @@ pub struct Exposure {
     pub preset: Option<String>,
     /// Whether a published tool of one's own is offered without being included.
     pub auto: bool,
-    /// Offered besides.
+    /// ExposureInput besides.
     pub include: Selection,
     /// Never offered.
     pub exclude: Selection,
@@ -32,7 +32,7 @@ pub struct Selection {
 
 /// What exposure looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct Offered<'a> {
+pub struct ExposureInput<'a> {
     /// The tool's name.
     pub name: &'a str,
     /// Its tags.
@@ -49,25 +49,25 @@ pub struct Offered<'a> {
 
 /// Whether a tool is on offer, and the one thing that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exposed {
+pub enum ExposureVerdict {
     /// It is.
     Yes(String),
     /// It is not.
     No(String),
 }
 
-impl Exposed {
+impl ExposureVerdict {
     /// Whether it is.
     #[must_use]
     pub fn is_yes(&self) -> bool {
-        matches!(self, Exposed::Yes(_))
+        matches!(self, ExposureVerdict::Yes(_))
     }
 
     /// What decided.
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
-            Exposed::Yes(why) | Exposed::No(why) => why,
+            ExposureVerdict::Yes(why) | ExposureVerdict::No(why) => why,
         }
     }
 }
@@ -96,24 +96,26 @@ impl Exposure {
 
     /// Whether a tool is on offer.
     #[must_use]
-    pub fn of(&self, tool: &Offered<'_>) -> Exposed {
+    pub fn of(&self, tool: &ExposureInput<'_>) -> ExposureVerdict {
         if let Some(why) = self.exclude.hit(tool) {
-            return Exposed::No(format!("excluded by {why}"));
+            return ExposureVerdict::No(format!("excluded by {why}"));
         }
         if let Some(why) = self.include.hit(tool) {
-            return Exposed::Yes(format!("included by {why}"));
+            return ExposureVerdict::Yes(format!("included by {why}"));
         }
         if let Some(part) = tool.part {
-            return Exposed::Yes(format!("{part} is on"));
+            return ExposureVerdict::Yes(format!("{part} is on"));
         }
         if tool.in_preset {
             let preset = self.preset.as_deref().unwrap_or("");
-            return Exposed::Yes(format!("in preset {preset}"));
+            return ExposureVerdict::Yes(format!("in preset {preset}"));
         }
         match (tool.bundled, self.auto) {
-            (false, true) => Exposed::Yes("own tool".to_owned()),
-            (false, false) => Exposed::No("own tools are not offered by themselves".to_owned()),
-            (true, _) => Exposed::No("not in the preset".to_owned()),
+            (false, true) => ExposureVerdict::Yes("own tool".to_owned()),
+            (false, false) => {
+                ExposureVerdict::No("own tools are not offered by themselves".to_owned())
+            }
+            (true, _) => ExposureVerdict::No("not in the preset".to_owned()),
         }
     }
 }
@@ -125,7 +127,7 @@ impl Selection {
         self.names.is_empty() && self.tags.is_empty() && self.categories.is_empty()
     }
 
-    fn hit(&self, tool: &Offered<'_>) -> Option<String> {
+    fn hit(&self, tool: &ExposureInput<'_>) -> Option<String> {
         let same = |set: &BTreeSet<String>, word: &str| {
             set.iter().any(|known| known.eq_ignore_ascii_case(word))
         };
@@ -156,8 +158,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(exposure: &Exposure, bundled: bool, in_preset: bool, expected: &Exposed) {
-        let tool = Offered {
+    fn check(exposure: &Exposure, bundled: bool, in_preset: bool, expected: &ExposureVerdict) {
+        let tool = ExposureInput {
             name: "readFile",
             tags: &["disk".to_owned()],
             category: Some("FILE"),
@@ -168,12 +170,12 @@ mod tests {
         assert_eq!(&exposure.of(&tool), expected);
     }
 
-    fn yes(why: &str) -> Exposed {
-        Exposed::Yes(why.to_owned())
+    fn yes(why: &str) -> ExposureVerdict {
+        ExposureVerdict::Yes(why.to_owned())
     }
 
-    fn no(why: &str) -> Exposed {
-        Exposed::No(why.to_owned())
+    fn no(why: &str) -> ExposureVerdict {
+        ExposureVerdict::No(why.to_owned())
     }
 
     #[test]

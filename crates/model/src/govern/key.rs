@@ -132,12 +132,12 @@ pub fn local_token(random: [u8; SECRET_BYTES]) -> Secret {
 #[must_use]
 pub fn read_local_token(text: &str) -> Option<Secret> {
     let text = text.trim_end_matches('\n');
-    (read(text) == Some(Presented::Local)).then(|| Secret(text.to_owned()))
+    (read(text) == Some(KeyForm::Local)).then(|| Secret(text.to_owned()))
 }
 
 /// What somebody shows, as far as its spelling tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presented<'a> {
+pub enum KeyForm<'a> {
     /// The token of the owner's own machine.
     Local,
     /// The key with this id.
@@ -146,7 +146,7 @@ pub enum Presented<'a> {
 
 /// Reads the spelling of a key or token. Nothing if it is neither, or has a slip.
 #[must_use]
-pub fn read(text: &str) -> Option<Presented<'_>> {
+pub fn read(text: &str) -> Option<KeyForm<'_>> {
     let end = text.len().checked_sub(CHECKSUM_CHARS)?;
     let (body, given) = text.split_at_checked(end)?;
     if checksum(body) != given {
@@ -155,11 +155,11 @@ pub fn read(text: &str) -> Option<Presented<'_>> {
     let is_secret =
         |secret: &str| secret.len() == SECRET_CHARS && secret.bytes().all(is_of_alphabet);
     if let Some(secret) = body.strip_prefix(LOCAL_PREFIX) {
-        return is_secret(secret).then_some(Presented::Local);
+        return is_secret(secret).then_some(KeyForm::Local);
     }
     let (id, secret) = body.strip_prefix(PREFIX)?.split_once('_')?;
     let is_id = id.len() == ID_CHARS && id.bytes().all(is_of_alphabet);
-    (is_id && is_secret(secret)).then_some(Presented::Key(id))
+    (is_id && is_secret(secret)).then_some(KeyForm::Key(id))
 }
 
 /// The digest of a key or token.
@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn a_key_reads_as_itself() {
         let key = sample();
-        assert_eq!(read(key.reveal()), Some(Presented::Key("04106105")));
+        assert_eq!(read(key.reveal()), Some(KeyForm::Key("04106105")));
         assert_eq!(key.reveal().len(), 3 + 8 + 1 + 52 + 8);
         let token = local_token([9; SECRET_BYTES]);
-        assert_eq!(read(token.reveal()), Some(Presented::Local));
+        assert_eq!(read(token.reveal()), Some(KeyForm::Local));
         assert_eq!(
             read_local_token(&format!("{}\n", token.reveal())),
             Some(token)

@@ -8,8 +8,8 @@
 use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::params::Arguments;
 use crate::document::{ApprovalMode, CodeType, Document};
-use crate::govern::access::Standing;
-use crate::govern::access::level::Deed;
+use crate::govern::access::CallerRights;
+use crate::govern::access::level::LevelInput;
 use crate::govern::action::{Action, Actions};
 use crate::govern::autonomy::Autonomy;
 use crate::policy::EffectivePolicy;
@@ -44,11 +44,11 @@ pub struct Rules {
 
 /// What a rule may look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RuleInput<'a> {
     /// Who calls.
     pub caller: &'a Caller,
     /// What holds for the caller.
-    pub standing: &'a Standing,
+    pub rights: &'a CallerRights,
     /// Through which door.
     pub origin: Origin,
     /// What is called.
@@ -108,7 +108,7 @@ impl Rules {
 
     /// Decides about one call.
     #[must_use]
-    pub fn decide(&self, asked: &Asked<'_>) -> Decision {
+    pub fn decide(&self, asked: &RuleInput<'_>) -> Decision {
         let actions = self.actions.of(asked.document, asked.policy);
         let (by_rule, bounds) = self.strongest(asked, &actions);
         // A rule that allows answers the questions of the defaults and of the
@@ -139,7 +139,7 @@ impl Rules {
     /// Whether the operator wants a person asked, whatever the document wants: by a
     /// rule, a level or an autonomy.
     #[must_use]
-    pub fn operator_asks(&self, asked: &Asked<'_>) -> bool {
+    pub fn operator_asks(&self, asked: &RuleInput<'_>) -> bool {
         let actions = self.actions.of(asked.document, asked.policy);
         let (by_rule, _) = self.strongest(asked, &actions);
         let by_level = level(asked, &actions).filter(|_| by_rule.is_none());
@@ -151,7 +151,11 @@ impl Rules {
 
     /// The strongest of the rules that match; of several, the one whose id comes
     /// first, so that their order in the file means nothing.
-    fn strongest(&self, asked: &Asked<'_>, actions: &[Action]) -> (Option<Decision>, HostBounds) {
+    fn strongest(
+        &self,
+        asked: &RuleInput<'_>,
+        actions: &[Action],
+    ) -> (Option<Decision>, HostBounds) {
         let mut bounds = HostBounds::default();
         if self.list.is_empty() {
             return (None, bounds);
@@ -200,7 +204,7 @@ impl Rules {
     }
 
     /// No rule says anything: the document's own wish decides.
-    fn unsaid(&self, asked: &Asked<'_>) -> Decision {
+    fn unsaid(&self, asked: &RuleInput<'_>) -> Decision {
         let from = self.ask_from.badge();
         match asked.document.approval() {
             ApprovalMode::Required => Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned()),
@@ -215,8 +219,8 @@ impl Rules {
         }
     }
 
-    fn autonomy(&self, asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
-        let preset = asked.standing.autonomy;
+    fn autonomy(&self, asked: &RuleInput<'_>, actions: &[Action]) -> Option<Decision> {
+        let preset = asked.rights.autonomy;
         if preset == Autonomy::Full {
             return None;
         }
@@ -257,7 +261,7 @@ fn held_to<'a>(matching: impl Iterator<Item = &'a Rule> + Clone) -> Option<HostL
 }
 
 /// A call that is left nothing of the network it was granted could only fail.
-fn emptied(asked: &Asked<'_>, bounds: &HostBounds) -> Option<Decision> {
+fn emptied(asked: &RuleInput<'_>, bounds: &HostBounds) -> Option<Decision> {
     if bounds.is_empty() && asked.policy.bounds.is_empty() {
         return None;
     }
@@ -286,19 +290,19 @@ fn emptied(asked: &Asked<'_>, bounds: &HostBounds) -> Option<Decision> {
 
 const ASKS_ALWAYS: &str = "the tool asks before every call";
 
-fn document(asked: &Asked<'_>) -> Option<Decision> {
+fn document(asked: &RuleInput<'_>) -> Option<Decision> {
     match asked.document.approval() {
         ApprovalMode::Required => Some(Decision::of(Effect::Ask, ASKS_ALWAYS.to_owned())),
         ApprovalMode::AutoApprove | ApprovalMode::Disabled => None,
     }
 }
 
-fn level(asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
-    let constraints = asked.standing.constraints.as_ref()?;
+fn level(asked: &RuleInput<'_>, actions: &[Action]) -> Option<Decision> {
+    let constraints = asked.rights.constraints.as_ref()?;
     let contained = match asked.document.code_type {
         CodeType::Javascript => true,
     };
-    let (effect, reason) = constraints.check(&Deed {
+    let (effect, reason) = constraints.check(&LevelInput {
         tool: &asked.document.name,
         category: asked.document.category.as_deref().unwrap_or(""),
         actions,
@@ -311,8 +315,8 @@ fn level(asked: &Asked<'_>, actions: &[Action]) -> Option<Decision> {
     })
 }
 
-fn scope<'a>(asked: &'a Asked<'a>, actions: &'a [Action]) -> condition::Scope<'a> {
-    condition::Scope {
+fn scope<'a>(asked: &'a RuleInput<'a>, actions: &'a [Action]) -> condition::ConditionScope<'a> {
+    condition::ConditionScope {
         args: asked.arguments.values(),
         caller_name: &asked.caller.name,
         caller_kind: match asked.caller.kind {
@@ -320,8 +324,8 @@ fn scope<'a>(asked: &'a Asked<'a>, actions: &'a [Action]) -> condition::Scope<'a
             CallerKind::Named => "named",
         },
         caller_door: asked.origin.word(),
-        caller_groups: &asked.standing.groups,
-        caller_level: asked.standing.level.map_or("", |level| level.word()),
+        caller_groups: &asked.rights.groups,
+        caller_level: asked.rights.level.map_or("", |level| level.word()),
         tool_name: &asked.document.name,
         tool_category: asked.document.category.as_deref().unwrap_or(""),
         tool_tags: &asked.document.tags,

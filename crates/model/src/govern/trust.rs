@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::govern::access::{AccessLevel, Earned};
+use crate::govern::access::{AccessLevel, EarnedLevels};
 use crate::limits;
 use crate::policy::risk::Level;
 use crate::reason::Reason;
@@ -89,7 +89,7 @@ pub struct TrustState {
 
 /// What an evaluation comes to for one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assessment {
+pub struct TrustAssessment {
     /// The category; all tools if absent.
     pub category: Option<String>,
     /// The track from now on.
@@ -180,7 +180,7 @@ impl TrustState {
 
     /// What it means for access; nothing while trust is disabled.
     #[must_use]
-    pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
+    pub fn earned(&self, config: &TrustConfig) -> Option<EarnedLevels> {
         if config.strategy == Strategy::Disabled {
             return None;
         }
@@ -190,7 +190,7 @@ impl TrustState {
             // One level for all tools; nothing ever moves the others.
             Strategy::Disabled | Strategy::Weighted | Strategy::Milestone => BTreeMap::new(),
         };
-        Some(Earned {
+        Some(EarnedLevels {
             level: self.all.level,
             categories,
         })
@@ -198,7 +198,7 @@ impl TrustState {
 
     /// The state after an evaluation.
     #[must_use]
-    pub fn after(mut self, assessments: &[Assessment]) -> TrustState {
+    pub fn after(mut self, assessments: &[TrustAssessment]) -> TrustState {
         for assessment in assessments {
             match &assessment.category {
                 None => self.all = assessment.next.clone(),
@@ -236,7 +236,7 @@ pub fn evaluate(
     records: &[TrustRecord],
     feedback: &[Feedback],
     now_ms: i64,
-) -> Vec<Assessment> {
+) -> Vec<TrustAssessment> {
     let one = |category: Option<&String>, track: &Track| {
         let seen = Seen::of(category, track, records, feedback, now_ms);
         assess(config, category, track, &seen, now_ms)
@@ -262,7 +262,7 @@ pub fn follow(
     feedback: &[Feedback],
     from_ms: i64,
     now_ms: i64,
-) -> (TrustState, Vec<Assessment>) {
+) -> (TrustState, Vec<TrustAssessment>) {
     let absent_max = i64::from(limits::TRUST_ABSENT_DAYS_MAX) * DAY_MS;
     let mut at_ms = from_ms.max(now_ms.saturating_sub(absent_max));
     let mut state = state.clone();
@@ -282,8 +282,8 @@ fn assess(
     track: &Track,
     seen: &Seen<'_>,
     now_ms: i64,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> TrustAssessment {
+    let mut assessment = TrustAssessment {
         category: category.cloned(),
         next: track.clone(),
         change: None,
@@ -322,7 +322,7 @@ fn assess(
     promotion(config, category, track, seen, now_ms, assessment)
 }
 
-fn demoted(mut assessment: Assessment, why: &str, now_ms: i64) -> Assessment {
+fn demoted(mut assessment: TrustAssessment, why: &str, now_ms: i64) -> TrustAssessment {
     let Some(lower) = lower(assessment.next.level) else {
         assessment
             .lines
@@ -372,8 +372,8 @@ fn promotion(
     track: &Track,
     seen: &Seen<'_>,
     now_ms: i64,
-    mut assessment: Assessment,
-) -> Assessment {
+    mut assessment: TrustAssessment,
+) -> TrustAssessment {
     let Some(step) = Step::from(track.level) else {
         assessment.lines.push("there is nothing above".to_owned());
         return assessment;

@@ -7,9 +7,9 @@ use crate::document::digest::{self, ToolDigest};
 use crate::document::environment::Environment;
 use crate::document::finding::{Code, Finding};
 use crate::document::json::Lines;
-use crate::document::lifecycle::{self, State};
+use crate::document::lifecycle::{self, LifecycleState};
 use crate::document::safety::{Safety, Source, compare};
-use crate::document::{Document, Item};
+use crate::document::{Document, ParsedDocument};
 use crate::limits;
 use crate::policy::risk::{self, Risk};
 use crate::policy::safety;
@@ -22,30 +22,30 @@ use crate::record::mask::is_maskable;
 pub struct Assessment {
     /// Its name, if it has one.
     pub name: Option<String>,
-    /// What holds when the document can be used; absent if any finding is an error.
-    pub sound: Option<Sound>,
+    /// The document and its facts; absent if any finding is an error.
+    pub usable: Option<UsableDocument>,
     /// Everything that was seen.
     pub findings: Vec<Finding>,
 }
 
-/// A document that can be used, and what holds for it.
+/// A document without errors, and the facts derived from it.
 #[derive(Clone, Debug)]
-pub struct Sound {
-    /// The document.
+pub struct UsableDocument {
+    /// The document as it was read.
     pub document: Document,
-    /// What holds for it.
-    pub judged: Judged,
+    /// What follows from it under one baseline.
+    pub facts: DocumentFacts,
 }
 
-/// What holds for a document that can be used.
+/// What follows from a document and a baseline: identity, state, policy and risk.
 #[derive(Clone, Debug)]
-pub struct Judged {
-    /// Its identity.
+pub struct DocumentFacts {
+    /// The document's `toolId`, or one made from its name.
     pub tool_id: String,
     /// The digest of what it means.
     pub digest: ToolDigest,
-    /// Where it stands.
-    pub state: State,
+    /// Draft, active, or what it lacks.
+    pub state: LifecycleState,
     /// Variables it needs that are not set.
     pub missing: Vec<String>,
     /// What a call would be held to.
@@ -57,40 +57,40 @@ pub struct Judged {
     /// The record of the policy, made when first asked for.
     safety: OnceLock<Safety>,
     /// What the audit says about it, made when first asked for.
-    facts: OnceLock<SharedFacts>,
+    audit_facts: OnceLock<SharedFacts>,
 }
 
-impl Judged {
-    /// The record of the policy of the document that was judged.
+impl DocumentFacts {
+    /// The record of the policy of the document these facts belong to.
     fn safety(&self, document: &Document) -> &Safety {
         let make = || safety::record(document, &self.policy, self.source);
         self.safety.get_or_init(make)
     }
 }
 
-impl Sound {
-    /// What the audit says about a call that is held to what was judged here.
+impl UsableDocument {
+    /// What the audit says about a call that is held to these facts.
     #[must_use]
-    pub fn facts(&self) -> SharedFacts {
-        let make = || self.facts_under(&self.judged.risk, self.safety());
-        self.judged.facts.get_or_init(make).clone()
+    pub fn audit_facts(&self) -> SharedFacts {
+        let make = || self.audit_facts_under(&self.facts.risk, self.safety());
+        self.facts.audit_facts.get_or_init(make).clone()
     }
 
     /// The record of the policy.
     #[must_use]
     pub fn safety(&self) -> &Safety {
-        self.judged.safety(&self.document)
+        self.facts.safety(&self.document)
     }
 
     /// What the audit says about a call that is held to something else.
     #[must_use]
-    pub fn facts_under(&self, risk: &Risk, safety: &Safety) -> SharedFacts {
+    pub fn audit_facts_under(&self, risk: &Risk, safety: &Safety) -> SharedFacts {
         let reasons = risk.signals.iter().map(|signal| signal.words.clone());
         SharedFacts::from(ToolFacts {
-            tool_id: self.judged.tool_id.clone(),
+            tool_id: self.facts.tool_id.clone(),
             name: self.document.name.clone(),
             category: self.document.category.clone(),
-            digest: self.judged.digest.to_string(),
+            digest: self.facts.digest.to_string(),
             risk: risk.level.badge().to_owned(),
             risk_reasons: reasons.collect(),
             tool_safety: serde_json::to_value(safety).unwrap_or_default(),
@@ -101,30 +101,30 @@ impl Sound {
 /// Assesses one document of a file. `lines` are the file's, for places.
 #[must_use]
 pub fn assess(
-    item: Item,
+    item: ParsedDocument,
     lines: &Lines<'_>,
     ground: &Baseline,
     environment: &Environment,
     source: Source,
 ) -> Assessment {
-    let Item {
+    let ParsedDocument {
         name,
         document,
         mut findings,
     } = item;
-    let sound = document.and_then(|document| {
+    let usable = document.and_then(|document| {
         let place = |finding: Finding| {
             let span = document.tree().locate(&finding.pointer);
             finding.place(span, lines)
         };
         match judge(&document, ground, environment, source) {
-            Ok(judged) => {
+            Ok(facts) => {
                 let stored = document.tool_safety.iter();
-                let resolved = || judged.safety(&document);
+                let resolved = || facts.safety(&document);
                 let differences = stored.flat_map(|stored| compare(stored, resolved()));
                 findings.extend(differences.map(place));
                 findings.extend(unmasked(&document, environment).into_iter().map(place));
-                Some(Sound { document, judged })
+                Some(UsableDocument { document, facts })
             }
             Err(finding) => {
                 findings.push(place(*finding));
@@ -134,7 +134,7 @@ pub fn assess(
     });
     Assessment {
         name,
-        sound,
+        usable,
         findings,
     }
 }
@@ -163,12 +163,12 @@ fn judge(
     ground: &Baseline,
     environment: &Environment,
     source: Source,
-) -> Result<Judged, Box<Finding>> {
+) -> Result<DocumentFacts, Box<Finding>> {
     let policy = policy::resolve(ground, &document.sandbox_overrides)
         .map_err(|conflict| conflict.to_finding())?;
     let digest = digest::of_document(document)
         .map_err(|error| Finding::error(Code::SpecParse, "", error.to_string()))?;
-    Ok(Judged {
+    Ok(DocumentFacts {
         tool_id: digest::tool_id(document),
         digest,
         state: lifecycle::state(document, environment, source),
@@ -177,6 +177,6 @@ fn judge(
         policy,
         source,
         safety: OnceLock::new(),
-        facts: OnceLock::new(),
+        audit_facts: OnceLock::new(),
     })
 }

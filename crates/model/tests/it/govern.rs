@@ -13,8 +13,8 @@ use model::caller::{Caller, Origin};
 use model::config::Config;
 use model::document::params;
 use model::document::{self, Document};
-use model::govern::access::{AccessLevel, Standing};
-use model::govern::rules::{Asked, Decision, Effect};
+use model::govern::access::{AccessLevel, CallerRights};
+use model::govern::rules::{Decision, Effect, RuleInput};
 use model::policy::risk::rate;
 use model::policy::{Baseline, EffectivePolicy, resolve};
 use model::record::outcome::Retry;
@@ -47,7 +47,7 @@ fn no_arguments() -> String {
 
 pub(crate) fn documents(text: &str) -> Vec<Document> {
     let items = document::parse(text).items;
-    let read = |item: document::Item| item.document.ok_or(item.findings);
+    let read = |item: document::ParsedDocument| item.document.ok_or(item.findings);
     items.into_iter().map(|item| read(item).unwrap()).collect()
 }
 
@@ -68,12 +68,12 @@ fn decide(config: &Config, tools: &[Document], call: &Call) -> String {
         Err(faults) => return format!("invalid: {}", faults.first().unwrap().message),
     };
     let ground = config.ground().unwrap();
-    let standing = config.access.standing(&caller, tool.category.as_deref());
-    let policy = standing.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
+    let rights = config.access.rights(&caller, tool.category.as_deref());
+    let policy = rights.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
     let risk = rate(&ground, &tool.sandbox_overrides, &policy);
-    let decision = config.rules.decide(&Asked {
+    let decision = config.rules.decide(&RuleInput {
         caller: &caller,
-        standing: &standing,
+        rights: &rights,
         origin: Origin::Mcp,
         document: tool,
         arguments: &arguments,
@@ -161,14 +161,14 @@ struct Row {
     may: String,
 }
 
-fn may(standing: &Standing, tool: &Document, args: &str) -> &'static str {
+fn may(rights: &CallerRights, tool: &Document, args: &str) -> &'static str {
     let ground = Baseline::closed();
     let wanted = resolve(&ground, &tool.sandbox_overrides).unwrap();
-    let policy: EffectivePolicy = standing.narrow(wanted.clone());
+    let policy: EffectivePolicy = rights.narrow(wanted.clone());
     let arguments = params::check(&tool.params, &serde_json::from_str(args).unwrap()).unwrap();
-    let decision = model::govern::rules::Rules::standard().decide(&Asked {
+    let decision = model::govern::rules::Rules::standard().decide(&RuleInput {
         caller: &Caller::named("ann"),
-        standing,
+        rights,
         origin: Origin::Mcp,
         document: tool,
         arguments: &arguments,
@@ -197,14 +197,14 @@ fn each_level_does_what_its_table_says() {
             let file = format!("[callers.ann]\nlevel = \"{}\"\n", level.word());
             let access = Config::parse(&file).unwrap().access;
             let caller = Caller::named("Ann");
-            let standing = access.standing(&caller, tool.category.as_deref());
+            let rights = access.rights(&caller, tool.category.as_deref());
             let policy = resolve(&Baseline::closed(), &tool.sandbox_overrides).unwrap();
-            let is_empty = standing.emptied(&tool, &policy).is_some();
+            let is_empty = rights.emptied(&tool, &policy).is_some();
             let seen = access.check(&caller, &tool).is_ok() && !is_empty;
             has.push(if seen { "yes" } else { "no" });
             can.push(match is_empty {
                 true => "no",
-                false => may(&standing, &tool, &row.args),
+                false => may(&rights, &tool, &row.args),
             });
         }
         let seen = (has.join(" "), can.join(" "));

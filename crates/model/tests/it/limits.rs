@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use model::config::Config;
-use model::govern::access::quota::{Again, Limit, Tally, Visit, enter};
+use model::govern::access::quota::{LimitUsage, LimitedCall, RateLimit, RetryAfter, enter};
 use serde::Deserialize;
 
 use crate::entries;
@@ -47,11 +47,11 @@ fn time_ms(text: &str) -> u64 {
 
 /// What everybody used so far.
 #[derive(Default)]
-struct Book(BTreeMap<(String, String), Tally>);
+struct Book(BTreeMap<(String, String), LimitUsage>);
 
 impl Book {
-    fn call(&mut self, config: &Config, visit: &Visit<'_>) -> String {
-        let key = |limit: &Limit| (limit.id.clone(), visit.caller.to_lowercase());
+    fn call(&mut self, config: &Config, visit: &LimitedCall<'_>) -> String {
+        let key = |limit: &RateLimit| (limit.id.clone(), visit.caller.to_lowercase());
         let held = config.limits.iter().filter(|limit| limit.holds_for(visit));
         let mut held: Vec<_> = held
             .map(|limit| (limit, self.0.remove(&key(limit)).unwrap_or_default()))
@@ -67,10 +67,12 @@ impl Book {
             Ok(()) => "in".to_owned(),
             Err(exceeded) => {
                 let again = match exceeded.again {
-                    Again::Later(ms) => format!("in {} s", ms.div_ceil(1_000)),
-                    Again::Tomorrow(ms) => format!("with the day, in {} s", ms.div_ceil(1_000)),
-                    Again::AfterAnother => "after another".to_owned(),
-                    Again::Never => "never".to_owned(),
+                    RetryAfter::Later(ms) => format!("in {} s", ms.div_ceil(1_000)),
+                    RetryAfter::Tomorrow(ms) => {
+                        format!("with the day, in {} s", ms.div_ceil(1_000))
+                    }
+                    RetryAfter::AfterAnother => "after another".to_owned(),
+                    RetryAfter::Never => "never".to_owned(),
                 };
                 format!("{exceeded}; again {again}")
             }
@@ -90,7 +92,7 @@ fn limit_cases() {
             let time = time_ms(&call.at);
             day += u64::from(time < last);
             last = time;
-            let visit = Visit {
+            let visit = LimitedCall {
                 caller: call.caller.as_deref().unwrap_or("ann"),
                 groups: &[],
                 tool: &call.tool,

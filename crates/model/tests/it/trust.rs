@@ -249,13 +249,13 @@ proptest! {
 }
 
 /// A deed: its day, its tool, its badge, and whether it was done, failed or denied.
-type Deed = (i64, u8, usize, u8);
+type LevelInput = (i64, u8, usize, u8);
 
 /// The weighted score as one would reckon it on paper, and what follows from it.
 /// Nothing where the score is so near a threshold that rounding decides.
 fn weighted_on_paper(
     level: AccessLevel,
-    deeds: &[Deed],
+    deeds: &[LevelInput],
     said: &[u8],
     now: i64,
 ) -> Option<Option<TrustChange>> {
@@ -323,7 +323,7 @@ proptest! {
         let badge = |tool: u8| *badges.get(usize::from(tool)).unwrap();
         let good = good.iter().map(|(day, tool)| (*day, *tool, badge(*tool), 0));
         let bad = bad.iter().map(|(day, tool, outcome)| (*day, *tool, badge(*tool), *outcome));
-        let deeds: Vec<Deed> = good.chain(bad).collect();
+        let deeds: Vec<LevelInput> = good.chain(bad).collect();
         let mut config = TrustConfig::standard();
         config.strategy = TrustStrategy::Weighted;
         let mut state = TrustState::initial(&config, 0);
@@ -368,7 +368,7 @@ proptest! {
             let own = |record: &&TrustRecord| record.category.as_deref() == Some(name);
             let own: Vec<_> = records.iter().filter(own).cloned().collect();
             let alone = evaluate(&config, &state, &own, &[], now * DAY_MS);
-            let of = |all: &[model::govern::trust::Assessment]| {
+            let of = |all: &[model::govern::trust::TrustAssessment]| {
                 all.iter().find(|one| one.category.as_deref() == Some(name)).cloned()
             };
             prop_assert_eq!(of(&both), of(&alone));

@@ -8,7 +8,7 @@ use model::caller::{Caller, Origin};
 use model::config::Config;
 use model::document::Document;
 use model::document::params;
-use model::govern::rules::{Asked, Decision, Effect, Rules};
+use model::govern::rules::{Decision, Effect, RuleInput, Rules};
 use model::policy::resolve;
 use model::policy::risk::rate;
 use model::reason::Reason;
@@ -146,11 +146,11 @@ fn decide_under(config: &Config, world: &World, rules: Option<&Rules>) -> Option
         .map(|amount| json!({ "amount": amount }));
     let arguments = params::check(&tool.params, &raw.unwrap_or(json!({}))).unwrap();
     let ground = config.ground().unwrap();
-    let standing = config.access.standing(&caller, tool.category.as_deref());
-    let policy = standing.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
-    Some(rules.unwrap_or(&config.rules).decide(&Asked {
+    let rights = config.access.rights(&caller, tool.category.as_deref());
+    let policy = rights.narrow(resolve(&ground, &tool.sandbox_overrides).unwrap());
+    Some(rules.unwrap_or(&config.rules).decide(&RuleInput {
         caller: &caller,
-        standing: &standing,
+        rights: &rights,
         origin: Origin::Mcp,
         document: &tool,
         arguments: &arguments,

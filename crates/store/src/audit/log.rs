@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::record::audit::chain::{Head, Kind, link};
+use model::record::audit::chain::{Head, RecordKind, link};
 
 use crate::error::StoreError;
 use crate::home::audit_folder;
@@ -150,7 +150,7 @@ impl Log {
     /// the new head of the chain and the position of the line.
     pub(crate) fn add(
         &mut self,
-        kind: Kind,
+        kind: RecordKind,
         process: Option<&str>,
         body: impl FnOnce(&mut Vec<u8>, u64) -> Result<(), StoreError>,
     ) -> Result<(Head, u64), StoreError> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::record::audit::chain::{Body, Ending, Kind, Record};
+use model::record::audit::chain::{Body, Ending, Record, RecordKind};
 use model::record::audit::{Closing, Status};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
@@ -193,19 +193,19 @@ pub(crate) fn after(
             sequence: line.record.sequence,
             position,
         };
-        if line.record.kind == Kind::Open {
+        if line.record.kind == RecordKind::Open {
             seen.insert(here.sequence, here);
         }
         if here.sequence <= sequence {
             continue;
         }
         match line.record.kind {
-            Kind::Open | Kind::Checkpoint => continue,
-            Kind::Notice => {
+            RecordKind::Open | RecordKind::Checkpoint => continue,
+            RecordKind::Notice => {
                 items.push(AuditItem::Notice(notices::entry(&line.record)?));
                 continue;
             }
-            Kind::Close => {}
+            RecordKind::Close => {}
         }
         let Ok(Body::Close(close)) = line.record.read::<Ending>() else {
             return Err(damaged(here.sequence, "its body is not the end of a call"));
@@ -292,7 +292,7 @@ pub(crate) fn export(
         };
         let record = line.record;
         let is_wanted = wanted.as_ref().is_none_or(|wanted| {
-            record.kind == Kind::Checkpoint || wanted.contains(&record.sequence)
+            record.kind == RecordKind::Checkpoint || wanted.contains(&record.sequence)
         });
         if is_wanted {
             each(&record).map_err(|error| StoreError::Export(Arc::new(error)))?;

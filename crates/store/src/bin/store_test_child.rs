@@ -14,7 +14,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use model::caller::Origin;
-use model::govern::access::quota::{self, Limit, Visit};
+use model::govern::access::quota::{self, LimitedCall, RateLimit};
 use model::record::audit::{Closing, Opening, Status};
 use rustix::process::{Signal, getpid, kill_process};
 use store::{Durability, Retention, Store, StoreError, StoreSettings};
@@ -53,7 +53,7 @@ fn open(home: &Path) -> Store {
 /// Lets a call in under a limit and dies while it runs.
 fn enter(home: &Path) {
     let store = open(home);
-    let limit = Limit {
+    let limit = RateLimit {
         id: "few".to_owned(),
         callers: Vec::new(),
         groups: Vec::new(),
@@ -62,7 +62,7 @@ fn enter(home: &Path) {
         concurrent: Some(1),
         units_per_day: None,
     };
-    let visit = Visit {
+    let visit = LimitedCall {
         caller: "ann",
         groups: &[],
         tool: "tool",

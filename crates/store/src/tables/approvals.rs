@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use model::caller;
-use model::govern::approval::{Scope, State};
+use model::govern::approval::{ApprovalScope, ApprovalState};
 use model::policy::risk::Level;
 use model::word::Word;
 use model::{limits, text};
@@ -27,8 +27,8 @@ const READING: &str = "read the approvals";
 pub struct Approval {
     /// Its id, which cannot be guessed.
     pub id: String,
-    /// Its state as stored: [`State::at`] says whether it expired since.
-    pub state: State,
+    /// Its state as stored: [`ApprovalState::at`] says whether it expired since.
+    pub state: ApprovalState,
     /// Where it waits.
     pub place: WaitingPlace,
     /// Milliseconds since 1970.
@@ -85,7 +85,7 @@ pub enum WaitingPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenAnswer {
     /// Which calls an approval covers.
-    pub scope: Option<Scope>,
+    pub scope: Option<ApprovalScope>,
     /// Milliseconds since 1970.
     pub at_ms: i64,
     /// Who gave it.
@@ -251,7 +251,7 @@ impl Approvals {
     pub fn answer(
         &self,
         id: &str,
-        state: State,
+        state: ApprovalState,
         answer: &GivenAnswer,
         expires_at_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
@@ -579,23 +579,25 @@ fn take(
     let is_own = answer.own_client || caller::is_same(&answer.by, &found.caller);
     let may_count = !(claim.separate && is_own) && (claim.own_client || !answer.own_client);
     let next = match found.state.at(found.expires_at_ms, now_ms) {
-        State::Approved if may_count && answer.scope == Some(Scope::Once) => State::Used,
-        State::Approved if may_count => State::Approved,
-        no @ (State::Declined | State::Dismissed | State::Malformed)
+        ApprovalState::Approved if may_count && answer.scope == Some(ApprovalScope::Once) => {
+            ApprovalState::Used
+        }
+        ApprovalState::Approved if may_count => ApprovalState::Approved,
+        no @ (ApprovalState::Declined | ApprovalState::Dismissed | ApprovalState::Malformed)
             if found.used_by_call.is_none() =>
         {
             no
         }
-        State::Pending
-        | State::Approved
-        | State::Used
-        | State::Declined
-        | State::Dismissed
-        | State::Malformed
-        | State::Revoked
-        | State::Expired => return Ok(None),
+        ApprovalState::Pending
+        | ApprovalState::Approved
+        | ApprovalState::Used
+        | ApprovalState::Declined
+        | ApprovalState::Dismissed
+        | ApprovalState::Malformed
+        | ApprovalState::Revoked
+        | ApprovalState::Expired => return Ok(None),
     };
-    let runs = matches!(next, State::Used | State::Approved);
+    let runs = matches!(next, ApprovalState::Used | ApprovalState::Approved);
     let changed = connection.execute(
         "UPDATE approvals SET state = ?3, uses = uses + ?4, used_ms = ?5, used_by_call = ?6
          WHERE id = ?1 AND state = ?2",

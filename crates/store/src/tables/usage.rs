@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::govern::access::quota::Tally;
+use model::govern::access::quota::LimitUsage;
 use model::limits;
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
@@ -49,7 +49,7 @@ impl QuotaUsage {
         &self,
         keys: &[UsageKey],
         now_ms: u64,
-        change: impl FnOnce(&mut Vec<Tally>) -> T,
+        change: impl FnOnce(&mut Vec<LimitUsage>) -> T,
     ) -> Result<Option<T>, StoreError> {
         let fail = StoreError::database(DOING);
         let mut connection = self.connection.lock()?;
@@ -60,7 +60,7 @@ impl QuotaUsage {
         for key in keys {
             let mut tally = match read(&transaction, key).map_err(&fail)? {
                 Some(tally) => tally,
-                None if has_room(&transaction, now_ms).map_err(&fail)? => Tally::default(),
+                None if has_room(&transaction, now_ms).map_err(&fail)? => LimitUsage::default(),
                 None => return Ok(None),
             };
             self.drop_dead_processes(&mut tally);
@@ -75,7 +75,7 @@ impl QuotaUsage {
     }
 
     /// The tally of each key, without the calls of dead processes. Changes nothing.
-    pub fn peek(&self, keys: &[UsageKey]) -> Result<Vec<Tally>, StoreError> {
+    pub fn peek(&self, keys: &[UsageKey]) -> Result<Vec<LimitUsage>, StoreError> {
         let fail = StoreError::database(DOING);
         let mut connection = self.connection.lock()?;
         let transaction = connection.transaction().map_err(&fail)?;
@@ -88,14 +88,14 @@ impl QuotaUsage {
         Ok(tallies)
     }
 
-    fn drop_dead_processes(&self, tally: &mut Tally) {
+    fn drop_dead_processes(&self, tally: &mut LimitUsage) {
         let others = tally
             .processes()
             .filter(|process| **process != *self.process);
         let dead = others.filter(|process| process::is_dead(&self.home, process));
         let dead: Vec<_> = dead.map(str::to_owned).collect();
         for process in dead {
-            tally.bury(&process);
+            tally.forget_process(&process);
         }
     }
 }
@@ -103,7 +103,7 @@ impl QuotaUsage {
 fn read(
     transaction: &Transaction<'_>,
     (limit, caller): &UsageKey,
-) -> rusqlite::Result<Option<Tally>> {
+) -> rusqlite::Result<Option<LimitUsage>> {
     let sql = "SELECT state FROM tallies WHERE limit_id = ?1 AND caller = ?2";
     let mut statement = transaction.prepare_cached(sql)?;
     let state: Option<String> = statement
@@ -119,7 +119,7 @@ fn read(
 fn write(
     transaction: &Transaction<'_>,
     (limit, caller): &UsageKey,
-    tally: &Tally,
+    tally: &LimitUsage,
 ) -> rusqlite::Result<()> {
     let state = serde_json::to_string(tally)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;

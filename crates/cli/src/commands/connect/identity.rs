@@ -12,7 +12,7 @@ use engine::registry::CONFIG_FILE;
 use model::caller::{self, folded};
 use model::config::Config;
 use model::govern::approval::authority::CONNECTED_DEFAULT;
-use model::govern::key::{self, KeyRecord, Presented, Role};
+use model::govern::key::{self, KeyForm, KeyRecord, Role};
 use model::policy::risk::Level;
 use model::record::audit::Act;
 use serde_json::Value;
@@ -95,7 +95,7 @@ pub(super) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<
     let Some(text) = held else {
         return Ok(None);
     };
-    let Some(Presented::Key(id)) = key::read(text) else {
+    let Some(KeyForm::Key(id)) = key::read(text) else {
         return Ok(None);
     };
     let found = known.find(id)?;

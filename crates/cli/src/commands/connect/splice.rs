@@ -5,7 +5,7 @@
 //! refused rather than guessed at, and the result is read again before it counts.
 
 use anyhow::{anyhow, bail};
-use model::document::json::{Kind, Member, Node, Span};
+use model::document::json::{JsonKind, Member, Node, Span};
 use serde_json::{Value, json};
 
 /// The text with `section.name` set to an entry, or without it. Nothing if it is so
@@ -219,14 +219,14 @@ fn check(
 }
 
 fn without(root: &mut Node, section: &str, name: &str, keep_section: bool) {
-    let Kind::Object(members) = &mut root.kind else {
+    let JsonKind::Object(members) = &mut root.kind else {
         return;
     };
     if !keep_section {
         members.retain(|member| member.key != section);
     }
     for member in members.iter_mut().filter(|member| member.key == section) {
-        if let Kind::Object(servers) = &mut member.value.kind {
+        if let JsonKind::Object(servers) = &mut member.value.kind {
             servers.retain(|server| server.key != name);
         }
     }

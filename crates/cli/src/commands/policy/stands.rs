@@ -3,8 +3,8 @@
 use model::caller::Caller;
 use model::config::Config;
 use model::govern::access::level::Constraints;
-use model::govern::access::quota::Limit;
-use model::govern::access::{Lists, Standing};
+use model::govern::access::quota::RateLimit;
+use model::govern::access::{CallerRights, Lists};
 use model::govern::pattern::NamePattern;
 use model::network::host_pattern::HostPattern;
 use model::text::one_line;
@@ -16,17 +16,17 @@ use crate::output::printer::{Printer, Style};
 /// What applies to one caller.
 pub(super) struct Stands<'a> {
     pub(super) caller: &'a str,
-    pub(super) standing: Standing,
+    pub(super) rights: CallerRights,
     /// Whose lists, and the lists: everybody's, those of groups, the caller's own.
     lists: Vec<(&'a str, &'a Lists)>,
-    limits: Vec<&'a Limit>,
+    limits: Vec<&'a RateLimit>,
 }
 
 impl<'a> Stands<'a> {
     pub(super) fn of(config: &'a Config, caller: &'a Caller) -> Stands<'a> {
-        let standing = config.access.standing(caller, None);
+        let rights = config.access.rights(caller, None);
         let limits = config.limits.iter();
-        let limits = limits.filter(|limit| limit.concerns(&caller.name, &standing.groups));
+        let limits = limits.filter(|limit| limit.concerns(&caller.name, &rights.groups));
         let layers = config.access.layers(caller).into_iter();
         Stands {
             caller: &caller.name,
@@ -34,12 +34,12 @@ impl<'a> Stands<'a> {
             lists: layers
                 .filter(|(_, lists)| **lists != Lists::default())
                 .collect(),
-            standing,
+            rights,
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let Standing {
+        let CallerRights {
             level,
             given,
             earned,
@@ -48,7 +48,7 @@ impl<'a> Stands<'a> {
             autonomy,
             groups,
             hosts,
-        } = &self.standing;
+        } = &self.rights;
         let lists = self.lists.iter().map(|(whose, lists)| {
             let allow = lists.allow.as_deref().map(words);
             json!({"whose": whose, "allow": allow, "deny": words(&lists.deny)})
@@ -78,12 +78,12 @@ impl<'a> Stands<'a> {
     }
 
     pub(super) fn show(&self, printer: &mut Printer) {
-        let Standing {
+        let CallerRights {
             level,
             given,
             earned,
             ..
-        } = &self.standing;
+        } = &self.rights;
         let word =
             |level: &Option<_>| level.map_or("none", model::govern::access::AccessLevel::word);
         let how = match earned {
@@ -94,14 +94,14 @@ impl<'a> Stands<'a> {
             "{}  level {}{how}, autonomy {}, groups: {}",
             printer.styled(Style::Bold, &one_line(self.caller)),
             word(level),
-            self.standing.autonomy.word(),
-            or_none(&self.standing.groups),
+            self.rights.autonomy.word(),
+            or_none(&self.rights.groups),
         ));
         let row = |printer: &mut Printer, name: &str, text: &str| {
             let name = printer.styled(Style::Dim, &format!("  {name:<11}"));
             printer.line(&format!("{name} {}", one_line(text)));
         };
-        let categories = match &self.standing.categories {
+        let categories = match &self.rights.categories {
             None => "all".to_owned(),
             Some(categories) => or_none(categories).to_lowercase(),
         };
@@ -116,7 +116,7 @@ impl<'a> Stands<'a> {
                 row(printer, "denied", &text);
             }
         }
-        for list in &self.standing.hosts {
+        for list in &self.rights.hosts {
             let hosts: Vec<_> = list.hosts.iter().map(HostPattern::shown).collect();
             row(
                 printer,
@@ -124,7 +124,7 @@ impl<'a> Stands<'a> {
                 &format!("{}: {}", list.by, or_none(&hosts)),
             );
         }
-        if let Some(constraints) = &self.standing.constraints {
+        if let Some(constraints) = &self.rights.constraints {
             row(printer, "constraints", &in_words(constraints));
         }
         for limit in &self.limits {
@@ -185,7 +185,7 @@ fn constraints_json(constraints: &Constraints) -> Value {
     })
 }
 
-fn limit_words(limit: &Limit) -> String {
+fn limit_words(limit: &RateLimit) -> String {
     let kinds = [
         (limit.calls_per_minute, "calls a minute"),
         (limit.concurrent, "at one time"),

@@ -10,8 +10,8 @@ use std::fs;
 use engine::native::Native;
 use model::config::{CodecallMode, Config, ScriptPreset};
 use model::document::finding::Code;
-use model::document::lifecycle::State;
-use model::govern::approval::Scope;
+use model::document::lifecycle::LifecycleState;
+use model::govern::approval::ApprovalScope;
 use model::govern::autonomy::Autonomy;
 use model::govern::rules::Effect;
 use model::reason::Reason;
@@ -39,7 +39,7 @@ pub(crate) fn hold(name: &str, table: &Table) -> Result<Option<String>, String> 
         "effects" => named(table, &words::<Effect>()),
         "autonomy" => named(table, &words::<Autonomy>()),
         "finding-codes" => named(table, &Code::ALL.map(Code::word)),
-        "states" => named(table, &states().map(State::word)),
+        "states" => named(table, &states().map(LifecycleState::word)),
         "script-codes" => {
             let text = source::of("engine");
             let codes = source::quoted(source::between(&text, "const CODES: ", "];"));
@@ -113,17 +113,20 @@ fn native(is_code_mode: bool) -> Vec<&'static str> {
     own.collect()
 }
 
-fn states() -> [State; 4] {
+fn states() -> [LifecycleState; 4] {
     // A new state does not compile until it is on the page.
     let all = [
-        State::Draft,
-        State::MissingRequirements,
-        State::Active,
-        State::TestFailed,
+        LifecycleState::Draft,
+        LifecycleState::MissingRequirements,
+        LifecycleState::Active,
+        LifecycleState::TestFailed,
     ];
     for state in all {
         match state {
-            State::Draft | State::MissingRequirements | State::Active | State::TestFailed => {}
+            LifecycleState::Draft
+            | LifecycleState::MissingRequirements
+            | LifecycleState::Active
+            | LifecycleState::TestFailed => {}
         }
     }
     all
@@ -438,7 +441,7 @@ pub(crate) fn bytes(number: u64) -> String {
 }
 
 /// `an hour`
-pub(crate) fn length(scope: Scope) -> String {
+pub(crate) fn length(scope: ApprovalScope) -> String {
     let hours = scope.lasts_seconds(0) / 3600;
     match (hours / 24, hours) {
         (0, 0) => "`approvals.expire_seconds`".to_owned(),

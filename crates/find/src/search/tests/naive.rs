@@ -47,7 +47,7 @@ fn parts(letters: &[char]) -> Vec<String> {
     parts
 }
 
-fn weights(entry: &Entry<'_>) -> BTreeMap<String, f32> {
+fn weights(entry: &SearchEntry<'_>) -> BTreeMap<String, f32> {
     let names = entry.params.iter().map(|param| param.name.as_str());
     let prose = entry.params.iter().map(|param| param.description.as_str());
     let fields: [(Field, Vec<&str>); 8] = [
@@ -79,7 +79,12 @@ fn weights(entry: &Entry<'_>) -> BTreeMap<String, f32> {
 }
 
 /// What answers a query among these tools.
-pub(super) fn search(tools: &[Entry<'_>], query: &str, count_max: usize, score_min: f64) -> Hits {
+pub(super) fn search(
+    tools: &[SearchEntry<'_>],
+    query: &str,
+    count_max: usize,
+    score_min: f64,
+) -> Hits {
     let known: Vec<_> = tools.iter().map(weights).collect();
     let units = word::units(query);
     let mut totals = vec![0.0; tools.len()];
@@ -108,7 +113,7 @@ pub(super) fn search(tools: &[Entry<'_>], query: &str, count_max: usize, score_m
         }
     }
     most += most / f64::from(matched.max(1)) * (unmatched.len() as f64);
-    let score = |(tool, total): (&Entry<'_>, f64)| {
+    let score = |(tool, total): (&SearchEntry<'_>, f64)| {
         let alike =
             !word::joined(query).is_empty() && word::joined(query) == word::joined(tool.name);
         let score = match query.trim() {

@@ -24,7 +24,7 @@ pub(in crate::protocol) fn question() -> Question {
         binding: "digest".to_owned(),
         id: "question-1".to_owned(),
         expires_at_ms: 4_000_000_000_000,
-        scopes: vec![Scope::Once, Scope::Session],
+        scopes: vec![ApprovalScope::Once, ApprovalScope::Session],
         why: "the tool asks before every call".to_owned(),
         may_answer: "the person at the caller's own client".to_owned(),
     }
@@ -44,9 +44,13 @@ fn judged(response: Value, took: Duration, expected: ApprovalAnswer) {
 fn only_a_complete_approval_counts() {
     let yes = |answer: Value| json!({"action": "accept", "content": answer});
     let once = || yes(json!({"answer": "once"}));
-    judged(once(), READ, ApprovalAnswer::Approved(Scope::Once));
+    judged(once(), READ, ApprovalAnswer::Approved(ApprovalScope::Once));
     let session = yes(json!({"answer": "session"}));
-    judged(session, READ, ApprovalAnswer::Approved(Scope::Session));
+    judged(
+        session,
+        READ,
+        ApprovalAnswer::Approved(ApprovalScope::Session),
+    );
     judged(once(), TOO_FAST, ApprovalAnswer::NotRendered);
     judged(json!({"action": "decline"}), READ, ApprovalAnswer::Declined);
     judged(json!({"action": "cancel"}), READ, ApprovalAnswer::Dismissed);

@@ -23,7 +23,7 @@ fn known() -> KnownNames {
 #[track_caller]
 fn said(text: &str) -> Vec<(usize, usize, String)> {
     let config = Config::parse(text).unwrap_or_else(|faults| panic!("{text}\n{faults:?}"));
-    let strange = config.strangers(text, &known()).into_iter();
+    let strange = config.unknown_names(text, &known()).into_iter();
     strange
         .map(|(_, fault)| {
             let fix = fault.fix.unwrap_or_default();

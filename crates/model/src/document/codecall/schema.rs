@@ -2,7 +2,7 @@
 //! draft that models read and nothing is held to. So it is small, complete in itself,
 //! without characters nobody can see, and a schema indeed.
 
-use crate::document::json::{Kind, Node};
+use crate::document::json::{JsonKind, Node};
 use crate::limits;
 use crate::nearest::nearest;
 use crate::text::{elided, is_hidden};
@@ -122,7 +122,7 @@ fn check(root: &Node) -> Result<(), String> {
 /// One schema, which stands in another at some place.
 fn schema(node: &Node, root: &Node, place: &str) -> Result<(), String> {
     let members = match (&node.kind, node.members()) {
-        (Kind::Bool(_), _) => return Ok(()),
+        (JsonKind::Bool(_), _) => return Ok(()),
         (_, Some(members)) => members,
         (_, None) => return Err(wrong(place, "a schema: an object, true or false", node)),
     };
@@ -154,7 +154,7 @@ fn keyword(holds: Holds, value: &Node, root: &Node, place: &str) -> Result<(), S
     match holds {
         Holds::Anything => Ok(()),
         Holds::Text => fits(value.text().is_some(), "a string"),
-        Holds::Flag => fits(matches!(value.kind, Kind::Bool(_)), "true or false"),
+        Holds::Flag => fits(matches!(value.kind, JsonKind::Bool(_)), "true or false"),
         Holds::Number => fits(number(value).is_some(), "a number"),
         Holds::Step => fits(
             number(value).is_some_and(|step| step > 0.0),
@@ -203,8 +203,8 @@ fn keyword(holds: Holds, value: &Node, root: &Node, place: &str) -> Result<(), S
 
 fn wrong(place: &str, wanted: &str, found: &Node) -> String {
     let found = match &found.kind {
-        Kind::Array(_) | Kind::Object(_) => found.noun().to_owned(),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {
+        JsonKind::Array(_) | JsonKind::Object(_) => found.noun().to_owned(),
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
             format!("`{}`", elided(&found.to_value().to_string(), 60))
         }
     };
@@ -213,14 +213,14 @@ fn wrong(place: &str, wanted: &str, found: &Node) -> String {
 
 fn items(node: &Node) -> Option<&[Node]> {
     match &node.kind {
-        Kind::Array(items) => Some(items),
+        JsonKind::Array(items) => Some(items),
         _ => None,
     }
 }
 
 fn number(node: &Node) -> Option<f64> {
     match &node.kind {
-        Kind::Number(digits) => digits.parse().ok(),
+        JsonKind::Number(digits) => digits.parse().ok(),
         _ => None,
     }
 }
@@ -260,7 +260,7 @@ fn leads_somewhere(reference: &str, root: &Node) -> bool {
     for step in steps.split('/') {
         let step = step.replace("~1", "/").replace("~0", "~");
         let next = match &node.kind {
-            Kind::Array(_) => step.parse().ok().and_then(|index| node.at(index)),
+            JsonKind::Array(_) => step.parse().ok().and_then(|index| node.at(index)),
             _ => node.get(&step),
         };
         match next {
@@ -268,7 +268,7 @@ fn leads_somewhere(reference: &str, root: &Node) -> bool {
             None => return false,
         }
     }
-    matches!(node.kind, Kind::Bool(_) | Kind::Object(_))
+    matches!(node.kind, JsonKind::Bool(_) | JsonKind::Object(_))
 }
 
 /// How deep it is, or one more than asked.
@@ -278,9 +278,9 @@ fn depth(node: &Node, most: usize) -> usize {
         Some(most) => children.map(|child| depth(child, most)).max().unwrap_or(0),
     };
     match &node.kind {
-        Kind::Array(items) => 1 + deepest(&mut items.iter()),
-        Kind::Object(members) => 1 + deepest(&mut members.iter().map(|member| &member.value)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => 0,
+        JsonKind::Array(items) => 1 + deepest(&mut items.iter()),
+        JsonKind::Object(members) => 1 + deepest(&mut members.iter().map(|member| &member.value)),
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => 0,
     }
 }
 
@@ -288,12 +288,12 @@ fn depth(node: &Node, most: usize) -> usize {
 fn has_hidden(node: &Node) -> bool {
     let hides = |text: &str| text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t');
     match &node.kind {
-        Kind::String(text) => hides(text),
-        Kind::Array(items) => items.iter().any(has_hidden),
-        Kind::Object(members) => members
+        JsonKind::String(text) => hides(text),
+        JsonKind::Array(items) => items.iter().any(has_hidden),
+        JsonKind::Object(members) => members
             .iter()
             .any(|member| hides(&member.key) || has_hidden(&member.value)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) => false,
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Kind, Member, Node, Span};
+use super::{JsonKind, Member, Node, Span};
 use crate::limits;
 
 /// Why a text is not JSON we take.
@@ -68,11 +68,11 @@ impl Parser<'_> {
         let kind = match self.peek() {
             Some(b'{') => self.object()?,
             Some(b'[') => self.array()?,
-            Some(b'"') => Kind::String(self.string()?),
+            Some(b'"') => JsonKind::String(self.string()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word("true", Kind::Bool(true))?,
-            Some(b'f') => self.word("false", Kind::Bool(false))?,
-            Some(b'n') => self.word("null", Kind::Null)?,
+            Some(b't') => self.word("true", JsonKind::Bool(true))?,
+            Some(b'f') => self.word("false", JsonKind::Bool(false))?,
+            Some(b'n') => self.word("null", JsonKind::Null)?,
             Some(b'\'') => {
                 return Err(self.fault(
                     "a string starts with `'`",
@@ -92,13 +92,13 @@ impl Parser<'_> {
         })
     }
 
-    fn object(&mut self) -> Result<Kind, JsonFault> {
+    fn object(&mut self) -> Result<JsonKind, JsonFault> {
         self.enter()?;
         let mut members: Vec<Member> = Vec::new();
         let mut many = HashSet::new();
         self.skip_space();
         if self.take(b'}') {
-            return Ok(Kind::Object(members));
+            return Ok(JsonKind::Object(members));
         }
         loop {
             let member = self.member()?;
@@ -128,7 +128,7 @@ impl Parser<'_> {
                 }
             } else if self.take(b'}') {
                 members.shrink_to_fit();
-                return Ok(Kind::Object(members));
+                return Ok(JsonKind::Object(members));
             } else {
                 return Err(self.fault("expected `,` or `}` after a value in an object", None));
             }
@@ -162,12 +162,12 @@ impl Parser<'_> {
         })
     }
 
-    fn array(&mut self) -> Result<Kind, JsonFault> {
+    fn array(&mut self) -> Result<JsonKind, JsonFault> {
         self.enter()?;
         let mut items = Vec::new();
         self.skip_space();
         if self.take(b']') {
-            return Ok(Kind::Array(items));
+            return Ok(JsonKind::Array(items));
         }
         loop {
             self.path.push(Step::Index(items.len()));
@@ -183,7 +183,7 @@ impl Parser<'_> {
                 }
             } else if self.take(b']') {
                 items.shrink_to_fit();
-                return Ok(Kind::Array(items));
+                return Ok(JsonKind::Array(items));
             } else {
                 return Err(self.fault("expected `,` or `]` after a value in an array", None));
             }
@@ -314,7 +314,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Kind, JsonFault> {
+    fn number(&mut self) -> Result<JsonKind, JsonFault> {
         let start = self.offset;
         self.take(b'-');
         if self.take(b'0') {
@@ -335,7 +335,7 @@ impl Parser<'_> {
         let digits = self.text.get(start..self.offset).unwrap_or("");
         // A number no reader can hold is refused here, as `serde_json` does.
         if digits.parse::<f64>().is_ok_and(f64::is_finite) {
-            Ok(Kind::Number(digits.to_owned()))
+            Ok(JsonKind::Number(digits.to_owned()))
         } else {
             self.offset = start;
             Err(self.fault("this number is too large", None))
@@ -353,7 +353,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Result<Kind, JsonFault> {
+    fn word(&mut self, word: &str, kind: JsonKind) -> Result<JsonKind, JsonFault> {
         if self
             .text
             .get(self.offset..)

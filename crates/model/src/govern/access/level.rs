@@ -127,7 +127,7 @@ pub struct ConstraintChanges {
 
 /// What constraints look at besides the policy.
 #[derive(Clone, Copy, Debug)]
-pub struct Deed<'a> {
+pub struct LevelInput<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// Its category.
@@ -373,11 +373,11 @@ impl Constraints {
 
     /// What the constraints that no policy can express say about a call.
     #[must_use]
-    pub fn check(&self, deed: &Deed<'_>) -> Option<(Effect, String)> {
-        let does = |word: &str| deed.actions.iter().any(|action| action.word() == word);
+    pub fn check(&self, input: &LevelInput<'_>) -> Option<(Effect, String)> {
+        let does = |word: &str| input.actions.iter().any(|action| action.word() == word);
         let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
-        let clones = deed.tool.to_lowercase().contains("clone");
-        if self.code == CodeIsolation::Containerized && !deed.contained {
+        let clones = input.tool.to_lowercase().contains("clone");
+        if self.code == CodeIsolation::Containerized && !input.contained {
             return deny("the caller's level takes only tools that run in the sandbox");
         }
         if self.network == NetworkScope::None && does("comms:external") {
@@ -386,22 +386,25 @@ impl Constraints {
         if self.git < GitScope::Full && does("vcs:push") {
             return deny("the caller's level does not push");
         }
-        let repository = deed.actions.iter().any(|action| action.category() == "vcs");
+        let repository = input
+            .actions
+            .iter()
+            .any(|action| action.category() == "vcs");
         if self.git == GitScope::LocalOnly && repository && clones {
             return deny("the caller's level does not clone");
         }
-        if deed.category.eq_ignore_ascii_case("TERMINAL") {
+        if input.category.eq_ignore_ascii_case("TERMINAL") {
             match self.terminal {
                 TerminalScope::None => return deny("the caller's level has no terminal"),
                 TerminalScope::RestrictedCommands => {
-                    if let Some(why) = self.refused_command(deed.arguments) {
+                    if let Some(why) = self.refused_command(input.arguments) {
                         return Some((Effect::Deny, why));
                     }
                 }
                 TerminalScope::Full => {}
             }
         }
-        let asked = deed
+        let asked = input
             .actions
             .iter()
             .find(|action| self.requires_approval.contains(action));

@@ -21,7 +21,7 @@ use crate::{text, time};
 /// One limit. Each caller it holds for is counted apart; the tools it names are
 /// counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct RateLimit {
     /// The name people know it by.
     pub id: String,
     /// Whom it holds for. With no callers and no groups: everybody.
@@ -51,7 +51,7 @@ const UNITS_DEFAULT: u64 = 1;
 
 /// A call at the door.
 #[derive(Clone, Copy, Debug)]
-pub struct Visit<'a> {
+pub struct LimitedCall<'a> {
     /// Who calls.
     pub caller: &'a str,
     /// The caller's groups.
@@ -67,18 +67,18 @@ pub struct Visit<'a> {
 /// A call that a limit does not let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Exceeded {
+pub struct LimitExceeded {
     /// The limit.
     pub id: String,
     /// What is used up.
     pub message: String,
     /// When it makes sense to try again.
-    pub again: Again,
+    pub again: RetryAfter,
 }
 
 /// When a call that was not let in may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryAfter {
     /// After so many milliseconds.
     Later(u64),
     /// With the next day, which begins after so many milliseconds.
@@ -91,7 +91,7 @@ pub enum Again {
 
 /// How a day stands under one limit, before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Day {
+pub struct DailyUnits {
     /// Units of a day.
     pub most: u64,
     /// Those that are used.
@@ -106,7 +106,7 @@ pub struct Day {
 /// and the units of the day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tally {
+pub struct LimitUsage {
     seconds: BTreeMap<u64, u64>,
     /// By the process they run in: what a dead one ran is over.
     running: BTreeMap<String, u64>,
@@ -119,7 +119,7 @@ pub struct Tally {
 const SECONDS: u64 = 60;
 const DAY_MS: u64 = time::DAY_MS.unsigned_abs();
 
-impl Limit {
+impl RateLimit {
     /// Whether it limits nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -129,7 +129,7 @@ impl Limit {
 
     /// Whether it holds for a call.
     #[must_use]
-    pub fn holds_for(&self, visit: &Visit<'_>) -> bool {
+    pub fn holds_for(&self, visit: &LimitedCall<'_>) -> bool {
         self.concerns(visit.caller, visit.groups)
             && (self.tools.is_empty() || first(&self.tools, visit.tool).is_some())
     }
@@ -164,7 +164,7 @@ impl Costs {
     }
 }
 
-impl Day {
+impl DailyUnits {
     /// Units that are left.
     #[must_use]
     pub fn left(&self) -> u64 {
@@ -172,9 +172,9 @@ impl Day {
     }
 }
 
-impl fmt::Display for Day {
+impl fmt::Display for DailyUnits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Day { used, costs, .. } = self;
+        let DailyUnits { used, costs, .. } = self;
         write!(
             f,
             "{used} used, {} left, this call costs {costs}",
@@ -186,10 +186,10 @@ impl fmt::Display for Day {
 /// Lets a call in, or says which limit does not. Either it counts under every
 /// limit or under none. Each limit comes with what its caller used of it.
 pub fn enter(
-    held: &mut [(&Limit, Tally)],
-    visit: &Visit<'_>,
+    held: &mut [(&RateLimit, LimitUsage)],
+    visit: &LimitedCall<'_>,
     process: &str,
-) -> Result<(), Exceeded> {
+) -> Result<(), LimitExceeded> {
     for (limit, tally) in held.iter_mut() {
         tally.forget(visit.at_ms);
         tally.fits(limit, visit.units)?;
@@ -203,7 +203,7 @@ pub fn enter(
     Ok(())
 }
 
-impl Tally {
+impl LimitUsage {
     /// A call that was let in is over. Units it did not use are given back, unless
     /// the day they were taken from is over too.
     pub fn leave(&mut self, process: &str, entered_ms: u64, units_back: u64) {
@@ -222,7 +222,7 @@ impl Tally {
     }
 
     /// What a dead process ran is over.
-    pub fn bury(&mut self, process: &str) {
+    pub fn forget_process(&mut self, process: &str) {
         self.running.remove(process);
     }
 
@@ -250,14 +250,14 @@ impl Tally {
 
     /// How the day stands for a call under a limit that has units.
     #[must_use]
-    pub fn day(&self, limit: &Limit, visit: &Visit<'_>) -> Option<Day> {
+    pub fn day(&self, limit: &RateLimit, visit: &LimitedCall<'_>) -> Option<DailyUnits> {
         let mut now = self.clone();
         now.forget(visit.at_ms);
         now.day_of(limit, visit.units)
     }
 
-    fn day_of(&self, limit: &Limit, units: u64) -> Option<Day> {
-        limit.units_per_day.map(|most| Day {
+    fn day_of(&self, limit: &RateLimit, units: u64) -> Option<DailyUnits> {
+        limit.units_per_day.map(|most| DailyUnits {
             most,
             used: self.units,
             costs: units,
@@ -277,10 +277,10 @@ impl Tally {
         }
     }
 
-    fn fits(&self, limit: &Limit, units: u64) -> Result<(), Exceeded> {
+    fn fits(&self, limit: &RateLimit, units: u64) -> Result<(), LimitExceeded> {
         let now_ms = self.now_ms;
         let exceeded = |what: String, again| {
-            Err(Exceeded {
+            Err(LimitExceeded {
                 id: limit.id.clone(),
                 message: format!("the limit `{}` allows {what}", limit.id),
                 again,
@@ -297,19 +297,19 @@ impl Tally {
             let free_ms = (first + SECONDS + 1) * 1_000;
             let wait = free_ms.saturating_sub(now_ms);
             let what = format!("{} in a minute", counted(most, "call"));
-            return exceeded(what, Again::Later(wait));
+            return exceeded(what, RetryAfter::Later(wait));
         }
         let running: u64 = self.running.values().sum();
         if let Some(most) = limit.concurrent.filter(|most| running >= *most) {
             let what = format!("{} at one time", counted(most, "call"));
-            return exceeded(what, Again::AfterAnother);
+            return exceeded(what, RetryAfter::AfterAnother);
         }
         if let Some(day) = self.day_of(limit, units)
             && units > day.left()
         {
             let again = match units > day.most {
-                true => Again::Never,
-                false => Again::Tomorrow(day.turns_in_ms),
+                true => RetryAfter::Never,
+                false => RetryAfter::Tomorrow(day.turns_in_ms),
             };
             let most = counted(day.most, "unit");
             return exceeded(format!("{most} in a day: {day}"), again);
@@ -334,7 +334,7 @@ pub struct Denials {
 
 /// What a call says about whether its caller should go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conduct {
+pub enum DenialCount {
     /// It was let through.
     Allowed,
     /// A rule, a level or a person said no.
@@ -343,23 +343,23 @@ pub enum Conduct {
     Neither,
 }
 
-impl Conduct {
+impl DenialCount {
     /// Looks at what the caller was told. Arguments that do not fit and tools that
     /// do not exist are slips. So is a tool that exists, but not for this caller:
     /// if it counted, a pause would tell the two apart (invariant 10).
     #[must_use]
-    pub fn of(outcome: &Outcome) -> Conduct {
+    pub fn of(outcome: &Outcome) -> DenialCount {
         match outcome.status {
-            Status::Done | Status::Failed | Status::Crashed => Conduct::Allowed,
-            Status::Cancelled => Conduct::Neither,
+            Status::Done | Status::Failed | Status::Crashed => DenialCount::Allowed,
+            Status::Cancelled => DenialCount::Neither,
             Status::Refused => match outcome.error.as_ref().map(|error| error.reason) {
                 Some(
                     Reason::ApprovalDeclined
                     | Reason::LevelDenied
                     | Reason::RuleDenied
                     | Reason::RuleUnevaluable,
-                ) => Conduct::Denied,
-                Some(_) | None => Conduct::Neither,
+                ) => DenialCount::Denied,
+                Some(_) | None => DenialCount::Neither,
             },
         }
     }
@@ -421,8 +421,8 @@ mod tests {
     use super::*;
     use crate::record::outcome::CallError;
 
-    fn limit(minute: Option<u64>, concurrent: Option<u64>, day: Option<u64>) -> Limit {
-        Limit {
+    fn limit(minute: Option<u64>, concurrent: Option<u64>, day: Option<u64>) -> RateLimit {
+        RateLimit {
             id: "some".to_owned(),
             callers: Vec::new(),
             groups: Vec::new(),
@@ -433,8 +433,8 @@ mod tests {
         }
     }
 
-    fn visit<'a>(caller: &'a str, tool: &'a str, units: u64, at_ms: u64) -> Visit<'a> {
-        Visit {
+    fn visit<'a>(caller: &'a str, tool: &'a str, units: u64, at_ms: u64) -> LimitedCall<'a> {
+        LimitedCall {
             caller,
             groups: &[],
             tool,
@@ -445,12 +445,16 @@ mod tests {
 
     /// What everybody used of every limit, in memory.
     #[derive(Default)]
-    struct Meter(BTreeMap<(String, String), Tally>);
+    struct Meter(BTreeMap<(String, String), LimitUsage>);
 
     impl Meter {
-        fn enter(&mut self, all: &[Limit], visit: &Visit<'_>) -> Result<(), Exceeded> {
+        fn enter(
+            &mut self,
+            all: &[RateLimit],
+            visit: &LimitedCall<'_>,
+        ) -> Result<(), LimitExceeded> {
             let caller = caller::folded(visit.caller);
-            let key = |limit: &Limit| (limit.id.clone(), caller.clone());
+            let key = |limit: &RateLimit| (limit.id.clone(), caller.clone());
             let held = all.iter().filter(|limit| limit.holds_for(visit));
             let mut held: Vec<_> = held
                 .map(|limit| (limit, self.0.get(&key(limit)).cloned().unwrap_or_default()))
@@ -462,7 +466,7 @@ mod tests {
             entered
         }
 
-        fn tally(&mut self, caller: &str) -> &mut Tally {
+        fn tally(&mut self, caller: &str) -> &mut LimitUsage {
             let key = ("some".to_owned(), caller.to_owned());
             self.0.get_mut(&key).expect("counted")
         }
@@ -479,14 +483,14 @@ mod tests {
             fault.to_string(),
             "the limit `some` allows 10 units in a day: 6 used, 4 left, this call costs 5"
         );
-        assert_eq!(fault.again, Again::Tomorrow(1_000));
+        assert_eq!(fault.again, RetryAfter::Tomorrow(1_000));
         assert!(enter(10, DAY_MS).is_ok());
         assert!(enter(1, DAY_MS - 1_000).is_err());
         // More than a day has, used or fresh: waiting does not help.
         for (units, at) in [(1, 4 * DAY_MS), (0, 5 * DAY_MS)] {
             enter(units, at).expect("room");
             let fault = enter(11, at).expect_err("too much for any day");
-            assert_eq!(fault.again, Again::Never);
+            assert_eq!(fault.again, RetryAfter::Never);
         }
     }
 
@@ -504,7 +508,7 @@ mod tests {
         meter.tally("ann").leave("p", 0, 0);
         assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
         assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_err());
-        meter.tally("ann").bury("p");
+        meter.tally("ann").forget_process("p");
         assert!(meter.enter(&all, &visit("ann", "c", 1, 0)).is_ok());
     }
 
@@ -585,7 +589,7 @@ mod tests {
     #[test]
     fn a_refused_call_counts_nowhere() {
         let wide = limit(Some(5), None, None);
-        let tight = Limit {
+        let tight = RateLimit {
             id: "tight".to_owned(),
             ..limit(Some(1), None, None)
         };
@@ -598,7 +602,7 @@ mod tests {
                 .expect_err("tight");
             assert_eq!(
                 (fault.id.as_str(), fault.again),
-                ("tight", Again::Later(61_000))
+                ("tight", RetryAfter::Later(61_000))
             );
         }
         assert!(
@@ -618,8 +622,9 @@ mod tests {
             console: Vec::new(),
             elapsed_us: 0,
         };
-        let denies =
-            |reason: &&Reason| Conduct::of(&outcome(Status::Refused, **reason)) == Conduct::Denied;
+        let denies = |reason: &&Reason| {
+            DenialCount::of(&outcome(Status::Refused, **reason)) == DenialCount::Denied
+        };
         let denying = Reason::ALL
             .iter()
             .filter(denies)
@@ -632,9 +637,9 @@ mod tests {
         ];
         assert_eq!(denying.collect::<Vec<_>>(), expected);
         for status in Status::ALL {
-            let conduct = Conduct::of(&outcome(status, Reason::ToolThrew));
+            let conduct = DenialCount::of(&outcome(status, Reason::ToolThrew));
             let is_through = matches!(status, Status::Done | Status::Failed | Status::Crashed);
-            assert_eq!(conduct == Conduct::Allowed, is_through, "{status:?}");
+            assert_eq!(conduct == DenialCount::Allowed, is_through, "{status:?}");
         }
     }
 
@@ -677,7 +682,7 @@ mod tests {
             for gap in gaps {
                 now += gap;
                 if let Err(fault) = meter.enter(&all, &visit("ann", "a", 1, now)) {
-                    let Again::Later(wait) = fault.again else {
+                    let RetryAfter::Later(wait) = fault.again else {
                         return Err(TestCaseError::fail(format!("{fault:?}")));
                     };
                     now += wait;

@@ -212,7 +212,7 @@ mod narrowing {
                 terms: BTreeMap::from([("ann".to_owned(), terms)]),
                 ..Access::default()
             };
-            let earned = Earned {
+            let earned = EarnedLevels {
                 level: earned,
                 categories: BTreeMap::new(),
             };
@@ -220,7 +220,7 @@ mod narrowing {
                 earned: BTreeMap::from([("ann".to_owned(), earned.clone())]),
                 ..before.clone()
             };
-            let level = after.standing(&Caller::named("Ann"), Some("WEB")).level;
+            let level = after.rights(&Caller::named("Ann"), Some("WEB")).level;
             match given {
                 None => assert_eq!(level, Some(earned.level)),
                 Some(_) => assert!(level <= given),
@@ -239,7 +239,7 @@ mod narrowing {
             level: Some(AccessLevel::Elevated),
             ..Terms::default()
         };
-        let earned = Earned {
+        let earned = EarnedLevels {
             level: AccessLevel::Sandboxed,
             categories: BTreeMap::from([("FILE".to_owned(), AccessLevel::Standard)]),
         };
@@ -248,7 +248,7 @@ mod narrowing {
             earned: BTreeMap::from([("ann".to_owned(), earned)]),
             ..Access::default()
         };
-        let level = |category| access.standing(&Caller::named("ann"), Some(category)).level;
+        let level = |category| access.rights(&Caller::named("ann"), Some(category)).level;
         assert_eq!(level("file"), Some(AccessLevel::Standard));
         assert_eq!(level("DEPLOYMENT"), Some(AccessLevel::Sandboxed));
     }
@@ -261,18 +261,14 @@ fn subjects_have_what_was_given_to_the_letter() {
     let text = "[callers.\"oauth:kim\"]\nlevel = \"elevated\"\ndeny = [\"x*\"]\n\
                 [groups.crew]\nmembers = [\"oauth:kim\", \"Ann\"]\n";
     let access = crate::config::Config::parse(text).expect("a config").access;
-    let standing = |name: &str| access.standing(&Caller::named(name), None);
-    assert_eq!(standing("oauth:kim").level, Some(AccessLevel::Elevated));
-    assert_eq!(standing("oauth:kim").groups, ["crew"]);
+    let rights = |name: &str| access.rights(&Caller::named(name), None);
+    assert_eq!(rights("oauth:kim").level, Some(AccessLevel::Elevated));
+    assert_eq!(rights("oauth:kim").groups, ["crew"]);
     for other in ["oauth:KIM", "oauth:Kim", "oauth:\u{212a}im", "kim"] {
-        let standing = standing(other);
-        assert_eq!(
-            (standing.level, standing.groups.len()),
-            (None, 0),
-            "{other}"
-        );
+        let rights = rights(other);
+        assert_eq!((rights.level, rights.groups.len()), (None, 0), "{other}");
         assert_eq!(access.layers(&Caller::named(other)).len(), 1, "{other}");
     }
     // Our own names are the same in either case.
-    assert_eq!(standing("aNN").groups, ["crew"]);
+    assert_eq!(rights("aNN").groups, ["crew"]);
 }

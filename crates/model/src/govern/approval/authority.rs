@@ -68,7 +68,7 @@ impl Channel {
 
 /// What is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Matter {
+pub enum ApprovalSubject {
     /// A call of this risk.
     Call(Level),
     /// A step in trust.
@@ -77,7 +77,7 @@ pub enum Matter {
 
 /// Why an answer does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum AnswerRefusal {
     /// The caller's own client may answer up to this risk only; nothing if none.
     Client(Option<Level>),
     /// A command without a person may answer up to this risk only; nothing if none.
@@ -114,24 +114,28 @@ pub fn client_up_to(name: &str, settings: &ApprovalsConfig) -> Option<Level> {
 /// about `matter` that this caller raised.
 pub fn counts(
     channel: Channel,
-    matter: Matter,
+    matter: ApprovalSubject,
     caller: &Caller,
     by: &str,
     settings: &ApprovalsConfig,
-) -> Result<(), Unfit> {
+) -> Result<(), AnswerRefusal> {
     let is_self = caller::is_same(&caller.name, by);
     match matter {
         // Invariant 7: whatever the settings, trust is raised by somebody else.
-        Matter::Trust if channel.is_own_client() || is_self => Err(Unfit::Separate),
-        Matter::Trust if channel == Channel::Automation => Err(Unfit::Automation(None)),
-        Matter::Trust => Ok(()),
-        Matter::Call(_) if settings.separate && (channel.is_own_client() || is_self) => {
-            Err(Unfit::Separate)
+        ApprovalSubject::Trust if channel.is_own_client() || is_self => {
+            Err(AnswerRefusal::Separate)
         }
-        Matter::Call(level) => match up_to(channel, caller, settings) {
+        ApprovalSubject::Trust if channel == Channel::Automation => {
+            Err(AnswerRefusal::Automation(None))
+        }
+        ApprovalSubject::Trust => Ok(()),
+        ApprovalSubject::Call(_) if settings.separate && (channel.is_own_client() || is_self) => {
+            Err(AnswerRefusal::Separate)
+        }
+        ApprovalSubject::Call(level) => match up_to(channel, caller, settings) {
             Some(most) if level <= most => Ok(()),
-            most if channel == Channel::Automation => Err(Unfit::Automation(most)),
-            most => Err(Unfit::Client(most)),
+            most if channel == Channel::Automation => Err(AnswerRefusal::Automation(most)),
+            most => Err(AnswerRefusal::Client(most)),
         },
     }
 }
@@ -143,21 +147,23 @@ pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String
     let is_owner = caller.kind == CallerKind::Owner;
     let by_client = counts(
         Channel::Elicitation,
-        Matter::Call(level),
+        ApprovalSubject::Call(level),
         caller,
         &caller.name,
         settings,
     );
     match by_client {
         Ok(()) => places.push("the person at the caller's own client".to_owned()),
-        Err(Unfit::Client(Some(most))) => {
+        Err(AnswerRefusal::Client(Some(most))) => {
             let note = format!(
                 "not the caller's own client, which answers up to {}",
                 most.badge()
             );
             return format!("{ELSEWHERE}; {note}");
         }
-        Err(Unfit::Client(None) | Unfit::Automation(_) | Unfit::Separate) => {}
+        Err(
+            AnswerRefusal::Client(None) | AnswerRefusal::Automation(_) | AnswerRefusal::Separate,
+        ) => {}
     }
     let elsewhere = match (settings.separate, is_owner) {
         (true, true) => "an operator in the inbox of this Ringfence",

@@ -192,25 +192,32 @@ fn scopes_narrow_as_the_risk_rises() {
         assert!(high.iter().all(|scope| low.contains(scope)));
     }
     for level in Level::ALL {
-        assert_eq!(scopes(level).first(), Some(&Scope::Once));
-        assert!(!scopes_of_call(level, false).contains(&Scope::Session));
+        assert_eq!(scopes(level).first(), Some(&ApprovalScope::Once));
+        assert!(!scopes_of_call(level, false).contains(&ApprovalScope::Session));
         assert_eq!(scopes_of_call(level, true), scopes(level));
     }
-    assert_eq!(scopes(Level::L5), [Scope::Once]);
-    assert_eq!(scopes(Level::L4), [Scope::Once, Scope::SameArguments]);
-    assert!(!scopes(Level::L3).contains(&Scope::UntilChanged));
-    assert_eq!(scopes(Level::L0), Scope::ALL);
-    for pair in Scope::ALL.windows(2) {
+    assert_eq!(scopes(Level::L5), [ApprovalScope::Once]);
+    assert_eq!(
+        scopes(Level::L4),
+        [ApprovalScope::Once, ApprovalScope::SameArguments]
+    );
+    assert!(!scopes(Level::L3).contains(&ApprovalScope::UntilChanged));
+    assert_eq!(scopes(Level::L0), ApprovalScope::ALL);
+    for pair in ApprovalScope::ALL.windows(2) {
         assert!(pair[0].lasts_seconds(60) <= pair[1].lasts_seconds(60));
     }
 }
 
 #[test]
 fn what_waits_or_counts_expires_and_the_rest_stays() {
-    for state in State::ALL {
+    for state in ApprovalState::ALL {
         assert_eq!(state.at(5, 4), *state);
-        let expires = matches!(state, State::Pending | State::Approved);
-        let expected = if expires { State::Expired } else { *state };
+        let expires = matches!(state, ApprovalState::Pending | ApprovalState::Approved);
+        let expected = if expires {
+            ApprovalState::Expired
+        } else {
+            *state
+        };
         assert_eq!(state.at(5, 5), expected);
     }
 }
@@ -259,7 +266,7 @@ fn everything_that_was_looked_at_is_bound() {
         Caller::owner(),
         Caller::named("owner"),
     );
-    let bound = Bound {
+    let bound = BindingInput {
         document: "d1",
         safety: &safety,
         policy: &policy,
@@ -268,17 +275,17 @@ fn everything_that_was_looked_at_is_bound() {
         caller: &ann,
         arguments: &arguments[0],
     };
-    let of = |bound: Bound<'_>| bound.binding().expect("a digest");
+    let of = |bound: BindingInput<'_>| bound.binding().expect("a digest");
     let first = of(bound);
     assert_ne!(first.call, first.tool);
     assert_eq!(
-        of(Bound {
+        of(BindingInput {
             arguments: &arguments[1],
             ..bound
         }),
         first
     );
-    let other = of(Bound {
+    let other = of(BindingInput {
         arguments: &arguments[2],
         ..bound
     });
@@ -286,32 +293,32 @@ fn everything_that_was_looked_at_is_bound() {
     assert_ne!(other.call, first.call);
 
     let mut changed = vec![
-        Bound {
+        BindingInput {
             document: "d2",
             ..bound
         },
-        Bound {
+        BindingInput {
             safety: &other_safety,
             ..bound
         },
-        Bound {
+        BindingInput {
             level: Level::L4,
             ..bound
         },
-        Bound {
+        BindingInput {
             files: "elsewhere",
             ..bound
         },
-        Bound {
+        BindingInput {
             caller: &owner,
             ..bound
         },
-        Bound {
+        BindingInput {
             caller: &not_owner,
             ..bound
         },
     ];
-    changed.extend(others.iter().map(|policy| Bound { policy, ..bound }));
+    changed.extend(others.iter().map(|policy| BindingInput { policy, ..bound }));
     assert_all_differ(first, changed.into_iter().map(of));
 }
 
@@ -354,7 +361,7 @@ proptest! {
         let caller = Caller::named("ann");
         let binding = |text: &str| {
             let arguments = object(json!({"a": text}));
-            let bound = Bound {
+            let bound = BindingInput {
                 document: "d", safety: &Value::Null, policy: &policy, level: Level::L0,
                 files: "", caller: &caller, arguments: &arguments,
             };

@@ -34,7 +34,7 @@ pub struct Condition {
 
 /// What a condition may look at.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
+pub struct ConditionScope<'a> {
     /// The arguments, checked.
     pub args: &'a Map<String, Json>,
     /// Who calls.
@@ -92,14 +92,14 @@ impl Condition {
     }
 
     /// Whether it holds.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, Unevaluable> {
+    pub fn holds(&self, scope: &ConditionScope<'_>) -> Result<bool, Unevaluable> {
         eval::boolean(&self.root, scope)
     }
 
     /// What it is when nobody needs to be asked: `true`, `1 > 2`.
     #[must_use]
     pub fn constant(&self) -> Option<bool> {
-        let scope = Scope {
+        let scope = ConditionScope {
             args: &Map::new(),
             caller_name: "",
             caller_kind: "",
@@ -382,7 +382,7 @@ pub fn fuzz(data: &[u8]) {
     };
     let args = serde_json::from_str::<Json>(args).unwrap_or_default();
     let empty = Map::new();
-    let scope = Scope {
+    let scope = ConditionScope {
         args: args.as_object().unwrap_or(&empty),
         caller_name: "ann",
         caller_kind: "named",

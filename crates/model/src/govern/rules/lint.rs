@@ -7,7 +7,7 @@
 
 use crate::document::{Document, NetworkMode};
 use crate::govern::access::Access;
-use crate::govern::access::quota::{Costs, Limit};
+use crate::govern::access::quota::{Costs, RateLimit};
 use crate::govern::pattern::{NamePattern, first};
 use crate::nearest::nearest;
 use crate::network::host_pattern::HostPattern;
@@ -81,7 +81,7 @@ impl LintKind {
 /// Costs that nothing has, and costs that no day can pay. They are named as they
 /// are set: `costs.PATTERN`.
 #[must_use]
-pub fn costs(costs: &Costs, limits: &[Limit], tools: &[&Document]) -> Vec<LintFinding> {
+pub fn costs(costs: &Costs, limits: &[RateLimit], tools: &[&Document]) -> Vec<LintFinding> {
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let odd = |(pattern, units): &(NamePattern, u64)| {
         let mut fitting = names.iter().filter(|name| pattern.matches(name)).peekable();
@@ -164,14 +164,15 @@ fn unreached<'a>(
 
 /// A limit on one of the tools whose day has fewer units than one call costs.
 fn beyond<'a>(
-    limits: &[Limit],
+    limits: &[RateLimit],
     mut tools: impl Iterator<Item = &'a &'a str>,
     units: u64,
 ) -> Option<String> {
-    let short = |limit: &&Limit| limit.units_per_day.is_some_and(|most| most < units);
+    let short = |limit: &&RateLimit| limit.units_per_day.is_some_and(|most| most < units);
     let short: Vec<_> = limits.iter().filter(short).collect();
     tools.find_map(|tool| {
-        let holds = |limit: &&&Limit| limit.tools.is_empty() || first(&limit.tools, tool).is_some();
+        let holds =
+            |limit: &&&RateLimit| limit.tools.is_empty() || first(&limit.tools, tool).is_some();
         let limit = short.iter().find(holds)?;
         let id = &limit.id;
         Some(format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::condition::Scope;
+use super::condition::ConditionScope;
 use super::{Condition, Decision, Effect, Unevaluable};
 use crate::govern::action::{Action, Actions};
 use crate::govern::pattern::NamePattern;
@@ -108,7 +108,7 @@ pub(super) struct Facts<'a> {
     pub(super) known: &'a Actions,
     pub(super) risk: Level,
     pub(super) policy: &'a EffectivePolicy,
-    pub(super) scope: Scope<'a>,
+    pub(super) scope: ConditionScope<'a>,
 }
 
 /// Whether a rule is about a call.

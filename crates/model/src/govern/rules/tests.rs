@@ -18,9 +18,9 @@ fn check(mode: &str, level: Level, expected: Effect) {
         level,
         signals: Vec::new(),
     };
-    let asked = Asked {
+    let asked = RuleInput {
         caller: &Caller::owner(),
-        standing: &Standing::open(),
+        rights: &CallerRights::open(),
         origin: Origin::Mcp,
         document: &document,
         arguments: &params::check(&[], &Value::Null).expect("no arguments"),

@@ -150,7 +150,7 @@ impl Head {
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RecordKind {
     /// An attempt begins.
     Open,
     /// An attempt ends.
@@ -161,24 +161,29 @@ pub enum Kind {
     Notice,
 }
 
-impl Kind {
+impl RecordKind {
     /// The word in the body.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Open => "open",
-            Kind::Close => "close",
-            Kind::Checkpoint => "checkpoint",
-            Kind::Notice => "notice",
+            RecordKind::Open => "open",
+            RecordKind::Close => "close",
+            RecordKind::Checkpoint => "checkpoint",
+            RecordKind::Notice => "notice",
         }
     }
 
     /// The kind a word names.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Kind> {
-        [Kind::Open, Kind::Close, Kind::Checkpoint, Kind::Notice]
-            .into_iter()
-            .find(|kind| kind.word() == word)
+    pub fn of_word(word: &str) -> Option<RecordKind> {
+        [
+            RecordKind::Open,
+            RecordKind::Close,
+            RecordKind::Checkpoint,
+            RecordKind::Notice,
+        ]
+        .into_iter()
+        .find(|kind| kind.word() == word)
     }
 }
 
@@ -188,7 +193,7 @@ pub struct Record {
     /// Its place, counted from 1 without gaps.
     pub sequence: u64,
     /// What it is; the body says it too.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The hash of the record before it.
     pub previous: ChainHash,
     /// Its own hash.
@@ -259,7 +264,7 @@ pub(crate) fn close_body(sequence: u64, opened: u64, call_id: &str, part: &str) 
 pub fn checkpoint_body(sequence: u64, checkpoint: &Checkpoint) -> Result<String, CanonicalError> {
     let value = serde_json::json!({
         "checkpoint": checkpoint,
-        "kind": Kind::Checkpoint,
+        "kind": RecordKind::Checkpoint,
         "sequence": sequence,
     });
     let bytes = canonical::to_bytes(&value)?;
@@ -340,13 +345,13 @@ pub enum BodyError {
     Place(u64),
     /// It is a body of another kind.
     #[error("its body is of another kind")]
-    Kind,
+    RecordKind,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Parts<C> {
-    kind: Kind,
+    kind: RecordKind,
     sequence: u64,
     opening: Option<Opening>,
     opened: Option<u64>,
@@ -365,13 +370,13 @@ impl Record {
             return Err(BodyError::Place(parts.sequence));
         }
         if parts.kind != self.kind {
-            return Err(BodyError::Kind);
+            return Err(BodyError::RecordKind);
         }
         let body = match self.kind {
-            Kind::Open => parts.opening.map(Body::Open),
-            Kind::Checkpoint => parts.checkpoint.map(Body::Checkpoint),
-            Kind::Notice => parts.notice.map(Body::Notice),
-            Kind::Close => match (parts.opened, parts.call_id, parts.closing) {
+            RecordKind::Open => parts.opening.map(Body::Open),
+            RecordKind::Checkpoint => parts.checkpoint.map(Body::Checkpoint),
+            RecordKind::Notice => parts.notice.map(Body::Notice),
+            RecordKind::Close => match (parts.opened, parts.call_id, parts.closing) {
                 (Some(opened), Some(call_id), Some(closing)) => Some(Body::Close(Close {
                     opened,
                     call_id,

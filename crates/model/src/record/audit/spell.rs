@@ -98,7 +98,7 @@ pub fn closing(closing: &Closing) -> Result<String, CanonicalError> {
         })?;
     }
     if let Some(facts) = facts {
-        object.spelled("tool", facts);
+        object.write_raw("tool", facts);
     }
     Ok(object.end())
 }

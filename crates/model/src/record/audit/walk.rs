@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::record::audit::chain::{Body, BodyError, Checkpoint, Ending, Head, Kind, Record};
+use crate::record::audit::chain::{Body, BodyError, Checkpoint, Ending, Head, Record, RecordKind};
 use crate::record::audit::chain::{Close, link};
 use crate::record::audit::{Act, Notice};
 
@@ -54,7 +54,7 @@ where
     let records = records.into_iter();
     let checkpoint = records
         .clone()
-        .rfind(|record| record.kind == Kind::Checkpoint);
+        .rfind(|record| record.kind == RecordKind::Checkpoint);
     let mut walk = Walk::new(checkpoint, expected_head.copied(), None);
     for record in records {
         if walk.step(record).is_err() {
@@ -204,7 +204,7 @@ impl Walk {
         if let Some(kept) = self.kept.pop() {
             let fits = record.sequence == kept.sequence
                 && record.hash == kept.hash
-                && record.kind == Kind::Open;
+                && record.kind == RecordKind::Open;
             return match fits {
                 true => Ok(true),
                 false if record.sequence > kept.sequence => Err(missing(kept.sequence)),

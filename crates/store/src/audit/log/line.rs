@@ -2,7 +2,7 @@
 //! `sequence kind process previous hash body`, with one space between them. The
 //! body is JSON and has no line feed of its own.
 
-use model::record::audit::chain::{ChainHash, Head, Kind, Record};
+use model::record::audit::chain::{ChainHash, Head, Record, RecordKind};
 
 /// Written where no process is named.
 const NOBODY: &str = "-";
@@ -29,7 +29,7 @@ impl Line {
 pub(crate) fn begin(
     out: &mut Vec<u8>,
     sequence: u64,
-    kind: Kind,
+    kind: RecordKind,
     process: Option<&str>,
     previous: &ChainHash,
 ) -> usize {
@@ -71,7 +71,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Line> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut fields = text.splitn(6, ' ');
     let sequence = fields.next()?;
-    let kind = Kind::of_word(fields.next()?)?;
+    let kind = RecordKind::of_word(fields.next()?)?;
     let process = fields.next()?;
     let previous = fields.next()?.parse().ok()?;
     let hash = fields.next()?.parse().ok()?;
@@ -101,7 +101,7 @@ mod tests {
         for process in [None, Some("0b7c")] {
             let record = Record {
                 sequence: 7,
-                kind: Kind::Close,
+                kind: RecordKind::Close,
                 previous: ChainHash::from_bytes([1; 32]),
                 hash: ChainHash::from_bytes([0xab; 32]),
                 body: r#"{"a b":"c  d"}"#.to_owned(),

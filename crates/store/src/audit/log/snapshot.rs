@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use model::record::audit::chain::{Body, Checkpoint, Ending, Head, Kind, link};
+use model::record::audit::chain::{Body, Checkpoint, Ending, Head, RecordKind, link};
 
 use crate::audit::index::RecordPlace;
 use crate::audit::log::line::{self, Line};
@@ -175,7 +175,7 @@ impl LogSnapshot {
             let first = segment::first(&segment.file)
                 .map_err(|error| StoreError::file(DOING, "audit", error))?;
             if let Some(first) = first
-                && first.record.kind == Kind::Checkpoint
+                && first.record.kind == RecordKind::Checkpoint
             {
                 return Ok(Some((first, segment)));
             }

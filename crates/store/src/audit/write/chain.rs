@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use model::record::audit::chain::{self, Checkpoint, Head, Kind};
+use model::record::audit::chain::{self, Checkpoint, Head, RecordKind};
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice, Opening, Status, spell};
 use rusqlite::Connection;
@@ -170,10 +170,12 @@ impl ChainWriter {
     /// Adds an open record.
     pub(crate) fn open(&mut self, new: &NewEntry) -> Result<Head, StoreError> {
         let process = self.identity.id();
-        let (head, position) = self.log.add(Kind::Open, Some(process), |out, sequence| {
-            chain::write_open_body(out, sequence, &new.part);
-            Ok(())
-        })?;
+        let (head, position) = self
+            .log
+            .add(RecordKind::Open, Some(process), |out, sequence| {
+                chain::write_open_body(out, sequence, &new.part);
+                Ok(())
+            })?;
         let place = RecordPlace {
             sequence: head.sequence,
             position,
@@ -184,7 +186,7 @@ impl ChainWriter {
 
     /// Adds a close record.
     pub(crate) fn close(&mut self, end: &NewEnd) -> Result<Head, StoreError> {
-        let (head, position) = self.log.add(Kind::Close, None, |out, sequence| {
+        let (head, position) = self.log.add(RecordKind::Close, None, |out, sequence| {
             chain::write_close_body(out, sequence, end.opened, &end.call_id, &end.part)?;
             Ok(())
         })?;
@@ -203,7 +205,7 @@ impl ChainWriter {
 
     /// Adds a notice.
     pub(crate) fn notice(&mut self, new: &NewNotice) -> Result<Head, StoreError> {
-        let (head, position) = self.log.add(Kind::Notice, None, |out, sequence| {
+        let (head, position) = self.log.add(RecordKind::Notice, None, |out, sequence| {
             chain::write_notice_body(out, sequence, &new.part);
             Ok(())
         })?;
@@ -218,11 +220,13 @@ impl ChainWriter {
     /// Adds a checkpoint, as the first record of a new segment.
     pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Head, StoreError> {
         self.log.roll()?;
-        let added = self.log.add(Kind::Checkpoint, None, |out, sequence| {
-            let body = chain::checkpoint_body(sequence, checkpoint)?;
-            out.extend_from_slice(body.as_bytes());
-            Ok(())
-        })?;
+        let added = self
+            .log
+            .add(RecordKind::Checkpoint, None, |out, sequence| {
+                let body = chain::checkpoint_body(sequence, checkpoint)?;
+                out.extend_from_slice(body.as_bytes());
+                Ok(())
+            })?;
         Ok(added.0)
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use model::record::audit::chain::{Body, Ending, Kind, Record};
+use model::record::audit::chain::{Body, Ending, Record, RecordKind};
 use model::record::audit::walk;
 use model::record::audit::{Act, Notice, Status};
 use store::{Filter, Retention, Store};
@@ -118,7 +118,7 @@ fn entries_are_removed_by_age() {
     store
         .audit()
         .export(&Filter::default(), &mut |record| {
-            if record.kind == Kind::Checkpoint {
+            if record.kind == RecordKind::Checkpoint {
                 checkpoints.push(record.read::<Ending>().unwrap());
             }
             Ok(())

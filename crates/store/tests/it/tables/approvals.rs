@@ -1,7 +1,7 @@
 //! Questions and answers in the database: bounds, what SQL cannot do, and the
 //! clock.
 
-use model::govern::approval::{Scope, State};
+use model::govern::approval::{ApprovalScope, ApprovalState};
 use model::limits;
 use model::policy::risk::Level;
 use store::approvals::{AskResult, Claim, FoundApproval, GivenAnswer, Listing, WaitingPlace};
@@ -15,7 +15,7 @@ const LATER: i64 = NOW + 600_000;
 fn question(id: &str, caller: &str, binding: &str) -> Approval {
     Approval {
         id: id.to_owned(),
-        state: State::Pending,
+        state: ApprovalState::Pending,
         place: WaitingPlace::Inbox,
         asked_at_ms: NOW,
         expires_at_ms: LATER,
@@ -38,7 +38,7 @@ fn question(id: &str, caller: &str, binding: &str) -> Approval {
     }
 }
 
-fn yes(scope: Scope, by: &str) -> GivenAnswer {
+fn yes(scope: ApprovalScope, by: &str) -> GivenAnswer {
     GivenAnswer {
         scope: Some(scope),
         at_ms: NOW + 1,
@@ -110,11 +110,11 @@ fn expired_questions_are_neither_answered_nor_used() {
     asked(&store, &question("a1", "ann", "b1"));
     let late = GivenAnswer {
         at_ms: LATER,
-        ..yes(Scope::Once, "owner")
+        ..yes(ApprovalScope::Once, "owner")
     };
     assert!(
         !approvals
-            .answer("a1", State::Approved, &late, None)
+            .answer("a1", ApprovalState::Approved, &late, None)
             .unwrap()
     );
     // Expired, it is not joined either, and is no longer listed as pending.
@@ -125,24 +125,24 @@ fn expired_questions_are_neither_answered_nor_used() {
     assert_eq!(approvals.ask(&next, LATER).unwrap(), AskResult::Written);
     let given = GivenAnswer {
         at_ms: LATER + 1,
-        ..yes(Scope::Once, "owner")
+        ..yes(ApprovalScope::Once, "owner")
     };
     let until = Some(LATER + 20);
     assert!(
         approvals
-            .answer("a2", State::Approved, &given, until)
+            .answer("a2", ApprovalState::Approved, &given, until)
             .unwrap()
     );
     assert!(
         !approvals
-            .answer("a2", State::Approved, &given, until)
+            .answer("a2", ApprovalState::Approved, &given, until)
             .unwrap()
     );
     let wanted = claim("b1", "ann");
     assert_eq!(approvals.claim(&wanted, LATER + 20).unwrap(), None);
     assert!(!approvals.revoke("a2", LATER + 20).unwrap());
     let used = approvals.claim(&wanted, LATER + 19).unwrap().unwrap();
-    assert_eq!((used.state, used.uses), (State::Used, 1));
+    assert_eq!((used.state, used.uses), (ApprovalState::Used, 1));
     assert_eq!(approvals.claim(&wanted, LATER + 19).unwrap(), None);
     assert_eq!(
         approvals.claim_one("a2", &wanted, LATER + 19).unwrap(),
@@ -157,12 +157,15 @@ fn wider_approvals_are_used_first() {
     let home = Home::new("wider");
     let store = home.store();
     let approvals = store.approvals();
-    for (id, binding, scope) in [("a1", "b1", Scope::Once), ("a2", "b2", Scope::Session)] {
+    for (id, binding, scope) in [
+        ("a1", "b1", ApprovalScope::Once),
+        ("a2", "b2", ApprovalScope::Session),
+    ] {
         asked(&store, &question(id, "ann", binding));
         let given = yes(scope, "owner");
         assert!(
             approvals
-                .answer(id, State::Approved, &given, Some(LATER))
+                .answer(id, ApprovalState::Approved, &given, Some(LATER))
                 .unwrap()
         );
     }
@@ -178,7 +181,7 @@ fn wider_approvals_are_used_first() {
         .claim(&claim("b1", "ann"), NOW + 2)
         .unwrap()
         .unwrap();
-    assert_eq!((used.id.as_str(), used.state), ("a1", State::Used));
+    assert_eq!((used.id.as_str(), used.state), ("a1", ApprovalState::Used));
     assert_eq!(approvals.claim(&claim("b1", "ann"), NOW + 2).unwrap(), None);
 }
 
@@ -190,11 +193,11 @@ fn sql_cannot_use_an_approval_twice() {
     let approvals = store.approvals();
     for id in ["pending", "used", "declined", "revoked"] {
         asked(&store, &question(id, "ann", id));
-        let given = yes(Scope::Once, "owner");
+        let given = yes(ApprovalScope::Once, "owner");
         let state = match id {
             "pending" => continue,
-            "declined" => State::Declined,
-            _ => State::Approved,
+            "declined" => ApprovalState::Declined,
+            _ => ApprovalState::Approved,
         };
         assert!(approvals.answer(id, state, &given, Some(LATER)).unwrap());
     }
@@ -288,13 +291,13 @@ fn arguments_are_whole_until_there_is_an_answer() {
     let approvals = store.approvals();
     let long = format!("{{{}}}", "é".repeat(100_000));
     let kept = |id: &str| approvals.get(id).unwrap().unwrap().arguments;
-    for (id, answered) in [("a1", Some(State::Approved)), ("a2", None)] {
+    for (id, answered) in [("a1", Some(ApprovalState::Approved)), ("a2", None)] {
         let mut asking = question(id, "ann", id);
         asking.arguments.clone_from(&long);
         assert_eq!(asked(&store, &asking), AskResult::Written);
         assert_eq!(kept(id), long);
         if let Some(state) = answered {
-            let given = yes(Scope::Once, "owner");
+            let given = yes(ApprovalScope::Once, "owner");
             assert!(approvals.answer(id, state, &given, Some(LATER)).unwrap());
         }
     }

@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use model::govern::access::quota::{self, Exceeded, Limit, Visit};
+use model::govern::access::quota::{self, LimitExceeded, LimitedCall, RateLimit};
 use model::limits;
 use store::Store;
 
 use crate::scratch::Home;
 
-fn limit(concurrent: Option<u64>, units_per_day: Option<u64>) -> Limit {
-    Limit {
+fn limit(concurrent: Option<u64>, units_per_day: Option<u64>) -> RateLimit {
+    RateLimit {
         id: "few".to_owned(),
         callers: Vec::new(),
         groups: Vec::new(),
@@ -24,8 +24,8 @@ fn key(caller: &str) -> [(String, String); 1] {
     [("few".to_owned(), caller.to_owned())]
 }
 
-fn enter(store: &Store, limit: &Limit, caller: &str) -> Option<Result<(), Exceeded>> {
-    let visit = Visit {
+fn enter(store: &Store, limit: &RateLimit, caller: &str) -> Option<Result<(), LimitExceeded>> {
+    let visit = LimitedCall {
         caller,
         groups: &[],
         tool: "tool",

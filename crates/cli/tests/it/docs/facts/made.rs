@@ -2,7 +2,7 @@
 
 use model::config::ScriptPreset;
 use model::govern::access::AccessLevel;
-use model::govern::approval::{Scope, scopes};
+use model::govern::approval::{ApprovalScope, scopes};
 use model::govern::trust::{Criteria, Step, TrustConfig};
 use model::policy::risk::Level;
 use model::word::Word as _;
@@ -49,12 +49,12 @@ fn limits(whose: &str) -> Option<String> {
 fn approval_scopes() -> String {
     let mut table =
         String::from("| Scope | Valid for | At most | Risk level |\n| --- | --- | --- | --- |\n");
-    for scope in Scope::ALL {
+    for scope in ApprovalScope::ALL {
         let valid = match scope {
-            Scope::Once => "this call, or the next one with the same arguments",
-            Scope::SameArguments => "the same tool and arguments",
-            Scope::Session => "the same tool in the same session, until the session ends",
-            Scope::UntilChanged => "the same tool",
+            ApprovalScope::Once => "this call, or the next one with the same arguments",
+            ApprovalScope::SameArguments => "the same tool and arguments",
+            ApprovalScope::Session => "the same tool in the same session, until the session ends",
+            ApprovalScope::UntilChanged => "the same tool",
         };
         let highest = Level::ALL
             .into_iter()

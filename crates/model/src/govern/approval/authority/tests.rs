@@ -73,22 +73,34 @@ fn every_channel_every_caller_every_risk() {
             for level in Level::ALL {
                 let expected = match (is_own, most) {
                     (false, _) if channel == Automation && level > Level::L3 => {
-                        Err(Unfit::Automation(Some(Level::L3)))
+                        Err(AnswerRefusal::Automation(Some(Level::L3)))
                     }
                     (false, _) => Ok(()),
                     (true, Some(most)) if level <= most => Ok(()),
-                    (true, most) => Err(Unfit::Client(most)),
+                    (true, most) => Err(AnswerRefusal::Client(most)),
                 };
-                let got = counts(channel, Matter::Call(level), &caller(name), by, &settings);
+                let got = counts(
+                    channel,
+                    ApprovalSubject::Call(level),
+                    &caller(name),
+                    by,
+                    &settings,
+                );
                 assert_eq!(got, expected, "{channel:?} {name} {level:?}");
                 cells += 1;
             }
             let expected = match is_own {
-                true => Err(Unfit::Separate),
-                false if channel == Automation => Err(Unfit::Automation(None)),
+                true => Err(AnswerRefusal::Separate),
+                false if channel == Automation => Err(AnswerRefusal::Automation(None)),
                 false => Ok(()),
             };
-            let got = counts(channel, Matter::Trust, &caller(name), by, &settings);
+            let got = counts(
+                channel,
+                ApprovalSubject::Trust,
+                &caller(name),
+                by,
+                &settings,
+            );
             assert_eq!(got, expected, "{channel:?} {name}");
         }
     }
@@ -102,8 +114,14 @@ fn a_client_that_was_not_named_answers_nothing() {
     for (name, _) in CLIENTS {
         for level in Level::ALL {
             for channel in [Elicitation, InputRequired] {
-                let got = counts(channel, Matter::Call(level), &caller(name), name, &settings);
-                assert_eq!(got, Err(Unfit::Client(None)), "{name} {level:?}");
+                let got = counts(
+                    channel,
+                    ApprovalSubject::Call(level),
+                    &caller(name),
+                    name,
+                    &settings,
+                );
+                assert_eq!(got, Err(AnswerRefusal::Client(None)), "{name} {level:?}");
             }
         }
     }
@@ -116,12 +134,12 @@ fn automation_is_off_unless_the_operator_says_otherwise() {
     for level in Level::ALL {
         let got = counts(
             Automation,
-            Matter::Call(level),
+            ApprovalSubject::Call(level),
             &caller("local"),
             "owner",
             &settings,
         );
-        assert_eq!(got, Err(Unfit::Automation(None)), "{level:?}");
+        assert_eq!(got, Err(AnswerRefusal::Automation(None)), "{level:?}");
     }
 }
 
@@ -133,9 +151,9 @@ fn separate_takes_the_caller_out_everywhere() {
     settings.separate = true;
     for (channel, is_own) in CHANNELS {
         for (name, _) in CLIENTS {
-            let matter = Matter::Call(Level::L3);
+            let matter = ApprovalSubject::Call(Level::L3);
             let own = counts(channel, matter, &caller(name), name, &settings);
-            assert_eq!(own, Err(Unfit::Separate), "{channel:?} {name}");
+            assert_eq!(own, Err(AnswerRefusal::Separate), "{channel:?} {name}");
             let other = counts(channel, matter, &caller(name), "somebody-else", &settings);
             assert_eq!(other.is_ok(), !is_own, "{channel:?} {name}");
         }
@@ -148,8 +166,14 @@ fn trust_is_raised_by_somebody_else() {
     let settings = settings();
     for channel in Channel::ALL {
         for (name, _) in CLIENTS {
-            let got = counts(*channel, Matter::Trust, &caller(name), name, &settings);
-            assert_eq!(got, Err(Unfit::Separate), "{channel:?} {name}");
+            let got = counts(
+                *channel,
+                ApprovalSubject::Trust,
+                &caller(name),
+                name,
+                &settings,
+            );
+            assert_eq!(got, Err(AnswerRefusal::Separate), "{channel:?} {name}");
         }
     }
 }

@@ -9,15 +9,18 @@ use std::cmp::Ordering;
 
 use super::value::{Value, order};
 use super::{
-    Comparison, Expr, Function, Literal, Method, Operation, Quantifier, Root, Scope, Unevaluable,
-    World,
+    Comparison, ConditionScope, Expr, Function, Literal, Method, Operation, Quantifier, Root,
+    Unevaluable, World,
 };
 use crate::limits;
 use crate::text::elided;
 
 type Answer<'a> = Result<Value<'a>, Unevaluable>;
 
-pub(super) fn boolean<'a>(root: &'a Expr, scope: &'a Scope<'a>) -> Result<bool, Unevaluable> {
+pub(super) fn boolean<'a>(
+    root: &'a Expr,
+    scope: &'a ConditionScope<'a>,
+) -> Result<bool, Unevaluable> {
     let mut run = Run {
         scope,
         left: limits::CONDITION_STEPS_MAX,
@@ -30,7 +33,7 @@ pub(super) fn boolean<'a>(root: &'a Expr, scope: &'a Scope<'a>) -> Result<bool, 
 }
 
 struct Run<'a> {
-    scope: &'a Scope<'a>,
+    scope: &'a ConditionScope<'a>,
     /// Steps left.
     left: usize,
     /// What `all` and `exists` look at now, from outside in.
@@ -223,15 +226,15 @@ impl<'a> Run<'a> {
         match comparison {
             Comparison::Equal => self.equal(left, right),
             Comparison::Unequal => Ok(!self.equal(left, right)?),
-            Comparison::Less => self.ordered(left, right, Ordering::is_lt),
-            Comparison::AtMost => self.ordered(left, right, Ordering::is_le),
-            Comparison::More => self.ordered(left, right, Ordering::is_gt),
-            Comparison::AtLeast => self.ordered(left, right, Ordering::is_ge),
+            Comparison::Less => self.compare_order(left, right, Ordering::is_lt),
+            Comparison::AtMost => self.compare_order(left, right, Ordering::is_le),
+            Comparison::More => self.compare_order(left, right, Ordering::is_gt),
+            Comparison::AtLeast => self.compare_order(left, right, Ordering::is_ge),
             Comparison::In => self.within(left, right),
         }
     }
 
-    fn ordered(
+    fn compare_order(
         &mut self,
         left: &Value<'a>,
         right: &Value<'a>,
@@ -279,7 +282,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(true)
             }
-            (left, right) => self.ordered(left, right, Ordering::is_eq),
+            (left, right) => self.compare_order(left, right, Ordering::is_eq),
         }
     }
 

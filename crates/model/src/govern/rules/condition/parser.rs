@@ -220,7 +220,7 @@ impl Parser<'_> {
                 ("/", Operation::Divide),
                 ("%", Operation::Remainder),
             ],
-            Self::signed,
+            Self::parse_unary,
         )
     }
 
@@ -248,12 +248,12 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn signed(&mut self) -> Result<Expr, ConditionFault> {
+    fn parse_unary(&mut self) -> Result<Expr, ConditionFault> {
         if self.eat("!") {
-            return self.deeper(|parser| Ok(Expr::Not(Box::new(parser.signed()?))));
+            return self.deeper(|parser| Ok(Expr::Not(Box::new(parser.parse_unary()?))));
         }
         if self.eat("-") {
-            return self.deeper(|parser| Ok(Expr::Negate(Box::new(parser.signed()?))));
+            return self.deeper(|parser| Ok(Expr::Negate(Box::new(parser.parse_unary()?))));
         }
         self.member()
     }
@@ -372,7 +372,7 @@ impl Parser<'_> {
                 Ok(inner)
             }
             Kind::Mark("[") => self.list(),
-            Kind::Name(name) => self.named(&name, at),
+            Kind::Name(name) => self.parse_name(&name, at),
             Kind::Mark(_) | Kind::End => {
                 self.next -= 1;
                 let seen = shown(self.peek());
@@ -392,7 +392,7 @@ impl Parser<'_> {
         Ok(Expr::List(items))
     }
 
-    fn named(&mut self, name: &str, at: usize) -> Result<Expr, ConditionFault> {
+    fn parse_name(&mut self, name: &str, at: usize) -> Result<Expr, ConditionFault> {
         match name {
             "true" => return Ok(Expr::Literal(Literal::Bool(true))),
             "false" => return Ok(Expr::Literal(Literal::Bool(false))),

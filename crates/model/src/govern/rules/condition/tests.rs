@@ -10,7 +10,7 @@ use super::*;
 fn holds(text: &str, args: &Json) -> Result<bool, String> {
     let condition = Condition::parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
     let action = Action::built_in("code:read").expect("an action");
-    let scope = Scope {
+    let scope = ConditionScope {
         args: args.as_object().expect("an object"),
         caller_name: "Ann",
         caller_kind: "named",

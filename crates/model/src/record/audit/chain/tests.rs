@@ -23,7 +23,7 @@ fn canonical_text(text: &str) -> String {
     String::from_utf8(canonical::to_bytes(&value).expect("canonical")).expect("text")
 }
 
-fn record(kind: Kind, sequence: u64, body: String) -> Record {
+fn record(kind: RecordKind, sequence: u64, body: String) -> Record {
     Record {
         sequence,
         kind,
@@ -84,12 +84,12 @@ fn checkpoint() -> Checkpoint {
 #[test]
 fn a_body_is_read_as_it_was_written() {
     let part = spell::opening(&opening()).expect("canonical");
-    let open = record(Kind::Open, 7, open_body(7, &part));
+    let open = record(RecordKind::Open, 7, open_body(7, &part));
     assert_eq!(open.read::<Closing>(), Ok(Body::Open(opening())));
 
     let closing = Closing::bare(9, Status::Failed, None);
     let part = spell::closing(&closing).expect("canonical");
-    let close = record(Kind::Close, 8, close_body(8, 7, "c\"1", &part));
+    let close = record(RecordKind::Close, 8, close_body(8, 7, "c\"1", &part));
     let expected = Close {
         opened: 7,
         call_id: "c\"1".to_owned(),
@@ -98,11 +98,11 @@ fn a_body_is_read_as_it_was_written() {
     assert_eq!(close.read(), Ok(Body::Close(expected)));
 
     let body = checkpoint_body(9, &checkpoint()).expect("canonical");
-    let read = record(Kind::Checkpoint, 9, body).read::<Closing>();
+    let read = record(RecordKind::Checkpoint, 9, body).read::<Closing>();
     assert_eq!(read, Ok(Body::Checkpoint(checkpoint())));
 
     let part = spell::notice(&notice()).expect("canonical");
-    let read = record(Kind::Notice, 10, notice_body(10, &part)).read::<Closing>();
+    let read = record(RecordKind::Notice, 10, notice_body(10, &part)).read::<Closing>();
     assert_eq!(read, Ok(Body::Notice(notice())));
 }
 
@@ -110,12 +110,12 @@ fn a_body_is_read_as_it_was_written() {
 fn a_body_of_another_record_is_refused() {
     let part = spell::opening(&opening()).expect("canonical");
     let body = open_body(7, &part);
-    let elsewhere = record(Kind::Open, 8, body.clone());
+    let elsewhere = record(RecordKind::Open, 8, body.clone());
     assert_eq!(elsewhere.read::<Closing>(), Err(BodyError::Place(7)));
-    let other = record(Kind::Close, 7, body);
-    assert_eq!(other.read::<Closing>(), Err(BodyError::Kind));
+    let other = record(RecordKind::Close, 7, body);
+    assert_eq!(other.read::<Closing>(), Err(BodyError::RecordKind));
     for body in ["", "{}", "[]", r#"{"kind":"open","sequence":7}"#] {
-        let broken = record(Kind::Open, 7, body.to_owned());
+        let broken = record(RecordKind::Open, 7, body.to_owned());
         assert_eq!(
             broken.read::<Closing>(),
             Err(BodyError::Unreadable),

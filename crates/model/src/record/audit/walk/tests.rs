@@ -33,7 +33,7 @@ fn chain(steps: &[Step]) -> Vec<Record> {
     chain
 }
 
-fn add(chain: &mut Vec<Record>, kind: Kind, body: impl FnOnce(u64) -> String) -> u64 {
+fn add(chain: &mut Vec<Record>, kind: RecordKind, body: impl FnOnce(u64) -> String) -> u64 {
     let previous = chain.last().map_or(ChainHash::ZERO, |record| record.hash);
     let sequence = chain.last().map_or(1, |record| record.sequence + 1);
     let body = body(sequence);
@@ -48,7 +48,7 @@ fn add(chain: &mut Vec<Record>, kind: Kind, body: impl FnOnce(u64) -> String) ->
 }
 
 fn add_open(chain: &mut Vec<Record>) -> u64 {
-    add(chain, Kind::Open, |sequence| {
+    add(chain, RecordKind::Open, |sequence| {
         let opening = Opening {
             call_id: format!("call-{sequence}"),
             parent_id: None,
@@ -63,14 +63,14 @@ fn add_open(chain: &mut Vec<Record>) -> u64 {
 }
 
 fn add_notice(chain: &mut Vec<Record>) {
-    add(chain, Kind::Notice, |sequence| {
+    add(chain, RecordKind::Notice, |sequence| {
         let notice = Notice::new(Act::ToolPublished, "someone", "cli", "published");
         notice_body(sequence, &spell::notice(&notice).expect("canonical"))
     });
 }
 
 fn add_close(chain: &mut Vec<Record>, opened: u64) {
-    add(chain, Kind::Close, |sequence| {
+    add(chain, RecordKind::Close, |sequence| {
         let closing = Closing::bare(2, Status::Done, None);
         let part = spell::closing(&closing).expect("canonical");
         close_body(sequence, opened, &format!("call-{opened}"), &part)
@@ -92,7 +92,7 @@ fn retain(chain: &mut Vec<Record>, through: u64) {
     }
     let stays = |record: &Record| {
         record.sequence > through
-            || (record.kind == Kind::Open
+            || (record.kind == RecordKind::Open
                 && closed.get(&record.sequence).is_none_or(|it| *it > through))
     };
     let kept = chain
@@ -110,7 +110,7 @@ fn retain(chain: &mut Vec<Record>, through: u64) {
         to_ms: 0,
         kept,
     };
-    add(chain, Kind::Checkpoint, |sequence| {
+    add(chain, RecordKind::Checkpoint, |sequence| {
         checkpoint_body(sequence, &checkpoint).expect("canonical")
     });
     chain.retain(|record| stays(record));
@@ -133,9 +133,9 @@ proptest! {
         prop_assert_eq!(&found.broken, &None);
         prop_assert_eq!(found.records, count(chain.len()));
         prop_assert_eq!(Some(found.head), chain.last().map(place));
-        let opens = chain.iter().filter(|record| record.kind == Kind::Open).count();
+        let opens = chain.iter().filter(|record| record.kind == RecordKind::Open).count();
         prop_assert_eq!(found.entries, count(opens));
-        let notices = chain.iter().filter(|record| record.kind == Kind::Notice).count();
+        let notices = chain.iter().filter(|record| record.kind == RecordKind::Notice).count();
         prop_assert_eq!(found.notices, count(notices));
         prop_assert_eq!(found.open, count(2 * opens + notices - chain.len()));
     }
@@ -166,8 +166,8 @@ proptest! {
             1 => record.hash = flip(record.hash),
             2 => record.previous = flip(record.previous),
             3 => record.kind = match record.kind {
-                Kind::Open => Kind::Close,
-                Kind::Close | Kind::Checkpoint | Kind::Notice => Kind::Open,
+                RecordKind::Open => RecordKind::Close,
+                RecordKind::Close | RecordKind::Checkpoint | RecordKind::Notice => RecordKind::Open,
             },
             _ => record.sequence += 7,
         }
@@ -297,7 +297,7 @@ proptest! {
         let gone = second.index(written.len());
         let lost = written.remove(gone);
         let is_last = gone == written.len();
-        prop_assert_eq!(broken(&written).is_none(), is_last && lost.kind != Kind::Checkpoint);
+        prop_assert_eq!(broken(&written).is_none(), is_last && lost.kind != RecordKind::Checkpoint);
     }
 }
 
