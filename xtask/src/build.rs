@@ -24,7 +24,7 @@ const GUESS_FROM: usize = 20;
 pub(crate) const MESSAGES: [&str; 3] = ["--quiet", "--message-format", "json-render-diagnostics"];
 
 /// The packages of the program, for [`watch`].
-const PROGRAM: &[&str] = &["--package", "ringfence-cli", "--edges", "normal,build"];
+pub(crate) const PROGRAM: &[&str] = &["--package", "ringfence-cli", "--edges", "normal,build"];
 
 /// The packages of everything in the workspace, tests included, for [`watch`].
 pub(crate) const WORKSPACE: &[&str] = &["--workspace", "--edges", "normal,build,dev"];

@@ -1,10 +1,12 @@
 //! `cargo xtask ci`: everything CI runs, which is what `make test` runs. It says first
 //! what comes, what each part costs and installs, and last what each part took.
 
+use std::fs;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 
 use crate::build::clock;
 use crate::check;
@@ -12,9 +14,12 @@ use crate::guest;
 use crate::peers;
 use crate::printer;
 use crate::root::Root;
-use crate::run::TaskAnswer;
+use crate::run::{self, TaskAnswer};
 use crate::setup;
 use crate::test::{self, Lanes, Totals};
+
+/// Holds the commit for which everything was green.
+const GREEN: &str = "target/green";
 
 /// How often a line says what is waited for.
 const SIGN_EVERY: Duration = Duration::from_secs(8);
@@ -108,13 +113,45 @@ pub(crate) fn ci(root: &Root) -> Result<TaskAnswer> {
     }
     let mut report = Report::new();
     let mut totals = Totals::default();
-    let ended = run(root, &mut report, &mut totals);
+    let ended = run_parts(root, &mut report, &mut totals);
     for line in report.table() {
         printer::note(&line);
     }
     let answer = ended?;
+    if answer == TaskAnswer::Yes {
+        mark_green(root)?;
+    }
     printer::line(&totals.to_string());
     Ok(answer)
+}
+
+/// Notes that everything was green for the commit that is checked out. A tree with other
+/// changes is no commit, so it gets no mark.
+pub(crate) fn mark_green(root: &Root) -> Result<()> {
+    let Some(commit) = clean_commit(root) else {
+        return Ok(());
+    };
+    let path = root.join(GREEN);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).context("could not make target")?;
+    }
+    fs::write(&path, commit).with_context(|| format!("could not write {GREEN}"))
+}
+
+/// The commit for which everything was green last.
+pub(crate) fn green_commit(root: &Root) -> Option<String> {
+    fs::read_to_string(root.join(GREEN)).ok()
+}
+
+/// The commit that is checked out, if nothing else is.
+fn clean_commit(root: &Root) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        run::output(command.current_dir(root.path()).args(arguments))
+    };
+    let changes = git(&["status", "--porcelain"])?;
+    let commit = git(&["rev-parse", "HEAD"])?;
+    changes.is_empty().then(|| commit.trim().to_owned())
 }
 
 fn all_parts() -> Vec<&'static Part> {
@@ -145,7 +182,7 @@ fn announcement() -> Vec<String> {
     lines
 }
 
-fn run(root: &Root, report: &mut Report, totals: &mut Totals) -> Result<TaskAnswer> {
+fn run_parts(root: &Root, report: &mut Report, totals: &mut Totals) -> Result<TaskAnswer> {
     thread::scope(|scope| {
         // Downloads wait for the network while the processors compile.
         let clients = scope.spawn(|| peers::peers(root));

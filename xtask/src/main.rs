@@ -13,6 +13,7 @@ mod generate;
 mod guest;
 mod peers;
 mod printer;
+mod release;
 mod root;
 mod run;
 mod serve;
@@ -92,6 +93,17 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
+    /// Make a release and tag it: checks, tests, files built twice, signature, notes
+    Release {
+        /// The version, as Cargo.toml and CHANGELOG.md state it
+        version: String,
+        /// A key of OpenSSH that signs the checksums and the tag
+        #[arg(long, value_name = "FILE")]
+        sign: Option<PathBuf>,
+        /// Only check, and say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Install the clients and suites that tests use
     Peers,
     /// What `.ci/run` runs: setup, guest, check, test
@@ -148,6 +160,21 @@ fn perform(task: Task) -> Result<TaskAnswer> {
             Some(program) => dist::pack_given(&root, &program, sign.as_deref()),
             None => dist::dist(&root, sign.as_deref()),
         },
+        Task::Release {
+            version,
+            sign,
+            dry_run,
+        } => release::release(
+            &root,
+            &release::ReleaseWish {
+                version,
+                key: sign,
+                extent: match dry_run {
+                    true => release::Extent::DryRun,
+                    false => release::Extent::Whole,
+                },
+            },
+        ),
         Task::Peers => peers::peers(&root),
         Task::Ci => ci::ci(&root),
         Task::Setup => setup::setup(&root),
