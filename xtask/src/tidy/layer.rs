@@ -13,12 +13,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("find", &["model"]),
     ("guard", &["model"]),
+    ("upstream", &["model"]),
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
     (
         "engine",
-        &["model", "find", "guard", "sandbox", "host", "store"],
+        &[
+            "model", "find", "guard", "upstream", "sandbox", "host", "store",
+        ],
     ),
     ("mcp", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
@@ -26,7 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "sandbox", "host", "store", "engine", "mcp",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "engine", "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

@@ -30,6 +30,7 @@ fn limits(whose: &str) -> Option<String> {
         "fetch" => host::fetch::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
+        "upstream" => upstream::limit::ALL,
         "mcp" => mcp::limit::ALL,
         "auth" => mcp::auth::limit::ALL,
         _ => return None,
