@@ -117,8 +117,7 @@ fn pack(
          CONTRIBUTING.md argues the number"
     );
     if release.folder.exists() {
-        fs::remove_dir_all(&release.folder)
-            .with_context(|| format!("could not empty {FOLDER}"))?;
+        fs::remove_dir_all(&release.folder).with_context(|| format!("could not empty {FOLDER}"))?;
     }
     fs::create_dir_all(&release.folder).with_context(|| format!("could not make {FOLDER}"))?;
     printer::heading("what is inside");
@@ -172,7 +171,9 @@ fn set_paths(root: &Root, command: &mut Command) -> Result<()> {
     let mut rust = Vec::new();
     let mut c = Vec::new();
     for (from, to) in places {
-        let from = from.to_str().context("a path of this machine is not text")?;
+        let from = from
+            .to_str()
+            .context("a path of this machine is not text")?;
         rust.push(format!("--remap-path-prefix={from}={to}"));
         c.push(format!("-ffile-prefix-map={from}={to}"));
     }

@@ -167,7 +167,10 @@ fn build_again(root: &Root, commit: &str, parts: &Parts) -> Result<TaskAnswer> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("could not remove {AGAIN}"))?;
     }
-    git(root, &["clone", "--quiet", "--shared", "--no-checkout", ".", AGAIN])?;
+    git(
+        root,
+        &["clone", "--quiet", "--shared", "--no-checkout", ".", AGAIN],
+    )?;
     let clone = Root::at(folder.clone());
     git(&clone, &["checkout", "--quiet", "--detach", commit])?;
     if (parts.build)(&clone, None)? == TaskAnswer::No {

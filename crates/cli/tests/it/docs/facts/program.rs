@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::super::live::{Server, doors as doors_of};
 use super::super::source;
 use super::super::table::{Table, code_words};
-use crate::{ringfence, root};
 use crate::run::scratch;
+use crate::{ringfence, root};
 
 fn shown(arguments: &[&str], input: &str) -> String {
     let home = scratch("docs-facts").display().to_string();
@@ -35,7 +35,9 @@ pub(crate) fn numbers(table: &Table) -> Result<(), String> {
     let expected = expected.map(|number| format!("**{number}**"));
     let found: Vec<_> = table.rows.iter().map(|row| Table::cell(row, 0)).collect();
     if found != expected {
-        return Err(format!("the numbers are {found:?}, in the code {expected:?}"));
+        return Err(format!(
+            "the numbers are {found:?}, in the code {expected:?}"
+        ));
     }
     let gone = table.words(2);
     let gone = gone.into_iter().find(|name| !root().join(name).exists());
