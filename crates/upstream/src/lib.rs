@@ -6,11 +6,17 @@
 
 /// What a server declares, read as a hostile peer sends it.
 pub mod definition;
+/// What is suspicious in definitions and in the way servers are started.
+pub mod finding;
 /// Every bound of this crate.
 pub mod limit;
+/// The lock file for CI.
+pub mod lock;
 /// Names of servers and of their tools.
 pub mod name;
 /// What the owner accepted, and what differs from it.
 pub mod pin;
+/// How much harm a bridged tool can do, and what a call of it does.
+pub mod risk;
 /// Whether one JSON Schema accepts no more than another.
 pub mod schema;

@@ -33,6 +33,16 @@ model::limits! {
     LOCK_BYTES_MAX: usize = 16 * 1024 * 1024;
     /// Earlier accepted texts of one item that are remembered by digest.
     EARLIER_PINS_MAX: usize = 16;
+    /// A text of an item from which on the item is held, in bytes.
+    TEXT_BYTES_HELD: usize = 4 * 1024;
+    /// Instructions of a server from which on they are held, in bytes.
+    INSTRUCTIONS_BYTES_HELD: usize = 16 * 1024;
+    /// A schema from which on its tool is held, in bytes.
+    SCHEMA_BYTES_HELD: usize = 64 * 1024;
+    /// Nesting of a schema from which on its tool is held.
+    SCHEMA_DEPTH_HELD: usize = 20;
+    /// Findings kept for one item; one that holds is always among them.
+    ITEM_FINDINGS_MAX: usize = 64;
     /// Pairs of schemas that one comparison looks at; beyond it, it answers "wider".
     SCHEMA_STEPS_MAX: usize = 100_000;
     /// Differences shown for one item; the rest are counted.

@@ -474,7 +474,7 @@ fn has_list_items(fields: &Map<String, Value>) -> bool {
 }
 
 /// A path and one more step.
-fn join(path: &str, key: &str) -> String {
+pub(crate) fn join(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$');
     let is_plain = !key.is_empty() && key.chars().all(plain);
     match (path.is_empty(), is_plain) {

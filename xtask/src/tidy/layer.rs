@@ -17,10 +17,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
+    // It stands on the worker's own walls: what a process can do to itself is written once.
+    ("jail", &["model", "sandbox"]),
     (
         "engine",
         &[
-            "model", "find", "guard", "upstream", "sandbox", "host", "store",
+            "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail",
         ],
     ),
     ("mcp", &["model", "engine"]),
@@ -29,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "upstream", "sandbox", "host", "store", "engine", "mcp",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "engine", "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

@@ -27,6 +27,7 @@ fn limits(whose: &str) -> Option<String> {
     let all = match whose {
         "model" => model::limits::ALL,
         "sandbox" => sandbox::limit::ALL,
+        "jail" => jail::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,

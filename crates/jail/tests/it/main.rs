@@ -1,0 +1,1 @@
+//! The jail from outside: one binary for every integration test.
