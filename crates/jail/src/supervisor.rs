@@ -123,20 +123,27 @@ impl Watch {
                 return Some(report);
             }
             if ends {
-                return Some(match self.next_end() {
-                    _ if self.launcher.is_some() => self.early_end(),
-                    End::Code(code) => JailReport::Exited(JailExit::Code(code)),
-                    End::Signal(signal) => JailReport::Exited(JailExit::Signal(signal)),
-                    End::NoneLeft => JailReport::Exited(JailExit::Unknown(
-                        "nothing was left to wait for".to_owned(),
-                    )),
-                });
+                return Some(self.hear_end());
             }
             if self.has_too_many() {
                 let reason = format!("more than {} processes and threads", self.processes_max);
                 return Some(JailReport::Exited(JailExit::Bound(reason)));
             }
         }
+    }
+
+    /// The child has ended. A short one may be over before its launcher was heard out.
+    fn hear_end(&mut self) -> JailReport {
+        while self.launcher.is_some() {
+            if let Err(report) = self.hear_launcher() {
+                return report;
+            }
+        }
+        JailReport::Exited(match self.next_end() {
+            End::Code(code) => JailExit::Code(code),
+            End::Signal(signal) => JailExit::Signal(signal),
+            End::NoneLeft => JailExit::Unknown("nothing was left to wait for".to_owned()),
+        })
     }
 
     /// Which of the parent, the launcher and the reaping thread have something to say.
@@ -198,15 +205,8 @@ impl Watch {
                 let _ = line::send(&self.control, &JailReport::Started { pid });
                 Ok(())
             }
-            (Ok(false) | Err(_), _) => Err(self.early_end()),
+            (Ok(false) | Err(_), _) => Err(early_end()),
         }
-    }
-
-    fn early_end(&self) -> JailReport {
-        JailReport::Refused(
-            "the launcher ended before it could say why; the machine may be out of memory or processes"
-                .to_owned(),
-        )
     }
 
     fn next_end(&mut self) -> End {
@@ -248,6 +248,12 @@ impl Watch {
             rounds = rounds.saturating_add(1);
         }
     }
+}
+
+fn early_end() -> JailReport {
+    let reason = "the launcher ended before it could say why; \
+                  the machine may be out of memory or processes";
+    JailReport::Refused(reason.to_owned())
 }
 
 /// Whether the parent still holds its end.
