@@ -14,7 +14,6 @@ use crate::limit;
 mod encoded;
 mod hidden;
 mod launch;
-mod mark;
 mod neighbour;
 mod secret;
 mod shape;
@@ -22,7 +21,6 @@ mod text;
 mod wording;
 
 pub use launch::{LaunchSpec, is_exact, of_launch};
-pub use mark::mark;
 pub use neighbour::{KnownTool, Neighbours};
 pub use text::{of_item, of_server};
 

@@ -15,7 +15,9 @@ use serde_json::Value;
 use crate::definition::{
     Definition, DefinitionFault, DefinitionFaultCode, ItemKey, ItemKind, ServerDefinition,
 };
+use crate::finding::{self, Neighbours, UpstreamFinding};
 use crate::limit;
+use crate::name::ServerName;
 
 mod compare;
 mod record;
@@ -165,7 +167,9 @@ pub struct SeenServer {
 
 impl SeenServer {
     /// Reads everything a server lists. Two things of one name are both refused: which
-    /// of them a call would reach is for the server to choose, call by call.
+    /// of them a call would reach is for the server to choose, call by call. What a
+    /// structural finding stands against is marked; those that need to know other
+    /// servers come with [`SeenServer::inspect`].
     pub fn read<'a>(
         server: ServerDefinition,
         listed: impl IntoIterator<Item = (ItemKind, &'a Value)>,
@@ -182,10 +186,11 @@ impl SeenServer {
                 Ok(definition) => {
                     let key = definition.key();
                     let pin = Pin::of(&definition)?;
+                    let findings = finding::of_item(&definition, &Neighbours::default());
                     let seen = SeenItem {
                         definition,
                         pin,
-                        hold: None,
+                        hold: finding::hold(&findings),
                     };
                     if items.insert(key.clone(), seen).is_some() {
                         twice.insert(key);
@@ -204,11 +209,24 @@ impl SeenServer {
         }
         Ok(SeenServer {
             pin: Pin::of_server(&server)?,
+            hold: finding::hold(&finding::of_server("", &server, &Neighbours::default())),
             server,
-            hold: None,
             items,
             refused,
         })
+    }
+
+    /// Looks at the server and all it offers beside its neighbours, and marks on each
+    /// what holds it. Returns every finding, those of the server first.
+    pub fn inspect(&mut self, name: &ServerName, neighbours: &Neighbours) -> Vec<UpstreamFinding> {
+        let mut all = finding::of_server(name.as_str(), &self.server, neighbours);
+        self.hold = finding::hold(&all);
+        for item in self.items.values_mut() {
+            let findings = finding::of_item(&item.definition, neighbours);
+            item.hold = finding::hold(&findings);
+            all.extend(findings);
+        }
+        all
     }
 
     /// One digest over all of it. The owner accepts the digest that was

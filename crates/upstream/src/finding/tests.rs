@@ -374,28 +374,3 @@ fn addresses_headers_and_arguments_are_looked_at() {
     ));
     assert_eq!(in_arguments, ["launch.plain_secret", "launch.plain_secret"]);
 }
-
-#[test]
-fn what_is_marked_is_held() {
-    use crate::definition::ItemKind;
-    use crate::pin::{AcceptScope, HoldReason, PinnedServer, SeenServer, ServedState, serve};
-    let tools = [
-        json!({"name": "good", "inputSchema": {}}),
-        json!({"name": "bad", "description": "a\u{202e}b", "inputSchema": {}}),
-    ];
-    let origin = ServerOrigin::Url("https://example.com".to_owned());
-    let server = ServerDefinition::new("demo", "1", None, origin).unwrap();
-    let listed = tools.iter().map(|tool| (ItemKind::Tool, tool));
-    let mut seen = SeenServer::read(server, listed).unwrap();
-    let name = ServerName::parse("demo").unwrap();
-    assert_eq!(mark(&mut seen, &name, &Neighbours::default()).len(), 1);
-    let mut pinned = PinnedServer::unknown();
-    pinned.accept(&seen, AcceptScope::All, 1);
-    let states: Vec<_> = serve(&pinned, Some(&seen))
-        .items
-        .into_iter()
-        .map(|item| item.state)
-        .collect();
-    assert_eq!(states[0], ServedState::Held(HoldReason::Finding));
-    assert!(matches!(states[1], ServedState::Callable { .. }));
-}
