@@ -15,5 +15,6 @@ mod client;
 mod codecall;
 mod connect;
 mod inspector;
+mod servers;
 mod tools;
 mod world;
