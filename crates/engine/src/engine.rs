@@ -15,6 +15,7 @@ use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::document::environment::Environment;
 use model::govern::approval::Channel;
+use model::govern::tool_policy::ToolPolicy;
 use model::limits;
 use model::record::audit::Notice;
 use model::record::outcome::{CallError, Outcome};
@@ -75,6 +76,8 @@ pub struct EngineSettings {
     pub tools_ms_max: Option<u32>,
     /// Who is told of each step of each call as it happens.
     pub observer: Option<Observer>,
+    /// What this program denies or has asked about, beside the rules of the home.
+    pub policy: ToolPolicy,
     /// Who is told of each call after it was written down.
     pub reporters: Vec<Arc<dyn Reporter>>,
 }
@@ -95,6 +98,7 @@ impl EngineSettings {
             clock: None,
             tools_ms_max: None,
             observer: None,
+            policy: ToolPolicy::ALLOW_ALL,
             reporters: Vec::new(),
         }
     }
@@ -139,6 +143,7 @@ impl Engine {
             &store,
             Arc::clone(&catalog),
             Arc::clone(&callers),
+            settings.policy.clone(),
             alarm.clone(),
         )?);
         Scratch::sweep(home);
