@@ -74,11 +74,11 @@ pub struct EngineSettings {
     /// Milliseconds the tools of a script have together, where that is less than its
     /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
-    /// Who is told of each step of each call as it happens.
+    /// Receives each step of each call as it happens.
     pub observer: Option<Observer>,
     /// What this program denies or has asked about, beside the rules of the home.
     pub policy: ToolPolicy,
-    /// Who is told of each call after it was written down.
+    /// Receive a report of each call after it is in the audit log.
     pub reporters: Vec<Arc<dyn Reporter>>,
 }
 
@@ -242,7 +242,7 @@ impl Engine {
     }
 
     /// An answer that a caller's own client brought after the call had ended. The
-    /// same call, made again, runs by it or is told of it. One that was not shown
+    /// same call, made again, runs by it or reports it. One that was not shown
     /// to a person leaves the question to the inbox: that call is then to be made
     /// without a way to ask, or the client would be asked the same again.
     pub fn answer(

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
@@ -104,7 +105,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
 
 /// A yes or a no of the person at the terminal about what their own command would do.
 /// `head` and `about` are our words, with names made by [`crate::output::sheet::name`]; the
-/// text of each part may come from anybody. Nothing if there is nobody to ask.
+/// text of each part is not trusted. Nothing if no person can be asked.
 pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<bool> {
     let owned = |(word, text): &(&str, &str)| ((*word).to_owned(), (*text).to_owned());
     let sheet = Sheet {
@@ -121,12 +122,12 @@ pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<
     }
 }
 
-/// What came of waiting for a line.
+/// The result of waiting for a line.
 enum Read {
     Line(String),
     /// Nothing more can be typed here.
     Ended,
-    /// Nobody wants it any more.
+    /// It is no longer needed.
     Over,
     /// The terminal has another size than the question was made for.
     Resized,
@@ -325,7 +326,7 @@ static FREE: Condvar = Condvar::new();
 
 impl Turn {
     fn wait(wanted: &Wanted) -> Option<Turn> {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&TAKEN);
         while *taken {
             if wanted.is_over() {
                 return None;
@@ -341,13 +342,13 @@ impl Turn {
 /// Waits a moment for a withdrawn question to leave the terminal, so that later output
 /// starts on a line of its own.
 pub(crate) fn settle() {
-    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = lock(&TAKEN);
     drop(FREE.wait_timeout_while(taken, SETTLE_MAX, |taken| *taken));
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *lock(&TAKEN) = false;
         FREE.notify_all();
     }
 }

@@ -131,7 +131,7 @@ impl Reply {
     }
 }
 
-/// The next piece that holds something. Attack: empty frames, sent for ever,
+/// The next piece that holds something. Attack: empty frames, sent endlessly,
 /// must not count as progress.
 async fn next_piece(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     loop {
@@ -192,7 +192,7 @@ async fn connect(
         event.address = Some(*address);
         let place = SocketAddr::new(*address, target.port);
         let connecting = settings.connector.connect(place);
-        // Alone it has all the time there is, and whoever waits for us keeps it.
+        // Without a limit of its own it has the time of the caller that waits for it.
         let connected = match count {
             1 => Ok(connecting.await),
             _ => timeout_at(Instant::now() + share, connecting).await,
@@ -300,7 +300,7 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await;
         let (sender, connection) = made.map_err(|error| broken(host, &error))?;
-        // What went wrong is told to whoever waits for the reply.
+        // The error goes to the task that waits for the reply.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection {
             sender: Sender::Http1(sender),

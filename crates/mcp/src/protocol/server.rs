@@ -71,7 +71,7 @@ impl McpServer {
         &self.door.inner
     }
 
-    /// Who calls. A request that nobody authenticated gets no further.
+    /// Who calls. An unauthenticated request gets no further.
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
         if let Some((client, _)) = &self.fixed {
             let refused = |why| ErrorData::invalid_request(why, None);
@@ -173,7 +173,7 @@ impl McpServer {
             let responses = request.input_responses.as_ref();
             match take_returned(inner, state, responses, &binding).await {
                 // The client answers without showing its questions to a person, so
-                // somebody else is asked, and the record says why.
+                // another person is asked, and the record says why.
                 Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(refuse_state(reason)),
@@ -359,7 +359,7 @@ async fn give(
     }
 }
 
-/// What the caller is told of an answer that was not taken. A store that cannot write
+/// The error for an answer that was not accepted. A store that cannot write
 /// is the operator's to know of; the same answer may be brought again.
 fn reason_of(fault: &AnswerFault) -> Reason {
     match fault {
@@ -451,7 +451,7 @@ fn refuse_params() -> Refused {
     }
 }
 
-/// The call ran, and nothing of what came of it leaves.
+/// The call ran, and its result is withheld.
 fn withheld() -> CallError {
     CallError::new(
         Reason::AnswerWithheld,

@@ -74,7 +74,7 @@ fn call(name: &str, arguments: &Value) -> Option<String> {
     (code.chars().count() <= limits::EXAMPLE_CHARS_MAX).then_some(code)
 }
 
-/// Characters nobody can see as escapes, which JavaScript reads as the same text.
+/// Invisible characters as escapes, which JavaScript reads as the same text.
 fn visible(code: &str) -> String {
     let mut shown = String::with_capacity(code.len());
     for letter in code.chars() {

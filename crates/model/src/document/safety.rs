@@ -132,7 +132,7 @@ impl JsonSchema for Helper {
 pub enum Source {
     /// Shipped with Ringfence.
     Builtin,
-    /// Written or brought by somebody.
+    /// Written or imported by the owner.
     User,
 }
 

@@ -145,7 +145,7 @@ impl Condition {
         }
     }
 
-    /// What it is when nobody needs to be asked: `true`, `1 > 2`.
+    /// Its value where it depends on no call: `true`, `1 > 2`.
     #[must_use]
     pub fn constant(&self) -> Option<bool> {
         let scope = ConditionScope {

@@ -26,6 +26,8 @@ pub(crate) fn made(name: &str) -> Option<String> {
 fn limits(whose: &str) -> Option<String> {
     let all = match whose {
         "model" => model::limits::ALL,
+        "find" => find::limit::ALL,
+        "engine" => engine::limit::ALL,
         "sandbox" => sandbox::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
         "files" => host::files::limit::ALL,

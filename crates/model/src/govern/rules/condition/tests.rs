@@ -128,7 +128,7 @@ const UNDECIDED: &[(&str, &str)] = &[
     ("args.n.matches('a')", "`matches` needs text, not a number"),
     (
         "args.text + 1 == 2",
-        "text and a number cannot be reckoned with",
+        "text and a number cannot be combined by arithmetic",
     ),
     ("-args.text == 1", "text has no negative"),
 ];
