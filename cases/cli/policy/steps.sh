@@ -1,6 +1,8 @@
 ringfence import pay.json && ringfence publish payment.send && ringfence keys add bot-7 > key && mkdir ring/rules && cp live.toml ring/rules/money.toml
 ringfence policy show
 ringfence policy show --caller bot-7
+ringfence policy show bots-ask
+ringfence policy show bots-aks
 ringfence policy show --caller ann --json
 ringfence config | grep -E 'rule'
 ringfence run payment.send --args '{"amount":3}' && ringfence run payment.send --args '{"amount":2000}'

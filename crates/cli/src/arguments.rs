@@ -3,19 +3,29 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 
 mod approvals;
 mod callers;
+/// What a shell completes the word before the cursor with.
+pub(crate) mod complete;
 mod connect;
+/// Examples of every command.
+mod example;
+/// Help, grouped by task.
+mod help;
 mod init;
 mod keys;
+/// The manual pages.
+pub(crate) mod manual;
 mod policy;
 mod script;
 mod secrets;
+/// The scripts that shells load to complete words.
+mod shell;
 mod trust;
 
 pub(crate) use approvals::{
@@ -23,11 +33,13 @@ pub(crate) use approvals::{
     ApprovalsWatch, ScopeWord,
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
+pub(crate) use complete::CompleteArguments;
 pub(crate) use connect::{ClientWord, ConnectArguments};
 pub(crate) use init::InitArguments;
 pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
+pub(crate) use shell::script as completions;
 pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};
 
 pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
@@ -41,7 +53,7 @@ pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, 
     disable_help_subcommand = true
 )]
 pub(crate) struct CommandLine {
-    /// What to do; without it, how things stand.
+    /// The command; without one, an overview.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -58,7 +70,7 @@ pub(crate) enum Command {
     Script(Script),
     /// Serve the exposed tools to MCP clients, over HTTP
     Serve(Serve),
-    /// Serve the exposed tools to the MCP client that starts this command
+    /// Serve the exposed tools to the MCP client that starts it
     Stdio(Stdio),
     /// Create a tool to start from, which passes its own test
     New(New),
@@ -100,14 +112,17 @@ pub(crate) enum Command {
     Config(HomeArguments),
     /// Set up: four questions, then a commented configuration file
     Init(InitArguments),
-    /// See the sandbox, policy, approvals and audit at work in one minute
+    /// See sandbox, policy, approvals and audit at work in one minute
     Demo(Words),
     /// Check that every sandbox layer is active
     Doctor(HomeArguments),
-    /// Print completions for a shell
+    /// Print the script that completes commands and names in a shell
     Completions(Completions),
-    /// Print the manual page
-    Man(Words),
+    /// Print a manual page, or write all of them
+    Man(ManArguments),
+    /// Print what the last word can become; the scripts of shells call it
+    #[command(hide = true)]
+    Complete(CompleteArguments),
 }
 
 /// Exit code 0: every document can be used. 1: a finding is an error. 2: a file
@@ -116,7 +131,7 @@ pub(crate) enum Command {
 #[command(after_help = "Exit: 0 all usable, 1 a finding is an error, 2 a file could not be read.")]
 pub(crate) struct Check {
     /// Files of one document or an array of them, `-` for standard input, or names
-    #[arg(required = true, value_name = "FILE|NAME")]
+    #[arg(required = true, value_name = "FILE|TOOL")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -125,11 +140,11 @@ pub(crate) struct Check {
 /// Uses the real sandbox and policy. Publishing needs a passed test.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A test works on files of its own, which go with it. What a tool reaches for beyond computing (hosts, variables, writing) is asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
+    after_help = "A test works on a temporary copy of files. Needs beyond computing (hosts, variables, writing) are asked about once, at a terminal.\n\nExit: 0 all passed, 1 one failed, 2 none failed but one could not be tried."
 )]
 pub(crate) struct Test {
     /// Names of tools or files of documents; every tool if none is given
-    #[arg(value_name = "FILE|NAME")]
+    #[arg(value_name = "FILE|TOOL")]
     pub(crate) tools: Vec<String>,
     /// Do not try tools that need the network
     #[arg(long)]
@@ -145,7 +160,7 @@ pub(crate) struct Test {
 #[command(after_help = "Exit: 0 done, 1 refused or failed, 2 could not be tried.")]
 pub(crate) struct RunArguments {
     /// The name of a tool, or a file of one document, or of several with `--tool`
-    #[arg(value_name = "FILE|NAME")]
+    #[arg(value_name = "FILE|TOOL")]
     pub(crate) target: String,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
@@ -153,7 +168,7 @@ pub(crate) struct RunArguments {
     /// Which document of an array
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Grant whatever the document of a file reaches for; recorded
+    /// Grant everything the document of a file needs; recorded
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -178,7 +193,7 @@ pub(crate) struct Serve {
 /// `RINGFENCE_KEY`, which `ringfence connect` writes into its settings; without one it is `stdio`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit: 0 the client went away or the command was told to end.\nThe protocol is JSON, a message to a line, with `--json` or without."
+    after_help = "Exit: 0 the client disconnected, or the command was stopped.\nThe protocol is JSON, one message per line, with `--json` or without."
 )]
 pub(crate) struct Stdio {
     #[command(flatten)]
@@ -226,7 +241,7 @@ pub(crate) enum StateWord {
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// The tool
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "TOOL")]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -235,7 +250,7 @@ pub(crate) struct Named {
 #[derive(Debug, Args)]
 pub(crate) struct Many {
     /// The tools
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "TOOL")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -244,7 +259,7 @@ pub(crate) struct Many {
 /// How a tool is tried.
 #[derive(Debug, Args)]
 pub(crate) struct TrialWords {
-    /// Grant whatever the tools reach for, without asking; recorded
+    /// Grant everything the tools need, without asking; recorded
     #[arg(long)]
     pub(crate) yes: bool,
     /// A folder whose files the test starts with, as a copy
@@ -256,7 +271,7 @@ pub(crate) struct TrialWords {
 #[command(after_help = "Exit: 0 all published, 1 one stays a draft, 2 could not be done.")]
 pub(crate) struct Publish {
     /// The tools
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "TOOL")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) trial: TrialWords,
@@ -286,7 +301,7 @@ pub(crate) struct ImportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// The tools
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "TOOL")]
     pub(crate) names: Vec<String>,
     /// A file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -299,7 +314,7 @@ pub(crate) struct Export {
 #[derive(Debug, Args)]
 pub(crate) struct Expose {
     /// Tools to expose
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "TOOL")]
     pub(crate) names: Vec<String>,
     /// Tools with this tag
     #[arg(long, value_name = "TAG")]
@@ -313,7 +328,7 @@ pub(crate) struct Expose {
     /// Whether your published tools are exposed automatically
     #[arg(long, value_name = "BOOL")]
     pub(crate) auto: Option<bool>,
-    /// Exclude them instead, whatever else includes them
+    /// Exclude them instead, even if something else includes them
     #[arg(long)]
     pub(crate) exclude: bool,
     /// Remove them from both lists
@@ -350,10 +365,10 @@ pub(crate) enum AuditCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
     /// Only calls by this caller
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "CALLER")]
     pub(crate) caller: Option<String>,
     /// Only calls with this status
     #[arg(long, value_name = "STATUS")]
@@ -474,6 +489,19 @@ pub(crate) struct Completions {
     pub(crate) words: Words,
 }
 
+/// Without a command it prints the program's own page.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// The command, such as `audit list`
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// A folder; every page is written there, one file for each command
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) words: Words,
+}
+
 /// What commands that print a text have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Words {
@@ -506,7 +534,8 @@ pub(crate) struct Common {
 impl CommandLine {
     /// Reads the process's arguments.
     pub(crate) fn read() -> Result<CommandLine, clap::Error> {
-        CommandLine::try_parse()
+        let mut matches = help::command().try_get_matches()?;
+        CommandLine::from_arg_matches_mut(&mut matches)
     }
 
     /// How the command wants its output.
@@ -541,7 +570,9 @@ impl CommandLine {
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),
             Command::Init(init) => &init.home,
-            Command::Man(words) | Command::Demo(words) => return format(words.json),
+            Command::Man(man) => return format(man.words.json),
+            Command::Demo(words) => return format(words.json),
+            Command::Complete(_) => return Format::Human,
         };
         format(home.json)
     }
@@ -573,31 +604,6 @@ fn renaming(word: &str) -> Result<(String, String), String> {
         }
         _ => Err("write it as OLD=NEW".to_owned()),
     }
-}
-
-/// The completions of a shell, as text.
-pub(crate) fn completions(completions: &Completions) -> String {
-    let mut text = Vec::new();
-    let mut command = CommandLine::command();
-    clap_complete::generate(completions.shell, &mut command, "ringfence", &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-/// The manual page, as text: the program and each of its commands.
-pub(crate) fn manual() -> std::io::Result<String> {
-    let mut command = CommandLine::command();
-    command.build();
-    let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut text)?;
-    for subcommand in command.get_subcommands() {
-        let title = format!("ringfence {}", subcommand.get_name());
-        let page = clap_mangen::Man::new(subcommand.clone()).title(title.to_uppercase());
-        page.render_name_section(&mut text)?;
-        page.render_synopsis_section(&mut text)?;
-        page.render_description_section(&mut text)?;
-        page.render_options_section(&mut text)?;
-    }
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Prints help, version or a usage error, and says how to exit. The error repeats what

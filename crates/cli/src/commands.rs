@@ -8,6 +8,8 @@ pub(crate) mod audit;
 pub(crate) mod callers;
 /// `ringfence check`: validates documents.
 pub(crate) mod check;
+/// `ringfence complete`: what a shell completes a word with.
+pub(crate) mod complete;
 /// `ringfence config`: shows the settings in force.
 pub(crate) mod config;
 /// `ringfence connect`: adds the server to a client's settings.
@@ -26,6 +28,8 @@ pub(crate) mod init;
 pub(crate) mod keys;
 /// `ringfence list` and `show`: the tools.
 pub(crate) mod list;
+/// `ringfence man`: the manual pages.
+pub(crate) mod man;
 /// `ringfence` alone: what is set up, what waits, what to try next.
 pub(crate) mod overview;
 /// `ringfence policy`: shows, checks and replays rules.

@@ -17,16 +17,16 @@ mod wiring;
 
 use arguments::{Command, CommandLine};
 use commands::{
-    approvals, audit, callers, check, config, connect, demo, doctor, explain, expose, init, keys,
-    list, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
+    approvals, audit, callers, check, complete, config, connect, demo, doctor, explain, expose,
+    init, keys, list, man, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
 };
 use output::exit::Exit;
-use output::printer::{Format, Printer};
+use output::printer::Printer;
 
 fn main() -> ExitCode {
-    // A sandbox worker is this program, started again. It must become one before
-    // anything else happens.
-    if let Some(code) = sandbox::worker_main() {
+    // A sandbox worker, and what stands around a child process, are this program, started
+    // again. It must become one before anything else happens.
+    if let Some(code) = engine::worker_main() {
         return code;
     }
     let arguments = match CommandLine::read() {
@@ -76,17 +76,10 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Demo(_) => demo::run(printer),
         Command::Doctor(home) => doctor::run(home, printer),
         Command::Completions(completions) => {
-            Ok(text(&arguments::completions(completions), printer))
+            printer.text(&arguments::completions(completions.shell));
+            Ok(Exit::Done)
         }
-        Command::Man(_) => Ok(text(&arguments::manual()?, printer)),
+        Command::Man(man) => man::run(man, printer),
+        Command::Complete(complete) => Ok(complete::run(complete, printer)),
     }
-}
-
-/// A text of our own, or a JSON value that holds it.
-fn text(text: &str, printer: &mut Printer) -> Exit {
-    match printer.format() {
-        Format::Json => printer.json(&serde_json::json!({ "text": text })),
-        Format::Human => printer.lines(text),
-    }
-    Exit::Done
 }

@@ -9,6 +9,8 @@ use model::config::Config;
 use engine::SECRETS_FILE;
 use engine::registry::read_config;
 use host::secrets::Secrets;
+use mcp::auth::local::TOKEN_FILE;
+use store::settings::CONFIG_FILE;
 
 use crate::source;
 
@@ -18,8 +20,40 @@ pub(crate) const HOME: &str = "RINGFENCE_HOME";
 pub(crate) const KEY: &str = "RINGFENCE_KEY";
 /// Set to anything: no colours.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
-/// `dumb`: no colours.
+/// `dumb`: no colours, no progress bar.
 pub(crate) const TERM: &str = "TERM";
+
+/// The variables that change what commands do, for the manual.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[
+    (HOME, "The home folder, unless --home names one."),
+    (KEY, "The key of the client that starts ringfence stdio."),
+    (
+        "XDG_DATA_HOME",
+        "The folder of the default home; ~/.local/share if it is not set.",
+    ),
+    (NO_COLOR, "Set to anything: no colours."),
+    (TERM, "dumb: no colours, and no progress bar."),
+];
+/// The files of the home that people read or write, for the manual.
+pub(crate) const FILES: &[(&str, &str)] = &[
+    (
+        CONFIG_FILE,
+        "The settings. ringfence init writes it with comments.",
+    ),
+    ("rules/", "More files of rules."),
+    (
+        SECRETS_FILE,
+        "Variables of tools, as NAME=value lines; only you may read it.",
+    ),
+    (
+        TOKEN_FILE,
+        "The token of this machine, which ringfence serve makes.",
+    ),
+    ("tools/", "Your tools, one document in each file."),
+    ("trash/", "Deleted tools."),
+    ("audit/", "The audit log and its index."),
+    ("ringfence.db", "Approvals, keys, publications and limits."),
+];
 
 /// A variable that is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {

@@ -109,6 +109,9 @@ pub use services::{Alarm, Clock, Observer, RunStart};
 pub use settings::protected;
 pub use store::{AuditEntry, Filter};
 
-/// What the `main` of a program that embeds the engine begins with: a sandbox worker is
-/// that program, started again.
-pub use sandbox::worker_main;
+/// What the `main` of a program that embeds the engine begins with, before any thread
+/// exists: a sandbox worker, and what stands around a child process, are that program,
+/// started again. If this is one of them, its exit code; otherwise nothing has happened.
+pub fn worker_main() -> Option<std::process::ExitCode> {
+    sandbox::worker_main().or_else(jail::jail_main)
+}

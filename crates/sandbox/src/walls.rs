@@ -10,13 +10,16 @@
 #[cfg(feature = "testing")]
 pub mod attempt;
 mod landlock;
-mod process;
+/// The layers that are properties of a process, one function each.
+pub mod process;
 mod seccomp;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub use self::landlock::kernel_abi as landlock_abi;
 pub use self::process::{ProcessLayers, enter};
+pub use self::seccomp::offered as seccomp_offered;
 
 /// One layer of the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

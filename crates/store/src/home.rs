@@ -28,6 +28,6 @@ fn lock_folder(home: &Path) -> PathBuf {
 }
 
 /// The database.
-fn database_file(home: &Path) -> PathBuf {
+pub(crate) fn database_file(home: &Path) -> PathBuf {
     home.join("ringfence.db")
 }

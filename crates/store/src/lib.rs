@@ -40,5 +40,5 @@ pub use tables::keys::Keys;
 pub use tables::publications::{Pass, PublicationSnapshot, Publications, ToolGrants};
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
-pub use tables::{approvals, callers, keys, publications, scripts, usage};
+pub use tables::{approvals, callers, keys, names, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};

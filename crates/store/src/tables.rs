@@ -8,6 +8,8 @@ pub mod approvals;
 pub mod callers;
 /// The keys with which callers identify themselves.
 pub mod keys;
+/// Names, read without taking part in the home.
+pub mod names;
 /// Test results, published documents and grants of tools.
 pub mod publications;
 /// Journals of scripts that wait for a person.

@@ -13,12 +13,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("find", &["model"]),
     ("guard", &["model"]),
+    ("upstream", &["model"]),
     ("sandbox", &["model"]),
     ("host", &["model"]),
     ("store", &["model"]),
+    // It stands on the worker's own walls: what a process can do to itself is written once.
+    ("jail", &["model", "sandbox"]),
     (
         "engine",
-        &["model", "find", "guard", "sandbox", "host", "store"],
+        &[
+            "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail",
+        ],
     ),
     ("mcp", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
@@ -26,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "sandbox", "host", "store", "engine", "mcp",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "engine", "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

@@ -7,7 +7,7 @@ use super::HomeArguments;
 
 /// Answers questions of every process that uses this home.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 done, 1 it cannot be answered so, 2 could not be tried.")]
+#[command(after_help = "Exit: 0 done, 1 this answer is not possible, 2 could not be done.")]
 pub(crate) struct ApprovalsArguments {
     #[command(subcommand)]
     pub(crate) command: ApprovalsCommand,
@@ -54,7 +54,7 @@ pub(crate) struct ApprovalsApprove {
     /// The id of a question, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Which further calls it covers, as far as the risk allows; asked if left out
+    /// Which further calls it covers, as far as the risk allows; asked by default
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<ScopeWord>,
     /// Do not ask, where `approvals.automation` allows it; recorded
@@ -72,7 +72,7 @@ pub(crate) struct ApprovalsDeny {
     /// The id of a question, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// What the caller is told
+    /// A message for the caller
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub(crate) struct ApprovalsDeny {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "With `--json` one value to a line, as they come, and nobody is asked.")]
+#[command(after_help = "With `--json` it prints one value per line and asks nothing.")]
 pub(crate) struct ApprovalsWatch {
     /// Stop after this many questions
     #[arg(long, value_name = "COUNT")]

@@ -27,7 +27,7 @@ pub(crate) enum CallersCommand {
 #[derive(Debug, Args)]
 pub(crate) struct NamedCaller {
     /// The caller
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "CALLER")]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
@@ -36,7 +36,7 @@ pub(crate) struct NamedCaller {
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     /// The caller, known or not
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "CALLER")]
     pub(crate) name: String,
     /// The reason, for the audit
     #[arg(long, value_name = "TEXT")]

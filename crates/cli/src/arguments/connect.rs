@@ -24,7 +24,7 @@ pub(crate) struct ConnectArguments {
     /// calls; L0 is never, L4 is the default
     #[arg(long, value_name = "RISK", requires = "client", conflicts_with = "remove", value_parser = risk)]
     pub(crate) answers: Option<Level>,
-    /// The client's name in rules and the audit; its own name, if left out
+    /// The client's name in rules and the audit; by default its own
     #[arg(
         long,
         value_name = "NAME",

@@ -8,23 +8,21 @@ use super::{ClientWord, HomeArguments};
 
 /// Without `--yes` it asks at the terminal for what is not given here.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  ringfence init\n  ringfence init --yes --preset developer --folder ~/project --client cursor\n\nExit: 0 written, 1 stopped at a question, 2 there are settings already."
-)]
+#[command(after_help = "Exit: 0 written, 1 stopped at a question, 2 there are settings already.")]
 pub(crate) struct InitArguments {
     /// Which bundled tools callers get: starter, developer, files, everything or none
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
-    /// The folder tools read and write; a folder of the home without it
+    /// The folder that tools read and write; by default `workspace` in the home
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// The client to connect
     #[arg(long, value_name = "CLIENT")]
     pub(crate) client: Option<ClientWord>,
-    /// That client may show you the questions of calls, up to risk L4
+    /// Answer approval questions in that client, up to risk L4
     #[arg(long, requires = "client")]
     pub(crate) client_answers: bool,
-    /// Do not ask: take what is given, and the first choice of everything else
+    /// Do not ask: use the flags, and the first choice for everything else
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub(crate) struct KeysAdd {
     /// The role: agents call tools, operators answer questions
     #[arg(long, value_name = "ROLE", default_value = "agent")]
     pub(crate) role: RoleWord,
-    /// Days until it expires; never, if left out
+    /// Days until it expires; never by default
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     pub(crate) expires: Option<u32>,
     #[command(flatten)]
@@ -44,9 +44,9 @@ pub(crate) struct KeysAdd {
 #[derive(Debug, Args)]
 pub(crate) struct KeysRotate {
     /// The caller
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "CALLER")]
     pub(crate) name: String,
-    /// Days until it expires; as many as before, if left out
+    /// Days until it expires; by default as many as before
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     pub(crate) expires: Option<u32>,
     #[command(flatten)]

@@ -26,8 +26,11 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolicyShow {
+    /// Only these rules
+    #[arg(value_name = "RULE")]
+    pub(crate) rules: Vec<String>,
     /// Only what applies to this caller, and its rights
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "CALLER")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
@@ -35,7 +38,7 @@ pub(crate) struct PolicyShow {
 
 /// A file with only rules replaces all rules; any other replaces ringfence.toml.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit: 0 nothing wrong, 1 a finding is an error, 2 could not be looked at.")]
+#[command(after_help = "Exit: 0 nothing wrong, 1 a finding is an error, 2 could not be read.")]
 pub(crate) struct PolicyLint {
     /// A rule file or configuration, instead of what is in force
     #[arg(value_name = "FILE")]
@@ -45,7 +48,7 @@ pub(crate) struct PolicyLint {
 }
 
 /// A file with only rules replaces all rules; any other replaces ringfence.toml.
-/// Nothing runs and nobody is asked.
+/// No tool runs and no question is asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit: 0 nothing gets looser, 1 something does, 2 could not be tried.")]
 pub(crate) struct PolicyTest {
@@ -56,10 +59,10 @@ pub(crate) struct PolicyTest {
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
     /// Only calls by this caller
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "CALLER")]
     pub(crate) caller: Option<String>,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
@@ -68,22 +71,22 @@ pub(crate) struct PolicyTest {
 /// Explains a recorded call by its id, or a call that is not made.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit: 0 it would run or be asked about, 1 it is refused, 2 could not be told."
+    after_help = "Exit: 0 it would run or be asked about, 1 it is refused, 2 could not be explained."
 )]
 pub(crate) struct Explain {
     /// The id of a call, or a prefix of it
     #[arg(value_name = "CALL-ID", required_unless_present = "tool", conflicts_with_all = ["tool", "caller", "args", "door"])]
     pub(crate) id: Option<String>,
     /// The tool of a call that is not made
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
     /// The caller
-    #[arg(long, value_name = "NAME", default_value = "owner")]
+    #[arg(long, value_name = "CALLER", default_value = "owner")]
     pub(crate) caller: String,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Through which door
+    /// The way the call comes in
     #[arg(long, value_name = "DOOR", default_value = "mcp")]
     pub(crate) door: DoorWord,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(crate) struct SecretsGrant {
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     /// The variables
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "VARIABLE")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) common: Common,

@@ -354,7 +354,7 @@ fn show_finding(file: &Checked, finding: &Finding, lines: &Lines<'_>, printer: &
     }
 }
 
-/// `3 documents: 2 sound (L0 1, L3 1), 1 with errors`
+/// `3 documents: 2 usable (L0 1, L3 1), 1 with errors`
 fn summary(documents: &[Checkup]) -> String {
     let levels: Vec<_> = documents
         .iter()
@@ -379,7 +379,7 @@ fn summary(documents: &[Checkup]) -> String {
         format!(", {broken} with errors")
     };
     format!(
-        "{}: {} sound{badges}{broken}",
+        "{}: {} usable{badges}{broken}",
         count(documents.len(), "document"),
         levels.len()
     )

@@ -33,7 +33,7 @@ struct Chosen {
     client_answers: bool,
 }
 
-/// The presets, the first one for whoever does not choose.
+/// The presets; the first is the default.
 const PRESETS: &[(&str, &str)] = &[
     ("starter", "a dozen that only compute: text, dates, numbers"),
     (
@@ -41,7 +41,7 @@ const PRESETS: &[(&str, &str)] = &[
         "for code and data: JSON, CSV, diffs, hashes, search",
     ),
     ("files", "read and write files of one folder"),
-    ("everything", "all bundled tools; the risky ones ask first"),
+    ("everything", "all bundled tools; risky ones need approval"),
     ("none", "only your own tools"),
 ];
 
@@ -115,15 +115,15 @@ fn try_out(chosen: &Chosen, home: &HomeArguments) -> anyhow::Result<()> {
 
 const NEXT: &str = "\
 Next:
-  ringfence serve               serve the tools over HTTP; clients that start programs need nothing
+  ringfence serve               serve tools over HTTP; clients that use stdio start it themselves
   ringfence run countWords --args '{\"text\":\"one two\"}'
-  ringfence approvals watch     answer the questions of calls as they come";
+  ringfence approvals watch     answer approval questions as they come";
 
 /// Asks for what was not given. Nothing if the person stopped.
 fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
     let asks = !arguments.yes;
     if asks && !console::is_here() {
-        bail!("nobody can be asked here; `--yes` takes the flags and the usual choices");
+        bail!("there is no terminal to ask at; add `--yes` to use the flags and the defaults");
     }
     let folder = match &arguments.folder {
         Some(folder) => Some(existing(folder)?),
@@ -159,7 +159,7 @@ fn choose(arguments: &InitArguments) -> anyhow::Result<Option<Chosen>> {
 fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
     if arguments.client.is_none() {
         let mut words: Vec<_> = CLIENTS.iter().map(|(_, words)| *words).collect();
-        words.push("none of them, or later");
+        words.push("another one, or none yet");
         let Some(number) = pick("Which client do you use?", &words, "the client") else {
             return Ok(false);
         };
@@ -182,7 +182,7 @@ fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
         let here = std::env::current_dir().context("this folder is gone")?;
         let shown = text::one_line(&here.display().to_string());
         let this = format!("this folder: {shown}");
-        let words = ["a folder of their own, in the home", this.as_str()];
+        let words = ["a new folder in the home", this.as_str()];
         let question = "Which folder may tools read and write?";
         let Some(number) = pick(question, &words, "the folder") else {
             return Ok(false);
@@ -191,10 +191,10 @@ fn ask(arguments: &InitArguments, chosen: &mut Chosen) -> anyhow::Result<bool> {
     }
     if chosen.client.is_some() && !arguments.client_answers {
         let words = [
-            "I do, at a terminal: `ringfence approvals watch`",
-            "I do, in that client, up to risk L4",
+            "you, at a terminal: `ringfence approvals watch`",
+            "you, in that client, up to risk L4",
         ];
-        let question = "Who approves calls that need a person?";
+        let question = "Where do you approve calls that need approval?";
         let Some(number) = pick(question, &words, "who approves") else {
             return Ok(false);
         };
@@ -264,22 +264,22 @@ fn settings(chosen: &Chosen) -> String {
 # every setting and where it comes from; `ringfence policy lint` checks this file.
 
 [exposure]
-# Which bundled tools callers get: starter, developer, files, everything or none. Your own
+# Which bundled tools callers can use: starter, developer, files, everything or none. Your own
 # published tools are always exposed. `ringfence expose` changes it.
 preset = {}
 
 [files]
-# The folder tools read and write. They see nothing outside it. A path without a leading
-# `/` is in this folder.
+# The folder that tools read and write. They see nothing outside it. A relative path
+# starts at the folder of this file.
 workspace = {}
 
 [approvals]
-# Seconds a call waits for a person. After that it is refused and can be made again.
+# Seconds a call waits for an approval. Then it is refused; the caller may repeat it.
 wait_seconds = 45
-# With true, whoever makes a call can never approve it.
+# With true, a caller can never approve its own calls.
 separate = false
 
-# Rules decide what no list can say. The first line of each says what it is about.
+# Rules allow, ask about or deny calls by tool, caller, risk or host. An example:
 #
 # [[rule]]
 # id = \"no-deletes\"

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use engine::registry::{Snapshot, Stranger};
 use engine::replay::{Change, Replayed};
 use engine::settings::{Candidate, Settings, folder_faults};
@@ -16,6 +16,7 @@ use model::config::{Config, SettingSource};
 use model::document::Document;
 use model::govern::rules::Rule;
 use model::govern::rules::lint::{self, LintFinding, LintKind};
+use model::nearest::nearest;
 use model::text::{count, one_line};
 use model::word::Word as _;
 use serde_json::{Value, json};
@@ -66,6 +67,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
         None => true,
     };
     let mut rules: Vec<_> = now.config.rules.list.iter().filter(concerns).collect();
+    keep_named(&mut rules, &show.rules)?;
     // The order in a file has no meaning; the strongest rule decides.
     rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
     let places = places(&now.config, &now.settings);
@@ -99,6 +101,25 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
     ));
     show_candidate(&now.settings, printer);
     Ok(Exit::Done)
+}
+
+/// Keeps the rules that were named; one that is not there is an error.
+fn keep_named(rules: &mut Vec<&Rule>, named: &[String]) -> anyhow::Result<()> {
+    for name in named {
+        if !rules.iter().any(|rule| rule.id == *name) {
+            let known = rules.iter().map(|rule| rule.id.as_str());
+            let hint = nearest(name, known).map(|id| format!("; did you mean `{id}`?"));
+            bail!(
+                "there is no rule `{}`{}",
+                one_line(name),
+                hint.unwrap_or_default()
+            );
+        }
+    }
+    if !named.is_empty() {
+        rules.retain(|rule| named.contains(&rule.id));
+    }
+    Ok(())
 }
 
 fn show_candidate(settings: &Settings, printer: &mut Printer) {

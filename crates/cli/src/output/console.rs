@@ -105,7 +105,7 @@ pub(crate) fn ask(sheet: &Sheet, wanted: &Wanted) -> Typed {
 
 /// A yes or a no of the person at the terminal about what their own command would do.
 /// `head` and `about` are our words, with names made by [`crate::output::sheet::name`]; the
-/// text of each part is not trusted. Nothing if no person can be asked.
+/// text of each part may come from anywhere. Nothing if there is no terminal.
 pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<bool> {
     let owned = |(word, text): &(&str, &str)| ((*word).to_owned(), (*text).to_owned());
     let sheet = Sheet {
@@ -127,7 +127,7 @@ enum Read {
     Line(String),
     /// Nothing more can be typed here.
     Ended,
-    /// It is no longer needed.
+    /// It is not wanted any more.
     Over,
     /// The terminal has another size than the question was made for.
     Resized,

@@ -265,6 +265,14 @@ impl Printer {
         }
     }
 
+    /// A text of our own, or a JSON value that holds it.
+    pub(crate) fn text(&mut self, text: &str) {
+        match self.format {
+            Format::Json => self.json(&serde_json::json!({ "text": text })),
+            Format::Human => self.lines(text),
+        }
+    }
+
     /// One JSON value.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {

@@ -51,7 +51,7 @@ fn flags_are_enough_and_settings_that_are_there_stay() {
     let path = folder.join("ring/ringfence.toml");
     // Nobody to ask, no such preset, no such folder: nothing is written.
     for (arguments, words) in [
-        (&[][..], "nobody can be asked here"),
+        (&[][..], "there is no terminal to ask at"),
         (&["--yes", "--preset", "no"], "there is no preset `no`"),
         (&["--yes", "--folder", "gone"], "`gone` is not a folder"),
     ] {

@@ -14,16 +14,23 @@ fn leaves(above: &[String]) -> Vec<Vec<String>> {
     let mut arguments: Vec<&str> = above.iter().map(String::as_str).collect();
     arguments.push("--help");
     let shown = ringfence(&arguments).shown();
-    let Some((_, commands)) = shown.split_once("\nCommands:\n") else {
-        assert!(
-            shown.contains("--json"),
-            "{above:?} takes no --json:\n{shown}"
-        );
-        return vec![above.to_vec()];
+    // The program's own help has a heading for each task, a group's has one for all.
+    let commands = match (above, shown.split_once("\nCommands:\n")) {
+        (_, Some((_, commands))) => commands.split("\n\n").next().unwrap(),
+        ([], None) => {
+            let (_, commands) = shown.split_once("\nUsage:").unwrap();
+            commands.split("\nOptions:").next().unwrap()
+        }
+        (_, None) => {
+            assert!(
+                shown.contains("--json"),
+                "{above:?} takes no --json:\n{shown}"
+            );
+            return vec![above.to_vec()];
+        }
     };
     let names = commands
         .lines()
-        .take_while(|line| !line.is_empty())
         .filter_map(|line| line.strip_prefix("  "))
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next());

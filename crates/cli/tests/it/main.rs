@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 mod cases;
 mod check;
+mod complete;
 mod connect;
 mod consent;
 mod demo;

@@ -23,7 +23,7 @@ pub(super) const SCOPES_ABI: u8 = 6;
 const DENIED: ABI = ABI::V9;
 
 /// The kernel's own version; 0 where there is none or it is switched off.
-pub(super) fn kernel_abi() -> u8 {
+pub fn kernel_abi() -> u8 {
     const CREATE_RULESET_VERSION: u32 = 1;
     #[expect(
         unsafe_code,

@@ -63,13 +63,15 @@ fn close_inherited_descriptors() {
     // An error is not lost: `only_known_descriptors` looks at what is left.
 }
 
-fn own_session() -> Result<(), String> {
+/// Leaves the terminal: a session of its own, and the root folder as working folder.
+pub fn own_session() -> Result<(), String> {
     rustix::process::setsid().map_err(|error| error.to_string())?;
     // A folder held as working directory could not be unmounted.
     rustix::process::chdir(c"/").map_err(|error| error.to_string())
 }
 
-fn renounce_privileges() -> Result<(), String> {
+/// Nothing this process executes gains privileges, for good.
+pub fn renounce_privileges() -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     match rustix::thread::no_new_privs() {
         Ok(true) => Ok(()),
@@ -78,7 +80,8 @@ fn renounce_privileges() -> Result<(), String> {
     }
 }
 
-fn drop_capabilities() -> Result<(), String> {
+/// Gives up every capability this thread holds.
+pub fn drop_capabilities() -> Result<(), String> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
@@ -93,7 +96,9 @@ fn drop_capabilities() -> Result<(), String> {
     }
 }
 
-fn die_with(parent: u32) -> Result<(), String> {
+/// Has the kernel kill this process when the thread that started it ends. `parent` is that
+/// thread's process.
+pub fn die_with(parent: u32) -> Result<(), String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     // The parent may have died before the line above; then no signal comes.
@@ -103,6 +108,37 @@ fn die_with(parent: u32) -> Result<(), String> {
     } else {
         Err("the parent is gone or is another process".to_owned())
     }
+}
+
+/// Closes every descriptor but the standard streams as soon as something else is executed.
+pub fn close_on_exec() -> Result<(), String> {
+    const FIRST: u32 = 3;
+    #[expect(unsafe_code, reason = "rustix has no close_range")]
+    // Safety: with this flag nothing is closed now; descriptors only get a flag that
+    // the standard library sets on its own anyway.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error().to_string()),
+    }
+}
+
+/// As [`drop_capabilities`], and none comes back by executing something as root.
+pub fn drop_all_capabilities() -> Result<(), String> {
+    for capability in CapabilitySet::all().iter() {
+        // Without the right to do so there is nothing held that could come back.
+        if rustix::thread::capability_is_in_bounding_set(capability) == Ok(true) {
+            let _ = rustix::thread::remove_capability_from_bounding_set(capability);
+        }
+    }
+    drop_capabilities()
 }
 
 pub(super) fn close_standard_streams() {

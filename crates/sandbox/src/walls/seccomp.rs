@@ -20,7 +20,7 @@ const PAGEMAP_SCAN: u64 = 0xc060_6610;
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// Whether the kernel can kill a process for a system call.
-pub(super) fn offered() -> Result<(), String> {
+pub fn offered() -> Result<(), String> {
     const GET_ACTION_AVAIL: u32 = 2;
     let action: u32 = libc::SECCOMP_RET_KILL_PROCESS;
     #[expect(

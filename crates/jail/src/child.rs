@@ -1,0 +1,382 @@
+//! The parent's side: starts a child through its supervisor, hears of its end,
+//! and ends it.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use sandbox::pool::WorkerProgram;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::time;
+
+use crate::environment;
+use crate::fault::JailFault;
+use crate::file_rules;
+use crate::limit;
+use crate::line::{self, LineBuffer};
+use crate::message::{JailExit, JailOrder, JailReport, TERMINATE};
+use crate::program;
+use crate::role::{self, JailRole};
+use crate::settings::JailSettings;
+use crate::wall::Wall;
+
+/// Starts a child. It runs when this returns; if a wall is missing it never does, unless
+/// the settings accept that. `program` is how to start this program again: its
+/// `main` must begin with `jail_main`.
+///
+/// If the returned future is dropped, nothing of the child is left.
+pub async fn spawn(
+    settings: JailSettings,
+    program: &WorkerProgram,
+) -> Result<JailedChild, JailFault> {
+    let program = program.clone();
+    let prepared = tokio::task::spawn_blocking(move || start(&settings, &program)).await;
+    let Ok(started) = prepared else {
+        return Err(JailFault::Ended("the start was given up".to_owned()));
+    };
+    let Started {
+        supervisor,
+        control,
+        input,
+        output,
+        error,
+    } = started?;
+    let attempt = "take over the pipes of the program";
+    let mut child = JailedChild {
+        stdin: Some(sender(input).map_err(JailFault::setup(attempt))?),
+        stdout: Some(receiver(output).map_err(JailFault::setup(attempt))?),
+        stderr: Some(receiver(error).map_err(JailFault::setup(attempt))?),
+        walls: Vec::new(),
+        pid: None,
+        control: Some(UnixStream::from_std(control).map_err(JailFault::setup(attempt))?),
+        heard: LineBuffer::default(),
+        supervisor,
+        exit: None,
+    };
+    let limit = Duration::from_millis(limit::START_MS_MAX);
+    match time::timeout(limit, child.until_started()).await {
+        Ok(outcome) => outcome.map(|()| child),
+        Err(_) => Err(JailFault::Late {
+            seconds: limit.as_secs(),
+        }),
+    }
+}
+
+/// A child that runs, or has run. When it is dropped, the child and everything it
+/// started is killed.
+#[derive(Debug)]
+pub struct JailedChild {
+    /// Where the child reads. Taking and dropping it closes it.
+    pub stdin: Option<pipe::Sender>,
+    /// What the child writes. Bounding it is the reader's work.
+    pub stdout: Option<pipe::Receiver>,
+    /// What the child complains of. Bounding it is the reader's work.
+    pub stderr: Option<pipe::Receiver>,
+    /// The walls around the child.
+    pub walls: Vec<Wall>,
+    pid: Option<u32>,
+    /// The lifeline: when it closes, the supervisor kills everything and ends.
+    control: Option<UnixStream>,
+    heard: LineBuffer,
+    supervisor: Supervisor,
+    exit: Option<JailExit>,
+}
+
+/// How long a child has to end at each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JailGrace {
+    /// After its standard input was closed.
+    pub close: Duration,
+    /// After SIGTERM to its process group.
+    pub term: Duration,
+}
+
+impl JailGrace {
+    /// Two seconds after closing, three after SIGTERM.
+    pub fn standard() -> JailGrace {
+        JailGrace {
+            close: Duration::from_millis(limit::CLOSE_MS),
+            term: Duration::from_millis(limit::TERM_MS),
+        }
+    }
+}
+
+impl JailedChild {
+    /// The child's process, which leads its process group.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Waits until the child has ended and nothing it started is left. May be dropped and
+    /// called again.
+    pub async fn wait(&mut self) -> JailExit {
+        while self.exit.is_none() {
+            match self.next_report().await {
+                Ok(Some(JailReport::Exited(exit))) => self.exit = Some(exit),
+                Ok(Some(_)) => self.exit = Some(unknown("the supervisor said nonsense")),
+                Ok(None) | Err(_) => {
+                    let end = self.supervisor.reap().await;
+                    self.kill_group();
+                    self.exit = Some(unknown(&format!("the supervisor {end}")));
+                }
+            }
+        }
+        self.exit
+            .clone()
+            .unwrap_or_else(|| unknown("the program ended"))
+    }
+
+    /// Ends the child: closes its standard input, sends SIGTERM to its group, and kills
+    /// everything it started; each step only if the one before was not enough.
+    pub async fn terminate(mut self, grace: JailGrace) -> JailExit {
+        self.stdin = None;
+        if let Ok(exit) = time::timeout(grace.close, self.wait()).await {
+            return exit;
+        }
+        if let Some(control) = &self.control {
+            // A full socket is impossible: nothing else is ever written to it.
+            let _ = control.try_write(&[TERMINATE]);
+        }
+        if let Ok(exit) = time::timeout(grace.term, self.wait()).await {
+            return exit;
+        }
+        self.kill().await
+    }
+
+    /// Kills the child and everything it started, now.
+    pub async fn kill(mut self) -> JailExit {
+        if let Some(exit) = &self.exit {
+            return exit.clone();
+        }
+        if let Some(control) = &self.control {
+            // The supervisor sees the end of its lifeline; we still see its own end.
+            let _ = rustix::net::shutdown(control, rustix::net::Shutdown::Write);
+        }
+        let limit = Duration::from_millis(limit::KILL_MS_MAX);
+        match time::timeout(limit, self.until_closed()).await {
+            Ok(()) => {
+                self.supervisor.reap().await;
+                JailExit::Signal(Signal::KILL.as_raw())
+            }
+            Err(_) => unknown("its processes were killed but have not ended yet"),
+        }
+    }
+
+    async fn until_closed(&mut self) {
+        while let Ok(Some(_)) = self.next_report().await {}
+    }
+
+    async fn until_started(&mut self) -> Result<(), JailFault> {
+        loop {
+            match self.next_report().await {
+                Ok(Some(JailReport::Walls(walls))) => self.walls = walls,
+                Ok(Some(JailReport::Started { pid })) => {
+                    self.pid = Some(pid);
+                    return Ok(());
+                }
+                Ok(Some(JailReport::Refused(reason))) => return Err(JailFault::Refused(reason)),
+                Ok(Some(JailReport::Exited(exit))) => {
+                    return Err(JailFault::Ended(format!("the program {exit}")));
+                }
+                Ok(None) | Err(_) => {
+                    let end = self.supervisor.reap().await;
+                    return Err(JailFault::Ended(format!(
+                        "the program's supervisor {end} before the program started"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// The supervisor's next report; `None` when it has ended. May be dropped and called again.
+    async fn next_report(&mut self) -> io::Result<Option<JailReport>> {
+        let Some(control) = &self.control else {
+            return Ok(None);
+        };
+        loop {
+            if let Some(report) = self.heard.next()? {
+                return Ok(Some(report));
+            }
+            control.readable().await?;
+            let mut chunk = [0; 4 << 10];
+            match control.try_read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.heard.push(chunk.get(..count).unwrap_or_default())?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// For a supervisor that was killed from outside: the child has died with it, and this
+    /// takes what is left of its group.
+    fn kill_group(&self) {
+        let group = self.pid.and_then(|pid| i32::try_from(pid).ok());
+        if let Some(group) = group.and_then(Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+fn unknown(reason: &str) -> JailExit {
+    JailExit::Unknown(reason.to_owned())
+}
+
+/// The supervisor's process, which must be waited for.
+#[derive(Debug)]
+struct Supervisor {
+    process: Option<Child>,
+}
+
+impl Supervisor {
+    /// Waits for its end, once it has closed its socket; how it ended.
+    async fn reap(&mut self) -> String {
+        let Some(mut process) = self.process.take() else {
+            return "has ended".to_owned();
+        };
+        // A thread of its own, so that dropping this leaves no zombie either.
+        match tokio::task::spawn_blocking(move || process.wait()).await {
+            Ok(Ok(status)) => describe(status),
+            Ok(Err(_)) | Err(_) => "has ended".to_owned(),
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take()
+            && !matches!(process.try_wait(), Ok(Some(_)))
+        {
+            // Its lifeline has been dropped or is about to be; it ends when all is killed,
+            // and is not to stay as a zombie.
+            let _ = thread::Builder::new()
+                .name("jail-wait".to_owned())
+                .spawn(move || process.wait());
+        }
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "has ended".to_owned(),
+    }
+}
+
+/// What exists once the supervisor has its order.
+struct Started {
+    // First, so that the lifeline ends before the supervisor is waited for.
+    control: StdStream,
+    supervisor: Supervisor,
+    input: PipeWriter,
+    output: PipeReader,
+    error: PipeReader,
+}
+
+fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, JailFault> {
+    let order = order(settings)?;
+    let attempt = "make the pipes of the program";
+    let (child_input, input) = io::pipe().map_err(JailFault::setup(attempt))?;
+    let (output, child_output) = io::pipe().map_err(JailFault::setup(attempt))?;
+    let (error, child_error) = io::pipe().map_err(JailFault::setup(attempt))?;
+    let (control, theirs) = StdStream::pair().map_err(JailFault::setup(attempt))?;
+    let process = role::start(JailRole::Supervisor, program, OwnedFd::from(theirs))
+        .map_err(JailFault::setup("start the program's supervisor"))?;
+    let mut started = Started {
+        control,
+        supervisor: Supervisor {
+            process: Some(process),
+        },
+        input,
+        output,
+        error,
+    };
+    let limit = Duration::from_millis(limit::START_MS_MAX);
+    let streams = [
+        child_input.as_fd(),
+        child_output.as_fd(),
+        child_error.as_fd(),
+    ];
+    let sent = started
+        .control
+        .set_write_timeout(Some(limit))
+        .and_then(|()| line::send_order(&started.control, &order, &streams))
+        .and_then(|()| started.control.set_nonblocking(true));
+    match sent {
+        Ok(()) => Ok(started),
+        Err(error) => {
+            let end = started.supervisor.process.take().and_then(|mut process| {
+                // It may hang as well as have ended.
+                let _ = process.kill();
+                process.wait().ok()
+            });
+            let end = end.map_or_else(|| "has ended".to_owned(), describe);
+            Err(JailFault::Ended(format!(
+                "the program's supervisor took no order ({error}); it {end}"
+            )))
+        }
+    }
+}
+
+fn order(settings: &JailSettings) -> Result<JailOrder, JailFault> {
+    check_command(&settings.command)?;
+    let own = file_rules::make_own_folders(&settings.home)?;
+    let environment = environment::build(
+        &settings.environment,
+        std::env::vars_os(),
+        &own.home,
+        &own.temporary,
+    )?;
+    let search = environment.get("PATH").map_or("", String::as_str);
+    let name = settings.command.first().map_or("", String::as_str);
+    let path = program::resolve_program(name, search)?;
+    let user_home = settings.user_home.as_deref();
+    let user_home = user_home.and_then(|home| home.canonicalize().ok());
+    let needs = program::needs(&path, search, user_home.as_deref());
+    let rules = file_rules::rules(settings, &own.home, &needs)?;
+    let mut command = settings.command.clone();
+    if let (Some(first), Some(path)) = (command.first_mut(), path.to_str()) {
+        path.clone_into(first);
+    }
+    Ok(JailOrder {
+        command,
+        environment,
+        folder: settings.folder.clone().unwrap_or(own.home),
+        rules,
+        network: settings.network,
+        limits: settings.limits,
+        accept_missing: settings.accept_missing,
+    })
+}
+
+fn check_command(command: &[String]) -> Result<(), JailFault> {
+    let bytes: usize = command.iter().map(|word| word.len() + 1).sum();
+    let sentence = if command.len() > limit::ARGUMENTS_MAX || bytes > limit::COMMAND_BYTES_MAX {
+        format!(
+            "the command has {} words and {bytes} bytes; at most {} and {} are allowed",
+            command.len(),
+            limit::ARGUMENTS_MAX,
+            limit::COMMAND_BYTES_MAX
+        )
+    } else if command.iter().any(|word| word.contains('\0')) {
+        "the command holds a NUL character; take it out".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(JailFault::Settings(sentence))
+}
+
+fn sender(pipe: PipeWriter) -> io::Result<pipe::Sender> {
+    pipe::Sender::from_owned_fd(OwnedFd::from(pipe))
+}
+
+fn receiver(pipe: PipeReader) -> io::Result<pipe::Receiver> {
+    pipe::Receiver::from_owned_fd(OwnedFd::from(pipe))
+}

@@ -1,0 +1,33 @@
+//! Starts other people's programs as children behind a fence, and ends them
+//! with everything they started.
+
+mod child;
+mod entry;
+mod environment;
+/// What can go wrong before a child runs.
+pub mod fault;
+mod file_rules;
+mod file_wall;
+mod launcher;
+/// Every bound of this crate.
+pub mod limit;
+mod line;
+mod message;
+mod process_tree;
+mod program;
+mod role;
+mod seccomp;
+/// What a child may use.
+pub mod settings;
+mod supervisor;
+/// The layers of the fence, each up or missing with its reason.
+pub mod wall;
+
+pub use child::{JailGrace, JailedChild, spawn};
+pub use entry::jail_main;
+pub use fault::JailFault;
+pub use message::JailExit;
+pub use program::resolve_program;
+pub use sandbox::pool::WorkerProgram;
+pub use settings::{JailLimits, JailNetwork, JailSettings};
+pub use wall::{JailLayer, Wall, probe};

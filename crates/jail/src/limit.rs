@@ -1,0 +1,51 @@
+//! Every bound of the jail, named, in one place.
+
+model::limits! {
+    /// Arguments of a command, the program included.
+    ARGUMENTS_MAX: usize = 1_024;
+    /// Bytes of a command, its arguments included.
+    COMMAND_BYTES_MAX: usize = 128 << 10;
+    /// Declared environment variables of a child.
+    VARIABLES_MAX: usize = 256;
+    /// Bytes of a child's environment.
+    ENVIRONMENT_BYTES_MAX: usize = 128 << 10;
+    /// Declared folders and files of a child.
+    PATHS_MAX: usize = 256;
+    /// Files and folders a child is given in all, with those of the system.
+    FILE_RULES_MAX: usize = 16_384;
+    /// Entries of system folders that are looked at while secrets are left out.
+    SYSTEM_ENTRIES_MAX: usize = 65_536;
+    /// Nesting of system folders that are looked at while secrets are left out.
+    SYSTEM_DEPTH_MAX: usize = 16;
+    /// Interpreters named by one another at the head of scripts.
+    INTERPRETERS_MAX: usize = 4;
+    /// Symbolic links that lead from a program's name to its file.
+    PROGRAM_LINKS_MAX: usize = 16;
+    /// Bytes of the order a supervisor gets.
+    ORDER_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of one report of a supervisor.
+    REPORT_BYTES_MAX: usize = 64 << 10;
+    /// Characters of one reason in a report.
+    REASON_CHARS_MAX: usize = 500;
+    /// Milliseconds until a child must have started.
+    START_MS_MAX: u64 = 10_000;
+    /// Milliseconds to wait for the end of a child's processes after they were killed.
+    KILL_MS_MAX: u64 = 10_000;
+    /// Milliseconds between two counts of a child's processes.
+    COUNT_INTERVAL_MS: u64 = 250;
+    /// Milliseconds a child has to end after its standard input was closed.
+    CLOSE_MS: u64 = 2_000;
+    /// Milliseconds a child has to end after SIGTERM.
+    TERM_MS: u64 = 3_000;
+    /// Bytes of private memory of one process of a child, unless declared otherwise.
+    MEMORY_BYTES_DEFAULT: u64 = 4 << 30;
+    /// Processes and threads of a child, unless declared otherwise.
+    PROCESSES_DEFAULT: u64 = 512;
+    /// Open files of one process of a child, unless declared otherwise.
+    OPEN_FILES_DEFAULT: u64 = 4_096;
+    /// Bytes of one file a child writes, unless declared otherwise.
+    FILE_BYTES_DEFAULT: u64 = 1 << 30;
+    /// Processes that other programs of the same user may start beside a child before
+    /// the kernel refuses the child new ones.
+    PROCESSES_SLACK: u64 = 1_024;
+}

@@ -1,0 +1,86 @@
+//! What parent, supervisor and launcher tell each other: an order with three
+//! descriptors going down, reports coming up. One JSON value on each line, bounded.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::{JailLimits, JailNetwork};
+use crate::wall::Wall;
+
+/// What the launcher is to start, and behind which walls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct JailOrder {
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) folder: PathBuf,
+    pub(crate) rules: Vec<FileRule>,
+    pub(crate) network: JailNetwork,
+    pub(crate) limits: JailLimits,
+    pub(crate) accept_missing: bool,
+}
+
+/// One file or folder a child is given, by its path without links.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct FileRule {
+    pub(crate) path: PathBuf,
+    pub(crate) right: FileRight,
+}
+
+/// What a child may do with a file or folder. Ordered: a later one includes the earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum FileRight {
+    /// Read.
+    Read,
+    /// Read and execute.
+    Execute,
+    /// Read and write, but nothing can be made or removed: a device.
+    Device,
+    /// Read, execute, write, make, remove.
+    Write,
+}
+
+/// What the launcher and the supervisor say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum JailReport {
+    /// The walls around the child, before it is executed.
+    Walls(Vec<Wall>),
+    /// The child does not start, and why.
+    Refused(String),
+    /// The child runs.
+    Started {
+        /// Its process, which is also its process group.
+        pid: u32,
+    },
+    /// The child has ended, and nothing it started is left.
+    Exited(JailExit),
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JailExit {
+    /// By itself, with a code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// By its supervisor, because it broke a bound.
+    Bound(String),
+    /// Its supervisor did not say; why.
+    Unknown(String),
+}
+
+impl fmt::Display for JailExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JailExit::Code(code) => write!(f, "ended with exit code {code}"),
+            JailExit::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            JailExit::Bound(reason) => write!(f, "was killed: {reason}"),
+            JailExit::Unknown(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// What a parent may ask a running supervisor to do, one byte each.
+pub(crate) const TERMINATE: u8 = b't';

@@ -1,0 +1,89 @@
+//! A missing wall is a refusal, unless the settings accept it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::help::{Scratch, User};
+
+const ALL: [&str; 10] = [
+    "capabilities",
+    "descriptors",
+    "files",
+    "network",
+    "no_new_privs",
+    "parent_death",
+    "rlimits",
+    "session",
+    "signals",
+    "system_calls",
+];
+
+#[test]
+fn every_wall_is_up() {
+    for user in User::all() {
+        let scratch = Scratch::new(user);
+        let ran = scratch.run(&scratch.request(&["/bin/true"]));
+        ran.done();
+        assert_eq!(ran.walls.keys().collect::<Vec<_>>(), ALL);
+        assert!(ran.walls.values().all(Option::is_none), "{:?}", ran.walls);
+    }
+}
+
+#[test]
+fn the_kernel_says_the_same() {
+    let scratch = Scratch::new(User::Same);
+    let ran = scratch.run(&scratch.request(&["/bin/cat", "/proc/self/status"]));
+    for line in [
+        "CapEff:\t0000000000000000",
+        "CapPrm:\t0000000000000000",
+        "CapBnd:\t0000000000000000",
+        "NoNewPrivs:\t1",
+        "Seccomp:\t2",
+    ] {
+        // The bounding set of an ordinary user is not his to change.
+        if line.starts_with("CapBnd") && User::all().len() == 1 {
+            continue;
+        }
+        assert!(ran.done().contains(line), "{line}");
+    }
+}
+
+#[test]
+fn a_missing_wall_is_refused_unless_accepted() {
+    for user in User::all() {
+        let scratch = Scratch::new(user);
+        for (without, missing) in [
+            ("without-landlock", ["files", "signals"]),
+            ("without-seccomp", ["network", "system_calls"]),
+        ] {
+            let file = scratch.text("home/.ringfence/own/ran");
+            let mut request = scratch.request(&["/usr/bin/touch", &file]);
+            let ran = scratch.run_with(&request, &["run", without]);
+            for layer in missing {
+                assert!(ran.fault.contains(layer), "{}", ran.fault);
+            }
+            assert!(!fs::exists(&file).unwrap(), "it ran");
+            request["accept_missing"] = json!(true);
+            let ran = scratch.run_with(&request, &["run", without]);
+            ran.done();
+            assert!(fs::exists(&file).unwrap());
+            for (layer, reason) in &ran.walls {
+                assert_eq!(
+                    reason.is_some(),
+                    missing.contains(&layer.as_str()),
+                    "{layer}"
+                );
+            }
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_machine_is_asked_without_a_child() {
+    let walls = jail::probe();
+    assert_eq!(walls.len(), ALL.len());
+    // The tests need a kernel that has them all.
+    assert!(walls.iter().all(jail::Wall::is_up), "{walls:?}");
+}

@@ -1,0 +1,377 @@
+//! What the owner accepted of a server, kept as whole text with its digest, and what
+//! is served when the server declares something else.
+//!
+//! Only the owner changes a pin. A definition that differs is compared with the
+//! accepted one on every look, so a revert releases itself and a creeping change is
+//! measured against what a person saw, not against yesterday.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::canonical::{self, CanonicalError};
+use model::document::digest;
+use model::words;
+use serde_json::Value;
+
+use crate::definition::{
+    Definition, DefinitionFault, DefinitionFaultCode, ItemKey, ItemKind, ServerDefinition,
+};
+use crate::limit;
+
+mod compare;
+mod record;
+mod serve;
+
+pub use compare::{ChangeClass, ChangeSubject, ItemChange, compare};
+pub use record::PinError;
+pub use serve::{HoldReason, ServedItem, ServedServer, ServedState, serve};
+
+/// How pins are made. A change of what goes in is a new scheme.
+pub const SCHEME: &str = "ringfence-pin-1:sha256:rfc8785";
+
+/// A text and its digest: canonical JSON of exactly what we forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    scheme: String,
+    text: String,
+    digest: String,
+}
+
+impl Pin {
+    /// The pin of an item.
+    pub fn of(definition: &Definition) -> Result<Pin, CanonicalError> {
+        Pin::of_value(&definition.to_value())
+    }
+
+    /// The pin of a server as a whole.
+    pub fn of_server(server: &ServerDefinition) -> Result<Pin, CanonicalError> {
+        Pin::of_value(&server.to_value())
+    }
+
+    fn of_value(value: &Value) -> Result<Pin, CanonicalError> {
+        let mut bytes = Vec::new();
+        canonical::write(value, &mut bytes)?;
+        // Canonical JSON is UTF-8; nothing is lost here.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Pin {
+            scheme: SCHEME.to_owned(),
+            digest: digest::of_text(&text),
+            text,
+        })
+    }
+
+    /// How it was made.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The canonical text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// SHA-256 of the text, in hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+words! {
+    /// What the owner said about a server or an item.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum PinDecision {
+        /// Nothing yet: it is not callable.
+        Held = "held",
+        /// It may be used as accepted.
+        Accepted = "accepted",
+        /// It may not be used.
+        Blocked = "blocked",
+    }
+}
+
+/// Something the owner accepted, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted<T> {
+    /// What it said.
+    pub definition: T,
+    /// The same as pinned.
+    pub pin: Pin,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// What is remembered about one item of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinnedItem {
+    /// What the owner said.
+    pub decision: PinDecision,
+    /// What was accepted last.
+    pub accepted: Option<Accepted<Definition>>,
+    /// Digests of what was accepted before, newest first.
+    pub earlier: Vec<String>,
+    /// The owner's own description, which takes the place of the server's.
+    pub own_description: Option<String>,
+}
+
+/// What is remembered about a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinnedServer {
+    /// What the owner said about the server as a whole.
+    pub decision: PinDecision,
+    /// What was accepted of the server itself.
+    pub server: Option<Accepted<ServerDefinition>>,
+    /// Its items.
+    pub items: BTreeMap<ItemKey, PinnedItem>,
+}
+
+/// One thing a server offers now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenItem {
+    /// What we would forward.
+    pub definition: Definition,
+    /// The same as a pin.
+    pub pin: Pin,
+    /// What a structural finding says against it, in words.
+    pub hold: Option<String>,
+}
+
+/// Something a server offers that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedItem {
+    /// Its kind.
+    pub kind: ItemKind,
+    /// Its name, if it has one that fits.
+    pub name: Option<String>,
+    /// What is wrong with it.
+    pub fault: DefinitionFault,
+}
+
+/// What a server declares now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenServer {
+    /// The server itself.
+    pub server: ServerDefinition,
+    /// The same as a pin.
+    pub pin: Pin,
+    /// What a structural finding says against its instructions, in words.
+    pub hold: Option<String>,
+    /// What it offers.
+    pub items: BTreeMap<ItemKey, SeenItem>,
+    /// What it offers that cannot be used.
+    pub refused: Vec<RefusedItem>,
+}
+
+impl SeenServer {
+    /// Reads everything a server lists. Two things of one name are both refused: which
+    /// of them a call would reach is for the server to choose, call by call.
+    pub fn read<'a>(
+        server: ServerDefinition,
+        listed: impl IntoIterator<Item = (ItemKind, &'a Value)>,
+    ) -> Result<SeenServer, CanonicalError> {
+        let mut items: BTreeMap<ItemKey, SeenItem> = BTreeMap::new();
+        let mut refused = Vec::new();
+        let mut twice = BTreeSet::new();
+        for (index, (kind, value)) in listed.into_iter().enumerate() {
+            if index >= limit::SERVER_ITEMS_MAX {
+                refused.push(too_many(kind));
+                break;
+            }
+            match Definition::read(kind, value) {
+                Ok(definition) => {
+                    let key = definition.key();
+                    let pin = Pin::of(&definition)?;
+                    let seen = SeenItem {
+                        definition,
+                        pin,
+                        hold: None,
+                    };
+                    if items.insert(key.clone(), seen).is_some() {
+                        twice.insert(key);
+                    }
+                }
+                Err(fault) => refused.push(RefusedItem {
+                    kind,
+                    name: raw_name(kind, value),
+                    fault,
+                }),
+            }
+        }
+        for key in twice {
+            items.remove(&key);
+            refused.push(duplicate(&key));
+        }
+        Ok(SeenServer {
+            pin: Pin::of_server(&server)?,
+            server,
+            hold: None,
+            items,
+            refused,
+        })
+    }
+
+    /// One digest over all of it. Whoever accepts hands back the digest that was
+    /// reviewed, so that nothing is accepted that came in between.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut lines = vec![self.pin.digest.clone()];
+        for (key, item) in &self.items {
+            lines.push(format!("{key} {}", item.pin.digest));
+        }
+        digest::of_text(&lines.join("\n"))
+    }
+}
+
+fn raw_name(kind: ItemKind, value: &Value) -> Option<String> {
+    let field = match kind {
+        ItemKind::Tool | ItemKind::Prompt => "name",
+        ItemKind::ResourceTemplate => "uriTemplate",
+    };
+    let name = value.get(field)?.as_str()?;
+    let fits = !name.is_empty() && name.len() <= limit::URI_BYTES_MAX;
+    fits.then(|| name.to_owned())
+}
+
+fn too_many(kind: ItemKind) -> RefusedItem {
+    let most = limit::SERVER_ITEMS_MAX;
+    RefusedItem {
+        kind,
+        name: None,
+        fault: DefinitionFault {
+            code: DefinitionFaultCode::TooLarge,
+            name: None,
+            field: String::new(),
+            message: format!("the server lists more than {most} items; the rest is left out"),
+        },
+    }
+}
+
+fn duplicate(key: &ItemKey) -> RefusedItem {
+    RefusedItem {
+        kind: key.kind,
+        name: Some(key.name.clone()),
+        fault: DefinitionFault {
+            code: DefinitionFaultCode::Duplicate,
+            name: Some(model::text::elided(&key.name, 80)),
+            field: "name".to_owned(),
+            message: format!("the server lists {key} more than once"),
+        },
+    }
+}
+
+/// Which items the owner accepts.
+#[derive(Clone, Copy, Debug)]
+pub enum AcceptScope<'a> {
+    /// The server and all it offers now, but for what is blocked; what is gone is
+    /// forgotten.
+    All,
+    /// The server and these items.
+    Items(&'a BTreeSet<ItemKey>),
+}
+
+impl Default for PinnedServer {
+    fn default() -> PinnedServer {
+        PinnedServer::unknown()
+    }
+}
+
+impl PinnedServer {
+    /// A server nothing was said about.
+    #[must_use]
+    pub fn unknown() -> PinnedServer {
+        PinnedServer {
+            decision: PinDecision::Held,
+            server: None,
+            items: BTreeMap::new(),
+        }
+    }
+
+    /// Accepts what is seen, for the owner. Returns what was accepted, with digests,
+    /// for the audit. Only items that are seen now can be accepted.
+    pub fn accept(
+        &mut self,
+        seen: &SeenServer,
+        scope: AcceptScope<'_>,
+        at_ms: u64,
+    ) -> Vec<(ChangeSubject, String)> {
+        let mut accepted = vec![(ChangeSubject::Server, seen.pin.digest.clone())];
+        self.decision = PinDecision::Accepted;
+        self.server = Some(Accepted {
+            definition: seen.server.clone(),
+            pin: seen.pin.clone(),
+            at_ms,
+        });
+        if matches!(scope, AcceptScope::All) {
+            let is_kept = |key: &ItemKey, item: &mut PinnedItem| {
+                seen.items.contains_key(key) || item.decision == PinDecision::Blocked
+            };
+            self.items.retain(is_kept);
+        }
+        for (key, item) in &seen.items {
+            let is_wanted = match scope {
+                AcceptScope::All => !self.is_blocked(key),
+                AcceptScope::Items(keys) => keys.contains(key),
+            };
+            if is_wanted {
+                self.item(key).accept(item, at_ms);
+                accepted.push((ChangeSubject::Item(key.clone()), item.pin.digest.clone()));
+            }
+        }
+        accepted
+    }
+
+    /// Blocks one item, known or not, until it is accepted by name.
+    pub fn block(&mut self, key: &ItemKey) {
+        self.item(key).decision = PinDecision::Blocked;
+    }
+
+    /// Replaces the description of an item by the owner's, or takes the owner's away.
+    pub fn describe(&mut self, key: &ItemKey, words: Option<String>) {
+        self.item(key).own_description = words;
+    }
+
+    fn is_blocked(&self, key: &ItemKey) -> bool {
+        let item = self.items.get(key);
+        item.is_some_and(|item| item.decision == PinDecision::Blocked)
+    }
+
+    fn item(&mut self, key: &ItemKey) -> &mut PinnedItem {
+        self.items.entry(key.clone()).or_insert_with(|| PinnedItem {
+            decision: PinDecision::Held,
+            accepted: None,
+            earlier: Vec::new(),
+            own_description: None,
+        })
+    }
+}
+
+impl PinnedItem {
+    fn accept(&mut self, seen: &SeenItem, at_ms: u64) {
+        let accepted = Accepted {
+            definition: seen.definition.clone(),
+            pin: seen.pin.clone(),
+            at_ms,
+        };
+        let before = self.accepted.replace(accepted);
+        if let Some(before) = before.filter(|before| before.pin != seen.pin) {
+            self.earlier.insert(0, before.pin.digest);
+        }
+        self.earlier.retain(|digest| *digest != seen.pin.digest);
+        self.earlier.truncate(limit::EARLIER_PINS_MAX);
+        self.decision = PinDecision::Accepted;
+    }
+
+    /// Whether the owner accepted exactly this text, now or before.
+    #[must_use]
+    pub fn knows(&self, digest: &str) -> bool {
+        let is_current = self
+            .accepted
+            .as_ref()
+            .is_some_and(|accepted| accepted.pin.digest == digest);
+        is_current || self.earlier.iter().any(|earlier| earlier == digest)
+    }
+}
+
+#[cfg(test)]
+mod tests;

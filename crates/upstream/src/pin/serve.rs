@@ -1,0 +1,255 @@
+//! What a caller may see and call of a server, given what the owner accepted.
+//!
+//! First sight is held. Other words are not served: the accepted ones are. What accepts
+//! more, asks for more or comes from elsewhere is held; the accepted definition stays
+//! callable only while everything it accepts still fits.
+
+use std::collections::BTreeSet;
+
+use model::words;
+
+use super::compare::{ChangeClass, ChangeSubject, ItemChange, compare};
+use super::{PinDecision, PinnedItem, PinnedServer, SeenItem, SeenServer};
+use crate::definition::{Definition, ItemKey};
+use crate::schema::{self, DiffEffect};
+
+words! {
+    /// Why an item is held.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum HoldReason {
+        /// The owner has not accepted the server yet.
+        FirstSight = "first_sight",
+        /// The server may be another one.
+        Identity = "identity",
+        /// It accepts or asks for more than was accepted.
+        Wider = "wider",
+        /// It was not there when the owner accepted the server.
+        New = "new",
+        /// It was there under another name.
+        Renamed = "renamed",
+        /// A structural finding stands against it.
+        Finding = "finding",
+    }
+}
+
+/// What is served of one item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServedState {
+    /// It is listed and can be called.
+    Callable {
+        /// What is listed, the owner's description included.
+        definition: Box<Definition>,
+        /// The digest of the server's text it is made from.
+        digest: String,
+        /// Whether the server says something else by now.
+        is_old: bool,
+    },
+    /// Callers do not see it; the owner sees its name.
+    Held(HoldReason),
+    /// The owner blocked it or its server.
+    Blocked,
+    /// The server does not offer it any more.
+    Gone,
+    /// What the server sends cannot be read; the sentence says why.
+    Refused(String),
+}
+
+/// One item and what is served of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServedItem {
+    /// Which item.
+    pub key: ItemKey,
+    /// What is served.
+    pub state: ServedState,
+}
+
+/// What is served of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServedServer {
+    /// The accepted instructions.
+    pub instructions: Option<String>,
+    /// Every item known or seen, by key.
+    pub items: Vec<ServedItem>,
+    /// Everything that differs from what was accepted, for the owner.
+    pub changes: Vec<ItemChange>,
+}
+
+/// What is served, given what was accepted and what is seen. While a server is down
+/// nothing is seen, and what was accepted stays listed.
+#[must_use]
+pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
+    let changes = seen.map(|seen| compare(pinned, seen)).unwrap_or_default();
+    let whole = whole_server(pinned, &changes);
+    let seen_keys = seen.into_iter().flat_map(|seen| seen.items.keys());
+    let keys: BTreeSet<&ItemKey> = pinned.items.keys().chain(seen_keys).collect();
+    let mut items: Vec<ServedItem> = Vec::with_capacity(keys.len());
+    for key in keys {
+        let item = pinned.items.get(key);
+        let is_blocked = item.is_some_and(|item| item.decision == PinDecision::Blocked);
+        let state = match &whole {
+            _ if is_blocked => ServedState::Blocked,
+            Some(state) => state.clone(),
+            None => {
+                let change = changes.iter().find(|change| is_about(change, key));
+                let now = seen.and_then(|seen| seen.items.get(key));
+                item_state(item, now, change, seen)
+            }
+        };
+        let key = key.clone();
+        items.push(ServedItem { key, state });
+    }
+    if let Some(seen) = seen {
+        mark_refused(&mut items, seen);
+    }
+    let is_served = whole.is_none();
+    let accepted = pinned.server.as_ref().filter(|_| is_served);
+    ServedServer {
+        instructions: accepted.and_then(|server| server.definition.instructions.clone()),
+        items,
+        changes: changes
+            .into_iter()
+            .filter(|change| change.class != ChangeClass::Same)
+            .collect(),
+    }
+}
+
+fn is_about(change: &ItemChange, key: &ItemKey) -> bool {
+    matches!(&change.subject, ChangeSubject::Item(item) if item == key)
+}
+
+/// What holds for every item alike; nothing if each has its own answer.
+fn whole_server(pinned: &PinnedServer, changes: &[ItemChange]) -> Option<ServedState> {
+    match (pinned.decision, &pinned.server) {
+        (PinDecision::Blocked, _) => return Some(ServedState::Blocked),
+        (PinDecision::Held, _) | (PinDecision::Accepted, None) => {
+            return Some(ServedState::Held(HoldReason::FirstSight));
+        }
+        (PinDecision::Accepted, Some(_)) => {}
+    }
+    let server = changes
+        .iter()
+        .find(|change| change.subject == ChangeSubject::Server);
+    match server.map(|change| change.class) {
+        None | Some(ChangeClass::Same | ChangeClass::Wording | ChangeClass::Narrower) => None,
+        Some(
+            ChangeClass::Wider
+            | ChangeClass::Identity
+            | ChangeClass::New
+            | ChangeClass::Renamed
+            | ChangeClass::Gone,
+        ) => Some(ServedState::Held(HoldReason::Identity)),
+    }
+}
+
+fn item_state(
+    item: Option<&PinnedItem>,
+    now: Option<&SeenItem>,
+    change: Option<&ItemChange>,
+    seen: Option<&SeenServer>,
+) -> ServedState {
+    let accepted = item.and_then(|item| item.accepted.as_ref().map(|accepted| (item, accepted)));
+    let Some((item, accepted)) = accepted else {
+        return match change.map(|change| change.class) {
+            Some(ChangeClass::Renamed) => ServedState::Held(HoldReason::Renamed),
+            Some(_) | None => ServedState::Held(HoldReason::New),
+        };
+    };
+    let old = |is_old: bool| callable(item, &accepted.definition, accepted.pin.digest(), is_old);
+    let (Some(change), Some(now)) = (change, now) else {
+        return match seen {
+            None => old(false),
+            Some(_) => ServedState::Gone,
+        };
+    };
+    let is_suspect = now.hold.is_some() && change.class != ChangeClass::Same;
+    if is_suspect {
+        return ServedState::Held(HoldReason::Finding);
+    }
+    match change.class {
+        ChangeClass::Same | ChangeClass::Narrower => {
+            callable(item, &now.definition, now.pin.digest(), false)
+        }
+        ChangeClass::Wording => old(true),
+        ChangeClass::Wider if stays_callable(&accepted.definition, now, change) => old(true),
+        ChangeClass::Wider => ServedState::Held(HoldReason::Wider),
+        ChangeClass::Identity => ServedState::Held(HoldReason::Identity),
+        ChangeClass::New => ServedState::Held(HoldReason::New),
+        ChangeClass::Renamed => ServedState::Held(HoldReason::Renamed),
+        ChangeClass::Gone => ServedState::Gone,
+    }
+}
+
+fn callable(item: &PinnedItem, definition: &Definition, digest: &str, is_old: bool) -> ServedState {
+    let definition = definition.clone();
+    ServedState::Callable {
+        definition: Box::new(match &item.own_description {
+            Some(words) => definition.with_description(words.clone()),
+            None => definition,
+        }),
+        digest: digest.to_owned(),
+        is_old,
+    }
+}
+
+/// Whether the accepted definition can still be called though the seen one is wider:
+/// only schemas changed, no argument moved into a header, and every call that the
+/// accepted schema allows is allowed by the seen one.
+fn stays_callable(accepted: &Definition, now: &SeenItem, change: &ItemChange) -> bool {
+    let (Definition::Tool(accepted), Definition::Tool(now)) = (accepted, &now.definition) else {
+        return false;
+    };
+    let wider = change
+        .diffs
+        .iter()
+        .filter(|diff| diff.effect >= DiffEffect::Wider);
+    let is_schema =
+        |path: &str| path.starts_with("inputSchema") || path.starts_with("outputSchema");
+    let mut wider = wider;
+    wider.all(|diff| is_schema(&diff.path) && !diff.path.contains("x-mcp-header"))
+        && schema::accepts_all(&now.input_schema, &accepted.input_schema)
+        && headers(&accepted.input_schema) == headers(&now.input_schema)
+}
+
+/// The properties that travel as headers, with their places.
+fn headers(schema: &serde_json::Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left = vec![(String::new(), schema)];
+    while let Some((path, value)) = left.pop() {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (key, value) in fields {
+                    if key == "x-mcp-header" {
+                        found.push(format!("{path}={value}"));
+                    }
+                    left.push((format!("{path}/{key}"), value));
+                }
+            }
+            serde_json::Value::Array(items) => {
+                left.extend(items.iter().map(|item| (format!("{path}/*"), item)));
+            }
+            _ => {}
+        }
+    }
+    found.sort();
+    found
+}
+
+/// An item that cannot be read is refused, not gone.
+fn mark_refused(items: &mut Vec<ServedItem>, seen: &SeenServer) {
+    for refused in &seen.refused {
+        let Some(name) = &refused.name else {
+            continue;
+        };
+        let key = ItemKey {
+            kind: refused.kind,
+            name: name.clone(),
+        };
+        let state = ServedState::Refused(refused.fault.message.clone());
+        match items.iter_mut().find(|item| item.key == key) {
+            Some(item) if item.state == ServedState::Blocked => {}
+            Some(item) => item.state = state,
+            None => items.push(ServedItem { key, state }),
+        }
+    }
+    items.sort_by(|a, b| a.key.cmp(&b.key));
+}
