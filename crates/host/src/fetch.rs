@@ -7,18 +7,21 @@
 //! cache, nothing from the environment.
 
 pub mod connect;
+pub(crate) mod connection;
+pub(crate) mod deadline;
 mod decode;
 mod event;
 mod exchange;
+pub(crate) mod fault;
 pub mod limits;
+pub(crate) mod lookup;
 mod request;
 pub mod resolve;
-mod rule;
-mod target;
-mod tls;
+pub(crate) mod rule;
+pub(crate) mod target;
+pub(crate) mod tls;
 mod window;
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use hyper::StatusCode;
@@ -30,18 +33,20 @@ use model::record::mask::Masker;
 use model::sync::lock;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use url::Host;
 
 use crate::fetch::connect::{Connector, TcpConnector};
-use crate::fetch::exchange::{Deadline, Reply, send};
+use crate::fetch::deadline::Deadline;
+use crate::fetch::exchange::{Reply, send};
+use crate::fetch::lookup::{NameLookup, look_up};
 use crate::fetch::request::{FetchArguments, FetchRequest, is_redirect, shown};
 use crate::fetch::resolve::{Resolve, SystemResolver};
-use crate::fetch::rule::{Admission, FetchRule, out_of_bounds};
+use crate::fetch::rule::{FetchRule, out_of_bounds};
 use crate::fetch::target::FetchTarget;
 use crate::fetch::window::{Window, answer};
-use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
+use crate::message::{PowerFault, PowerReply, PowerRequest};
 
 pub use event::FetchEvent;
+pub use fault::HttpFault;
 pub use limits::FetchLimits;
 pub use tls::{Tls, TlsError, TlsTrust};
 
@@ -136,7 +141,10 @@ impl Fetch {
         };
         let outcome = self.follow(&ask, &mut kept.events).await;
         let events = std::mem::take(&mut kept.events);
-        Fetched { outcome, events }
+        Fetched {
+            outcome: outcome.map_err(|fault| fault.into_power_fault(HELPER)),
+            events,
+        }
     }
 
     /// The hops of every [`Fetch::run`] that was dropped before its end. They may
@@ -153,7 +161,7 @@ impl Fetch {
         &self,
         ask: &PowerRequest,
         events: &mut Vec<FetchEvent>,
-    ) -> Result<PowerReply, PowerFault> {
+    ) -> Result<PowerReply, HttpFault> {
         let limits = &self.settings.limits;
         let deadline = Deadline::after(limits.whole);
         let arguments = FetchArguments::from_ask(ask, limits);
@@ -189,7 +197,7 @@ impl Fetch {
             if redirect_count == limits.redirect_count_max {
                 let host = &to.host;
                 let rule = format!("more than {redirect_count} redirects, the last to {host}");
-                let fault = denied("too-many-redirects", rule);
+                let fault = HttpFault::denied("too-many-redirects", rule);
                 events.push(refused(method, Some(&to), &fault));
                 return Err(fault);
             }
@@ -207,14 +215,19 @@ impl Fetch {
         window: Window,
         deadline: Deadline,
         event: &mut FetchEvent,
-    ) -> Result<Hop, PowerFault> {
+    ) -> Result<Hop, HttpFault> {
         let settings = &self.settings;
         self.rule.bounded(&request.target).map_err(|out| {
             event.by = Some(out.list.by.to_string());
             out_of_bounds(out, &request.target.host)
         })?;
         let admission = self.rule.admit(&request.target, &settings.ports_blocked)?;
-        let addresses = self.addresses(&request.target, admission, deadline).await?;
+        let names = NameLookup {
+            resolver: &*settings.resolver,
+            wait: settings.limits.resolve,
+            address_count_max: settings.limits.address_count_max,
+        };
+        let addresses = look_up(names, &request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
         if let Some(raw_location) = location(&reply) {
             return Ok(Hop::Redirect(reply.status, raw_location));
@@ -227,52 +240,6 @@ impl Fetch {
         let url = request.target.url.as_str();
         Ok(Hop::Answer(answer(url, status, &headers, body, window)))
     }
-
-    /// The addresses of a host, every one of them checked. The connection is made
-    /// to these and nothing is looked up again.
-    ///
-    /// Attack: dns-rebinding. A second lookup may answer differently, and one bad
-    /// address among good ones may be the one that gets used; so one lookup, and
-    /// one bad address spoils the answer.
-    async fn addresses(
-        &self,
-        target: &FetchTarget,
-        admission: Admission,
-        deadline: Deadline,
-    ) -> Result<Vec<IpAddr>, PowerFault> {
-        let name = match &target.host {
-            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
-            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
-            Host::Domain(name) => name,
-        };
-        let limits = &self.settings.limits;
-        let lookup = self.settings.resolver.resolve(name);
-        let lookup = deadline.wait(limits.resolve, "looking up", &target.host, lookup);
-        let found = lookup.await?;
-        // Where the guard stands, a name that cannot be checked is refused.
-        let addresses = match (found, admission) {
-            (Ok(addresses), _) if !addresses.is_empty() => addresses,
-            (Ok(_), Admission::Public) => {
-                let rule = format!("host has no addresses: {name}");
-                return Err(denied("dns-no-addresses", rule));
-            }
-            (Err(_), Admission::Public) => {
-                let rule = format!("host cannot be resolved: {name}");
-                return Err(denied("dns-resolution-failed", rule));
-            }
-            (Ok(_) | Err(_), Admission::Chosen | Admission::Private(_) | Admission::Anywhere) => {
-                return Err(failed("dns-unknown-host", format!("unknown host: {name}")));
-            }
-        };
-        if addresses.len() > limits.address_count_max {
-            let rule = format!("host has more addresses than can be checked: {name}");
-            return Err(denied("dns-resolution-failed", rule));
-        }
-        for address in &addresses {
-            admission.admit(name, *address)?;
-        }
-        Ok(addresses)
-    }
 }
 
 /// How one hop ends when nothing goes wrong.
@@ -282,7 +249,7 @@ enum Hop {
 }
 
 /// The event of a hop that was refused before it began.
-fn refused(method: String, to: Option<&FetchTarget>, fault: &PowerFault) -> FetchEvent {
+fn refused(method: String, to: Option<&FetchTarget>, fault: &HttpFault) -> FetchEvent {
     FetchEvent {
         method,
         host: to.map_or_else(String::new, |to| to.host.to_string()),
@@ -323,7 +290,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn close(mut self, fault: Option<&PowerFault>) -> FetchEvent {
+    fn close(mut self, fault: Option<&HttpFault>) -> FetchEvent {
         self.is_closed = true;
         self.take_event(fault.map(|fault| fault.reason))
     }
@@ -401,21 +368,3 @@ pub fn fuzz(data: &[u8]) {
 
 /// The helper's name in every fault.
 const HELPER: &str = "fetch";
-
-/// Policy says no. `rule` names the host and what it broke.
-fn denied(reason: &'static str, rule: impl AsRef<str>) -> PowerFault {
-    let message = format!("[fetch] denied: {}", rule.as_ref());
-    PowerFault::new(FaultKind::Security, reason, HELPER, message)
-}
-
-/// The arguments make no sense.
-fn invalid(reason: &'static str, what: impl AsRef<str>) -> PowerFault {
-    let message = format!("[fetch] {}", what.as_ref());
-    PowerFault::new(FaultKind::InvalidInput, reason, HELPER, message)
-}
-
-/// It was allowed and tried, and did not work.
-fn failed(reason: &'static str, what: impl AsRef<str>) -> PowerFault {
-    let message = format!("[fetch] {}", what.as_ref());
-    PowerFault::new(FaultKind::HelperRuntime, reason, HELPER, message)
-}

@@ -6,6 +6,8 @@
 
 /// The operations every call has, because they reach nothing outside.
 pub mod builtin;
+/// The network, for servers the owner named.
+pub mod client;
 /// The threads long computations take turns in, and who pays for them.
 pub mod compute;
 /// Digests, keys, ciphers and random bytes: `crypto`.

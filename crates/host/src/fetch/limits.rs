@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::fetch::connection::ConnectionLimits;
+
 model::limits! {
     /// Milliseconds of one name lookup.
     FETCH_RESOLVE_MS: u64 = 5_000;
@@ -111,6 +113,18 @@ impl Default for FetchLimits {
             address_count_max: FETCH_ADDRESSES_MAX,
             attempt_count_max: FETCH_ATTEMPTS_MAX,
             concurrent_max: FETCH_AT_ONCE_MAX,
+        }
+    }
+}
+
+impl FetchLimits {
+    pub(crate) fn connection(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            connect: self.connect,
+            attempt_count_max: self.attempt_count_max,
+            header_count_max: self.response_header_count_max,
+            header_bytes_max: self.response_header_bytes_max,
+            read_buffer_bytes: self.read_buffer_bytes,
         }
     }
 }

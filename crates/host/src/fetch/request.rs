@@ -6,11 +6,11 @@ use hyper::{Method, StatusCode};
 use model::record::mask::Masker;
 use serde_json::{Map, Value};
 
+use crate::fetch::fault::HttpFault;
 use crate::fetch::limits::FetchLimits;
 use crate::fetch::target::FetchTarget;
 use crate::fetch::window::Window;
-use crate::fetch::{denied, invalid};
-use crate::message::{PowerFault, PowerRequest};
+use crate::message::PowerRequest;
 
 /// One request, ready for one hop.
 #[derive(Clone, Debug)]
@@ -54,8 +54,8 @@ impl<'a> FetchArguments<'a> {
     pub(crate) fn from_ask(
         ask: &'a PowerRequest,
         limits: &FetchLimits,
-    ) -> Result<FetchArguments<'a>, PowerFault> {
-        let missing = || invalid("missing-url", "the first argument is a URL");
+    ) -> Result<FetchArguments<'a>, HttpFault> {
+        let missing = || HttpFault::invalid("missing-url", "the first argument is a URL");
         let map = ask.arguments.as_object().ok_or_else(missing)?;
         let raw_url = match map.get("url") {
             Some(Value::String(raw_url)) if !raw_url.trim().is_empty() => raw_url,
@@ -63,7 +63,7 @@ impl<'a> FetchArguments<'a> {
         };
         if raw_url.len() > limits.url_bytes_max {
             let what = format!("a URL has at most {} bytes", limits.url_bytes_max);
-            return Err(invalid("invalid-url", what));
+            return Err(HttpFault::invalid("invalid-url", what));
         }
         Ok(FetchArguments { raw_url, map })
     }
@@ -88,12 +88,12 @@ impl<'a> FetchArguments<'a> {
         target: FetchTarget,
         body: &[u8],
         limits: &FetchLimits,
-    ) -> Result<FetchRequest, PowerFault> {
+    ) -> Result<FetchRequest, HttpFault> {
         let method = method(self.map.get("method"))?;
         let headers = headers(self.map.get("headers"), limits)?;
         if body.len() > limits.request_body_bytes_max {
             let what = format!("a body has at most {} bytes", limits.request_body_bytes_max);
-            return Err(invalid("request-too-large", what));
+            return Err(HttpFault::invalid("request-too-large", what));
         }
         let body = match method {
             Method::GET | Method::HEAD => Bytes::new(),
@@ -108,8 +108,8 @@ impl<'a> FetchArguments<'a> {
     }
 }
 
-fn method(raw: Option<&Value>) -> Result<Method, PowerFault> {
-    let wrong = |what: &str| invalid("invalid-method", what);
+fn method(raw: Option<&Value>) -> Result<Method, HttpFault> {
+    let wrong = |what: &str| HttpFault::invalid("invalid-method", what);
     let raw = match raw {
         None | Some(Value::Null) => return Ok(Method::GET),
         Some(Value::String(raw)) => raw.to_ascii_uppercase(),
@@ -123,12 +123,17 @@ fn method(raw: Option<&Value>) -> Result<Method, PowerFault> {
     parsed.ok_or_else(|| wrong("`method` is one short word"))
 }
 
-fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, PowerFault> {
+fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, HttpFault> {
     let mut headers = HeaderMap::new();
     let map = match raw {
         None | Some(Value::Null) => return Ok(headers),
         Some(Value::Object(map)) => map,
-        Some(_) => return Err(invalid("invalid-header", "`headers` is an object")),
+        Some(_) => {
+            return Err(HttpFault::invalid(
+                "invalid-header",
+                "`headers` is an object",
+            ));
+        }
     };
     let mut bytes_count = 0;
     for (raw_name, raw_value) in map {
@@ -137,18 +142,19 @@ fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, Power
             Value::String(value) => value,
             _ => {
                 let what = format!("the value of header `{raw_name}` is not a string");
-                return Err(invalid("invalid-header", what));
+                return Err(HttpFault::invalid("invalid-header", what));
             }
         };
         // Attack: header injection. Neither a name nor a value may hold a line
         // break; the types know no such thing.
-        let name = HeaderName::from_bytes(raw_name.as_bytes())
-            .map_err(|_| invalid("invalid-header", format!("`{raw_name}` is no header name")))?;
+        let name = HeaderName::from_bytes(raw_name.as_bytes()).map_err(|_| {
+            HttpFault::invalid("invalid-header", format!("`{raw_name}` is no header name"))
+        })?;
         let value = latin1(raw_value)
             .and_then(|bytes| HeaderValue::from_bytes(&bytes).ok())
             .ok_or_else(|| {
                 let what = format!("the value of header `{raw_name}` holds a line break, a control character or one beyond Latin-1");
-                invalid("invalid-header", what)
+                HttpFault::invalid("invalid-header", what)
             })?;
         if DROPPED.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
             continue;
@@ -163,7 +169,7 @@ fn headers(raw: Option<&Value>, limits: &FetchLimits) -> Result<HeaderMap, Power
             "at most {} headers and {} bytes of them",
             limits.request_header_count_max, limits.request_header_bytes_max
         );
-        return Err(invalid("request-too-large", what));
+        return Err(HttpFault::invalid("request-too-large", what));
     }
     Ok(headers)
 }
@@ -189,7 +195,7 @@ impl FetchRequest {
         status: StatusCode,
         to: FetchTarget,
         secrets: &Masker,
-    ) -> Result<FetchRequest, PowerFault> {
+    ) -> Result<FetchRequest, HttpFault> {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => {
@@ -218,7 +224,7 @@ impl FetchRequest {
             let url_shows = !is_upgrade && secrets.shows(to.url.as_str().as_bytes());
             if url_shows || secrets.shows(&self.body) {
                 let rule = format!("redirect would carry a secret to {}", to.host);
-                return Err(denied("redirect-with-secret", rule));
+                return Err(HttpFault::denied("redirect-with-secret", rule));
             }
             self.headers = self
                 .headers

@@ -12,9 +12,8 @@ use model::policy::host_bound::{HostBounds, ListedBy, OutOfBounds};
 use url::Host;
 
 use crate::address::{Reach, Reserved, of_address, of_host};
-use crate::fetch::denied;
+use crate::fetch::fault::HttpFault;
 use crate::fetch::target::FetchTarget;
-use crate::message::PowerFault;
 
 /// A grant, ready to be asked.
 #[derive(Clone, Debug)]
@@ -66,7 +65,7 @@ impl FetchRule {
         &self,
         target: &FetchTarget,
         ports_blocked: &[u16],
-    ) -> Result<Admission, PowerFault> {
+    ) -> Result<Admission, HttpFault> {
         let admission = match &self.reach {
             // There is no rule for it; invariant 8.
             NetworkGrant::Blocked => return Err(not_listed(target)),
@@ -84,7 +83,7 @@ impl FetchRule {
         };
         if !is_chosen && ports_blocked.contains(&target.port) {
             let rule = format!("port {} is not for the web: {}", target.port, target.host);
-            return Err(denied("port-blocked", rule));
+            return Err(HttpFault::denied("port-blocked", rule));
         }
         Ok(admission)
     }
@@ -92,7 +91,7 @@ impl FetchRule {
 
 impl Admission {
     /// The second question, about one address of a name.
-    pub(crate) fn admit(self, name: &str, address: IpAddr) -> Result<(), PowerFault> {
+    pub(crate) fn admit(self, name: &str, address: IpAddr) -> Result<(), HttpFault> {
         let Reach::Reserved(reserved) = of_address(address) else {
             return Ok(());
         };
@@ -108,25 +107,25 @@ impl Admission {
         if self == Admission::Chosen && named_may_reach(of_host(&Host::Domain(name)), reserved) {
             rule.push_str("; the operator lists such names in `network.private_hosts`");
         }
-        Err(denied("resolved-private-ip", rule))
+        Err(HttpFault::denied("resolved-private-ip", rule))
     }
 }
 
 /// The fault of a host that a list of the operator leaves out.
-pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> PowerFault {
+pub(crate) fn out_of_bounds(out: OutOfBounds<'_>, host: &Host<String>) -> HttpFault {
     let by = &out.list.by;
     match (by, out.is_forbidden) {
-        (ListedBy::Rules(_), true) => denied(
+        (ListedBy::Rules(_), true) => HttpFault::denied(
             "host-denied-by-rule",
             format!("host denied by {by}: {host}"),
         ),
         (ListedBy::Rules(_), false) => {
             let rule = format!("host not among those {by} allows: {host}");
-            denied("host-not-in-rule", rule)
+            HttpFault::denied("host-not-in-rule", rule)
         }
         (ListedBy::Caller(_), true | false) => {
             let rule = format!("host not among those of {by}: {host}");
-            denied("host-not-for-caller", rule)
+            HttpFault::denied("host-not-for-caller", rule)
         }
     }
 }
@@ -139,7 +138,7 @@ fn admit_listed(
     patterns: &[HostPattern],
     private_hosts: &[HostPattern],
     target: &FetchTarget,
-) -> Result<Admission, PowerFault> {
+) -> Result<Admission, HttpFault> {
     let fits = |pattern: &&HostPattern| pattern.matches(&target.host, target.port);
     let is_private = private_hosts.iter().any(|pattern| fits(&pattern));
     let mut is_covered = false;
@@ -159,22 +158,22 @@ fn admit_listed(
     Err(not_listed(target))
 }
 
-fn not_listed(target: &FetchTarget) -> PowerFault {
+fn not_listed(target: &FetchTarget) -> HttpFault {
     let rule = format!("host not in allowlist: {}", target.host);
-    denied("host-not-in-allowlist", rule)
+    HttpFault::denied("host-not-in-allowlist", rule)
 }
 
 /// Refuses what is known not to be public before anything is looked up.
-fn public_host(target: &FetchTarget) -> Result<Admission, PowerFault> {
+fn public_host(target: &FetchTarget) -> Result<Admission, HttpFault> {
     match (of_host(&target.host), &target.host) {
         (Reach::Public, _) => Ok(Admission::Public),
         (Reach::Reserved(reserved), Host::Ipv4(_) | Host::Ipv6(_)) => {
             let rule = format!("literal private/reserved IP: {} ({reserved})", target.host);
-            Err(denied("literal-private-ip", rule))
+            Err(HttpFault::denied("literal-private-ip", rule))
         }
         (Reach::Reserved(reserved), Host::Domain(name)) => {
             let rule = format!("private/reserved name: {name} ({reserved})");
-            Err(denied("resolved-private-ip", rule))
+            Err(HttpFault::denied("resolved-private-ip", rule))
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use url::{Host, Origin, ParseError, Url};
 
-use crate::fetch::{denied, invalid};
-use crate::message::PowerFault;
+use crate::fetch::fault::HttpFault;
 
 /// A URL with a scheme we speak, a host, a port, and nothing else in front.
 #[derive(Clone, Debug)]
@@ -15,26 +14,26 @@ pub(crate) struct FetchTarget {
 
 impl FetchTarget {
     /// Parses what a script, or the `Location` of a reply, says.
-    pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<FetchTarget, PowerFault> {
+    pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<FetchTarget, HttpFault> {
         let parsed = Url::options().base_url(base).parse(raw_url);
         // Attack: a key in the query of a URL that cannot be read. Messages name the
         // scheme and the host, never the URL: the author of another part of it could
         // place the key where a message ends.
-        let missing = || invalid("missing-host", "the URL has no host");
+        let missing = || HttpFault::invalid("missing-host", "the URL has no host");
         let mut url = parsed.map_err(|error| match error {
             ParseError::EmptyHost => missing(),
-            error => invalid("invalid-url", format!("this is not a URL: {error}")),
+            error => HttpFault::invalid("invalid-url", format!("this is not a URL: {error}")),
         })?;
         if !matches!(url.scheme(), "http" | "https") {
             let rule = format!("only http and https, not `{}`", url.scheme());
-            return Err(denied("unsupported-scheme", rule));
+            return Err(HttpFault::denied("unsupported-scheme", rule));
         }
         url.set_fragment(None);
         // Attack: userinfo. `http://good.example@evil.example/` fools readers and
         // logs, and puts a password where nothing masks it.
         if !url.username().is_empty() || url.password().is_some() {
             let what = "a URL must not carry a user name or password; use a header";
-            return Err(invalid("invalid-url", what));
+            return Err(HttpFault::invalid("invalid-url", what));
         }
         absolute(&mut url)?;
         let host = url.host().ok_or_else(missing)?.to_owned();
@@ -69,7 +68,7 @@ impl FetchTarget {
 
 /// Takes the dot off the end of a name, so that one host has one spelling in
 /// rules, in TLS and in the record.
-fn absolute(url: &mut Url) -> Result<(), PowerFault> {
+fn absolute(url: &mut Url) -> Result<(), HttpFault> {
     let Some(name) = url.host_str().and_then(|host| host.strip_suffix('.')) else {
         return Ok(());
     };
@@ -78,6 +77,9 @@ fn absolute(url: &mut Url) -> Result<(), PowerFault> {
     if is_sound {
         Ok(())
     } else {
-        Err(invalid("invalid-url", "a host name ends in two dots"))
+        Err(HttpFault::invalid(
+            "invalid-url",
+            "a host name ends in two dots",
+        ))
     }
 }

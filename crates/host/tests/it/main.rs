@@ -13,6 +13,7 @@
 #[path = "../lab/authority.rs"]
 mod authority;
 mod bomb;
+mod client;
 mod copy;
 mod crypto;
 mod face;
@@ -29,7 +30,6 @@ mod parser;
 mod scratch;
 mod secrets;
 mod url;
-#[expect(dead_code, reason = "the cases in the sandbox use the rest")]
 #[path = "../lab/wire.rs"]
 mod wire;
 mod world;

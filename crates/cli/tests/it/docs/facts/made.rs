@@ -31,6 +31,7 @@ fn limits(whose: &str) -> Option<String> {
         "sandbox" => sandbox::limit::ALL,
         "jail" => jail::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
+        "client" => host::client::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,
         "upstream" => upstream::limit::ALL,
