@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries a release as somebody would who has only its files: install, doctor, serve, a
-# governed call, uninstall; for the archive, the Debian package and the image.
+# Tries a release as one would who has only its files: install, doctor, serve, a governed
+# call, uninstall; for the archive, the Debian package, the systemd unit and the image.
 #
 #   packaging/try.sh target/release-files
 #
@@ -186,6 +186,58 @@ try_docker() {
     [ "$had_key" = yes ] || rm -f /etc/docker/key.json
 }
 
+# The unit as systemd reads it: nothing unknown, an exposure of at most 2.0, and its
+# filter of system calls, applied to the program as nobody's user, leaves both walls up.
+try_unit() {
+    local unit="$work/ringfence.service" home="$work/unit-home"
+    mkdir "$work/unit"
+    tar -xzf "$files"/ringfence-*-linux.tar.gz -C "$work/unit"
+    chmod 755 "$work"
+    cp "$work"/unit/*/lib/systemd/system/ringfence.service "$unit"
+    systemd-analyze security --offline=yes --threshold=20 "$unit" >"$work/analyze-unit" 2>&1
+    ! grep -i unknown "$work/analyze-unit"
+    python3 -c 'import ctypes; ctypes.CDLL("libseccomp.so.2")' 2>/dev/null ||
+        cannot "there is no libseccomp to apply the filter with"
+    install -d -m 700 -o 65532 -g 65532 "$home"
+    cat >"$work/filtered" <<'FILTERED'
+import ctypes, os, subprocess, sys
+unit, program = sys.argv[1], sys.argv[2:]
+def names(item):
+    if not item.startswith("@"):
+        return {item}
+    text = subprocess.run(["systemd-analyze", "syscall-filter", item], check=True,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True).stdout
+    inside = [line.strip() for line in text.splitlines()[1:]]
+    return set().union(*(names(it) for it in inside if it and not it.startswith("#")))
+allowed = set()
+for line in open(unit):
+    if line.startswith("SystemCallFilter="):
+        value = line.strip().split("=", 1)[1]
+        found = set().union(*(names(item) for item in value.lstrip("~").split()))
+        allowed = allowed - found if value.startswith("~") else allowed | found
+# What systemd always allows, so that a program can be started at all.
+allowed |= names("@default")
+library = ctypes.CDLL("libseccomp.so.2")
+library.seccomp_init.restype = ctypes.c_void_p
+context = ctypes.c_void_p(library.seccomp_init(0x00050001))
+for name in allowed:
+    number = library.seccomp_syscall_resolve_name(name.encode())
+    if number >= 0:
+        library.seccomp_rule_add(context, 0x7FFF0000, number, 0)
+os.setgroups([])
+os.setresgid(65532, 65532, 65532)
+os.setresuid(65532, 65532, 65532)
+assert library.seccomp_load(context) == 0
+os.execv(program[0], program)
+FILTERED
+    local filtered=(clean python3 "$work/filtered" "$unit" "$(echo "$work"/unit/*/bin/ringfence)")
+    "${filtered[@]}" doctor --home "$home" >"$work/doctor-unit"
+    ! grep '^DOWN' "$work/doctor-unit"
+    "${filtered[@]}" run countWords --args '{"text":"a b c"}' --home "$home" >"$work/run-unit"
+    grep -q '"words": *3' "$work/run-unit"
+}
+
 # One kind in a process of its own, so that its first failure ends it.
 only=${2-}
 if [ "$only" ]; then
@@ -193,10 +245,13 @@ if [ "$only" ]; then
     "try_$only"
     exit
 fi
-for kind in sums archive deb image docker; do
+for kind in sums archive deb unit image docker; do
     if [ "$kind" != sums ] && [ "$kind" != archive ] && [ "$(id -u)" != 0 ]; then
         ignored=$((ignored + 1))
         echo "test dist::$kind ... ignored, it takes root"
+    elif [ "$kind" = unit ] && ! command -v systemd-analyze >/dev/null; then
+        ignored=$((ignored + 1))
+        echo "test dist::$kind ... ignored, systemd-analyze is not installed"
     elif [ "$kind" = docker ] && ! apt-cache show docker.io >/dev/null 2>&1; then
         ignored=$((ignored + 1))
         echo "test dist::$kind ... ignored, Debian's packages cannot be had here"

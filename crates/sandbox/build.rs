@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 #[path = "../../guest/key.rs"]
 mod key;
+#[path = "../../guest/sum.rs"]
+mod sum;
 
 const ADVICE: &str = "run `cargo xtask guest` (it needs python3 with pip)";
 
@@ -51,6 +53,7 @@ fn embed() -> Result<(), String> {
     // the one that was just built.
     let kept = root.join("guest/image").join(env::consts::ARCH);
     let folders = [guest_folder(&out, root), kept];
+    let [_, kept] = &folders;
     for folder in &folders {
         let key = folder.join(key::KEY);
         println!("cargo::rerun-if-changed={}", key.display());
@@ -62,10 +65,35 @@ fn embed() -> Result<(), String> {
         .iter()
         .find(is_wanted)
         .ok_or_else(|| format!("there is no sandbox guest of these sources; {ADVICE}"))?;
-    fs::copy(folder.join(key::ARTIFACT), out.join(key::ARTIFACT))
-        .map_err(|error| format!("could not copy the sandbox guest ({error}); {ADVICE}"))?;
+    let artifact = fs::read(folder.join(key::ARTIFACT))
+        .map_err(|error| format!("could not read the sandbox guest ({error}); {ADVICE}"))?;
+    if folder == kept {
+        println!(
+            "cargo::rerun-if-changed={}",
+            kept.join(key::ARTIFACT).display()
+        );
+        check_sum(kept, &artifact)?;
+    }
+    fs::write(out.join(key::ARTIFACT), artifact)
+        .map_err(|error| format!("could not copy the sandbox guest ({error})"))?;
     println!("cargo::rustc-env=RINGFENCE_GUEST_KEY={wanted}");
     Ok(())
+}
+
+/// Its sources' key says nothing about the bytes in the repository; their digest does.
+fn check_sum(folder: &Path, artifact: &[u8]) -> Result<(), String> {
+    let path = folder.join(sum::SUM);
+    println!("cargo::rerun-if-changed={}", path.display());
+    match fs::read_to_string(&path) {
+        Ok(sum) if sum == sum::sum_of(artifact, key::ARTIFACT) => Ok(()),
+        Ok(_) => Err(format!(
+            "the sandbox guest in `{}` is not the one `{}` names; take both from one commit, \
+             or run `cargo xtask guest --write`",
+            folder.display(),
+            sum::SUM
+        )),
+        Err(error) => Err(format!("could not read `{}` ({error})", path.display())),
+    }
 }
 
 /// `guest` in the target folder, which is a few steps above `OUT_DIR`, however it

@@ -1,5 +1,5 @@
-//! Builds with cargo and says how far it is: never ten silent seconds, and never a
-//! bar that nobody reads in a pipe.
+//! Builds with cargo and says how far it is: never ten silent seconds, and no bar that
+//! redraws itself in a pipe.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -20,28 +20,34 @@ const PIPE: Duration = Duration::from_secs(8);
 /// Packages that must be done before the rest of the time is guessed from them.
 const GUESS_FROM: usize = 20;
 
+/// What makes cargo say what it has built, for [`watch`].
+pub(crate) const MESSAGES: [&str; 3] = ["--quiet", "--message-format", "json-render-diagnostics"];
+
+/// The packages of the program, for [`watch`].
+pub(crate) const PROGRAM: &[&str] = &["--package", "ringfence-cli", "--edges", "normal,build"];
+
+/// The packages of everything in the workspace, tests included, for [`watch`].
+pub(crate) const WORKSPACE: &[&str] = &["--workspace", "--edges", "normal,build,dev"];
+
 /// Builds the program, with progress. `usual` is what it takes from nothing on two
 /// cores.
 pub(crate) fn build(root: &Root, arguments: &[&str], usual: Duration) -> Result<TaskAnswer> {
-    build_of(root, arguments, &["--package", "ringfence-cli"], usual)
+    let mut command = run::cargo(root, arguments);
+    command.args(MESSAGES);
+    watch(root, &mut command, PROGRAM, usual)
 }
 
-/// Builds something else; `tree` says of what `cargo tree` is to count the packages.
-pub(crate) fn build_of(
+/// Runs a cargo command that has [`MESSAGES`] among its arguments and shows how far it
+/// is. `tree` says of what `cargo tree` is to count the packages.
+pub(crate) fn watch(
     root: &Root,
-    arguments: &[&str],
+    command: &mut Command,
     tree: &[&str],
     usual: Duration,
 ) -> Result<TaskAnswer> {
     let total = count_packages(root, tree);
-    let mut command = run::cargo(root, arguments);
-    command
-        .args(["--quiet", "--message-format", "json-render-diagnostics"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .with_context(|| run::not_started(&command))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| run::not_started(command))?;
     let output = child.stdout.take().context("cargo has no output")?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -73,8 +79,7 @@ pub(crate) fn build_of(
 fn count_packages(root: &Root, tree: &[&str]) -> usize {
     let mut command: Command = run::cargo(root, &["tree", "--locked"]);
     command.args(tree);
-    command.args(["--edges", "normal,build", "--prefix", "none"]);
-    command.args(["--format", "{p}"]);
+    command.args(["--prefix", "none", "--format", "{p}"]);
     let tree = run::output(&mut command).unwrap_or_default();
     let names: BTreeSet<_> = tree
         .lines()

@@ -1,43 +1,60 @@
 //! `cargo xtask check`: everything that can be said about the source without
 //! running it. Cheap steps come first, and the first failure ends the task.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use crate::root::Root;
-use crate::run::{self, TaskAnswer};
-use crate::{generate, printer, test, tidy};
+use crate::run::{self, TaskAnswer, TaskStep};
+use crate::{build, generate, printer, test, tidy};
 
-struct Step {
-    name: &'static str,
-    run: fn(&Root) -> Result<TaskAnswer>,
+/// One thing that is checked.
+#[derive(Debug)]
+pub(crate) struct CheckStep {
+    pub(crate) name: &'static str,
+    run: TaskStep,
     /// Said when the answer is no.
     failure: &'static str,
 }
 
-const STEPS: &[Step] = &[
-    Step {
+impl CheckStep {
+    /// Runs it and says what is wrong, if something is.
+    pub(crate) fn run(&self, root: &Root) -> Result<TaskAnswer> {
+        let answer = (self.run)(root)?;
+        if answer == TaskAnswer::No {
+            printer::note(&format!("check failed: {}", self.failure));
+        }
+        Ok(answer)
+    }
+}
+
+/// What checking the whole workspace and documenting it takes from nothing, on two cores.
+const LINTS_USUAL: Duration = Duration::from_secs(4 * 60);
+const DOCS_USUAL: Duration = Duration::from_secs(60);
+
+pub(crate) const STEPS: &[CheckStep] = &[
+    CheckStep {
         name: "format",
         run: format,
         failure: "the formatting is off; run `cargo fmt --all`",
     },
-    Step {
+    CheckStep {
         name: "tidy",
         run: tidy::tidy,
         failure: "the tree is untidy; the lines above say where",
     },
-    Step {
+    CheckStep {
         name: "lints",
         run: lints,
         failure: "clippy or the compiler has something to say",
     },
-    Step {
+    CheckStep {
         name: "docs",
         run: docs,
         failure: "the documentation does not build cleanly",
     },
-    Step {
+    CheckStep {
         name: "generated files",
         run: generate::compare,
         failure: "generated files are stale; run `cargo xtask gen`",
@@ -49,14 +66,11 @@ pub(crate) fn check(root: &Root) -> Result<TaskAnswer> {
     for step in STEPS {
         printer::heading(step.name);
         let start = Instant::now();
-        let answer = (step.run)(root)?;
+        let answer = step.run(root)?;
         printer::duration(step.name, start.elapsed());
         match answer {
             TaskAnswer::Yes => {}
-            TaskAnswer::No => {
-                printer::note(&format!("check failed: {}", step.failure));
-                return Ok(TaskAnswer::No);
-            }
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
     }
     Ok(TaskAnswer::Yes)
@@ -67,29 +81,22 @@ fn format(root: &Root) -> Result<TaskAnswer> {
 }
 
 fn lints(root: &Root) -> Result<TaskAnswer> {
-    let arguments = [
-        "clippy",
-        "--quiet",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        "--features",
-        test::PEERS,
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run::run(&mut run::cargo(root, &arguments))
+    let mut command = run::cargo(root, &["clippy", "--locked", "--workspace"]);
+    command
+        .args(["--all-targets", "--features", test::PEERS])
+        .args(build::MESSAGES)
+        .args(["--", "-D", "warnings"]);
+    build::watch(root, &mut command, build::WORKSPACE, LINTS_USUAL)
 }
 
+/// Examples are documented too because they take the dependencies with the features that
+/// tests ask for, as the lints do: without them cargo checks 54 packages a second time.
 fn docs(root: &Root) -> Result<TaskAnswer> {
-    let arguments = [
-        "doc",
-        "--quiet",
-        "--locked",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-    ];
-    run::run(run::cargo(root, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut command = run::cargo(root, &["doc", "--locked", "--workspace"]);
+    command
+        .args(["--no-deps", "--document-private-items"])
+        .args(["--lib", "--bins", "--examples", "--features", test::PEERS])
+        .args(build::MESSAGES)
+        .env("RUSTDOCFLAGS", "-D warnings");
+    build::watch(root, &mut command, build::WORKSPACE, DOCS_USUAL)
 }

@@ -35,8 +35,14 @@ const USUAL: Duration = Duration::from_secs(12 * 60);
 /// Bytes the stripped program may have.
 const PROGRAM_BYTES_MAX: u64 = 40 << 20;
 
+/// Packages the program may be built from, ours included.
+const SHIPPED_COUNT_MAX: usize = 360;
+
+/// Where the files of a release are made.
+pub(crate) const FOLDER: &str = "target/release-files";
+
 /// The checksums of everything else.
-const SUMS: &str = "SHA256SUMS";
+pub(crate) const SUMS: &str = "SHA256SUMS";
 
 /// The purpose a signature names, so that it counts for nothing else.
 const SIGNED_FOR: &str = "ringfence-release";
@@ -75,7 +81,10 @@ pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<TaskAnswer> {
         "--bin",
         "ringfence",
     ];
-    match build::build(root, &arguments, USUAL)? {
+    let mut command = run::cargo(root, &arguments);
+    command.args(build::MESSAGES);
+    set_paths(root, &mut command)?;
+    match build::watch(root, &mut command, build::PROGRAM, USUAL)? {
         TaskAnswer::Yes => {}
         TaskAnswer::No => return Ok(TaskAnswer::No),
     }
@@ -99,16 +108,25 @@ fn pack(
         version: dependencies.version()?,
         arch: std::env::consts::ARCH,
         time: commit_time(root),
-        folder: root.join("target/release-files"),
+        folder: root.join(FOLDER),
     };
+    let shipped_count = dependencies.shipped().len();
+    ensure!(
+        shipped_count <= SHIPPED_COUNT_MAX,
+        "the program is built from {shipped_count} packages, and may be from {SHIPPED_COUNT_MAX}; \
+         CONTRIBUTING.md argues the number"
+    );
     if release.folder.exists() {
-        fs::remove_dir_all(&release.folder).context("could not empty target/release-files")?;
+        fs::remove_dir_all(&release.folder).with_context(|| format!("could not empty {FOLDER}"))?;
     }
-    fs::create_dir_all(&release.folder).context("could not make target/release-files")?;
+    fs::create_dir_all(&release.folder).with_context(|| format!("could not make {FOLDER}"))?;
     printer::heading("what is inside");
     let stage = Stage::make(root, &release, &dependencies, program)?;
     let bytes = fs::metadata(stage.program())?.len();
-    printer::note(&format!("   the program has {} KiB", bytes >> 10));
+    printer::note(&format!(
+        "   the program has {} KiB and is built from {shipped_count} packages",
+        bytes >> 10
+    ));
     if let Some(max) = bytes_max {
         ensure!(
             bytes <= max,
@@ -140,6 +158,29 @@ fn pack(
         printer::line(&file.display().to_string());
     }
     Ok(TaskAnswer::Yes)
+}
+
+/// Paths of this machine stay out of the program and of its debug information: the same
+/// commit gives the same bytes in every folder.
+fn set_paths(root: &Root, command: &mut Command) -> Result<()> {
+    let cargo_home = match std::env::var_os("CARGO_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cargo"),
+    };
+    let places = [(root.path(), "/ringfence"), (&cargo_home, "/cargo")];
+    let mut rust = Vec::new();
+    let mut c = Vec::new();
+    for (from, to) in places {
+        let from = from
+            .to_str()
+            .context("a path of this machine is not text")?;
+        rust.push(format!("--remap-path-prefix={from}={to}"));
+        c.push(format!("-ffile-prefix-map={from}={to}"));
+    }
+    // Parts are separated so because a path may hold a space.
+    command.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
+    command.env("CFLAGS", c.join(" "));
+    Ok(())
 }
 
 /// The time of the commit, or of the calendar's beginning where there is none.

@@ -15,6 +15,8 @@ use crate::run::{self, TaskAnswer};
 
 #[path = "../../guest/key.rs"]
 mod key;
+#[path = "../../guest/sum.rs"]
+mod sum;
 
 /// The builder's own workspace: it brings a compiler that nothing else needs.
 const BUILDER: &str = "guest/builder/Cargo.toml";
@@ -67,6 +69,11 @@ pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
                 fs::copy(built.folder.join(name), kept.folder.join(name))
                     .with_context(|| format!("could not write guest/image/…/{name}"))?;
             }
+            fs::write(
+                kept.folder.join(sum::SUM),
+                sum::sum_of(&built.bytes()?, key::ARTIFACT),
+            )
+            .with_context(|| format!("could not write guest/image/…/{}", sum::SUM))?;
             Ok(TaskAnswer::Yes)
         }
         Wish::Compare if !kept.folder.exists() => {
@@ -74,16 +81,38 @@ pub(crate) fn guest(root: &Root, wish: Wish) -> Result<TaskAnswer> {
             printer::note(&format!("   the repository has no image for {arch}"));
             Ok(TaskAnswer::Yes)
         }
-        Wish::Compare => match kept.bytes()? == built.bytes()? {
-            true => Ok(TaskAnswer::Yes),
-            false => {
-                printer::note(
-                    "the guest in guest/image is not what its sources make; run `cargo xtask guest --write`",
-                );
+        Wish::Compare => match difference(&kept, &built)? {
+            None => Ok(TaskAnswer::Yes),
+            Some(what) => {
+                printer::note(&format!(
+                    "guest/image is not what its sources make: {what}; run `cargo xtask guest --write`"
+                ));
                 Ok(TaskAnswer::No)
             }
         },
     }
+}
+
+/// How the guest in the repository differs from the one that was built, in its bytes, in
+/// the key of its sources or in its digest.
+fn difference(kept: &Image, built: &Image) -> Result<Option<String>> {
+    let (kept_bytes, built_bytes) = (kept.bytes()?, built.bytes()?);
+    if kept_bytes != built_bytes {
+        let same = kept_bytes.iter().zip(&built_bytes);
+        let place = same.take_while(|(kept, built)| kept == built).count();
+        return Ok(Some(format!(
+            "{} differs from byte {place} on",
+            key::ARTIFACT
+        )));
+    }
+    let expected_sum = sum::sum_of(&kept_bytes, key::ARTIFACT);
+    let expected = [(key::KEY, built.text(key::KEY)?), (sum::SUM, expected_sum)];
+    for (name, expected) in expected {
+        if kept.text(name)? != expected {
+            return Ok(Some(format!("{name} belongs to another")));
+        }
+    }
+    Ok(None)
 }
 
 fn build(root: &Root) -> Result<TaskAnswer> {
@@ -99,10 +128,10 @@ fn build(root: &Root) -> Result<TaskAnswer> {
         "--target-dir",
         target,
     ];
-    let mut arguments = vec!["build"];
-    arguments.extend(common);
-    let tree = ["--manifest-path", BUILDER];
-    match build::build_of(root, &arguments, &tree, USUAL)? {
+    let mut command = run::cargo(root, &["build"]);
+    command.args(common).args(build::MESSAGES);
+    let tree = ["--manifest-path", BUILDER, "--edges", "normal,build"];
+    match build::watch(root, &mut command, &tree, USUAL)? {
         TaskAnswer::Yes => {}
         TaskAnswer::No => return Ok(TaskAnswer::No),
     }
@@ -129,8 +158,13 @@ impl Image {
     }
 
     fn is_of(&self, wanted: &str) -> bool {
-        let key = fs::read_to_string(self.folder.join(key::KEY));
+        let key = self.text(key::KEY);
         key.is_ok_and(|key| key == wanted) && self.folder.join(key::ARTIFACT).exists()
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        let path = self.folder.join(name);
+        fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
     }
 
     fn bytes(&self) -> Result<Vec<u8>> {
@@ -138,3 +172,6 @@ impl Image {
         fs::read(&path).with_context(|| format!("could not read {}", path.display()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,11 +7,13 @@
 mod bench;
 mod build;
 mod check;
+mod ci;
 mod dist;
 mod generate;
 mod guest;
 mod peers;
 mod printer;
+mod release;
 mod root;
 mod run;
 mod serve;
@@ -23,13 +25,12 @@ mod tidy;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::root::Root;
-use crate::run::{TaskAnswer, TaskStep};
+use crate::run::TaskAnswer;
 
 /// The project's own tasks.
 #[derive(Debug, Parser)]
@@ -92,6 +93,17 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
+    /// Make a release and tag it: checks, tests, files built twice, signature, notes
+    Release {
+        /// The version, as Cargo.toml and CHANGELOG.md state it
+        version: String,
+        /// A key of OpenSSH that signs the checksums and the tag
+        #[arg(long, value_name = "FILE")]
+        sign: Option<PathBuf>,
+        /// Only check, and say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Install the clients and suites that tests use
     Peers,
     /// What `.ci/run` runs: setup, guest, check, test
@@ -148,31 +160,26 @@ fn perform(task: Task) -> Result<TaskAnswer> {
             Some(program) => dist::pack_given(&root, &program, sign.as_deref()),
             None => dist::dist(&root, sign.as_deref()),
         },
+        Task::Release {
+            version,
+            sign,
+            dry_run,
+        } => release::release(
+            &root,
+            &release::ReleaseWish {
+                version,
+                key: sign,
+                extent: match dry_run {
+                    true => release::Extent::DryRun,
+                    false => release::Extent::Whole,
+                },
+            },
+        ),
         Task::Peers => peers::peers(&root),
-        Task::Ci => ci(&root),
+        Task::Ci => ci::ci(&root),
         Task::Setup => setup::setup(&root),
         Task::Subject { file } => subject::check(&file),
     }
-}
-
-/// What a test run does first and how long it usually takes, for whoever waits.
-const WHAT_CI_DOES: &str = "\
-Everything CI runs. On two cores it usually takes 30 minutes from nothing and 10 when
-everything is built. It installs into target/ only: a C compiler from PyPI for the sandbox
-guest, and the MCP clients and test suites of `peers/` from npm and PyPI.";
-
-fn ci(root: &Root) -> Result<TaskAnswer> {
-    printer::note(WHAT_CI_DOES);
-    let started = Instant::now();
-    let parts: &[(&str, TaskStep)] = &[
-        ("what is needed on this machine", setup::setup),
-        ("the sandbox guest, built and compared", guest::compare),
-        ("checks without running anything", check::check),
-        ("tests", |root| test::test(root, test::Lanes::All, None)),
-    ];
-    let answer = run::parts(root, parts)?;
-    printer::duration("everything", started.elapsed());
-    Ok(answer)
 }
 
 #[cfg(test)]

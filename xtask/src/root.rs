@@ -20,6 +20,11 @@ impl Root {
         Ok(Self(root.to_path_buf()))
     }
 
+    /// The root of another checkout.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

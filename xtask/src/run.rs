@@ -19,6 +19,24 @@ pub(crate) enum TaskAnswer {
     No,
 }
 
+impl TaskAnswer {
+    /// Yes only if both are.
+    pub(crate) fn and(self, other: TaskAnswer) -> TaskAnswer {
+        match (self, other) {
+            (TaskAnswer::Yes, TaskAnswer::Yes) => TaskAnswer::Yes,
+            (TaskAnswer::No, _) | (_, TaskAnswer::No) => TaskAnswer::No,
+        }
+    }
+
+    /// What comes next, unless this is no.
+    pub(crate) fn and_then(self, next: impl FnOnce() -> Result<TaskAnswer>) -> Result<TaskAnswer> {
+        match self {
+            TaskAnswer::Yes => next(),
+            TaskAnswer::No => Ok(TaskAnswer::No),
+        }
+    }
+}
+
 /// A part of a longer task.
 pub(crate) type TaskStep = fn(&Root) -> Result<TaskAnswer>;
 

@@ -8,10 +8,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::build::{self, clock};
 use crate::dist;
 use crate::peers;
 use crate::printer;
@@ -28,6 +29,12 @@ pub(crate) const PEERS: &str = "ringfence-cli/peers,ringfence-mcp/peers";
 /// slow machine takes less.
 const SILENCE_MAX: Duration = Duration::from_secs(25 * 60);
 
+/// After so much silence a line says that the tests still run.
+const SIGN_EVERY: Duration = Duration::from_secs(8);
+
+/// What building all tests takes from nothing, on two cores.
+const BUILD_USUAL: Duration = Duration::from_secs(12 * 60);
+
 /// Which tests to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lanes {
@@ -39,37 +46,55 @@ pub(crate) enum Lanes {
 /// Runs the lanes, of one crate or of all, and prints the totals alone on the last line.
 pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<TaskAnswer> {
     let mut totals = Totals::default();
-    match lanes {
-        Lanes::All => match peers::peers(root)? {
-            TaskAnswer::Yes => {}
-            TaskAnswer::No => {
-                printer::note("the clients that tests use could not be installed");
-                return Ok(TaskAnswer::No);
-            }
-        },
-        Lanes::Fast => {}
-    }
-    let mut answer = lane(&mut tests(root, lanes, name), &mut totals, SILENCE_MAX)?;
     if let Lanes::All = lanes {
-        match release(root, &mut totals)? {
+        match peers::peers(root)? {
             TaskAnswer::Yes => {}
-            TaskAnswer::No => answer = TaskAnswer::No,
+            TaskAnswer::No => return Ok(TaskAnswer::No),
         }
     }
+    let mut answer = match name {
+        // For the loop: cargo's own words are shorter than ours.
+        Some(_) => TaskAnswer::Yes,
+        None => build(root, lanes)?,
+    };
+    if answer == TaskAnswer::Yes {
+        answer = run(root, lanes, name, &mut totals)?;
+        if let Lanes::All = lanes {
+            answer = answer.and(release(root, &mut totals)?);
+        }
+    }
+    printer::line(&totals.to_string());
+    Ok(answer)
+}
+
+/// Builds all tests, so that what follows is only their own time.
+pub(crate) fn build(root: &Root, lanes: Lanes) -> Result<TaskAnswer> {
+    let mut command = tests(root, lanes, None);
+    command.arg("--no-run").args(build::MESSAGES);
+    let answer = build::watch(root, &mut command, build::WORKSPACE, BUILD_USUAL)?;
+    if answer == TaskAnswer::No {
+        printer::note("a test program could not be built");
+    }
+    Ok(answer)
+}
+
+/// Runs the tests and adds up what they say.
+pub(crate) fn run(
+    root: &Root,
+    lanes: Lanes,
+    name: Option<&str>,
+    totals: &mut Totals,
+) -> Result<TaskAnswer> {
+    let answer = lane(&mut tests(root, lanes, name), totals, Patience::USUAL)?;
     if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
-    printer::line(&totals.to_string());
-    Ok(if totals.failed == 0 {
-        answer
-    } else {
-        TaskAnswer::No
-    })
+    Ok(totals.answer(answer))
 }
 
-/// A release of the program the tests used: made, signed, installed and used as
-/// somebody would who has only its files.
-fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
+/// A release of the program the tests used: made, signed, installed and used by one who
+/// has only its files.
+pub(crate) fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     let folder = root.join("target/tmp");
     fs::create_dir_all(&folder).context("could not make target/tmp")?;
     let key = folder.join("release-key");
@@ -93,7 +118,24 @@ fn release(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
     command
         .arg(root.join("target/release-files"))
         .env("RELEASE_KEY", key.with_extension("pub"));
-    lane(&mut command, totals, SILENCE_MAX)
+    let answer = lane(&mut command, totals, Patience::USUAL)?;
+    Ok(totals.answer(answer))
+}
+
+/// How long a program may say nothing.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Then it is stopped.
+    silence_max: Duration,
+    /// Then a line says that it still runs.
+    sign_every: Duration,
+}
+
+impl Patience {
+    const USUAL: Patience = Patience {
+        silence_max: SILENCE_MAX,
+        sign_every: SIGN_EVERY,
+    };
 }
 
 /// Unit, integration and documentation tests of all crates.
@@ -116,7 +158,7 @@ fn tests(root: &Root, lanes: Lanes, name: Option<&str>) -> Command {
 }
 
 /// Runs a program to its end, or until it says nothing for too long.
-fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Result<TaskAnswer> {
+fn lane(command: &mut Command, totals: &mut Totals, patience: Patience) -> Result<TaskAnswer> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -135,17 +177,26 @@ fn lane(command: &mut Command, totals: &mut Totals, silence_max: Duration) -> Re
             }
         }
     });
+    let began = Instant::now();
+    let mut heard = began;
     loop {
-        match said.recv_timeout(silence_max) {
+        match said.recv_timeout(patience.sign_every) {
             Ok(line) => {
+                heard = Instant::now();
                 let line = line.context("could not read the output of the tests")?;
                 let line = String::from_utf8_lossy(&line);
                 totals.add(&line);
                 printer::line(&line);
             }
             Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() < patience.silence_max => {
+                printer::note(&format!(
+                    "   still running, {} so far",
+                    clock(began.elapsed())
+                ));
+            }
             Err(RecvTimeoutError::Timeout) => {
-                let seconds = silence_max.as_secs();
+                let seconds = patience.silence_max.as_secs();
                 printer::note(&format!("no test ended for {seconds} s; it is stopped"));
                 stop(&mut child)?;
                 break;
@@ -187,13 +238,21 @@ fn stop(child: &mut Child) -> Result<()> {
 
 /// Sums over all test programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
+pub(crate) struct Totals {
     passed: u64,
     failed: u64,
     skipped: u64,
 }
 
 impl Totals {
+    /// No if a test failed, whatever its program said at its end.
+    fn answer(self, of_program: TaskAnswer) -> TaskAnswer {
+        match self.failed {
+            0 => of_program,
+            _ => TaskAnswer::No,
+        }
+    }
+
     /// Adds what a `test result:` line says; other lines change nothing.
     fn add(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else {

@@ -8,7 +8,7 @@ use model::config::Config;
 
 use engine::SECRETS_FILE;
 use engine::registry::read_config;
-use host::secrets::Secrets;
+use host::secrets::{Credentials, Secrets};
 use mcp::auth::local::TOKEN_FILE;
 use store::settings::CONFIG_FILE;
 
@@ -18,6 +18,8 @@ use crate::source;
 pub(crate) const HOME: &str = "RINGFENCE_HOME";
 /// The key of the client that starts `ringfence stdio`.
 pub(crate) const KEY: &str = "RINGFENCE_KEY";
+/// The folder of credentials of the service manager.
+pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 /// Set to anything: no colours.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colours, no progress bar.
@@ -30,6 +32,10 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
         "XDG_DATA_HOME",
         "The folder of the default home; ~/.local/share if it is not set.",
+    ),
+    (
+        CREDENTIALS,
+        "The folder of credentials of the service manager: one file for each variable.",
     ),
     (NO_COLOR, "Set to anything: no colours."),
     (TERM, "dumb: no colours, and no progress bar."),
@@ -82,13 +88,22 @@ pub(crate) fn environment_with(file: Option<&Path>) -> anyhow::Result<Environmen
     Ok(environment)
 }
 
-/// The environment, and the secrets file of the home for what it does not set.
+/// What the service manager handed over, if one started this process.
+pub(crate) fn credentials() -> Option<Credentials> {
+    variable(CREDENTIALS).map(Credentials::open)
+}
+
+/// The environment, and the credentials and the secrets file of the home for what it
+/// does not set.
 pub(crate) fn with_secrets(
     home: Option<&Path>,
     environment: Environment,
 ) -> anyhow::Result<Environment> {
     match home {
-        Some(home) => Ok(Secrets::open(home.join(SECRETS_FILE)).below(&environment)?),
+        Some(home) => {
+            let secrets = Secrets::open(home.join(SECRETS_FILE)).with_credentials(credentials());
+            Ok(secrets.below(&environment)?)
+        }
         None => Ok(environment),
     }
 }

@@ -56,7 +56,9 @@ pub(crate) fn serving_settings(
     let environment = settings::environment_with(env_file)?;
     let home = settings::home(home).context("there is no home folder; set RINGFENCE_HOME")?;
     let home = std::path::absolute(home)?;
-    Ok(EngineSettings::new(home, environment, alarm()))
+    let mut settings = EngineSettings::new(home, environment, alarm());
+    settings.credentials = settings::credentials();
+    Ok(settings)
 }
 
 /// The engine of a command that needs no variables.
@@ -67,6 +69,7 @@ pub(crate) fn engine_at(home: &HomeArguments) -> anyhow::Result<Engine> {
 fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow::Result<Engine> {
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
+    settings.credentials = settings::credentials();
     settings.single = single;
     if console::is_here() {
         settings.approver = Some(Arc::new(Terminal));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use find::progressive::LoadedByCaller;
 use host::fetch::TlsTrust as TrustedRoots;
-use host::secrets::{Secrets, SecretsFault};
+use host::secrets::{Credentials, Secrets, SecretsFault};
 use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::document::environment::Environment;
@@ -54,6 +54,8 @@ pub struct EngineSettings {
     pub home: PathBuf,
     /// The variables the process was started with.
     pub environment: Environment,
+    /// What the service manager handed over, above the file of secrets.
+    pub credentials: Option<Credentials>,
     /// What a sandbox worker is.
     pub program: WorkerProgram,
     /// One worker for one call, instead of what the operator set. For commands
@@ -89,6 +91,7 @@ impl EngineSettings {
         EngineSettings {
             home,
             environment,
+            credentials: None,
             program: WorkerProgram::ThisProgram,
             single: false,
             approver: None,
@@ -153,7 +156,8 @@ impl Engine {
             settings.approver.clone(),
             settings.observer.clone(),
         );
-        let secrets = Secrets::open(home.join(SECRETS_FILE));
+        let secrets =
+            Secrets::open(home.join(SECRETS_FILE)).with_credentials(settings.credentials.clone());
         let engine = Engine {
             variables: VariableSource::new(settings.environment.clone(), secrets),
             powers: power_settings(&settings, &config),

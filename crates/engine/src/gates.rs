@@ -463,7 +463,7 @@ impl VisibleTool {
             return notes.gate(Gate::Secrets, Ok(none));
         }
         let read = variables.read().map_err(|fault| {
-            let message = "the secrets file cannot be used";
+            let message = "the secrets cannot be used";
             let error = CallError::new(Reason::SecretsUnavailable, message);
             let mut refusal = CallRefusal::new(error).noted(fault.to_string());
             if request.caller.kind == CallerKind::Owner {

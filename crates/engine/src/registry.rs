@@ -247,7 +247,7 @@ impl Registry {
         {
             return Ok(latest.snapshot.unsettled(why.clone()));
         }
-        latest.earned = self.callers.earned_anew()?;
+        latest.earned = self.callers.read_earned()?;
         let now = self.taken(&settings, latest)?;
         self.look_for_gone(latest, &settings, &now);
         Ok(now)

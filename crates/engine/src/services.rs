@@ -89,8 +89,8 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Where the values of variables come from: the process's own, then the file of
-/// secrets.
+/// Where the values of variables come from: the process's own, then the credentials,
+/// then the file of secrets.
 #[derive(Debug)]
 pub(crate) struct VariableSource {
     process: Environment,

@@ -1,10 +1,12 @@
-//! `<home>/secrets.env`: values for the placeholders of static variables, beside
-//! the environment.
+//! Values for the placeholders of static variables, beside the environment:
+//! `<home>/secrets.env`, and above it the credentials of the service manager.
 //!
 //! The file is used only if no other user can read it or has put it there: a regular
 //! file, no link, the user's own, mode 0600 or stricter. Anything else is a refusal
 //! that names the mend, never a silent empty set. It is looked at again for each
 //! call, so a variable set later works without a restart.
+
+mod credential;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,6 +18,8 @@ use std::time::{Duration, SystemTime};
 use model::Environment;
 use model::sync::lock;
 use rustix::fs::{Mode, OFlags};
+
+pub use credential::{CREDENTIALS_MAX, Credentials, TOKEN_CREDENTIAL};
 
 /// The whole file, in bytes.
 pub const SECRETS_BYTES_MAX: u64 = 256 * 1024;
@@ -61,6 +65,19 @@ pub enum SecretsFault {
         /// From 1.
         line: usize,
     },
+    /// The credentials folder is no folder that only its owner can change.
+    #[error(
+        "`{0}` is no folder of credentials that only you and root can change; let the service manager make it"
+    )]
+    Folder(String),
+    /// There are too many credentials.
+    #[error("`{0}` holds more than {CREDENTIALS_MAX} credentials; load only those that tools need")]
+    TooMany(String),
+    /// A credential is named like no variable.
+    #[error(
+        "the credential `{0}` is named like no variable; use letters, digits and `_`, or `{TOKEN_CREDENTIAL}` for the token"
+    )]
+    Name(String),
     /// The system refuses.
     #[error("could not read `{path}`; see that you may read it")]
     Read {
@@ -75,6 +92,7 @@ pub enum SecretsFault {
 #[derive(Debug)]
 pub struct Secrets {
     path: PathBuf,
+    credentials: Option<Credentials>,
     kept: Mutex<Option<Kept>>,
 }
 
@@ -101,14 +119,32 @@ impl Secrets {
     pub fn open(path: impl Into<PathBuf>) -> Secrets {
         Secrets {
             path: path.into(),
+            credentials: None,
             kept: Mutex::default(),
         }
     }
 
-    /// What the file holds now; nothing if there is none.
+    /// The same, and above the file what the service manager handed over.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Option<Credentials>) -> Secrets {
+        Secrets {
+            credentials,
+            ..self
+        }
+    }
+
+    /// What the credentials and the file hold now; nothing if there are none.
     pub fn read(&self) -> Result<Environment, SecretsFault> {
+        let file = self.read_file()?;
+        match &self.credentials {
+            Some(credentials) => Ok(credentials.values()?.over(&file)),
+            None => Ok(file),
+        }
+    }
+
+    fn read_file(&self) -> Result<Environment, SecretsFault> {
         let mut kept = lock(&self.kept);
-        let Some((file, state)) = checked(&self.path)? else {
+        let Some((file, state)) = checked(&self.path, Keeper::User)? else {
             *kept = None;
             return Ok(Environment::empty());
         };
@@ -123,15 +159,39 @@ impl Secrets {
         Ok(values)
     }
 
-    /// The one lookup order: what the environment has, then what the file has.
+    /// The one lookup order: what the environment has, then the credentials, then what
+    /// the file has.
     pub fn below(&self, environment: &Environment) -> Result<Environment, SecretsFault> {
         Ok(environment.over(&self.read()?))
     }
 }
 
+/// Who may own a file of secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeper {
+    /// The user alone.
+    User,
+    /// The user, or root for the user: a service manager leaves its credentials to root
+    /// and lets the service's user read them by an access list, whose mask the mode shows
+    /// as the group's bits.
+    System,
+}
+
+impl Keeper {
+    /// The bits of the mode that may be set on a file of this owner.
+    fn mode_max(self, owner: u32) -> Option<u32> {
+        let user = rustix::process::geteuid().as_raw();
+        match self {
+            _ if owner == user => Some(MODE_MAX),
+            Keeper::System if owner == 0 => Some(MODE_MAX | 0o040),
+            Keeper::User | Keeper::System => None,
+        }
+    }
+}
+
 /// Opens the file and asks the open file itself, so that nothing can be swapped in
 /// between. Nothing if there is no file.
-fn checked(path: &Path) -> Result<Option<(File, State)>, SecretsFault> {
+fn checked(path: &Path, keeper: Keeper) -> Result<Option<(File, State)>, SecretsFault> {
     let shown = || path.display().to_string();
     let failed = |source| SecretsFault::Read {
         path: shown(),
@@ -151,11 +211,11 @@ fn checked(path: &Path) -> Result<Option<(File, State)>, SecretsFault> {
     if !metadata.is_file() {
         return Err(SecretsFault::NotRegular(shown()));
     }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
+    let Some(mode_max) = keeper.mode_max(metadata.uid()) else {
         return Err(SecretsFault::Owner(shown()));
-    }
+    };
     let mode = metadata.mode() & 0o7777;
-    if mode & !MODE_MAX != 0 {
+    if mode & !mode_max != 0 {
         let path = shown();
         return Err(SecretsFault::Mode { path, mode });
     }
@@ -173,6 +233,17 @@ fn checked(path: &Path) -> Result<Option<(File, State)>, SecretsFault> {
 }
 
 fn parsed(file: File, path: &Path) -> Result<Environment, SecretsFault> {
+    let text = text(file, path)?;
+    let mut values = Environment::empty();
+    let read = values.read_lines(&text);
+    read.map_err(|line| SecretsFault::Line {
+        path: path.display().to_string(),
+        line,
+    })?;
+    Ok(values)
+}
+
+fn text(file: File, path: &Path) -> Result<String, SecretsFault> {
     let shown = || path.display().to_string();
     let mut bytes = Vec::new();
     let read = file.take(SECRETS_BYTES_MAX + 1).read_to_end(&mut bytes);
@@ -184,14 +255,7 @@ fn parsed(file: File, path: &Path) -> Result<Environment, SecretsFault> {
     if u64::try_from(bytes.len()).is_ok_and(|count| count > SECRETS_BYTES_MAX) {
         return Err(SecretsFault::TooLarge(shown()));
     }
-    let text = String::from_utf8(bytes).map_err(|_| SecretsFault::NotText(shown()))?;
-    let mut values = Environment::empty();
-    let read = values.read_lines(&text);
-    read.map_err(|line| SecretsFault::Line {
-        path: shown(),
-        line,
-    })?;
-    Ok(values)
+    String::from_utf8(bytes).map_err(|_| SecretsFault::NotText(shown()))
 }
 
 /// Whether the next change is sure to change the times too.

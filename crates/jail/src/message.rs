@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::settings::{JailLimits, JailNetwork};
 use crate::wall::Wall;
 
-/// What the launcher is to start, and behind which walls.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What the launcher is to start, and behind which walls. It may hold secrets and is never
+/// printed.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct JailOrder {
     pub(crate) command: Vec<String>,
     pub(crate) environment: BTreeMap<String, String>,

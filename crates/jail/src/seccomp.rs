@@ -3,6 +3,9 @@
 //! A list of what is denied, not of what is allowed: the programs are other people's
 //! and may use anything ordinary. Landlock keeps the files, this keeps the rest.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use libc::c_long;

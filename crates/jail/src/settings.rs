@@ -1,6 +1,7 @@
 //! What a child may use. Nothing that is not listed here is given.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit;
 
 /// What a child may use.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct JailSettings {
     /// The program by its absolute path, then its arguments. No shell reads it.
     pub command: Vec<String>,
@@ -51,6 +52,23 @@ impl JailSettings {
             limits: JailLimits::standard(),
             accept_missing: false,
         }
+    }
+}
+
+/// Without the values of variables and the arguments of the command: they may be secrets.
+impl fmt::Debug for JailSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JailSettings")
+            .field("program", &self.command.first())
+            .field("environment", &self.environment.keys())
+            .field("home", &self.home)
+            .field("folder", &self.folder)
+            .field("read", &self.read)
+            .field("write", &self.write)
+            .field("network", &self.network)
+            .field("limits", &self.limits)
+            .field("accept_missing", &self.accept_missing)
+            .finish_non_exhaustive()
     }
 }
 

@@ -263,10 +263,12 @@ fn duplicate(key: &ItemKey) -> RefusedItem {
 /// Which items the owner accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum AcceptScope<'a> {
-    /// The server and all it offers now, but for what is blocked; what is gone is
+    /// The server and all it offers now, but for what is blocked and what a structural
+    /// finding stands against: both are accepted by name only. What is gone is
     /// forgotten.
     All,
-    /// The server and these items.
+    /// These items; the server itself only on first sight, so that the acceptance of a
+    /// tool is never that of another server.
     Items(&'a BTreeSet<ItemKey>),
 }
 
@@ -295,13 +297,20 @@ impl PinnedServer {
         scope: AcceptScope<'_>,
         at_ms: u64,
     ) -> Vec<(ChangeSubject, String)> {
-        let mut accepted = vec![(ChangeSubject::Server, seen.pin.digest.clone())];
-        self.decision = PinDecision::Accepted;
-        self.server = Some(Accepted {
-            definition: seen.server.clone(),
-            pin: seen.pin.clone(),
-            at_ms,
-        });
+        let mut accepted = Vec::new();
+        let is_whole = match scope {
+            AcceptScope::All => true,
+            AcceptScope::Items(_) => self.server.is_none(),
+        };
+        if is_whole {
+            self.decision = PinDecision::Accepted;
+            self.server = Some(Accepted {
+                definition: seen.server.clone(),
+                pin: seen.pin.clone(),
+                at_ms,
+            });
+            accepted.push((ChangeSubject::Server, seen.pin.digest.clone()));
+        }
         if matches!(scope, AcceptScope::All) {
             let is_kept = |key: &ItemKey, item: &mut PinnedItem| {
                 seen.items.contains_key(key) || item.decision == PinDecision::Blocked
@@ -310,7 +319,7 @@ impl PinnedServer {
         }
         for (key, item) in &seen.items {
             let is_wanted = match scope {
-                AcceptScope::All => !self.is_blocked(key),
+                AcceptScope::All => !self.is_blocked(key) && self.is_clear(key, item),
                 AcceptScope::Items(keys) => keys.contains(key),
             };
             if is_wanted {
@@ -334,6 +343,12 @@ impl PinnedServer {
     fn is_blocked(&self, key: &ItemKey) -> bool {
         let item = self.items.get(key);
         item.is_some_and(|item| item.decision == PinDecision::Blocked)
+    }
+
+    /// Whether nothing stands against an item, or the owner accepted it all the same.
+    fn is_clear(&self, key: &ItemKey, seen: &SeenItem) -> bool {
+        let known = self.items.get(key);
+        seen.hold.is_none() || known.is_some_and(|item| item.knows(&seen.pin.digest))
     }
 
     fn item(&mut self, key: &ItemKey) -> &mut PinnedItem {

@@ -68,7 +68,7 @@ enum Mode {
 /// What changed from the accepted schema to the seen one.
 #[must_use]
 pub fn diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
-    let mut comparer = Comparer::new(Rule::Review);
+    let mut comparer = Comparer::new(Rule::Review, accepted, seen);
     let mode = mode_of(accepted, seen);
     comparer.schema(path, accepted, seen, mode);
     let known = strings(accepted);
@@ -89,7 +89,7 @@ pub fn diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
 /// What changed where only words may: the schema of a result.
 #[must_use]
 pub fn exact_diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff> {
-    let mut comparer = Comparer::new(Rule::Review);
+    let mut comparer = Comparer::new(Rule::Review, accepted, seen);
     comparer.schema(path, accepted, seen, Mode::Exact);
     comparer.diffs
 }
@@ -98,7 +98,7 @@ pub fn exact_diffs(path: &str, accepted: &Value, seen: &Value) -> Vec<FieldDiff>
 /// be shown, for values with declared properties only.
 #[must_use]
 pub fn accepts_all(wide: &Value, narrow: &Value) -> bool {
-    let mut comparer = Comparer::new(Rule::Values);
+    let mut comparer = Comparer::new(Rule::Values, wide, narrow);
     comparer.schema("", wide, narrow, mode_of(wide, narrow));
     comparer.worst < Some(DiffEffect::Wider)
 }
@@ -119,6 +119,30 @@ fn has_key(value: &Value, keys: &[&str]) -> bool {
             .iter()
             .any(|(key, value)| keys.contains(&key.as_str()) || has_key(value, keys)),
         Value::Array(items) => items.iter().any(|item| has_key(item, keys)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Whether branches speak about properties: then one object is described in several
+/// places, and what one of them does not declare another may.
+fn is_split(value: &Value) -> bool {
+    const BRANCHES: &[&str] = &[
+        "allOf",
+        "anyOf",
+        "dependencies",
+        "dependentSchemas",
+        "else",
+        "if",
+        "not",
+        "oneOf",
+        "then",
+    ];
+    const OBJECTS: &[&str] = &["additionalProperties", "patternProperties", "properties"];
+    match value {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            (BRANCHES.contains(&key.as_str()) && has_key(value, OBJECTS)) || is_split(value)
+        }),
+        Value::Array(items) => items.iter().any(is_split),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
@@ -202,15 +226,19 @@ struct Comparer {
     diffs: Vec<FieldDiff>,
     worst: Option<DiffEffect>,
     steps: usize,
+    /// Whether each object is described in one place, so that a property which is not
+    /// declared there is declared nowhere.
+    is_in_one_place: bool,
 }
 
 impl Comparer {
-    fn new(rule: Rule) -> Comparer {
+    fn new(rule: Rule, old: &Value, new: &Value) -> Comparer {
         Comparer {
             rule,
             diffs: Vec::new(),
             worst: None,
             steps: 0,
+            is_in_one_place: !is_split(old) && !is_split(new),
         }
     }
 
@@ -363,8 +391,13 @@ impl Comparer {
 
     /// Whether a branch accepts no more than another.
     fn covers(&mut self, old: &Value, new: &Value) -> bool {
-        let mut inner = Comparer::new(self.rule);
-        inner.steps = self.steps;
+        let mut inner = Comparer {
+            rule: self.rule,
+            diffs: Vec::new(),
+            worst: None,
+            steps: self.steps,
+            is_in_one_place: self.is_in_one_place,
+        };
         inner.schema("", old, new, Mode::Monotone);
         self.steps = inner.steps;
         inner.worst < Some(DiffEffect::Wider)

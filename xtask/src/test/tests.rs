@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-use super::{Totals, lane};
+use super::{Patience, Totals, lane};
 use crate::run::TaskAnswer;
 
 #[track_caller]
@@ -51,7 +51,11 @@ fn a_stuck_program_is_stopped_with_all_it_started() {
     let mut command = Command::new("sh");
     command.arg("-c").arg(script).arg(&noted);
     let mut totals = Totals::default();
-    let answer = lane(&mut command, &mut totals, Duration::from_millis(300)).unwrap();
+    let patience = Patience {
+        silence_max: Duration::from_millis(300),
+        sign_every: Duration::from_millis(20),
+    };
+    let answer = lane(&mut command, &mut totals, patience).unwrap();
     assert_eq!(answer, TaskAnswer::No);
     let pid = fs::read_to_string(&noted).unwrap();
     fs::remove_file(&noted).unwrap();

@@ -9,9 +9,10 @@ use crate::tidy::finding::TidyFinding;
 use crate::tidy::manifest::Manifest;
 use crate::tidy::tree::Tree;
 
-/// Packages in the lockfile, ours included, and those that only other platforms
-/// or tests need: about a third of them. Less than 300 are in the binary.
-pub(crate) const PACKAGE_COUNT_MAX: usize = 460;
+/// Packages in the lockfile, ours included, and those that only other platforms or tests
+/// need, or no build at all: about a third of them. CONTRIBUTING.md argues the number;
+/// what is in the binary has a bound of its own, which `cargo xtask dist` checks.
+pub(crate) const PACKAGE_COUNT_MAX: usize = 500;
 
 const LOCKFILE: &str = "Cargo.lock";
 

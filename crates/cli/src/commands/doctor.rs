@@ -13,6 +13,7 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
+mod children;
 mod home;
 
 use home::Finding;
@@ -176,6 +177,7 @@ fn show(health: &Health, printer: &mut Printer) {
         }
     };
     printer.line(&line);
+    children::show(&jail::probe(), printer);
     for finding in &health.home {
         let name = finding.name;
         let what = &finding.what;
@@ -210,6 +212,7 @@ fn to_value(health: &Health, sound: bool) -> Value {
         "home": home.collect::<Vec<_>>(),
         "landlockAbi": health.walls.landlock_abi,
         "layers": layers,
+        "children": children::to_value(&jail::probe()),
         "startError": health.start,
         "probeError": health.probe.as_ref().err(),
         "firstResultMs": health.probe.as_ref().ok().map(|ms| (ms * 1000.0).round() / 1000.0),

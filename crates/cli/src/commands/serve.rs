@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -58,7 +57,7 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     door.engine().pool().await?;
     let url = format!("{}{}", auth.base_url(), http::PATH);
     let warnings = warnings(address, mode);
-    greet(&url, door.engine().home(), mode, &token, &warnings, printer);
+    greet(&url, mode, &token, &warnings, printer);
     let bounds = HttpBounds {
         // Authentication checks the Host header against all our names.
         loopback_only: false,
@@ -143,13 +142,12 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
 /// Prints the address on the first line.
 fn greet(
     url: &str,
-    home: &Path,
     mode: AuthMode,
     token: &LocalToken,
     warnings: &[String],
     printer: &mut Printer,
 ) {
-    let token_path = home.join(TOKEN_FILE);
+    let token_path = &token.path;
     match printer.format() {
         Format::Json => {
             let ready = json!({

@@ -34,7 +34,7 @@ pub(crate) fn open(
 ) -> anyhow::Result<(Auth, LocalToken)> {
     // Checked before anything is made or opened.
     mcp::auth::may_listen(listen, mode).map_err(|problem| anyhow!(problem))?;
-    let token = local::open(home)?;
+    let token = token(home)?;
     let ca_file = config.network.ca_file.as_ref();
     let trust = TlsTrust::system(ca_file.map(|path| home.join(path)));
     let named = config.oauth.as_ref().map(|oauth| {
@@ -55,6 +55,16 @@ pub(crate) fn open(
     };
     let auth = Auth::new(&settings, parts).map_err(|problems| anyhow!(problems.join("\n")))?;
     Ok((auth, token))
+}
+
+/// The owner's token: the one the service manager handed over, or the home's own.
+fn token(home: &Path) -> anyhow::Result<LocalToken> {
+    if let Some(credentials) = settings::credentials()
+        && let Some(text) = credentials.token()?
+    {
+        return Ok(local::handed_over(&text, credentials.token_path())?);
+    }
+    Ok(local::open(home)?)
 }
 
 /// The client that starts `ringfence stdio`, by the key it shows.

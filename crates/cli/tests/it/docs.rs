@@ -85,6 +85,17 @@ fn is_run(page: &str) -> bool {
         || ["README.md", "SECURITY.md", "CONTRIBUTING.md"].contains(&page)
 }
 
+/// The picture of the README for dark pages is the one for light pages in other colours.
+#[test]
+fn both_pictures_are_the_same_drawing() {
+    let colour = regex::Regex::new("#[0-9a-f]{6}").unwrap();
+    let drawing = |name: &str| {
+        let text = fs::read_to_string(root().join("docs").join(name)).unwrap();
+        colour.replace_all(&text, "#").into_owned()
+    };
+    assert_eq!(drawing("call.svg"), drawing("call-dark.svg"));
+}
+
 #[test]
 fn every_block_is_true() {
     let only = std::env::var("ONLY_PAGE").ok();

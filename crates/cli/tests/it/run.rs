@@ -244,6 +244,10 @@ fn doctor_finds_both_sandbox_layers_active() {
     assert_eq!(value.get("ok").unwrap(), true);
     let layers = value.get("layers").unwrap().as_array().unwrap();
     assert_eq!(layers.len(), 13);
+    let children = value.get("children").unwrap().as_array().unwrap();
+    assert_eq!(children.len(), 10);
+    let is_up = |wall: &Value| wall.get("up").unwrap() == true;
+    assert!(children.iter().all(is_up), "{value:#}");
 }
 
 /// Whoever watches the inbox at a terminal is asked there what another process

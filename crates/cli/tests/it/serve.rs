@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -122,6 +123,67 @@ fn a_port_in_use_is_reported_with_a_fix() {
         "{said}"
     );
     assert!(said.contains("`--listen 127.0.0.1:0`"), "{said}");
+}
+
+/// A token that a service manager hands over is the one the server takes, and none is
+/// made.
+#[test]
+fn a_token_can_be_a_credential() {
+    let folder = scratch("serve-credential");
+    let handed = folder.join("handed");
+    std::fs::create_dir_all(&handed).unwrap();
+    let only_owner = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&handed, only_owner).unwrap();
+    let arguments = ["serve", "--json", "--listen", "127.0.0.1:0"];
+    let serve = |home: &Path| {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        serve.args(arguments).arg("--home").arg(home).env_clear();
+        serve.env("CREDENTIALS_DIRECTORY", &handed);
+        serve.stdout(Stdio::piped()).stderr(Stdio::piped());
+        serve.spawn().unwrap()
+    };
+    // Another home's token, because tokens have a checksum.
+    let mut other = serve(&folder.join("other"));
+    first_line(&mut other);
+    assert_eq!(terminate(&mut other), Some(0));
+    let token = std::fs::read_to_string(folder.join("other/token")).unwrap();
+    let credential = handed.join("ringfence.token");
+    std::fs::write(&credential, &token).unwrap();
+    let only_reading = std::fs::Permissions::from_mode(0o400);
+    std::fs::set_permissions(&credential, only_reading).unwrap();
+
+    let home = folder.join("ring");
+    let mut child = serve(&home);
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    assert_eq!(ready["tokenFile"], credential.display().to_string());
+    assert!(!home.join("token").exists());
+    let url = ready["url"].as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap();
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{META}}}}}"#);
+    let status = |authorization: &str| {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n{authorization}"
+        );
+        let answer = send(address, &head, &body);
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(""), "401");
+    let bearer = format!("authorization: Bearer {}\r\n", token.trim_end());
+    assert_eq!(status(&bearer), "200");
+    assert_eq!(terminate(&mut child), Some(0));
+
+    std::fs::remove_file(&credential).unwrap();
+    std::fs::write(&credential, "no token").unwrap();
+    let only_reading = std::fs::Permissions::from_mode(0o400);
+    std::fs::set_permissions(&credential, only_reading).unwrap();
+    let output = serve(&home).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("ringfence.token` holds no token"), "{said}");
 }
 
 /// Whatever happens, standard output has only messages, and the end of input is the

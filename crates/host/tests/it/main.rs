@@ -15,6 +15,7 @@ mod authority;
 mod bomb;
 mod client;
 mod copy;
+mod credential;
 mod crypto;
 mod face;
 mod fetch;

@@ -41,11 +41,12 @@ fn memory_is_bounded() {
 #[test]
 fn files_are_bounded() {
     let scratch = Scratch::new(User::Same);
-    let script = "import sys\ntry:\n  f = open('big', 'wb'); f.write(b'x' * int(sys.argv[1])); \
-                  f.flush(); print('written')\nexcept OSError as e:\n  print(e.errno)";
-    for (bytes, expected) in [("1000000", "written\n"), ("3000000", "27\n")] {
-        let mut request = scratch.attack(script, &[bytes]);
-        request["limits"]["file_bytes"] = json!(2_000_000);
+    let script = "import os, sys\nf = os.open('big', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n\
+                  try:\n  for _ in range(int(sys.argv[1])): os.write(f, b'x' * 1000)\n  print('written')\n\
+                  except OSError as e:\n  print(e)";
+    for (count, expected) in [("50", "written\n"), ("150", "[Errno 27] File too large\n")] {
+        let mut request = scratch.attack(script, &[count]);
+        request["limits"]["file_bytes"] = json!(100_000);
         assert_eq!(scratch.run(&request).done(), expected);
     }
 }

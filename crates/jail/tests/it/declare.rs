@@ -162,3 +162,15 @@ async fn sizes_are_bounded() {
         "300 folders and files are declared; at most 256 can be"
     );
 }
+
+#[test]
+fn settings_do_not_print_secrets() {
+    let scratch = Scratch::new(User::Same);
+    let mut settings = scratch.settings(&["/bin/true", "--token=hidden"]);
+    settings
+        .environment
+        .insert("TOKEN".to_owned(), "hidden".to_owned());
+    let printed = format!("{settings:?}");
+    assert!(printed.contains("TOKEN") && printed.contains("/bin/true"));
+    assert!(!printed.contains("hidden"), "{printed}");
+}

@@ -81,17 +81,6 @@ fn calls_into_the_kernel_are_refused() {
     }
 }
 
-#[test]
-fn numbers_of_x32_do_not_walk_around_the_filter() {
-    // `socketpair` is allowed by its own number. No kernel here knows x32, so the error alone
-    // tells: without the filter it would be the same. What the test holds is that it is
-    // not 0.
-    let script = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n\
-                  print(libc.syscall(0x40000000 + 41, 1, 1, 0), ctypes.get_errno())";
-    let scratch = Scratch::new(User::Same);
-    assert_eq!(scratch.run(&scratch.attack(script, &[])).done(), "-1 38\n");
-}
-
 /// Listeners on everything a child could reach, and what came to them.
 struct Listeners {
     tcp: TcpListener,

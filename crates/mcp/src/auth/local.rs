@@ -20,6 +20,8 @@ const FILE_BYTES_MAX: u64 = 256;
 pub struct LocalToken {
     /// The token.
     pub secret: Secret,
+    /// The file that holds it.
+    pub path: PathBuf,
     /// Whether this is the one time to show it.
     pub is_new: bool,
 }
@@ -58,6 +60,15 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
+    /// A credential is no token.
+    #[error(
+        "`{}` holds no token; load the file `token` that a first start without it makes in the home folder",
+        .path.display()
+    )]
+    Credential {
+        /// The file.
+        path: PathBuf,
+    },
     /// The machine gives no random numbers.
     #[error("this machine gives no random numbers")]
     Random,
@@ -77,6 +88,7 @@ pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
     if let Some(secret) = read(&path)? {
         return Ok(LocalToken {
             secret,
+            path,
             is_new: false,
         });
     }
@@ -85,15 +97,32 @@ pub fn open(home: &Path) -> Result<LocalToken, TokenError> {
     if write(home, &path, &secret)? {
         return Ok(LocalToken {
             secret,
+            path,
             is_new: true,
         });
     }
     // Another process was faster.
-    let secret = read(&path)?.ok_or(TokenError::Spoilt { path })?;
-    Ok(LocalToken {
-        secret,
-        is_new: false,
-    })
+    match read(&path)? {
+        Some(secret) => Ok(LocalToken {
+            secret,
+            path,
+            is_new: false,
+        }),
+        None => Err(TokenError::Spoilt { path }),
+    }
+}
+
+/// The token a service manager handed over: `text`, read from `path`. Never made here, so
+/// what is no token is an error.
+pub fn handed_over(text: &str, path: PathBuf) -> Result<LocalToken, TokenError> {
+    match key::read_local_token(text) {
+        Some(secret) => Ok(LocalToken {
+            secret,
+            path,
+            is_new: false,
+        }),
+        None => Err(TokenError::Credential { path }),
+    }
 }
 
 /// A home that is not there yet, for its owner alone. One that is stays as it is.

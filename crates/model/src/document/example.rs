@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_escaped() {
+    fn invisible_characters_are_escaped() {
         let found = codes(
             r#"{"name":"x","code":"","codeType":"Javascript",
             "params":[{"name":"a","type":"STRING","required":true,"testValue":"l\u202er\u200b"}]}"#,

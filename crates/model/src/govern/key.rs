@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_and_nobody_else() {
+    fn key_names_are_plain_and_not_reserved() {
         for good in ["researcher", "a", "build-7", "Team.B_2", "9to5"] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

@@ -2,6 +2,12 @@
 //!
 //! Phrases are looked for in small letters with single spaces and plain quotes.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 use super::{FindingCode, Findings};
 
 /// A family of phrases.
@@ -315,38 +321,55 @@ const FAMILIES: &[PhraseFamily] = &[
     },
 ];
 
+/// All phrases as one machine, so that a text is read once; beside it the family of
+/// each phrase. A machine that cannot be built would be seen by every test.
+static MACHINE: LazyLock<(Option<AhoCorasick>, Vec<usize>)> = LazyLock::new(|| {
+    let phrases = || FAMILIES.iter().flat_map(|family| family.phrases);
+    let families = FAMILIES.iter().enumerate();
+    let owners = families.flat_map(|(index, family)| family.phrases.iter().map(move |_| index));
+    (AhoCorasick::new(phrases()).ok(), owners.collect())
+});
+
 /// Every family that a text has a phrase of, with its first phrase.
 pub(super) fn check(findings: &mut Findings, field: &str, text: &str) {
     let (plain, places) = plain(text);
-    for family in FAMILIES {
-        let first = family
-            .phrases
-            .iter()
-            .filter_map(|phrase| Some((find(&plain, phrase)?, phrase.len())))
-            .min();
-        let Some((at, length)) = first else {
+    let (machine, owners) = &*MACHINE;
+    let mut first: BTreeMap<usize, Range<usize>> = BTreeMap::new();
+    for found in machine
+        .iter()
+        .flat_map(|machine| machine.find_overlapping_iter(&plain))
+    {
+        let Some(family) = owners.get(found.pattern().as_usize()) else {
             continue;
         };
-        let place = |index: usize| places.get(index).copied().unwrap_or(text.len());
-        let span = place(at)..place(at + length);
-        findings.add(family.code, field, text, span, family.message);
+        let span = found.range();
+        let is_earlier = first
+            .get(family)
+            .is_none_or(|known| span.start < known.start);
+        if is_earlier && is_whole(&plain, &span) {
+            first.insert(*family, span);
+        }
+    }
+    let place = |index: usize| places.get(index).copied().unwrap_or(text.len());
+    for (family, span) in first {
+        if let Some(family) = FAMILIES.get(family) {
+            let span = place(span.start)..place(span.end);
+            findings.add(family.code, field, text, span, family.message);
+        }
     }
 }
 
-/// The place of a phrase that does not begin or end inside a word.
-fn find(text: &str, phrase: &str) -> Option<usize> {
+/// Whether a phrase does not begin or end inside a word.
+fn is_whole(text: &str, span: &Range<usize>) -> bool {
     let is_letter = |c: char| c.is_alphanumeric();
-    text.match_indices(phrase).map(|(at, _)| at).find(|at| {
-        let before = text
-            .get(..*at)
-            .and_then(|before| before.chars().next_back());
-        let after = text
-            .get(at + phrase.len()..)
-            .and_then(|after| after.chars().next());
-        let starts = !phrase.starts_with(is_letter) || !before.is_some_and(is_letter);
-        let ends = !phrase.ends_with(is_letter) || !after.is_some_and(is_letter);
-        starts && ends
-    })
+    let phrase = text.get(span.clone()).unwrap_or("");
+    let before = text
+        .get(..span.start)
+        .and_then(|before| before.chars().next_back());
+    let after = text.get(span.end..).and_then(|after| after.chars().next());
+    let starts = !phrase.starts_with(is_letter) || !before.is_some_and(is_letter);
+    let ends = !phrase.ends_with(is_letter) || !after.is_some_and(is_letter);
+    starts && ends
 }
 
 /// The text in small letters, with single spaces and plain quotes; and for each of its

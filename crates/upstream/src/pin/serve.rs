@@ -4,7 +4,7 @@
 //! more, asks for more or comes from elsewhere is held; the accepted definition stays
 //! callable only while everything it accepts still fits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::words;
 
@@ -82,7 +82,8 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
     let whole = whole_server(pinned, &changes);
     let seen_keys = seen.into_iter().flat_map(|seen| seen.items.keys());
     let keys: BTreeSet<&ItemKey> = pinned.items.keys().chain(seen_keys).collect();
-    let mut items: Vec<ServedItem> = Vec::with_capacity(keys.len());
+    let by_key: BTreeMap<&ItemKey, &ItemChange> = changes.iter().filter_map(keyed).collect();
+    let mut states: BTreeMap<ItemKey, ServedState> = BTreeMap::new();
     for key in keys {
         let item = pinned.items.get(key);
         let is_blocked = item.is_some_and(|item| item.decision == PinDecision::Blocked);
@@ -90,22 +91,24 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
             _ if is_blocked => ServedState::Blocked,
             Some(state) => state.clone(),
             None => {
-                let change = changes.iter().find(|change| is_about(change, key));
+                let change = by_key.get(key).copied();
                 let now = seen.and_then(|seen| seen.items.get(key));
                 item_state(item, now, change, seen)
             }
         };
-        let key = key.clone();
-        items.push(ServedItem { key, state });
+        states.insert(key.clone(), state);
     }
     if let Some(seen) = seen {
-        mark_refused(&mut items, seen);
+        mark_refused(&mut states, seen);
     }
     let is_served = whole.is_none();
     let accepted = pinned.server.as_ref().filter(|_| is_served);
     ServedServer {
         instructions: accepted.and_then(|server| server.definition.instructions.clone()),
-        items,
+        items: states
+            .into_iter()
+            .map(|(key, state)| ServedItem { key, state })
+            .collect(),
         changes: changes
             .into_iter()
             .filter(|change| change.class != ChangeClass::Same)
@@ -113,8 +116,11 @@ pub fn serve(pinned: &PinnedServer, seen: Option<&SeenServer>) -> ServedServer {
     }
 }
 
-fn is_about(change: &ItemChange, key: &ItemKey) -> bool {
-    matches!(&change.subject, ChangeSubject::Item(item) if item == key)
+fn keyed(change: &ItemChange) -> Option<(&ItemKey, &ItemChange)> {
+    match &change.subject {
+        ChangeSubject::Server => None,
+        ChangeSubject::Item(key) => Some((key, change)),
+    }
 }
 
 /// What holds for every item alike; nothing if each has its own answer.
@@ -235,7 +241,7 @@ fn headers(schema: &serde_json::Value) -> Vec<String> {
 }
 
 /// An item that cannot be read is refused, not gone.
-fn mark_refused(items: &mut Vec<ServedItem>, seen: &SeenServer) {
+fn mark_refused(states: &mut BTreeMap<ItemKey, ServedState>, seen: &SeenServer) {
     for refused in &seen.refused {
         let Some(name) = &refused.name else {
             continue;
@@ -244,12 +250,8 @@ fn mark_refused(items: &mut Vec<ServedItem>, seen: &SeenServer) {
             kind: refused.kind,
             name: name.clone(),
         };
-        let state = ServedState::Refused(refused.fault.message.clone());
-        match items.iter_mut().find(|item| item.key == key) {
-            Some(item) if item.state == ServedState::Blocked => {}
-            Some(item) => item.state = state,
-            None => items.push(ServedItem { key, state }),
+        if states.get(&key) != Some(&ServedState::Blocked) {
+            states.insert(key, ServedState::Refused(refused.fault.message.clone()));
         }
     }
-    items.sort_by(|a, b| a.key.cmp(&b.key));
 }

@@ -205,15 +205,49 @@ fn another_server_is_held_whole() {
     ));
 }
 
+fn suspect(tool: Value) -> SeenServer {
+    let mut seen = seen(&[tool]);
+    for item in seen.items.values_mut() {
+        item.hold = Some("hidden".to_owned());
+    }
+    seen
+}
+
 #[test]
-fn a_finding_holds_new_words_and_not_accepted_ones() {
-    let mut first = seen(&[tool("a")]);
-    first.items.get_mut(&ItemKey::tool("a")).unwrap().hold = Some("hidden".to_owned());
-    let pinned = accepted(&first);
+fn a_finding_holds_until_the_tool_is_accepted_by_name() {
+    let first = suspect(tool("a"));
+    let mut pinned = accepted(&first);
+    assert_eq!(shown(&pinned, Some(&first)), ["a: held new"]);
+    let by_name = BTreeSet::from([ItemKey::tool("a")]);
+    pinned.accept(&first, AcceptScope::Items(&by_name), 6);
     assert_eq!(shown(&pinned, Some(&first)), ["a: callable"]);
-    let mut now = seen(&[with("a", "/description", json!("x"))]);
-    now.items.get_mut(&ItemKey::tool("a")).unwrap().hold = Some("hidden".to_owned());
+    // What was accepted by name stays accepted, other words do not.
+    pinned.accept(&first, AcceptScope::All, 7);
+    assert_eq!(shown(&pinned, Some(&first)), ["a: callable"]);
+    let now = suspect(with("a", "/description", json!("x")));
     assert_eq!(shown(&pinned, Some(&now)), ["a: held finding"]);
+    pinned.accept(&now, AcceptScope::All, 8);
+    assert_eq!(shown(&pinned, Some(&now)), ["a: held finding"]);
+}
+
+/// Attack: a server that became another one while a tool of it was reviewed.
+#[test]
+fn a_tool_is_accepted_without_its_server() {
+    let mut pinned = accepted(&seen(&[tool("a")]));
+    let moved = ServerDefinition {
+        origin: origin("https://evil.example/mcp"),
+        ..server()
+    };
+    let now = seen_as(moved, &[tool("a"), tool("b")]);
+    let by_name = BTreeSet::from([ItemKey::tool("b")]);
+    let digests = pinned.accept(&now, AcceptScope::Items(&by_name), 6);
+    assert_eq!(digests.len(), 1);
+    assert_eq!(
+        shown(&pinned, Some(&now)),
+        ["a: held identity", "b: held identity"]
+    );
+    pinned.accept(&now, AcceptScope::All, 7);
+    assert_eq!(shown(&pinned, Some(&now)), ["a: callable", "b: callable"]);
 }
 
 #[test]

@@ -78,9 +78,10 @@ impl Comparer {
             return false;
         }
         match (others(pair.old), others(pair.new)) {
-            (_, Others::None) | (Others::Any, Others::Any) => true,
-            // Compared for values, undeclared ones are not sent.
-            (_, Others::Any) => self.rule == Rule::Values,
+            (_, Others::None) => true,
+            // What is declared nowhere is not sent.
+            (Others::Any, Others::Any) => self.is_in_one_place,
+            (_, Others::Any) => self.rule == Rule::Values && self.is_in_one_place,
             (_, Others::Schema(schema)) => self.covers(old, schema),
         }
     }
@@ -109,7 +110,7 @@ impl Comparer {
             }
             (Others::Any, _) | (_, Others::None) => self.judge(path, !is_pattern, old, new),
             (Others::None | Others::Schema(_), Others::Any) => {
-                let is_fine = self.rule == Rule::Values && !is_pattern;
+                let is_fine = self.rule == Rule::Values && self.is_in_one_place && !is_pattern;
                 self.judge(path, is_fine, old, new);
             }
             (Others::None, Others::Schema(_)) => self.note(path, DiffEffect::Wider, old, new),

@@ -191,6 +191,17 @@ fn values_are_compared_by_what_is_accepted() {
     no(closed, json!({"properties": {"a": {}, "b": {}}}));
 }
 
+/// What one place does not declare a branch may: found by a property test.
+#[test]
+fn an_object_described_twice_is_read_strictly() {
+    let branch = json!([{"minimum": 0}, {"type": "object", "properties": {"q": {}}}]);
+    let open = json!({"anyOf": branch});
+    let closed = json!({"anyOf": branch, "additionalProperties": false});
+    assert!(!accepts_all(&closed, &open));
+    let bound = json!({"anyOf": branch, "properties": {"q": {"type": "string"}}});
+    differs(bound, open);
+}
+
 /// Attack: branches upon branches, each to be held against each. What takes too long
 /// to show is not shown, so it is wider.
 #[test]

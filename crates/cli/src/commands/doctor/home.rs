@@ -8,7 +8,7 @@ use engine::registry::read_config;
 use engine::settings::folder_faults;
 use engine::upkeep;
 use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
-use host::secrets::Secrets;
+use host::secrets::{Credentials, Secrets};
 use model::Environment;
 use model::govern::approval::authority;
 use model::text::{count, one_line};
@@ -53,6 +53,7 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
         return findings;
     }
     findings.push(secrets(home));
+    findings.extend(settings::credentials().map(|handed| credentials(&handed)));
     match Store::open(home, StoreSettings::standard()) {
         Ok(store) => {
             let (finding, newest_ms) = audit(&store);
@@ -154,6 +155,22 @@ fn secrets(home: &Path) -> Finding {
             "secrets",
             fault.to_string(),
             format!("chmod 600 {}", path.display()),
+        ),
+    }
+}
+
+/// What the service manager handed over.
+fn credentials(handed: &Credentials) -> Finding {
+    match handed.values().and_then(|_| handed.token()) {
+        Ok(Some(_)) => well("credentials", "they can be read, the token among them"),
+        Ok(None) => well(
+            "credentials",
+            "they can be read; the token is the home's own",
+        ),
+        Err(fault) => wrong(
+            "credentials",
+            fault.to_string(),
+            "see LoadCredential= of the service",
         ),
     }
 }

@@ -59,6 +59,7 @@ pub(crate) fn hold(name: &str, table: &Table) -> Result<Option<String>, String> 
         "variables" => variables(table),
         "crates" => crates(table),
         "promises" => promises(table),
+        "numbers" => program::numbers(table),
         "tasks" => tasks(table),
         "files" => files(table),
         "audit-files" => program::audit_files(table),

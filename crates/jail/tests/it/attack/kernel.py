@@ -15,6 +15,7 @@ OTHER = {
     "unshare": (272, 97), "setns": (308, 268), "clone": (56, 220), "bpf": (321, 280),
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "init_module": (175, 105),
     "finit_module": (313, 273), "kexec_load": (246, 104), "process_vm_writev": (311, 271),
+    "process_vm_readv": (310, 270),
     "kcmp": (312, 272), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
     "swapon": (167, 224), "move_pages": (279, 239), "acct": (163, 89),
 }

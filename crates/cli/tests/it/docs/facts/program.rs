@@ -10,13 +10,38 @@ use serde_json::{Value, json};
 use super::super::live::{Server, doors as doors_of};
 use super::super::source;
 use super::super::table::{Table, code_words};
-use crate::ringfence;
 use crate::run::scratch;
+use crate::{ringfence, root};
 
 fn shown(arguments: &[&str], input: &str) -> String {
     let home = scratch("docs-facts").display().to_string();
     let run = ringfence(arguments).variable("RINGFENCE_HOME", &home);
     run.input(input.as_bytes()).shown()
+}
+
+/// The numbers of the first column are those of the code, and what keeps them true exists.
+pub(crate) fn numbers(table: &Table) -> Result<(), String> {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let filter = read("crates/sandbox/src/walls/seccomp.rs");
+    let calls = regex::Regex::new(r"libc::SYS_(\w+)").unwrap();
+    let calls = calls.captures_iter(&filter).map(|call| call[1].to_owned());
+    // The one that installs the filter is made before it holds.
+    let calls: BTreeSet<_> = calls.filter(|call| call != "seccomp").collect();
+    let crash = read("crates/engine/tests/it/crash.rs");
+    let steps = source::quoted(source::between(&crash, "const STEPS: ", "];"));
+    let audit = read("docs/guide/audit.md");
+    let program = source::between(&audit, "```python\n", "```");
+    let expected = [calls.len(), steps.len(), program.lines().count()];
+    let expected = expected.map(|number| format!("**{number}**"));
+    let found: Vec<_> = table.rows.iter().map(|row| Table::cell(row, 0)).collect();
+    if found != expected {
+        return Err(format!(
+            "the numbers are {found:?}, in the code {expected:?}"
+        ));
+    }
+    let gone = table.words(2);
+    let gone = gone.into_iter().find(|name| !root().join(name).exists());
+    gone.map_or(Ok(()), |name| Err(format!("there is no `{name}`")))
 }
 
 /// Every command of the first column exists and has the flags its row names; with a

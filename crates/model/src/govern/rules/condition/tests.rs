@@ -316,7 +316,7 @@ fn slips_are_refused_with_a_place_and_the_nearest_name() {
 }
 
 #[test]
-fn what_needs_nobody_is_known_beforehand() {
+fn constants_are_known_when_read() {
     let constant = |text| Condition::parse(text).expect(text).constant();
     assert_eq!(constant("1 > 2"), Some(false));
     assert_eq!(constant("true"), Some(true));
