@@ -408,8 +408,8 @@ impl<'a> Reader<'a> {
         };
         if name.chars().nth(limit::ITEM_NAME_CHARS_MAX).is_some() {
             let most = limit::ITEM_NAME_CHARS_MAX;
-            let what = format!("has a `{field}` of more than {most} characters");
-            return Err(self.fault(DefinitionFaultCode::TooLong, field, &what));
+            let what = format!("of more than {most} characters");
+            return Err(self.bad_field(DefinitionFaultCode::TooLong, field, &what));
         }
         Ok(name.clone())
     }
@@ -421,8 +421,8 @@ impl<'a> Reader<'a> {
             Some(Value::String(text)) if text.is_empty() => Ok(None),
             Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.clone())),
             Some(Value::String(_)) => {
-                let what = format!("has a `{field}` of more than {bytes_max} bytes");
-                Err(self.fault(DefinitionFaultCode::TooLong, field, &what))
+                let what = format!("of more than {bytes_max} bytes");
+                Err(self.bad_field(DefinitionFaultCode::TooLong, field, &what))
             }
             Some(_) => Err(self.wrong_type(field, "a text")),
         }
@@ -469,32 +469,18 @@ impl<'a> Reader<'a> {
         measure(schema, 1, &mut nodes).map_err(|code| {
             let what = match code {
                 DefinitionFaultCode::TooDeep => {
-                    format!(
-                        "has a `{field}` nested deeper than {}",
-                        limit::SCHEMA_DEPTH_MAX
-                    )
+                    format!("nested deeper than {}", limit::SCHEMA_DEPTH_MAX)
                 }
-                _ => format!(
-                    "has a `{field}` of more than {} values",
-                    limit::SCHEMA_NODES_MAX
-                ),
+                _ => format!("of more than {} values", limit::SCHEMA_NODES_MAX),
             };
-            self.fault(code, field, &what)
+            self.bad_field(code, field, &what)
         })?;
-        let no_form = || {
-            self.fault(
-                DefinitionFaultCode::Type,
-                field,
-                &format!("has a `{field}` without a canonical form"),
-            )
-        };
+        let no_form =
+            || self.bad_field(DefinitionFaultCode::Type, field, "without a canonical form");
         let text = canonical::to_bytes(&keyword::normal(schema)).map_err(|_| no_form())?;
         if text.len() > limit::SCHEMA_BYTES_MAX {
-            let what = format!(
-                "has a `{field}` of more than {} bytes",
-                limit::SCHEMA_BYTES_MAX
-            );
-            return Err(self.fault(DefinitionFaultCode::TooLong, field, &what));
+            let what = format!("of more than {} bytes", limit::SCHEMA_BYTES_MAX);
+            return Err(self.bad_field(DefinitionFaultCode::TooLong, field, &what));
         }
         // What is forwarded is what is pinned: both come from this text.
         serde_json::from_slice(&text)
@@ -508,8 +494,16 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong_type(&self, field: &str, wanted: &str) -> DefinitionFault {
-        let what = format!("has a `{field}` that is not {wanted}");
-        self.fault(DefinitionFaultCode::Type, field, &what)
+        self.bad_field(
+            DefinitionFaultCode::Type,
+            field,
+            &format!("that is not {wanted}"),
+        )
+    }
+
+    fn bad_field(&self, code: DefinitionFaultCode, field: &str, what: &str) -> DefinitionFault {
+        let article = article(field);
+        self.fault(code, field, &format!("has {article} `{field}` {what}"))
     }
 
     fn fault(&self, code: DefinitionFaultCode, field: &str, what: &str) -> DefinitionFault {
@@ -527,6 +521,14 @@ impl<'a> Reader<'a> {
             field: field.to_owned(),
             message: format!("{subject} {what}"),
         }
+    }
+}
+
+/// `a` or `an`, by how the names of fields are spoken.
+fn article(field: &str) -> &'static str {
+    match field.starts_with(['a', 'e', 'i', 'o']) {
+        true => "an",
+        false => "a",
     }
 }
 

@@ -15,7 +15,9 @@ use serde_json::Value;
 use crate::definition::{
     Definition, DefinitionFault, DefinitionFaultCode, ItemKey, ItemKind, ServerDefinition,
 };
+use crate::finding::{self, Neighbours, UpstreamFinding};
 use crate::limit;
+use crate::name::ServerName;
 
 mod compare;
 mod record;
@@ -165,7 +167,9 @@ pub struct SeenServer {
 
 impl SeenServer {
     /// Reads everything a server lists. Two things of one name are both refused: which
-    /// of them a call would reach is for the server to choose, call by call.
+    /// of them a call would reach is for the server to choose, call by call. What a
+    /// structural finding stands against is marked; those that need to know other
+    /// servers come with [`SeenServer::inspect`].
     pub fn read<'a>(
         server: ServerDefinition,
         listed: impl IntoIterator<Item = (ItemKind, &'a Value)>,
@@ -182,10 +186,11 @@ impl SeenServer {
                 Ok(definition) => {
                     let key = definition.key();
                     let pin = Pin::of(&definition)?;
+                    let findings = finding::of_item(&definition, &Neighbours::default());
                     let seen = SeenItem {
                         definition,
                         pin,
-                        hold: None,
+                        hold: finding::hold(&findings),
                     };
                     if items.insert(key.clone(), seen).is_some() {
                         twice.insert(key);
@@ -204,14 +209,27 @@ impl SeenServer {
         }
         Ok(SeenServer {
             pin: Pin::of_server(&server)?,
+            hold: finding::hold(&finding::of_server("", &server, &Neighbours::default())),
             server,
-            hold: None,
             items,
             refused,
         })
     }
 
-    /// One digest over all of it. Whoever accepts hands back the digest that was
+    /// Looks at the server and all it offers beside its neighbours, and marks on each
+    /// what holds it. Returns every finding, those of the server first.
+    pub fn inspect(&mut self, name: &ServerName, neighbours: &Neighbours) -> Vec<UpstreamFinding> {
+        let mut all = finding::of_server(name.as_str(), &self.server, neighbours);
+        self.hold = finding::hold(&all);
+        for item in self.items.values_mut() {
+            let findings = finding::of_item(&item.definition, neighbours);
+            item.hold = finding::hold(&findings);
+            all.extend(findings);
+        }
+        all
+    }
+
+    /// One digest over all of it. The owner accepts the digest that was
     /// reviewed, so that nothing is accepted that came in between.
     #[must_use]
     pub fn digest(&self) -> String {
@@ -289,8 +307,9 @@ impl PinnedServer {
         }
     }
 
-    /// Accepts what is seen, for the owner. Returns what was accepted, with digests,
-    /// for the audit. Only items that are seen now can be accepted.
+    /// Accepts what is seen, for the owner. Returns what is accepted by now, with
+    /// digests, for the audit: the server first, then each item that was accepted here.
+    /// Only items that are seen now can be accepted.
     pub fn accept(
         &mut self,
         seen: &SeenServer,
@@ -309,8 +328,9 @@ impl PinnedServer {
                 pin: seen.pin.clone(),
                 at_ms,
             });
-            accepted.push((ChangeSubject::Server, seen.pin.digest.clone()));
         }
+        let server = self.server.iter();
+        accepted.extend(server.map(|server| (ChangeSubject::Server, server.pin.digest.clone())));
         if matches!(scope, AcceptScope::All) {
             let is_kept = |key: &ItemKey, item: &mut PinnedItem| {
                 seen.items.contains_key(key) || item.decision == PinDecision::Blocked

@@ -50,7 +50,7 @@ pub enum Enclosure<'a> {
         /// Its host.
         host: &'a str,
     },
-    /// A server on the network that serves everybody.
+    /// A server on the network that serves any caller.
     Anonymous {
         /// Its host.
         host: &'a str,

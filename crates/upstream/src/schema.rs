@@ -1,7 +1,7 @@
 //! What changed between two JSON Schemas, and whether the newer accepts no more.
 //!
 //! The answer errs on one side only: what is not shown to be narrower is wider. A
-//! keyword nobody listed, a reference, a step too many: all of them are wider.
+//! keyword that is not listed, a reference, a step too many: all of them are wider.
 //!
 //! A schema is read as a model reads it: properties that it does not declare are not
 //! sent. So a schema that loses a property is narrower though, left open, it accepts

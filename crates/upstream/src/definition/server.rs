@@ -4,7 +4,7 @@
 use model::text::elided;
 use serde_json::{Map, Value, json};
 
-use super::{DefinitionFault, DefinitionFaultCode, put};
+use super::{DefinitionFault, DefinitionFaultCode, article, put};
 use crate::limit;
 
 /// What is pinned of a server as a whole.
@@ -46,7 +46,9 @@ impl ServerDefinition {
     ) -> Result<ServerDefinition, DefinitionFault> {
         let bounded = |field: &str, text: &str, bytes_max: usize| {
             if text.len() > bytes_max {
-                let what = format!("a server has a `{field}` of more than {bytes_max} bytes");
+                let article = article(field);
+                let what =
+                    format!("a server has {article} `{field}` of more than {bytes_max} bytes");
                 return Err(fault(raw_name, field, what));
             }
             Ok(text.to_owned())

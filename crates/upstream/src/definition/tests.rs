@@ -123,13 +123,13 @@ fn what_cannot_be_used_is_refused_in_one_sentence() {
     refused(
         json!({"inputSchema": deep}),
         TooDeep,
-        "a tool named `read_file` has a `inputSchema` nested deeper than 32",
+        "a tool named `read_file` has an `inputSchema` nested deeper than 32",
     );
     let wide: Vec<u32> = (0..20_000).collect();
     refused(
         json!({"inputSchema": {"enum": wide}}),
         TooLarge,
-        "a tool named `read_file` has a `inputSchema` of more than 20000 values",
+        "a tool named `read_file` has an `inputSchema` of more than 20000 values",
     );
     let heavy = json!({"inputSchema": {"description": "x".repeat(300_000)}});
     assert_eq!(read(&tool(heavy)).unwrap_err().code, TooLong);
@@ -190,7 +190,7 @@ fn a_server_is_bounded_and_comes_back() {
     let fault = ServerDefinition::new("demo", "1", Some(&long), url()).unwrap_err();
     assert_eq!(
         fault.message,
-        "a server has a `instructions` of more than 65536 bytes"
+        "a server has an `instructions` of more than 65536 bytes"
     );
     let silent = ServerDefinition::new("demo", "1", Some(""), url()).unwrap();
     assert_eq!(silent.instructions, None);

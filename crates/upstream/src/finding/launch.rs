@@ -435,8 +435,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A password, a key in the query or a random piece of the path: whoever has the
-/// address has the account.
+/// A password, a key in the query or a random piece of the path: the address alone opens
+/// the account.
 fn check_url_secret(findings: &mut Findings, field: &str, raw_url: &str) {
     let Ok(url) = Url::parse(raw_url) else {
         return;

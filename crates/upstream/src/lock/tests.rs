@@ -19,7 +19,8 @@ fn tool(name: &str, description: &str) -> Value {
 fn lock(tools: &[Value]) -> ServerLock {
     let seen = seen(tools);
     let mut pinned = PinnedServer::unknown();
-    pinned.accept(&seen, AcceptScope::All, 1);
+    let all = seen.items.keys().cloned().collect();
+    pinned.accept(&seen, AcceptScope::Items(&all), 1);
     let mut lock = ServerLock::default();
     lock.add_accepted("demo", &pinned);
     lock

@@ -156,6 +156,9 @@ fn item_state(
     let accepted = item.and_then(|item| item.accepted.as_ref().map(|accepted| (item, accepted)));
     let Some((item, accepted)) = accepted else {
         return match change.map(|change| change.class) {
+            _ if now.is_some_and(|now| now.hold.is_some()) => {
+                ServedState::Held(HoldReason::Finding)
+            }
             Some(ChangeClass::Renamed) => ServedState::Held(HoldReason::Renamed),
             Some(_) | None => ServedState::Held(HoldReason::New),
         };
@@ -204,16 +207,15 @@ fn stays_callable(accepted: &Definition, now: &SeenItem, change: &ItemChange) ->
     let (Definition::Tool(accepted), Definition::Tool(now)) = (accepted, &now.definition) else {
         return false;
     };
-    let wider = change
+    let mut wider = change
         .diffs
         .iter()
         .filter(|diff| diff.effect >= DiffEffect::Wider);
     let is_schema =
         |path: &str| path.starts_with("inputSchema") || path.starts_with("outputSchema");
-    let mut wider = wider;
-    wider.all(|diff| is_schema(&diff.path) && !diff.path.contains("x-mcp-header"))
-        && schema::accepts_all(&now.input_schema, &accepted.input_schema)
+    wider.all(|diff| is_schema(&diff.path))
         && headers(&accepted.input_schema) == headers(&now.input_schema)
+        && schema::accepts_all(&now.input_schema, &accepted.input_schema)
 }
 
 /// The properties that travel as headers, with their places.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use upstream::definition::{Definition, ItemKind, ServerDefinition, ServerOrigin};
 use upstream::finding::{Neighbours, of_item};
-use upstream::pin::{AcceptScope, ChangeClass, PinnedServer, SeenServer, compare};
+use upstream::pin::{AcceptScope, ChangeClass, ChangeSubject, PinnedServer, SeenServer, compare};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -100,8 +100,16 @@ proptest! {
         pinned.accept(&seen, AcceptScope::All, 1);
         let stored = PinnedServer::from_json(&pinned.to_json().unwrap()).unwrap();
         prop_assert_eq!(&stored, &pinned);
-        let changes = compare(&stored, &SeenServer::read(server(), listed()).unwrap());
-        prop_assert!(changes.iter().all(|change| change.class == ChangeClass::Same));
+        let again = SeenServer::read(server(), listed()).unwrap();
+        for change in compare(&stored, &again) {
+            let is_held = match &change.subject {
+                ChangeSubject::Server => false,
+                ChangeSubject::Item(key) => seen.items[key].hold.is_some(),
+            };
+            let is_new = matches!(change.class, ChangeClass::New);
+            prop_assert_eq!(is_new, is_held, "{:?}", change.subject);
+            prop_assert!(is_new || change.class == ChangeClass::Same);
+        }
     }
 
     #[test]
