@@ -28,7 +28,7 @@ use model::sync::lock;
 mod build;
 mod names;
 
-use build::{Known, ground, stands, take};
+use build::{Known, ground, stands, take, take_servers};
 
 pub use crate::settings::read_config;
 pub use crate::snapshot::{ShadowSnapshot, Snapshot};
@@ -221,6 +221,8 @@ impl Registry {
             tool.granted = Granted::Only(standing.grants.of(name, ""));
         }
         snapshot.grants = Arc::new(standing.grants);
+        let servers = Arc::clone(&snapshot.servers);
+        take_servers(&mut snapshot, &standing.servers, Some(&servers));
         Ok(snapshot)
     }
 

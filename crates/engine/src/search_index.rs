@@ -21,7 +21,7 @@ use crate::limit;
 use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
-use crate::tool::{Tool, ToolBody};
+use crate::tool::Tool;
 
 /// The index of a process. Searches go side by side; only bringing it up to date
 /// keeps them waiting.
@@ -98,7 +98,7 @@ impl Indexed {
         self.serial = 0;
         let views = self.views.get_mut();
         views.unwrap_or_else(PoisonError::into_inner).clear();
-        let tools = now.tools().filter(|tool| tool.body == ToolBody::Code);
+        let tools = now.tools().filter(|tool| tool.body.native().is_none());
         let current: BTreeMap<_, _> = tools.map(|tool| (name(tool), tool)).collect();
         let (index, known) = (&mut self.index, &mut self.known);
         known.retain(|name, _| current.contains_key(name.as_str()) || !index.remove(name));

@@ -134,6 +134,8 @@ pub enum Source {
     Builtin,
     /// Written or imported by the owner.
     User,
+    /// ExposureInput by an MCP server.
+    Server,
 }
 
 const KNOWN: &[&str] = &[
