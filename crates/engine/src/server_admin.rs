@@ -199,14 +199,16 @@ impl ServerAdmin<'_> {
         digest: &str,
         tools: Option<&BTreeSet<String>>,
     ) -> Result<usize, ServerAdminError> {
-        let (config, record) = self.find(name)?;
+        let (_, record) = self.find(name)?;
         let broken = |why: String| ServerAdminError::Record {
             name: name.to_owned(),
             why,
         };
         let mut pinned = servers::pinned(&record).map_err(broken)?;
-        let seen = review::read_seen(&config, &record.seen).map_err(broken)?;
-        if record.seen.is_empty() || seen.digest() != digest {
+        // As it was judged beside all other servers: a tool that a finding holds is
+        // accepted by name only.
+        let ServerReview { seen, .. } = self.review(name)?;
+        if seen.digest() != digest {
             return Err(ServerAdminError::Changed(name.to_owned()));
         }
         let keys = tools.map(|tools| tools.iter().map(ItemKey::tool).collect::<BTreeSet<_>>());
