@@ -6,3 +6,4 @@ pub(crate) mod describe;
 pub(crate) mod invoke;
 pub(crate) mod listing;
 pub(crate) mod search;
+pub(crate) mod server;

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::bodies::{describe, invoke, listing, search};
+use model::reason::Reason;
+use model::record::outcome::CallError;
+
+use crate::bodies::server::ServerCall;
+use crate::bodies::{describe, invoke, listing, search, server};
 use crate::engine::Engine;
 use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::hold::CallHold;
@@ -13,6 +17,7 @@ use crate::refusal::{CallRefusal, Gate, GatePass, Notes as _};
 use crate::request::CallRequest;
 use crate::run::{self, RunResult};
 use crate::script;
+use crate::server_tool::ServerTool;
 use crate::snapshot::Snapshot;
 use crate::stage;
 use crate::tool::ToolBody;
@@ -27,7 +32,7 @@ pub(crate) async fn run(
     record: &mut CallRecord,
     hold: &mut CallHold,
 ) -> Result<RunResult, CallRefusal> {
-    match checked.decided.held.found.body {
+    match checked.decided.held.found.body.clone() {
         ToolBody::Code => run_code(engine, now, request, checked, record, hold).await,
         ToolBody::Native(native) => {
             let powers = Arc::new(Powers::none());
@@ -44,7 +49,40 @@ pub(crate) async fn run(
             };
             run_native(native, work).await
         }
+        ToolBody::Server(tool) => run_server(engine, request, checked, &tool, record, hold).await,
     }
+}
+
+/// Passes a call on to the MCP server of its tool.
+async fn run_server(
+    engine: &Engine,
+    request: &CallRequest,
+    checked: CheckedCall,
+    tool: &Arc<ServerTool>,
+    record: &mut CallRecord,
+    hold: &mut CallHold,
+) -> Result<RunResult, CallRefusal> {
+    // A rule that leaves only some hosts cannot be held against a process of others.
+    if !checked.decided.decision.bounds.is_empty() {
+        let message = "a rule limits the hosts of this call, which its server does not keep to";
+        let refusal = CallRefusal::new(CallError::new(Reason::HostDenied, message));
+        return record.gate(Gate::Powers, Err(refusal));
+    }
+    record.gate(Gate::Powers, Ok(GatePass::new((), "its server's own")))?;
+    hold.begin_run();
+    record.run_with(&Arc::new(Powers::none()));
+    if let Some(begins) = &request.begins {
+        script::note_begun(engine, begins).await?;
+    }
+    server::run(ServerCall {
+        engine,
+        request,
+        tool,
+        environment: checked.variables.environment(),
+        arguments: checked.decided.arguments.into_values(),
+        masker: checked.masker,
+    })
+    .await
 }
 
 /// Runs the code of a document in a fresh sandbox.

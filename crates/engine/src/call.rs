@@ -32,6 +32,8 @@ use crate::snapshot::Snapshot;
 mod even;
 mod question;
 
+pub use bridge::{ElicitAnswer, Elicitor};
+
 pub use crate::request::{
     Begins, CallPurpose, CallRequest, CallTarget, Progress, Refused, Waiting,
 };

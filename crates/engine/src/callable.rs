@@ -114,7 +114,7 @@ impl Engine {
         if has(Native::List) && has(Native::Load) {
             let progressive = now.config.progressive;
             offered.retain(|tool| {
-                tool.body != ToolBody::Code || progressive.lists(&tool.usable.document)
+                tool.body.native().is_some() || progressive.lists(&tool.usable.document)
             });
         }
         offered

@@ -37,6 +37,8 @@ use crate::report::{CallReport, Reporter};
 use crate::request::{CallPurpose, CallRequest};
 use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
+use crate::servers::connections::Connections;
+use crate::servers::review::KeptReview;
 use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource};
 use crate::settings::{protected, read_config, store_settings};
 use crate::trust::{Schedule, TrustAdmin};
@@ -120,6 +122,7 @@ pub struct Engine {
     quotas: Quotas,
     schedule: Schedule,
     search_index: SearchIndex,
+    server_connections: Connections,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<LoadedByCaller>,
     /// One permit for each script that may run now.
@@ -160,6 +163,16 @@ impl Engine {
             quotas: Quotas::new(&store, &clock, alarm),
             schedule: Schedule::new(&store, &clock),
             upkeep: Upkeep::new(&store, &clock, alarm),
+            server_connections: Connections::new(
+                home,
+                settings.program.clone(),
+                &settings.environment,
+                KeptReview {
+                    store: store.clone(),
+                    clock: clock.clone(),
+                    alarm: alarm.clone(),
+                },
+            ),
             settings,
             clock,
             store,
@@ -180,6 +193,11 @@ impl Engine {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The MCP servers that run.
+    pub(crate) fn server_connections(&self) -> &Connections {
+        &self.server_connections
     }
 
     /// Which tools there are.

@@ -99,8 +99,8 @@ fn preview(
         );
         record.would(Gate::Approval, "ask", &note);
     }
-    let powers = match held.found.body {
-        ToolBody::Native(_) => Ok(GatePass::new((), "none needed")),
+    let powers = match &held.found.body {
+        ToolBody::Native(_) | ToolBody::Server(_) => Ok(GatePass::new((), "none needed")),
         ToolBody::Code => stage::check_powers(&settings, request, &held.policy),
     };
     record.gate(Gate::Powers, powers)?;

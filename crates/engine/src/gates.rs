@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use model::caller::{CallerKind, Origin};
-use model::document::params::{self, Arguments};
+use model::document::params::Arguments;
 use model::document::safety::Source;
 use model::govern::access::CallerRights;
 use model::govern::consent::{self, Granted};
@@ -300,7 +300,7 @@ pub(crate) fn find_document(
             Some(tool) => tool.granted.clone(),
             None => now.granted(&usable.document.name, place),
         },
-        body: ours.map_or(ToolBody::Code, |tool| tool.body),
+        body: ours.map_or(ToolBody::Code, |tool| tool.body.clone()),
     };
     Ok(GatePass::new(found, AS_IT_STANDS))
 }
@@ -313,7 +313,7 @@ impl FoundTool {
             source: tool.source,
             registered: true,
             granted: tool.granted.clone(),
-            body: tool.body,
+            body: tool.body.clone(),
         }
     }
 
@@ -418,6 +418,10 @@ impl FoundTool {
             }
         };
         let policy = match rights.narrows(&policy) {
+            true if self.body.server().is_some() => {
+                check_narrowed(&policy, &rights.narrow((*policy).clone()))?;
+                policy
+            }
             false => policy,
             true => HeldPolicy::Own(Box::new(rights.narrow(policy.into_owned()))),
         };
@@ -438,6 +442,24 @@ impl FoundTool {
             }
         }
     }
+}
+
+/// Ringfence holds a server's process to what the settings give the server, not to what
+/// one caller may. So a caller whose level leaves less cannot use it.
+fn check_narrowed(full: &EffectivePolicy, narrowed: &EffectivePolicy) -> Result<(), CallRefusal> {
+    let same = full.network == narrowed.network
+        && full.hosts == narrowed.hosts
+        && full.bounds == narrowed.bounds
+        && full.file_read == narrowed.file_read
+        && full.file_write == narrowed.file_write;
+    if same {
+        return Ok(());
+    }
+    let message = "the server of this tool reaches further than the caller may";
+    Err(CallRefusal::new(CallError::new(
+        Reason::LevelDenied,
+        message,
+    )))
 }
 
 /// What holds for this caller and tools of this kind.
@@ -544,10 +566,11 @@ impl VisibleTool {
         request: &CallRequest,
         notes: &mut impl Notes,
     ) -> Result<Arguments, CallRefusal> {
-        let checked = self.found.body.spell(&request.arguments).and_then(|given| {
-            let document = &self.found.usable.document;
-            params::check(&document.params, &given).map_err(native::refuse_arguments)
-        });
+        let document = &self.found.usable.document;
+        let checked = self
+            .found
+            .body
+            .check_arguments(document, &request.arguments);
         let checked = checked.map(|arguments| {
             let note = text::count(arguments.values().len(), "argument");
             GatePass::new(arguments, note)

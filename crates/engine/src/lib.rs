@@ -18,6 +18,8 @@ mod question;
 mod refusal;
 /// What a door asks for.
 mod request;
+/// A tool of an MCP server, as its owner accepted it.
+mod server_tool;
 /// What the engine is given from outside: clock, alarm, observer, variables.
 mod services;
 /// One tool of the registry, and what runs when it is called.
@@ -33,6 +35,8 @@ pub mod catalog;
 mod notice;
 /// Which tools there are, right now.
 pub mod registry;
+/// The tools of other people's MCP servers.
+pub mod servers;
 /// The operator's settings as they are written.
 pub mod settings;
 /// Everything a call depends on, at one moment.
@@ -95,6 +99,8 @@ pub mod publish;
 pub mod replay;
 /// Code mode: one script that calls many tools.
 mod script;
+/// What the owner does with MCP servers.
+pub mod server_admin;
 /// What a body of ours works with.
 mod work;
 

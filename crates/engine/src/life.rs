@@ -69,7 +69,7 @@ impl Engine {
         let tool = self.tool(name)?;
         match tool.source {
             Source::User => Ok(tool),
-            Source::Builtin => Err(EngineError::Bundled(name.to_owned())),
+            Source::Builtin | Source::Server => Err(EngineError::Bundled(name.to_owned())),
         }
     }
 

@@ -176,19 +176,15 @@ impl CallRecord {
     /// The answer. Masked, whatever it is.
     pub(crate) fn outcome(&mut self, walked: Result<RunResult, CallRefusal>) -> Masked<Outcome> {
         self.run_us = self.run_started.map(micros).unwrap_or(0);
-        let (status, value, error, console) = match walked {
-            Ok(ran) => {
-                self.usage = ran.usage;
-                (ran.status, ran.value, ran.error, ran.console)
-            }
-            Err(refusal) => (refusal.status, None, Some(refusal.error), Vec::new()),
-        };
+        let ran = walked.unwrap_or_else(RunResult::refused);
+        self.usage = ran.usage;
         let outcome = Outcome {
             call_id: self.call_id.clone(),
-            status,
-            value,
-            error,
-            console,
+            status: ran.status,
+            value: ran.value,
+            relayed: ran.relayed,
+            error: ran.error,
+            console: ran.console,
             elapsed_us: micros(self.started),
         };
         self.mask_outcome(outcome)
@@ -282,6 +278,7 @@ impl CallRecord {
             call_id: self.call_id.clone(),
             status: if ran { Status::Failed } else { Status::Refused },
             value: None,
+            relayed: None,
             error: Some(CallError {
                 retryable: !ran,
                 ..CallError::new(Reason::AuditUnavailable, message)

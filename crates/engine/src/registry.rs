@@ -27,7 +27,7 @@ use model::sync::lock;
 mod build;
 mod names;
 
-use build::{Known, ground, stands, take};
+use build::{Known, ground, stands, take, take_servers};
 
 pub use crate::settings::read_config;
 pub use crate::snapshot::{ShadowSnapshot, Snapshot};
@@ -217,6 +217,8 @@ impl Registry {
             tool.granted = Granted::Only(standing.grants.of(name, ""));
         }
         snapshot.grants = Arc::new(standing.grants);
+        let servers = Arc::clone(&snapshot.servers);
+        take_servers(&mut snapshot, &standing.servers, Some(&servers));
         Ok(snapshot)
     }
 

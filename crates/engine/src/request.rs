@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::Elicitor;
 use model::caller::{Caller, CallerKind, Origin};
 use model::config::ScriptPreset;
 use model::policy::assessment::UsableDocument;
@@ -49,6 +50,8 @@ pub struct CallRequest {
     pub approver: Option<Arc<dyn Approver>>,
     /// Who is told how it goes on.
     pub progress: Option<Progress>,
+    /// How this door puts a server's question to its own user.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
     /// The trace it is part of, as W3C's `traceparent`.
     pub trace: Option<String>,
     /// Who is told when a person is waited for, and when no more.
@@ -164,6 +167,7 @@ impl CallRequest {
             session: None,
             approver: None,
             progress: None,
+            elicitor: None,
             trace: None,
             waiting: None,
             preset: None,
@@ -183,6 +187,7 @@ impl CallRequest {
             session: self.session.clone(),
             approver: self.approver.clone(),
             progress: self.progress.clone(),
+            elicitor: self.elicitor.clone(),
             trace: self.trace.clone(),
             typed: self.typed,
             ..CallRequest::new(caller, Origin::Script, tool, arguments)

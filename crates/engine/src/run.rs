@@ -10,13 +10,14 @@ use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::mask::Masker;
-use model::record::outcome::{CallError, ConsoleLine};
+use model::record::outcome::{CallError, ConsoleLine, RelayedResult};
 use model::{Environment, document::placeholder};
 use sandbox::job::{Ended, Job, JobLimits, RunReport, RunUsage, StopPlace, Thrown};
 use sandbox::pool::{FinishedRun, RunError};
 use serde_json::{Map, Value};
 
 use crate::powers::{PowerSettings, Powers, PowersError};
+use crate::refusal::CallRefusal;
 use crate::services::RunStart;
 
 /// What came of a run.
@@ -24,6 +25,7 @@ use crate::services::RunStart;
 pub(crate) struct RunResult {
     pub(crate) status: Status,
     pub(crate) value: Option<Value>,
+    pub(crate) relayed: Option<RelayedResult>,
     pub(crate) error: Option<CallError>,
     pub(crate) console: Vec<ConsoleLine>,
     pub(crate) usage: Option<RunUsage>,
@@ -50,6 +52,11 @@ impl Variables {
             }
         }
         variables
+    }
+
+    /// The values by the names of the variables.
+    pub(crate) fn environment(&self) -> Environment {
+        self.values.iter().cloned().collect()
     }
 }
 
@@ -106,9 +113,19 @@ impl RunResult {
         RunResult {
             status: Status::Done,
             value: None,
+            relayed: None,
             error: None,
             console: Vec::new(),
             usage: None,
+        }
+    }
+
+    /// A gate refused the call, or its body came to nothing.
+    pub(crate) fn refused(refusal: CallRefusal) -> RunResult {
+        RunResult {
+            status: refusal.status,
+            error: Some(refusal.error),
+            ..RunResult::nothing()
         }
     }
 
@@ -140,6 +157,7 @@ impl RunResult {
                 RunResult {
                     status,
                     value,
+                    relayed: None,
                     error,
                     console,
                     usage: Some(run.report.usage),
@@ -148,6 +166,7 @@ impl RunResult {
             Err(error) => RunResult {
                 status: Status::Failed,
                 value: None,
+                relayed: None,
                 error: Some(CallError {
                     retryable: error.retryable(),
                     ..CallError::new(error.reason(), error.to_string())

@@ -19,7 +19,7 @@ use crate::gates;
 use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
-use crate::tool::{Tool, ToolBody};
+use crate::tool::Tool;
 
 /// Callers whose views are kept at one time.
 const VIEWS_MAX: usize = 64;
@@ -99,7 +99,7 @@ impl Indexed {
         self.serial = 0;
         let views = self.views.get_mut();
         views.unwrap_or_else(PoisonError::into_inner).clear();
-        let tools = now.tools().filter(|tool| tool.body == ToolBody::Code);
+        let tools = now.tools().filter(|tool| tool.body.native().is_none());
         let current: BTreeMap<_, _> = tools.map(|tool| (name(tool), tool)).collect();
         let (index, known) = (&mut self.index, &mut self.known);
         known.retain(|name, _| current.contains_key(name.as_str()) || !index.remove(name));

@@ -18,6 +18,7 @@ use store::ToolGrants;
 
 use crate::catalog::{Bundled, Catalog, Natives};
 use crate::native::Native;
+use crate::servers::ServerTools;
 use crate::settings::Settings;
 use crate::tool::{SetAside, Tool};
 
@@ -37,6 +38,7 @@ pub struct Snapshot {
     pub(crate) own: BTreeMap<String, Tool>,
     pub(crate) bundled: Bundled,
     pub(crate) natives: Natives,
+    pub(crate) servers: Arc<ServerTools>,
     pub(crate) grants: Arc<ToolGrants>,
     /// Files that cannot be used, and why.
     pub set_aside: Vec<SetAside>,
@@ -61,6 +63,7 @@ impl Snapshot {
         let own = self.own.get(name);
         own.or_else(|| self.bundled.get(name))
             .or_else(|| self.natives.get(name))
+            .or_else(|| self.servers.get(name))
     }
 
     /// Some tool, if there is any.
@@ -72,7 +75,8 @@ impl Snapshot {
     /// Every tool, by name.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         let shipped = self.bundled.all().chain(self.natives.all());
-        let mut tools: Vec<_> = self.own.values().chain(shipped).collect();
+        let served = self.servers.all();
+        let mut tools: Vec<_> = self.own.values().chain(shipped).chain(served).collect();
         tools.sort_by(|a, b| a.usable.document.name.cmp(&b.usable.document.name));
         tools.into_iter()
     }
@@ -80,7 +84,31 @@ impl Snapshot {
     /// The name of every tool, by name where it is one's own.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.own.keys().map(String::as_str);
-        own.chain(self.bundled.names())
+        own.chain(self.bundled.names()).chain(self.servers.names())
+    }
+
+    /// The tools scripts may call as `space.method(args)`: how, and by which name.
+    pub(crate) fn script_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.own.keys().map(String::as_str);
+        let dotted = own.chain(self.bundled.names());
+        let dotted = dotted.filter(|name| name.contains('.'));
+        // A document's own name comes first: it was there when the server came.
+        dotted
+            .map(|name| (name, name))
+            .chain(self.servers.script_names())
+    }
+
+    /// The tool a script means by a name.
+    pub(crate) fn script_target(&self, name: &str) -> Option<&str> {
+        let mut names = self.script_names();
+        let found = names.find(|(script_name, _)| *script_name == name);
+        found.map(|(_, target)| target)
+    }
+
+    /// The MCP servers of the settings.
+    #[must_use]
+    pub fn servers(&self) -> &ServerTools {
+        &self.servers
     }
 
     /// Why there is no tool of a name, for the operator.
@@ -109,7 +137,8 @@ impl Snapshot {
                 .keys()
                 .map(String::as_str)
                 .chain(self.bundled.names())
-                .chain(self.natives.all().iter().map(name_of)),
+                .chain(self.natives.all().iter().map(name_of))
+                .chain(self.servers.all().map(name_of)),
         )
     }
 
@@ -174,6 +203,7 @@ impl Snapshot {
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
             natives: Natives::none(&self.ground),
+            servers: Arc::default(),
             grants: Arc::default(),
             set_aside: Vec::new(),
             preset: Vec::new(),

@@ -7,14 +7,15 @@ use model::document::Document;
 use model::document::environment::Environment;
 use model::document::finding::Finding;
 use model::document::lifecycle::{self, LifecycleState};
-use model::document::params;
+use model::document::params::{self, Arguments};
 use model::document::safety::Source;
 use model::govern::consent::Granted;
 use model::policy::assessment::UsableDocument;
 use serde_json::Value;
 
-use crate::native::Native;
+use crate::native::{Native, refuse_arguments};
 use crate::refusal::CallRefusal;
+use crate::server_tool::ServerTool;
 
 /// One tool that can be used, published or not.
 #[derive(Clone, Debug)]
@@ -36,49 +37,73 @@ pub struct Tool {
 }
 
 /// What runs when a tool is called. `body::run` is the one place that chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolBody {
     /// The document's own code, in the sandbox.
     Code,
     /// One of ours.
     Native(Native),
+    /// A tool of an MCP server.
+    Server(Arc<ServerTool>),
 }
 
 impl ToolBody {
     /// The one of ours, if it is one.
     #[must_use]
-    pub fn native(self) -> Option<Native> {
+    pub fn native(&self) -> Option<Native> {
         match self {
-            ToolBody::Code => None,
-            ToolBody::Native(native) => Some(native),
+            ToolBody::Code | ToolBody::Server(_) => None,
+            ToolBody::Native(native) => Some(*native),
+        }
+    }
+
+    /// The tool of a server, if it is one.
+    #[must_use]
+    pub fn server(&self) -> Option<&ServerTool> {
+        match self {
+            ToolBody::Code | ToolBody::Native(_) => None,
+            ToolBody::Server(tool) => Some(tool),
         }
     }
 
     /// The arguments as clients see them, as a JSON Schema.
     #[must_use]
-    pub fn input_schema(self, document: &Document) -> Value {
+    pub fn input_schema(&self, document: &Document) -> Value {
         match self {
-            ToolBody::Code => params::input_schema(&document.params),
+            ToolBody::Code => params::shown_schema(&document.params),
             ToolBody::Native(native) => native.input_schema(),
+            ToolBody::Server(tool) => tool.definition.input_schema.clone(),
         }
     }
 
     /// What comes back, where it always has the same shape.
     #[must_use]
-    pub fn output_schema(self) -> Option<Value> {
+    pub fn output_schema(&self) -> Option<Value> {
         match self {
             ToolBody::Code => None,
             ToolBody::Native(native) => native.output_schema(),
+            ToolBody::Server(tool) => tool.definition.output_schema.clone(),
         }
     }
 
-    /// The arguments of a call under the names used here, so that rules, questions
-    /// and the record see one spelling.
-    pub(crate) fn spell(self, arguments: &Value) -> Result<Cow<'_, Value>, CallRefusal> {
-        match self {
-            ToolBody::Code => Ok(Cow::Borrowed(arguments)),
-            ToolBody::Native(native) => native.spell(arguments),
-        }
+    /// The arguments of a call, checked, under the names used here, so that rules,
+    /// questions and the record see one spelling.
+    pub(crate) fn check_arguments(
+        &self,
+        document: &Document,
+        arguments: &Value,
+    ) -> Result<Arguments, CallRefusal> {
+        let given = match self {
+            ToolBody::Code | ToolBody::Server(_) => Cow::Borrowed(arguments),
+            ToolBody::Native(native) => native.spell(arguments)?,
+        };
+        let checked = match self {
+            ToolBody::Code | ToolBody::Native(_) => params::check(&document.params, &given),
+            ToolBody::Server(tool) => {
+                params::check_schema(&given, |given| tool.schemas.check_arguments(given))
+            }
+        };
+        checked.map_err(refuse_arguments)
     }
 }
 

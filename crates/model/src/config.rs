@@ -26,6 +26,7 @@ mod doors;
 mod govern;
 mod names;
 mod progressive;
+mod servers;
 mod shown;
 mod trust;
 
@@ -34,6 +35,10 @@ pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
+pub use servers::{
+    ServerCommand, ServerConfig, ServerEra, ServerNetwork, ServerSandbox, ServerSharing,
+    ServerTransport, ServerUrl, is_server_name,
+};
 pub use shown::{Setting, SettingSource};
 
 /// What the operator set.
@@ -87,6 +92,8 @@ pub struct Config {
     pub oauth: Option<OauthConfig>,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+    /// Other people's MCP servers.
+    pub servers: Vec<ServerConfig>,
     /// Settings that still count under an old name: a sentence for the operator each.
     pub outdated: Vec<String>,
 }
@@ -240,6 +247,7 @@ impl Config {
             approvals: ApprovalsConfig::standard(),
             oauth: None,
             telemetry: TelemetryConfig::default(),
+            servers: Vec::new(),
         }
     }
 
@@ -303,6 +311,7 @@ struct ConfigFile {
     serve: doors::ServeFile,
     oauth: Option<doors::OauthFile>,
     telemetry: doors::TelemetryFile,
+    server: Vec<toml::Spanned<servers::ServerFile>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -428,6 +437,7 @@ impl ConfigFile {
         faults.files(self.files, &mut config.files);
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
+        config.servers = faults.servers(self.server, &config.rules.actions);
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         faults.profiles(&config, spanned.as_ref());

@@ -321,4 +321,20 @@ limits! {
     CALLS_TOGETHER_MAX: usize = 64;
     /// Of these, calls that run at one time.
     CALLS_AT_ONCE_MAX: usize = 8;
+    /// `[[server]]` sections.
+    SERVERS_MAX: usize = 256;
+    /// The name of a server, in characters.
+    SERVER_NAME_CHARS_MAX: usize = 24;
+    /// A description that the operator writes for a server's tool, in characters.
+    SERVER_DESCRIPTION_CHARS_MAX: usize = 4_096;
+    /// `start_timeout_ms` or `call_timeout_ms` of a server, in milliseconds.
+    SERVER_TIMEOUT_MS_MAX: u64 = 3_600_000;
+    /// `start_timeout_ms` when nothing is set.
+    SERVER_START_TIMEOUT_MS_DEFAULT: u64 = 60_000;
+    /// `call_timeout_ms` when nothing is set.
+    SERVER_CALL_TIMEOUT_MS_DEFAULT: u64 = 120_000;
+    /// `idle_seconds` of a server.
+    SERVER_IDLE_SECONDS_MAX: u64 = 604_800;
+    /// `idle_seconds` when nothing is set.
+    SERVER_IDLE_SECONDS_DEFAULT: u64 = 600;
 }

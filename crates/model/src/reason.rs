@@ -67,6 +67,8 @@ reasons! {
         "A required argument is absent or null. Give it.";
     ArgumentsNotAnObject, "argument.not_an_object",
         "The arguments of a call must be a JSON object.";
+    ArgumentSchema, "argument.schema",
+        "The arguments do not fit the JSON Schema of the tool. The message says where and why.";
     ArgumentsTooDeep, "argument.too_deep",
         "The arguments nest deeper than `ARGUMENTS_DEPTH_MAX`.";
     ArgumentsTooLarge, "argument.too_large",
@@ -213,6 +215,18 @@ reasons! {
         "A tool the script called failed, and the script did not catch it.";
     SecretsUnavailable, "secrets.unavailable",
         "The file of secrets cannot be used: it is unreadable, or others can read it. The operator sees why.";
+    ServerChanged, "server.changed",
+        "The MCP server changed the tool since its owner accepted it. It did not run; the owner decides with `ringfence servers review`.";
+    ServerFailed, "server.failed",
+        "The tool of an MCP server says that it failed. The answer has its own words.";
+    ServerProtocol, "server.protocol",
+        "An MCP server sent something that is not its protocol, or more than a bound allows. The operator sees what.";
+    ServerRefused, "server.refused",
+        "An MCP server answered the call with an error of the protocol.";
+    ServerTimeout, "server.timeout",
+        "An MCP server did not answer within `call_timeout_ms`. The call was cancelled there; it may have run.";
+    ServerUnavailable, "server.unavailable",
+        "The MCP server of the tool is not reachable, is held, or needs a sign-in. The message says when it is tried again; `ringfence servers show NAME` says why.";
     ToolDraft, "tool.draft",
         "The tool has not earned its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",

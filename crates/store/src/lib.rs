@@ -37,7 +37,9 @@ pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
 pub use tables::keys::Keys;
-pub use tables::publications::{Pass, PublicationSnapshot, Publications, ToolGrants};
+pub use tables::publications::{
+    Pass, PublicationSnapshot, Publications, ServerRecord, ServerRecords, ToolGrants,
+};
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
 pub use tables::{approvals, callers, keys, names, publications, scripts, usage};

@@ -10,8 +10,8 @@ pub(super) const PATH: &str = "docs/reference/modules.md";
 
 /// Crates in the order of their layers.
 const CRATES: &[&str] = &[
-    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "engine", "mcp",
-    "cli",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "bridge", "engine",
+    "mcp", "cli",
 ];
 
 /// The page of the tree below `root`. A crate that is not there has no section.

@@ -19,10 +19,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     // It stands on the worker's own walls: what a process can do to itself is written once.
     ("jail", &["model", "sandbox"]),
+    ("bridge", &["model", "host", "jail"]),
     (
         "engine",
         &[
-            "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail",
+            "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "bridge",
         ],
     ),
     ("mcp", &["model", "engine"]),
@@ -31,7 +32,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
-    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "engine", "mcp",
+    "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "bridge", "engine",
+    "mcp",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

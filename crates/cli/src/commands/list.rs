@@ -101,6 +101,7 @@ fn source_word(source: Source) -> &'static str {
     match source {
         Source::Builtin => "bundled",
         Source::User => "own",
+        Source::Server => "server",
     }
 }
 

@@ -133,6 +133,9 @@ impl Tally {
     }
 }
 
+/// Why a server's tool is not tested here.
+const SERVER_TOOL: &str = "a tool of an MCP server: review takes the place of a test";
+
 /// Every tool except those that lack a variable, bundled ones that would reach out, and
 /// with `--offline` those that need the network.
 fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
@@ -145,7 +148,9 @@ fn every(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
         let variables = lifecycle::requirements(document).next().is_some();
         let reaches_out = tool.source == Source::Builtin && (network || variables);
         let missing = lifecycle::missing(document, &environment);
-        let why = if !missing.is_empty() {
+        let why = if tool.source == Source::Server {
+            Some(SERVER_TOOL.to_owned())
+        } else if !missing.is_empty() {
             Some(format!("not set: {}", missing.join(", ")))
         } else if arguments.offline && network {
             Some("needs the network".to_owned())
@@ -166,8 +171,10 @@ fn chosen(engine: &Engine, arguments: &Test) -> anyhow::Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     let mut push = |usable: Arc<UsableDocument>, place, source| -> anyhow::Result<()> {
         let network = usable.facts.policy.network != NetworkMode::Blocked;
-        candidates.push(if arguments.offline && network {
-            let name = usable.document.name.clone();
+        let name = usable.document.name.clone();
+        candidates.push(if source == Source::Server {
+            Candidate::Skipped(name, SERVER_TOOL.to_owned())
+        } else if arguments.offline && network {
             Candidate::Skipped(name, "needs the network".to_owned())
         } else {
             ready(usable, place, source, arguments)?
@@ -202,6 +209,7 @@ fn ready(
 ) -> anyhow::Result<Candidate> {
     let source = match (source, &place) {
         (Source::Builtin, _) => "bundled",
+        (Source::Server, _) => "server",
         (Source::User, None) => "own",
         (Source::User, Some(_)) => "file",
     };

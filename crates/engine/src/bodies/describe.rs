@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use find::search::ask;
 use model::document::codecall;
 use model::document::example;
-use model::document::params::{self, ArgumentFault};
+use model::document::params::ArgumentFault;
 use model::limits;
 use model::reason::Reason;
 use model::text;
@@ -71,9 +71,12 @@ fn described(offered: &CallableTool) -> Value {
         "name": document.name,
         "appId": search_index::app(document, offered.source),
         "description": lines.collect::<Vec<_>>().join("\n"),
-        "inputSchema": params::shown_schema(&document.params),
+        "inputSchema": offered.body.input_schema(document),
         // Null if its author does not say.
-        "outputSchema": codecall::output_schema(document),
+        "outputSchema": offered
+            .body
+            .output_schema()
+            .or_else(|| codecall::output_schema(document)),
         "annotations": {
             "readOnlyHint": hints.read_only,
             "destructiveHint": hints.destructive,

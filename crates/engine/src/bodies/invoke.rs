@@ -32,6 +32,7 @@ pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     Ok(RunResult {
         status: outcome.status,
         value: outcome.value,
+        relayed: outcome.relayed,
         error,
         console: outcome.console,
         usage: None,

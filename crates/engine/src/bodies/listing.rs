@@ -20,7 +20,6 @@ use crate::native::refuse_arguments;
 use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
-use crate::tool::ToolBody;
 use crate::work::Work;
 use model::sync::lock;
 
@@ -39,7 +38,7 @@ pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
         }]));
     }
     let mut asked = asked(work, "");
-    let plain = work.now.tools().filter(|tool| tool.body == ToolBody::Code);
+    let plain = work.now.tools().filter(|tool| tool.body.native().is_none());
     let offered: Vec<_> = plain
         .filter(|tool| {
             let own = tool.usable.document.category.as_deref();
@@ -107,7 +106,7 @@ fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, CallRefusal> {
         CallError::new(Reason::ToolNotExposed, message)
     };
     match work.reach(&asked(work, name)) {
-        Ok(offered) if offered.body == ToolBody::Code => Ok(offered),
+        Ok(offered) if offered.body.native().is_none() => Ok(offered),
         Err(refusal) if work.request.caller.kind == CallerKind::Owner => {
             let message = refusal.why().to_owned();
             let error = CallError::new(Reason::ToolNotExposed, message);

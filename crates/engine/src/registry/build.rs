@@ -13,11 +13,12 @@ use model::govern::consent::Granted;
 use model::govern::trust::TrustState;
 use model::policy::Baseline;
 use model::policy::assessment::{self, UsableDocument};
-use store::{PublicationSnapshot, Store, ToolFile, ToolFolder, parallel};
+use store::{PublicationSnapshot, ServerRecords, Store, ToolFile, ToolFolder, parallel};
 
 use crate::catalog::{Bundled, Catalog, Natives};
 use crate::error::EngineError;
 use crate::native::Native;
+use crate::servers::ServerTools;
 use crate::settings::{Candidate, Settings};
 use crate::snapshot::{ShadowSnapshot, Snapshot, next_serial};
 use crate::tool::{SetAside, Tool, ToolBody, ToolState};
@@ -27,6 +28,7 @@ use crate::tool::{SetAside, Tool, ToolBody, ToolState};
 pub(super) struct Known {
     /// What they were judged on.
     ground: Option<Baseline>,
+    servers: Option<Arc<ServerTools>>,
     files: BTreeMap<String, Arc<FileRead>>,
 }
 
@@ -89,6 +91,7 @@ pub(super) fn take(
     let mut snapshot = Snapshot {
         serial: next_serial(),
         natives,
+        servers: Arc::default(),
         config,
         settings: Arc::clone(settings),
         shadow,
@@ -105,6 +108,7 @@ pub(super) fn take(
     if known.ground.as_ref() != Some(&snapshot.ground) {
         *known = Known {
             ground: Some(snapshot.ground.clone()),
+            servers: None,
             files: BTreeMap::new(),
         };
     }
@@ -136,7 +140,23 @@ pub(super) fn take(
         claim_name(&mut snapshot, catalog, &name, tools);
     }
     snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
+    take_servers(&mut snapshot, &standing.servers, known.servers.as_ref());
+    known.servers = Some(Arc::clone(&snapshot.servers));
     Ok(snapshot)
+}
+
+/// The tools of servers, as far as nothing else has their names.
+pub(super) fn take_servers(
+    snapshot: &mut Snapshot,
+    records: &ServerRecords,
+    before: Option<&Arc<ServerTools>>,
+) {
+    let natives = Native::ALL.iter().map(|native| native.name());
+    let own = snapshot.own.keys().map(String::as_str);
+    let own: Vec<_> = own.chain(snapshot.bundled.names()).chain(natives).collect();
+    let ground = &snapshot.ground;
+    let made = ServerTools::make(&snapshot.config, records, ground, before, &own);
+    snapshot.servers = made;
 }
 
 /// One name, one tool: who claims it together with others, or takes a bundled

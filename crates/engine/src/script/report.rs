@@ -212,6 +212,7 @@ fn value_of(value: Value, limits: &ScriptLimits) -> RunResult {
     RunResult {
         status: Status::Done,
         value: Some(answer),
+        relayed: None,
         error: None,
         console: Vec::new(),
         usage: None,
@@ -348,6 +349,7 @@ fn ended(end: End, mut error: Value, place: Option<(u32, u32)>) -> RunResult {
     RunResult {
         status,
         value: Some(json!({"status": end.word(), "error": error})),
+        relayed: None,
         error: told,
         console: Vec::new(),
         usage: None,

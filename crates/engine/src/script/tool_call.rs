@@ -63,11 +63,15 @@ impl ScriptHost<'_> {
         &self,
         payload: &str,
     ) -> Result<(u32, ToolRequest), Option<HostAnswer>> {
-        let Some(call) = ToolRequest::read(payload) else {
+        let Some(mut call) = ToolRequest::read(payload) else {
             let message = "name the tool first: `callTool('name', { … })`";
             let error = fault_json(None, "VALIDATION", message, "");
             return Err(Some(HostAnswer::Error(error)));
         };
+        // From here on a tool has one name: rules, the journal and the record see it.
+        if let Some(target) = self.work.now.script_target(&call.name) {
+            call.name = target.to_owned();
+        }
         let input = call.args.as_ref().unwrap_or(&Value::Null);
         match self.calls.register(&call.name, input) {
             Some(place) => Ok((place, call)),

@@ -48,5 +48,6 @@ mod script_journal;
 mod script_store;
 mod script_time;
 mod script_words;
+mod servers;
 mod trust;
 mod world;

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sandbox::worker_main().unwrap_or(ExitCode::FAILURE)
+    engine::worker_main().unwrap_or(ExitCode::FAILURE)
 }

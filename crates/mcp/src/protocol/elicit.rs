@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Channel, Question};
+use engine::call::{ElicitAnswer, Elicitor};
 use model::govern::approval::authority;
 use model::word::Word as _;
 use rmcp::RoleServer;
@@ -90,6 +91,26 @@ impl Elicit {
             ClientResult::ElicitResult(result) => Ok(result),
             _ => Err(ServiceError::UnexpectedResponse),
         }
+    }
+}
+
+/// Puts the question of an MCP server, whose tool is being called, to the same person.
+impl Elicitor for Elicit {
+    fn ask(&self, question: Value) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
+        Box::pin(async move {
+            let Ok(form) = serde_json::from_value::<ElicitRequestParams>(question) else {
+                return ElicitAnswer::Decline;
+            };
+            match self.elicit(form).await {
+                Ok(result) => match result.action {
+                    ElicitationAction::Accept => ElicitAnswer::Accept(result.content),
+                    ElicitationAction::Decline => ElicitAnswer::Decline,
+                    _ => ElicitAnswer::Cancel,
+                },
+                // The client is gone, late, or cannot ask after all.
+                Err(_) => ElicitAnswer::Cancel,
+            }
+        })
     }
 }
 
@@ -267,6 +288,15 @@ impl AskVia {
             AskVia::Later(deferred) => Some(Arc::clone(deferred) as Arc<dyn Approver>),
             AskVia::Unshown => Some(Arc::new(Unshown)),
             AskVia::None => None,
+        }
+    }
+
+    /// What a server's question goes through. A modern client would have to come again
+    /// with the answer while the server waits, so it is not asked.
+    pub(crate) fn elicitor(&self) -> Option<Arc<dyn Elicitor>> {
+        match self {
+            AskVia::Now(elicit) => Some(Arc::clone(elicit) as Arc<dyn Elicitor>),
+            AskVia::Later(_) | AskVia::Unshown | AskVia::None => None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! tool that does not exist for the caller is an error of the protocol.
 
 use model::reason::Reason;
-use model::record::outcome::{CallError, Outcome};
+use model::record::outcome::{CallError, Outcome, RelayedResult};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Implementation, MetaObject};
 use serde_json::{Value, json};
@@ -34,6 +34,10 @@ pub(crate) fn stamp(era: Era) -> MetaObject {
 
 /// The answer to a call.
 pub(crate) fn of(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
+    if let Some(relayed) = outcome.relayed {
+        let is_error = outcome.error.is_some();
+        return Ok(relay(relayed, is_error, outcome.call_id, era));
+    }
     match (outcome.error, outcome.value) {
         (None, value) => Ok(done(
             Outcome {
@@ -53,6 +57,27 @@ pub(crate) fn of(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData
             Ok(result)
         }
     }
+}
+
+/// What an MCP server gave back, with our call id.
+fn relay(relayed: RelayedResult, is_error: bool, call_id: String, era: Era) -> CallToolResult {
+    let blocks = relayed.content.into_iter();
+    // What was masked still has the shape it came in, but for a type that a secret was.
+    let blocks = blocks.filter_map(|block| serde_json::from_value(block).ok());
+    let blocks: Vec<ContentBlock> = blocks.collect();
+    let mut result = match is_error {
+        true => CallToolResult::error(blocks),
+        false => CallToolResult::success(blocks),
+    };
+    result.structured_content = match (era, relayed.structured) {
+        (Era::Legacy, Some(Value::Object(members))) => Some(Value::Object(members)),
+        (Era::Legacy, _) => None,
+        (Era::Modern, structured) => structured,
+    };
+    let mut meta = stamp(era);
+    meta.0.insert("ringfence/callId".to_owned(), call_id.into());
+    result.meta = Some(meta);
+    result
 }
 
 fn done(outcome: Outcome, era: Era) -> CallToolResult {

@@ -180,6 +180,7 @@ impl McpServer {
             }
         }
         call.approver = ask_via.approver();
+        call.elicitor = ask_via.elicitor();
         let outcome = self.run(call, &context).await;
         if let Some(error) = state_error(&outcome) {
             return Err(error);
@@ -209,13 +210,20 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         // The same value twice: as text, and as structure.
-        let bytes = outcome.value.as_ref().map_or(0, unsent::weight);
+        let bytes = match &outcome.relayed {
+            None => outcome.value.as_ref().map_or(0, unsent::weight),
+            Some(relayed) => {
+                let parts = relayed.content.iter().chain(&relayed.structured);
+                parts.map(unsent::weight).sum()
+            }
+        };
         let share = self
             .inner()
             .unsent
             .share(&caller.name, bytes.saturating_mul(2));
         if share.is_none() {
             outcome.value = None;
+            outcome.relayed = None;
             outcome.error = Some(withheld());
         }
         let parts = context.extensions.get::<Parts>();
@@ -556,7 +564,7 @@ impl ServerHandler for McpServer {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let now = self.inner().engine.registry().current();
         let found = now.tool(name)?;
-        let schema = tool::schema(&found.usable.document.params, found.body.native());
+        let schema = tool::schema(&found.body, &found.usable.document);
         Some(Tool::new_with_raw(name.to_owned(), None, schema))
     }
 

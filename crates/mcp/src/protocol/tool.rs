@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::callable::CallableTool;
-use engine::native::Native;
+use engine::registry::ToolBody;
+use model::document::Document;
 use model::document::json::{JsonKind, Node};
-use model::document::{Document, Param};
 use model::policy::risk::Risk;
-use model::{document::params, text};
+use model::text;
 use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -20,11 +20,11 @@ use crate::limit;
 pub(crate) fn listed(offered: &CallableTool) -> Tool {
     let document = &offered.usable.document;
     let description = description(document);
-    let schema = schema(&document.params, offered.body.native());
+    let schema = schema(&offered.body, document);
     let mut tool = Tool::new_with_raw(document.name.clone(), description, schema)
         .with_annotations(annotations(offered))
         .with_meta(meta(offered));
-    if let Some(Value::Object(schema)) = offered.body.native().and_then(Native::output_schema) {
+    if let Some(Value::Object(schema)) = offered.body.output_schema() {
         tool.output_schema = Some(Arc::new(schema));
     }
     tool.title = title(document);
@@ -40,11 +40,8 @@ fn description(document: &Document) -> Option<Cow<'static, str>> {
 }
 
 /// The schema of a tool's arguments, as the engine checks them.
-pub(crate) fn schema(params: &[Param], native: Option<Native>) -> Arc<JsonObject> {
-    if let Some(Value::Object(schema)) = native.map(Native::input_schema) {
-        return Arc::new(schema);
-    }
-    match params::shown_schema(params) {
+pub(crate) fn schema(body: &ToolBody, document: &Document) -> Arc<JsonObject> {
+    match body.input_schema(document) {
         Value::Object(schema) => Arc::new(schema),
         _ => Arc::default(),
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, NameKind, position};
+use super::{Config, NameKind, ServerConfig, ServerTransport, position};
 use crate::caller::folded;
 use crate::govern::access::{Lists, Terms};
+use crate::govern::action::Action;
 use crate::govern::exposure::Selection;
 use crate::govern::pattern::NamePattern;
 use crate::govern::rules::Rule;
@@ -110,6 +111,7 @@ impl Config {
         rows.extend(self.profile_rows());
         rows.extend(self.trust_rows());
         rows.extend(self.expected_rows());
+        rows.extend(self.servers.iter().flat_map(server_rows));
         rows
     }
 
@@ -504,6 +506,58 @@ fn terms(key: &str, terms: &Terms) -> Vec<(String, String)> {
     rows.into_iter().filter_map(set).collect()
 }
 
+/// The settings of one server; those of the other transport are left out.
+fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
+    let list = |words: &[String]| toml_list(words.iter().map(String::as_str));
+    let map = |texts: &BTreeMap<String, String>| {
+        let pairs = texts.iter();
+        let pairs = pairs.map(|(name, text)| format!("{name} = {}", toml_text(text)));
+        format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+    };
+    let actions = server.actions.iter().map(|(tool, actions)| {
+        let words = actions.iter().map(Action::word);
+        (format!("actions.{tool}"), toml_list(words))
+    });
+    let texts = server.descriptions.iter();
+    let texts = texts.map(|(tool, text)| (format!("descriptions.{tool}"), toml_text(text)));
+    let mut rows: Vec<(String, String)> = match &server.transport {
+        ServerTransport::Command(command) => vec![
+            ("command".to_owned(), list(&command.command)),
+            ("env".to_owned(), map(&command.environment)),
+            ("read".to_owned(), list(&command.read)),
+            ("write".to_owned(), list(&command.write)),
+            ("network".to_owned(), toml_text(command.network.word())),
+            ("sandbox".to_owned(), toml_text(command.sandbox.word())),
+        ],
+        ServerTransport::Url(url) => vec![
+            ("url".to_owned(), toml_text(&url.url)),
+            ("headers".to_owned(), map(&url.headers)),
+            ("private".to_owned(), url.private.to_string()),
+        ],
+    };
+    let allow = server.allow.as_deref().map(patterns).unwrap_or_default();
+    rows.extend([
+        ("era".to_owned(), toml_text(server.era.word())),
+        ("allow".to_owned(), allow),
+        ("deny".to_owned(), patterns(&server.deny)),
+        (
+            "start_timeout_ms".to_owned(),
+            server.start_timeout_ms.to_string(),
+        ),
+        (
+            "call_timeout_ms".to_owned(),
+            server.call_timeout_ms.to_string(),
+        ),
+        ("idle_seconds".to_owned(), server.idle_seconds.to_string()),
+        ("sharing".to_owned(), toml_text(server.sharing.word())),
+        ("elicitation".to_owned(), server.elicitation.to_string()),
+    ]);
+    rows.extend(actions);
+    rows.extend(texts);
+    let key = |(name, value): (String, String)| (format!("server.{}.{name}", server.name), value);
+    rows.into_iter().map(key).collect()
+}
+
 /// A string as TOML writes it. JSON's escapes are also TOML's.
 fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
@@ -541,7 +595,7 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, lines: &mut BTreeMap<S
     }
 }
 
-/// The line of each table of a list such as `[[rule]]`, by its id.
+/// The line of each table of a list such as `[[rule]]`, by its id or name.
 fn collect_ids(
     text: &str,
     key: &str,
@@ -550,7 +604,7 @@ fn collect_ids(
 ) {
     for item in items {
         if let DeValue::Table(table) = item.get_ref()
-            && let Some(id) = table.get("id")
+            && let Some(id) = table.get("id").or_else(|| table.get("name"))
             && let DeValue::String(id) = id.get_ref()
         {
             let key = format!("{key}.{id}");

@@ -61,8 +61,10 @@ pub fn requirements(document: &Document) -> impl Iterator<Item = &str> {
 pub fn state(document: &Document, environment: &Environment, source: Source) -> LifecycleState {
     match source {
         Source::User => LifecycleState::Draft,
-        Source::Builtin if missing(document, environment).is_empty() => LifecycleState::Active,
-        Source::Builtin => LifecycleState::MissingRequirements,
+        Source::Builtin | Source::Server if missing(document, environment).is_empty() => {
+            LifecycleState::Active
+        }
+        Source::Builtin | Source::Server => LifecycleState::MissingRequirements,
     }
 }
 

@@ -11,8 +11,8 @@ use crate::reason::Reason;
 use crate::text::elided;
 use crate::word::Word;
 
-/// Arguments that were checked against the params of one tool. Only [`check`]
-/// and [`test_arguments`] make them.
+/// Arguments that were checked against the params or the schema of one tool. Only
+/// [`check`], [`check_schema`] and [`test_arguments`] make them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arguments {
     values: Map<String, Value>,
@@ -82,6 +82,36 @@ pub fn shown_schema(params: &[Param]) -> Value {
     schema
 }
 
+/// Checks the arguments of a tool whose arguments a JSON Schema describes. They are an
+/// object within our bounds, and `fits` has nothing to say against it.
+pub fn check_schema(
+    raw_arguments: &Value,
+    fits: impl FnOnce(&Value) -> Result<(), Vec<ArgumentFault>>,
+) -> Result<Arguments, Vec<ArgumentFault>> {
+    let values = match raw_arguments {
+        Value::Null => Map::new(),
+        Value::Object(given) => given.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Err(vec![not_an_object(raw_arguments)]);
+        }
+    };
+    bounded(raw_arguments)?;
+    let given = Value::Object(values);
+    fits(&given)?;
+    match given {
+        Value::Object(values) => Ok(Arguments { values }),
+        _ => Ok(Arguments::default()),
+    }
+}
+
+fn not_an_object(raw_arguments: &Value) -> ArgumentFault {
+    let message = format!(
+        "the arguments must be an object, not {}",
+        noun(raw_arguments)
+    );
+    fault(Reason::ArgumentsNotAnObject, "", message)
+}
+
 /// Checks a call's arguments. Null and, where optional, blank text count as
 /// absent. All faults are reported together.
 pub fn check(params: &[Param], raw_arguments: &Value) -> Result<Arguments, Vec<ArgumentFault>> {
@@ -89,11 +119,7 @@ pub fn check(params: &[Param], raw_arguments: &Value) -> Result<Arguments, Vec<A
         Value::Null => &Map::new(),
         Value::Object(given) => given,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let message = format!(
-                "the arguments must be an object, not {}",
-                noun(raw_arguments)
-            );
-            return Err(vec![fault(Reason::ArgumentsNotAnObject, "", message)]);
+            return Err(vec![not_an_object(raw_arguments)]);
         }
     };
     bounded(raw_arguments)?;

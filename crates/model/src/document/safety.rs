@@ -132,8 +132,10 @@ impl JsonSchema for Helper {
 pub enum Source {
     /// Shipped with Ringfence.
     Builtin,
-    /// Written or brought by somebody.
+    /// Written or brought by a person.
     User,
+    /// Offered by an MCP server.
+    Server,
 }
 
 const KNOWN: &[&str] = &[

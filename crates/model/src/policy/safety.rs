@@ -12,6 +12,7 @@ pub fn record(document: &Document, policy: &EffectivePolicy, source: Source) -> 
     let source = match source {
         Source::Builtin => "builtin",
         Source::User => "user",
+        Source::Server => "server",
     };
     Safety {
         version: Some(VERSION.to_owned()),

@@ -15,12 +15,23 @@ pub struct Outcome {
     pub status: Status,
     /// What the code returned; absent for `undefined` and when it did not return.
     pub value: Option<Value>,
+    /// What an MCP server gave back, as it is passed on to MCP clients.
+    pub relayed: Option<RelayedResult>,
     /// Why it did not get there.
     pub error: Option<CallError>,
     /// What the code wrote, in order.
     pub console: Vec<ConsoleLine>,
     /// From asking to answering, in microseconds.
     pub elapsed_us: u64,
+}
+
+/// What an MCP server gave back: content of any type, which a value alone cannot say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelayedResult {
+    /// The content blocks, as the protocol writes them.
+    pub content: Vec<Value>,
+    /// The structured result, if there is one.
+    pub structured: Option<Value>,
 }
 
 /// Whether it makes sense to try a denied call again.
@@ -178,6 +189,13 @@ impl Masker {
         let text = |text: String| self.own_text(text).into_inner();
         Masked::of(Outcome {
             value: outcome.value.map(|value| self.value(value).into_inner()),
+            relayed: outcome.relayed.map(|relayed| {
+                let value = |value: Value| self.value(value).into_inner();
+                RelayedResult {
+                    content: relayed.content.into_iter().map(value).collect(),
+                    structured: relayed.structured.map(value),
+                }
+            }),
             error: outcome.error.map(|error| CallError {
                 // The sandbox cuts what is thrown at a length.
                 message: self.cut_text(&error.message).into_inner(),
@@ -212,6 +230,7 @@ mod tests {
             call_id: "1".to_owned(),
             status: Status::Done,
             value,
+            relayed: None,
             error: Some(CallError {
                 place: Some((2, 7)),
                 ..CallError::passing(Reason::ToolThrew, "key hunter2!")

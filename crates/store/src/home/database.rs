@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/mark.sql"),
     include_str!("schema/who_answers.sql"),
     include_str!("schema/tool_grants.sql"),
+    include_str!("schema/servers.sql"),
 ];
 
 /// Creates home and database if absent, brings the schema up to date, and returns a

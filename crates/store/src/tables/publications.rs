@@ -1,5 +1,5 @@
 //! Documents: which digest passed its test, which digest of a tool is published, and
-//! what the owner granted to a tool.
+//! what the owner granted to a tool. And MCP servers: what the owner accepted of them.
 //!
 //! Every call checks whether any of it changed, so a small file beside the database
 //! holds a version number that all processes see. The database holds the same number
@@ -14,6 +14,10 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, par
 
 use crate::error::StoreError;
 use crate::home::counter::Counter;
+
+mod servers;
+
+pub use servers::{ServerRecord, ServerRecords};
 
 const DOING: &str = "read the publications";
 const READ_VERSION: &str = "SELECT version FROM standing";
@@ -44,6 +48,8 @@ pub struct PublicationSnapshot {
     pub passes: HashMap<String, Pass>,
     /// What was granted, by tool and place.
     pub grants: ToolGrants,
+    /// What is remembered about MCP servers.
+    pub servers: ServerRecords,
 }
 
 /// What the owner granted to tools. The place is the file of a document that is not
@@ -208,10 +214,12 @@ impl Publications {
             .collect::<Result<_, _>>()
             .map_err(&fail)?;
         let grants = grants_in(&moment).map_err(&fail)?;
+        let servers = servers::records_in(&moment).map_err(&fail)?;
         Ok(PublicationSnapshot {
             published,
             passes,
             grants,
+            servers,
         })
     }
 

@@ -617,6 +617,7 @@ mod tests {
         let outcome = |status, reason| Outcome {
             call_id: String::new(),
             status,
+            relayed: None,
             value: None,
             error: Some(CallError::new(reason, "")),
             console: Vec::new(),

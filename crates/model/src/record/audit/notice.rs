@@ -135,6 +135,24 @@ pub enum Act {
     /// A caller earned or lost a level.
     #[serde(rename = "trust.changed")]
     TrustChanged,
+    /// A server offers something else than before.
+    #[serde(rename = "server.listed")]
+    ServerListed,
+    /// The owner accepted what a server offers.
+    #[serde(rename = "server.accepted")]
+    ServerAccepted,
+    /// The owner blocked a server or one of its tools.
+    #[serde(rename = "server.blocked")]
+    ServerBlocked,
+    /// The owner added a server to the settings.
+    #[serde(rename = "server.added")]
+    ServerAdded,
+    /// The owner removed a server.
+    #[serde(rename = "server.removed")]
+    ServerRemoved,
+    /// The owner restarted a server.
+    #[serde(rename = "server.restarted")]
+    ServerRestarted,
     /// The log ends before a record that its index or the database remembers.
     #[serde(rename = "audit.cut")]
     AuditCut,
@@ -145,7 +163,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 19] = [
+    pub const ALL: [Act; 25] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -163,6 +181,12 @@ impl Act {
         Act::CallerPaused,
         Act::CallerResumed,
         Act::TrustChanged,
+        Act::ServerListed,
+        Act::ServerAccepted,
+        Act::ServerBlocked,
+        Act::ServerAdded,
+        Act::ServerRemoved,
+        Act::ServerRestarted,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
     ];
@@ -188,6 +212,12 @@ impl Act {
             Act::CallerPaused => "caller.paused",
             Act::CallerResumed => "caller.resumed",
             Act::TrustChanged => "trust.changed",
+            Act::ServerListed => "server.listed",
+            Act::ServerAccepted => "server.accepted",
+            Act::ServerBlocked => "server.blocked",
+            Act::ServerAdded => "server.added",
+            Act::ServerRemoved => "server.removed",
+            Act::ServerRestarted => "server.restarted",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",
         }

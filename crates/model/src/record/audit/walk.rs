@@ -276,7 +276,13 @@ impl Walk {
             | Act::ToolConsentWithdrawn
             | Act::CallerPaused
             | Act::CallerResumed
-            | Act::TrustChanged => {}
+            | Act::TrustChanged
+            | Act::ServerListed
+            | Act::ServerAccepted
+            | Act::ServerBlocked
+            | Act::ServerAdded
+            | Act::ServerRemoved
+            | Act::ServerRestarted => {}
         }
     }
 

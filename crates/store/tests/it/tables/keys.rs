@@ -76,7 +76,7 @@ fn a_home_from_before_keys_gets_them() {
     home.sql(
         "DROP TABLE trust; DROP TABLE feedback; DROP TABLE callers; DROP TABLE tallies;
          DROP TABLE callers_version; DROP TABLE script_steps; DROP TABLE script_journals;
-         DROP TABLE keys; DROP TABLE audit_mark; DROP TABLE tool_grants;
+         DROP TABLE keys; DROP TABLE audit_mark; DROP TABLE tool_grants; DROP TABLE servers;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 2",
     );
     let keys = Keys::open(&home.path).unwrap();

@@ -178,3 +178,41 @@ fn grants_belong_to_a_tool_and_a_place() {
     assert_eq!(granted("one", ""), [""; 0]);
     assert_eq!(granted("one", "/f.json"), ["write"]);
 }
+
+/// Of two decisions about what a server offered, only one on the list that is there counts.
+#[test]
+fn a_decision_about_a_server_is_on_what_it_offered() {
+    let home = Home::new("servers");
+    let store = home.store();
+    let publications = store.publications();
+    let record = || publications.all().unwrap().servers["git"].clone();
+    let before = publications.version().unwrap();
+    assert!(publications.save_seen("git", "list one", 5).unwrap());
+    assert!(
+        !publications.save_seen("git", "list one", 6).unwrap(),
+        "the same list"
+    );
+    assert_ne!(publications.version().unwrap(), before, "others are told");
+    let reviewed = record();
+    assert_eq!(
+        (&*reviewed.pins, &*reviewed.seen, reviewed.seen_ms),
+        ("", "list one", 5)
+    );
+    assert!(publications.save_seen("git", "list two", 7).unwrap());
+    assert!(
+        !publications
+            .save_pins("git", &reviewed, "all of it")
+            .unwrap()
+    );
+    assert_eq!(&*record().pins, "");
+    assert!(
+        publications
+            .save_pins("git", &record(), "all of it")
+            .unwrap()
+    );
+    assert_eq!((&*record().pins, record().restarts), ("all of it", 0));
+    publications.restart_server("git").unwrap();
+    assert_eq!(record().restarts, 1);
+    assert!(publications.forget_server("git").unwrap());
+    assert!(!publications.forget_server("git").unwrap());
+}

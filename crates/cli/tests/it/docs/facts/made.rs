@@ -28,6 +28,7 @@ fn limits(whose: &str) -> Option<String> {
         "model" => model::limits::ALL,
         "sandbox" => sandbox::limit::ALL,
         "jail" => jail::limit::ALL,
+        "bridge" => bridge::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
         "client" => host::client::limits::ALL,
         "files" => host::files::limit::ALL,

@@ -1,0 +1,339 @@
+//! One call of a tool: sent, waited for, cancelled when it is dropped, its result within
+//! bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+    ClientRequest, InputRequest, InputRequiredResult, InputResponses, RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::caller::{Elicitor, ProgressSink};
+use crate::client::{Calls, elicit_result};
+use crate::fault::{ServerFault, shown};
+use crate::limit;
+
+/// What is to be called.
+#[derive(Debug)]
+pub struct ToolCall {
+    /// The server's own name of the tool.
+    pub tool: String,
+    /// The arguments, already checked.
+    pub arguments: Map<String, Value>,
+    /// How long the server may take. The time a person takes to answer does not count.
+    pub timeout: Duration,
+    /// Who is told how it goes on.
+    pub progress: Option<ProgressSink>,
+    /// Who answers questions of the server, if the caller can now.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
+}
+
+/// What a tool gave back, within bounds, without controls and without `_meta`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The content blocks, as the protocol writes them.
+    pub content: Vec<Value>,
+    /// The structured result, if there is one.
+    pub structured: Option<Value>,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+}
+
+/// Makes a call on a connection.
+pub(crate) async fn run(
+    peer: &Peer<RoleClient>,
+    calls: &Calls,
+    call: ToolCall,
+) -> Result<ToolResult, ServerFault> {
+    let mut deadline = Instant::now() + call.timeout;
+    let mut params = CallToolRequestParams::new(call.tool.clone());
+    params.arguments = Some(call.arguments.clone());
+    for _ in 0..limit::SERVER_ROUNDS_MAX {
+        let running = RunningRequest::send(peer, calls, &call, params.clone()).await?;
+        let id = running.id.clone();
+        let result = running.wait(&mut deadline, call.timeout).await?;
+        let asks = match result {
+            ServerResult::CallToolResult(result) => return relay(result),
+            ServerResult::InputRequiredResult(asks) => asks,
+            _ => return Err(ServerFault::Protocol("the answer is no result".to_owned())),
+        };
+        let began = Instant::now();
+        params.input_responses = Some(answer(calls, &call, &id, &asks).await?);
+        params.request_state = asks.request_state;
+        deadline += began.elapsed();
+    }
+    Err(ServerFault::TooManyQuestions(limit::SERVER_ROUNDS_MAX))
+}
+
+/// The answers to what a server of the newer era asks between two rounds.
+async fn answer(
+    calls: &Calls,
+    call: &ToolCall,
+    id: &RequestId,
+    asks: &InputRequiredResult,
+) -> Result<InputResponses, ServerFault> {
+    let mut answers = InputResponses::new();
+    let requests = asks.input_requests.iter().flatten();
+    for (key, request) in requests.take(limit::SERVER_QUESTIONS_MAX) {
+        let answered = match request {
+            InputRequest::Elicitation(question) => {
+                let question = serde_json::to_value(&question.params).unwrap_or_default();
+                // The round is over; its person still answers for the call.
+                let token = rmcp::model::ProgressToken(id.clone());
+                calls.add(id, &token, None, call.elicitor.clone());
+                let answer = calls.ask(Some(id), question).await;
+                calls.remove(id);
+                serde_json::to_value(elicit_result(answer)).unwrap_or_default()
+            }
+            InputRequest::ListRoots(_) => json!({"roots": []}),
+            _ => {
+                let what = "it asks for a language model, which is not offered";
+                return Err(ServerFault::Protocol(what.to_owned()));
+            }
+        };
+        answers.insert(key.clone(), answered);
+    }
+    Ok(answers)
+}
+
+/// A request that was sent. Dropped before its answer came, it is cancelled at the
+/// server.
+struct RunningRequest<'a> {
+    peer: &'a Peer<RoleClient>,
+    calls: &'a Calls,
+    id: RequestId,
+    handle: Option<RequestHandle<RoleClient>>,
+    is_over: bool,
+}
+
+impl<'a> RunningRequest<'a> {
+    async fn send(
+        peer: &'a Peer<RoleClient>,
+        calls: &'a Calls,
+        call: &ToolCall,
+        params: CallToolRequestParams,
+    ) -> Result<RunningRequest<'a>, ServerFault> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let handle = sent.await.map_err(|error| service_fault(&error))?;
+        let elicitor = call.elicitor.clone();
+        calls.add(
+            &handle.id,
+            &handle.progress_token,
+            call.progress.clone(),
+            elicitor,
+        );
+        Ok(RunningRequest {
+            peer,
+            calls,
+            id: handle.id.clone(),
+            handle: Some(handle),
+            is_over: false,
+        })
+    }
+
+    async fn wait(
+        mut self,
+        deadline: &mut Instant,
+        allowed: Duration,
+    ) -> Result<ServerResult, ServerFault> {
+        let Some(handle) = self.handle.take() else {
+            return Err(ServerFault::Protocol("the request was not sent".to_owned()));
+        };
+        let mut response = std::pin::pin!(handle.await_response());
+        loop {
+            match timeout_at(*deadline, &mut response).await {
+                Ok(result) => {
+                    self.is_over = true;
+                    return result.map_err(|error| service_fault(&error));
+                }
+                Err(_) => match self.calls.take_asked(&self.id) {
+                    Duration::ZERO => return Err(ServerFault::Timeout(allowed)),
+                    asked => *deadline += asked,
+                },
+            }
+        }
+    }
+}
+
+impl Drop for RunningRequest<'_> {
+    fn drop(&mut self) {
+        self.calls.remove(&self.id);
+        if self.is_over {
+            return;
+        }
+        let peer = self.peer.clone();
+        let reason = "the call was given up".to_owned();
+        let param = CancelledNotificationParam::new(Some(self.id.clone()), Some(reason));
+        tokio::spawn(async move { drop(peer.notify_cancelled(param).await) });
+    }
+}
+
+/// A result as it is passed on.
+fn relay(result: CallToolResult) -> Result<ToolResult, ServerFault> {
+    if result.content.len() > limit::SERVER_RESULT_BLOCKS_MAX {
+        let most = limit::SERVER_RESULT_BLOCKS_MAX;
+        return Err(ServerFault::TooLarge(format!("has more than {most} parts")));
+    }
+    let mut bytes = 0;
+    let mut content = Vec::with_capacity(result.content.len());
+    for block in result.content {
+        let mut block = serde_json::to_value(block)
+            .map_err(|error| ServerFault::Protocol(shown(&error.to_string())))?;
+        bytes += measure(&block)?;
+        within_bytes(bytes)?;
+        clean(&mut block);
+        content.push(block);
+    }
+    let mut structured = result.structured_content;
+    if let Some(value) = &mut structured {
+        bytes += measure(value)?;
+        within_bytes(bytes)?;
+        strip_controls(value);
+    }
+    // A client that reads only text must not read nothing.
+    if content.is_empty()
+        && let Some(value) = &structured
+    {
+        content.push(json!({"type": "text", "text": value.to_string()}));
+    }
+    Ok(ToolResult {
+        content,
+        structured,
+        is_error: result.is_error.unwrap_or_default(),
+    })
+}
+
+fn within_bytes(bytes: usize) -> Result<(), ServerFault> {
+    if bytes > limit::SERVER_RESULT_BYTES_MAX {
+        let most = limit::SERVER_RESULT_BYTES_MAX >> 20;
+        return Err(ServerFault::TooLarge(format!("is larger than {most} MiB")));
+    }
+    Ok(())
+}
+
+/// The length of a value as JSON. Nesting was bounded when it was parsed.
+fn measure(value: &Value) -> Result<usize, ServerFault> {
+    let mut counted = Counter(0);
+    serde_json::to_writer(&mut counted, value)
+        .map_err(|error| ServerFault::Protocol(shown(&error.to_string())))?;
+    Ok(counted.0)
+}
+
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes `_meta` off a block and what it embeds, and controls out of its texts.
+fn clean(block: &mut Value) {
+    if let Some(members) = block.as_object_mut() {
+        members.remove("_meta");
+        if let Some(resource) = members.get_mut("resource").and_then(Value::as_object_mut) {
+            resource.remove("_meta");
+        }
+    }
+    strip_controls(block);
+}
+
+/// Takes out what steers a terminal or reverses the reading direction. Line ends and
+/// tabs stay.
+fn strip_controls(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.chars().any(is_control) {
+                text.retain(|character| !is_control(character));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_controls),
+        Value::Object(members) => members.values_mut().for_each(strip_controls),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_control(character: char) -> bool {
+    let is_bidi = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    is_bidi || (character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
+}
+
+/// Why a request of ours got no result.
+pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
+    match error {
+        ServiceError::McpError(error) => ServerFault::Refused {
+            code: i64::from(error.code.0),
+            message: shown(&error.message),
+        },
+        ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
+        ServiceError::TransportSend(error) => ServerFault::Closed(shown(&error.to_string())),
+        ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),
+        ServiceError::UnexpectedResponse => {
+            ServerFault::Protocol("the answer is of another kind than the question".to_owned())
+        }
+        other => ServerFault::Closed(shown(&other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ContentBlock;
+
+    use super::*;
+
+    #[test]
+    fn results_are_relayed_without_controls_and_meta() {
+        let raw = json!({
+            "content": [
+                {"type": "text", "text": "a\u{1b}[31mb\nc\u{202e}d", "_meta": {"x": 1}},
+                {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                {"type": "resource", "resource": {"uri": "a:b", "text": "t", "_meta": {}}},
+                {"type": "resource_link", "uri": "a:b", "name": "n"},
+                {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+            ],
+            "isError": true,
+        });
+        let result: CallToolResult = serde_json::from_value(raw).expect("a result");
+        let relayed = relay(result).expect("relayed");
+        assert!(relayed.is_error);
+        assert_eq!(
+            relayed.content[0],
+            json!({"type": "text", "text": "a[31mb\ncd"})
+        );
+        assert_eq!(
+            relayed.content[2],
+            json!({"type": "resource", "resource": {"uri": "a:b", "text": "t"}})
+        );
+        assert_eq!(relayed.content.len(), 5);
+    }
+
+    #[test]
+    fn a_structured_result_alone_has_its_text() {
+        let raw = json!({"content": [], "structuredContent": {"n": 1}});
+        let relayed = relay(serde_json::from_value(raw).expect("a result")).expect("relayed");
+        assert_eq!(
+            relayed.content,
+            [json!({"type": "text", "text": "{\"n\":1}"})]
+        );
+    }
+
+    #[test]
+    fn a_result_over_a_bound_is_refused() {
+        let block = ContentBlock::text("x".repeat(limit::SERVER_RESULT_BYTES_MAX));
+        let large = relay(CallToolResult::success(vec![block]));
+        assert!(matches!(large, Err(ServerFault::TooLarge(_))));
+        let many = vec![ContentBlock::text(""); limit::SERVER_RESULT_BLOCKS_MAX + 1];
+        let many = relay(CallToolResult::success(many));
+        assert!(matches!(many, Err(ServerFault::TooLarge(_))));
+    }
+}

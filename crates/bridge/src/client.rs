@@ -1,0 +1,221 @@
+//! What we answer to a server: progress goes to the call it belongs to, questions to the
+//! person behind it, and "the list changed" to what keeps the list.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::sync::lock;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken, RequestId,
+};
+use rmcp::service::{NotificationContext, OriginatingRequestId, RequestContext, RoleClient};
+use rmcp::{ErrorData, model::FormElicitationCapability};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::caller::{ElicitAnswer, Elicitor, ProgressSink};
+use crate::limit;
+
+/// One for each connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    calls: Calls,
+    /// The server says that its list changed.
+    list_changed: Arc<Notify>,
+    may_ask: bool,
+}
+
+/// The calls that are under way on a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<Mutex<Vec<RunningCall>>>);
+
+#[derive(Debug)]
+struct RunningCall {
+    id: RequestId,
+    token: ProgressToken,
+    progress: Option<ProgressSink>,
+    elicitor: Option<Arc<dyn Elicitor>>,
+    progress_count: u64,
+    question_count: usize,
+    /// Since when a person is asked.
+    asking: Option<Instant>,
+    /// How long people took to answer, not yet counted.
+    asked: Duration,
+}
+
+impl Calls {
+    pub(crate) fn add(
+        &self,
+        id: &RequestId,
+        token: &ProgressToken,
+        progress: Option<ProgressSink>,
+        elicitor: Option<Arc<dyn Elicitor>>,
+    ) {
+        lock(&self.0).push(RunningCall {
+            id: id.clone(),
+            token: token.clone(),
+            progress,
+            elicitor,
+            progress_count: 0,
+            question_count: 0,
+            asking: None,
+            asked: Duration::ZERO,
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
+    pub(crate) fn remove(&self, id: &RequestId) {
+        lock(&self.0).retain(|call| call.id != *id);
+    }
+
+    /// How long a person was asked since this was last called. That time does not count
+    /// as the server's.
+    pub(crate) fn take_asked(&self, id: &RequestId) -> Duration {
+        let mut calls = lock(&self.0);
+        let Some(call) = calls.iter_mut().find(|call| call.id == *id) else {
+            return Duration::ZERO;
+        };
+        let now = Instant::now();
+        let current = call.asking.map(|since| now - since).unwrap_or_default();
+        call.asking = call.asking.map(|_| now);
+        std::mem::take(&mut call.asked) + current
+    }
+
+    fn tell(&self, param: &ProgressNotificationParam) {
+        let sink = {
+            let mut calls = lock(&self.0);
+            let call = calls
+                .iter_mut()
+                .find(|call| call.token == param.progress_token);
+            let Some(call) = call else { return };
+            call.progress_count += 1;
+            if call.progress_count > limit::SERVER_PROGRESS_MAX {
+                return;
+            }
+            call.progress.clone()
+        };
+        if let Some(sink) = sink {
+            sink.tell(param.progress, param.total, param.message.as_deref());
+        }
+    }
+
+    /// Who can answer a question that belongs to a call. A server that does not say which
+    /// call its question belongs to gets an answer only while there is just one.
+    fn begin_question(&self, of: Option<&RequestId>) -> Option<(RequestId, Arc<dyn Elicitor>)> {
+        let mut calls = lock(&self.0);
+        let only = calls.len() == 1;
+        let call = calls
+            .iter_mut()
+            .find(|call| of.map_or(only, |id| call.id == *id))?;
+        call.question_count += 1;
+        if call.question_count > limit::SERVER_QUESTIONS_MAX {
+            return None;
+        }
+        let elicitor = call.elicitor.clone()?;
+        call.asking = Some(Instant::now());
+        Some((call.id.clone(), elicitor))
+    }
+
+    fn end_question(&self, id: &RequestId) {
+        let mut calls = lock(&self.0);
+        if let Some(call) = calls.iter_mut().find(|call| call.id == *id)
+            && let Some(since) = call.asking.take()
+        {
+            call.asked += since.elapsed();
+        }
+    }
+
+    /// Puts a server's question to the person behind a call.
+    pub(crate) async fn ask(&self, of: Option<&RequestId>, question: Value) -> ElicitAnswer {
+        if question.to_string().len() > limit::SERVER_QUESTION_BYTES_MAX {
+            return ElicitAnswer::Decline;
+        }
+        let Some((id, elicitor)) = self.begin_question(of) else {
+            return ElicitAnswer::Decline;
+        };
+        let answer = elicitor.ask(question).await;
+        self.end_question(&id);
+        answer
+    }
+}
+
+impl Client {
+    pub(crate) fn new(may_ask: bool) -> Client {
+        Client {
+            calls: Calls::default(),
+            list_changed: Arc::new(Notify::new()),
+            may_ask,
+        }
+    }
+
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    pub(crate) fn list_changed(&self) -> &Arc<Notify> {
+        &self.list_changed
+    }
+}
+
+/// An answer as the protocol writes it.
+pub(crate) fn elicit_result(answer: ElicitAnswer) -> ElicitResult {
+    match answer {
+        ElicitAnswer::Accept(content) => {
+            let result = ElicitResult::new(ElicitationAction::Accept);
+            match content {
+                Some(content) => result.with_content(content),
+                None => result,
+            }
+        }
+        ElicitAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
+        ElicitAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        if self.may_ask {
+            let mut elicitation = ElicitationCapability::new();
+            elicitation.form = Some(FormElicitationCapability::default());
+            capabilities.elicitation = Some(elicitation);
+        }
+        let us = Implementation::new("ringfence", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, us)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        // A link for a person to open is not passed on: it would come with our name.
+        let is_form = matches!(request, ElicitRequestParams::FormElicitationParams { .. });
+        let question = serde_json::to_value(&request).unwrap_or_default();
+        if !self.may_ask || !is_form {
+            return Ok(elicit_result(ElicitAnswer::Decline));
+        }
+        let of = context.extensions.get::<OriginatingRequestId>();
+        let answer = self.calls.ask(of.map(|id| &id.0), question).await;
+        Ok(elicit_result(answer))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.calls.tell(&params);
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        // A flood of these is one signal.
+        self.list_changed.notify_one();
+    }
+}

@@ -1,0 +1,143 @@
+//! Opening a connection: a process in its jail, or an address, and the handshake of
+//! either era.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jail::{JailGrace, JailSettings, JailedChild, WorkerProgram};
+use model::config::ServerEra;
+use model::record::mask::Masker;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::time::timeout;
+
+use crate::client::Client;
+use crate::error_log::ErrorLog;
+use crate::fault::{ServerFault, shown};
+use crate::limit;
+
+/// Everything needed to reach a server, secrets filled in.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Its name in the settings.
+    pub name: String,
+    /// Where it is.
+    pub target: ServerTarget,
+    /// Which protocol it speaks.
+    pub era: ServerEra,
+    /// How long until it must be ready.
+    pub start_timeout: Duration,
+    /// After how long without a call it is stopped.
+    pub idle: Duration,
+    /// Whether its questions to a person are passed on.
+    pub may_ask: bool,
+    /// What hides its secrets in what is shown of it.
+    pub masker: Arc<Masker>,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub enum ServerTarget {
+    /// A process of this machine.
+    Command {
+        /// What it runs, and what it may use.
+        jail: JailSettings,
+        /// How to start this program again, which fences the process in.
+        program: WorkerProgram,
+    },
+}
+
+/// A connection that passed its handshake.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) service: RunningService<RoleClient, Client>,
+    pub(crate) client: Client,
+    pub(crate) process: Option<JailedChild>,
+}
+
+/// Opens a connection, within the time the settings give.
+pub(crate) async fn open(settings: &ServerSettings, log: &ErrorLog) -> Result<Opened, ServerFault> {
+    match timeout(settings.start_timeout, open_target(settings, log)).await {
+        Ok(opened) => opened,
+        // Dropping what was opened kills the process with everything it started.
+        Err(_) => Err(ServerFault::StartTimeout(settings.start_timeout)),
+    }
+}
+
+async fn open_target(settings: &ServerSettings, log: &ErrorLog) -> Result<Opened, ServerFault> {
+    let client = Client::new(settings.may_ask);
+    match &settings.target {
+        ServerTarget::Command { jail, program } => {
+            let spawned = jail::spawn(jail.clone(), program).await;
+            let mut process = spawned.map_err(|fault| ServerFault::Start(fault.to_string()))?;
+            let pipes = (process.stdin.take(), process.stdout.take());
+            let (Some(input), Some(output)) = pipes else {
+                return Err(ServerFault::Start("it has no standard input".to_owned()));
+            };
+            if let Some(error) = process.stderr.take() {
+                tokio::spawn(log.clone().follow(error, Arc::clone(&settings.masker)));
+            }
+            let transport = AsyncRwTransport::new_client(output, input);
+            let transport = transport.with_max_line_length(limit::SERVER_LINE_BYTES_MAX);
+            let serving = client
+                .clone()
+                .serve_with_lifecycle(transport, lifecycle(settings.era));
+            match serving.await {
+                Ok(service) => Ok(Opened {
+                    service,
+                    client,
+                    process: Some(process),
+                }),
+                Err(error) => {
+                    let fault = handshake_fault(&error);
+                    let exit = process.terminate(JailGrace::standard()).await;
+                    Err(explain(fault, &exit.to_string(), log))
+                }
+            }
+        }
+    }
+}
+
+fn lifecycle(era: ServerEra) -> ClientLifecycleMode {
+    let newest = vec![ProtocolVersion::V_2026_07_28];
+    match era {
+        ServerEra::Legacy => ClientLifecycleMode::Initialize,
+        ServerEra::Modern => ClientLifecycleMode::Discover {
+            preferred_versions: newest,
+        },
+        ServerEra::Auto => ClientLifecycleMode::Auto {
+            preferred_versions: newest,
+            legacy_version: None,
+        },
+    }
+}
+
+fn handshake_fault(error: &ClientInitializeError) -> ServerFault {
+    if error.is_authorization_required() {
+        return ServerFault::SignInRequired;
+    }
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            ServerFault::Closed("it ended before the handshake".to_owned())
+        }
+        ClientInitializeError::TransportError { .. } => {
+            ServerFault::Closed(shown(&error.to_string()))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_fault(fallback),
+        other => ServerFault::Protocol(shown(&other.to_string())),
+    }
+}
+
+/// The fault with what the process said last and how it ended: that is what the owner
+/// looks for.
+fn explain(fault: ServerFault, exit: &str, log: &ErrorLog) -> ServerFault {
+    let ServerFault::Closed(why) = fault else {
+        return fault;
+    };
+    let said = log.last().map(|line| format!("; its last line: {line}"));
+    let said = said.unwrap_or_default();
+    ServerFault::Closed(format!("{why} ({exit}){said}"))
+}

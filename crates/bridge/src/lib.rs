@@ -1,0 +1,36 @@
+//! Other people's MCP servers: their processes and connections, their lists, and the
+//! calls made of them.
+//!
+//! Nothing here decides whether a call may be made, or which definition of a tool is
+//! shown: the engine does, with the pins of crate `upstream`. A [`Server`] is started
+//! when it is first used. Every list it sends is handed to a [`Reviewer`] before any of
+//! it is used.
+
+/// When a server that failed is tried again.
+mod backoff;
+/// One call of a tool.
+mod call;
+/// The caller's side of a call.
+mod caller;
+/// What we answer to a server.
+mod client;
+/// Opening a connection.
+mod connect;
+/// What a process writes on its standard error.
+mod error_log;
+/// Why a server cannot be used.
+mod fault;
+/// The bounds of this crate.
+pub mod limit;
+/// The list of tools, in bounds.
+mod list;
+/// One server: started, listed, called, stopped.
+mod server;
+
+pub use backoff::Backoff;
+pub use call::{ToolCall, ToolResult};
+pub use caller::{ElicitAnswer, Elicitor, ProgressSink};
+pub use connect::{ServerSettings, ServerTarget};
+pub use fault::ServerFault;
+pub use list::{SeenTools, ServerIdentity};
+pub use server::{Reviewer, Server, ServerStatus};

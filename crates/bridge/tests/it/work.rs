@@ -1,0 +1,242 @@
+//! Servers that behave: calls, results, progress, questions, restarts, both eras.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bridge::{ElicitAnswer, Elicitor, ProgressSink, Server, ServerFault, ServerStatus};
+use futures_util::future::BoxFuture;
+use model::config::ServerEra;
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Lists, call, processes, server, settings, text, tool_call, until};
+
+#[tokio::test]
+async fn a_server_starts_with_its_first_call_and_is_reviewed_first() {
+    let folder = Folder::new("first");
+    let (server, lists) = server(&folder, &["good"]);
+    assert_eq!(server.status(), ServerStatus::Stopped);
+    assert_eq!(lists.count(), 0);
+    let result = call(&server, "echo", json!({"words": "hello"}))
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "hello");
+    assert_eq!(lists.count(), 1);
+    let seen = lists.seen.lock().expect("the lists")[0].clone();
+    assert_eq!(seen.server.name.as_deref(), Some("test-server"));
+    assert_eq!(
+        seen.server.instructions.as_deref(),
+        Some("A server for tests.")
+    );
+    assert_eq!(seen.tools.len(), 10);
+    assert_eq!(seen.tools[0]["title"], "Echo");
+}
+
+#[tokio::test]
+async fn what_the_reviewer_refuses_is_not_called() {
+    let folder = Folder::new("refused");
+    let lists = Arc::new(Lists {
+        refuse: true,
+        ..Lists::default()
+    });
+    let server = Server::new(settings(&folder, &["good"]), Arc::clone(&lists) as _);
+    let refused = call(&server, "echo", json!({"words": "x"})).await;
+    assert!(matches!(refused, Err(ServerFault::Held(_))), "{refused:?}");
+    let mark = folder.0.display().to_string();
+    until("the process is gone", || processes(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_check_between_review_and_call_stops_the_call() {
+    let folder = Folder::new("check");
+    let (server, lists) = server(&folder, &["good"]);
+    let stopped = server
+        .call(tool_call("die", json!({})), || {
+            Err(ServerFault::SignInRequired)
+        })
+        .await;
+    assert_eq!(stopped, Err(ServerFault::SignInRequired));
+    assert_eq!(lists.count(), 1);
+    assert!(
+        call(&server, "echo", json!({"words": "alive"}))
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn every_type_of_content_is_relayed() {
+    let folder = Folder::new("content");
+    let (server, _) = server(&folder, &["good"]);
+    let result = call(&server, "picture", json!({})).await.expect("a result");
+    let types: Vec<_> = result
+        .content
+        .iter()
+        .map(|block| block["type"].clone())
+        .collect();
+    assert_eq!(
+        types,
+        ["text", "image", "audio", "resource", "resource_link"]
+    );
+    let sum = call(&server, "add", json!({"a": 1, "b": 2}))
+        .await
+        .expect("a result");
+    assert_eq!(sum.structured, Some(json!({"sum": 3.0})));
+    let failed = call(&server, "fail", json!({})).await.expect("a result");
+    assert!(failed.is_error);
+    let refused = call(&server, "refuse", json!({})).await;
+    let expected = ServerFault::Refused {
+        code: -32000,
+        message: "not today".to_owned(),
+    };
+    assert_eq!(refused, Err(expected));
+}
+
+#[tokio::test]
+async fn progress_reaches_the_call_it_belongs_to() {
+    let folder = Folder::new("progress");
+    let (server, _) = server(&folder, &["good"]);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&told);
+    let mut slow = tool_call("slow", json!({"ms": 300}));
+    slow.progress = Some(ProgressSink::new(move |done, total, words| {
+        let line = (done, total, words.map(str::to_owned));
+        kept.lock().expect("told").push(line);
+    }));
+    server
+        .call::<ServerFault>(slow, || Ok(()))
+        .await
+        .expect("a result");
+    let told = told.lock().expect("told").clone();
+    assert!(told.len() >= 9, "{told:?}");
+    assert_eq!(
+        told.last(),
+        Some(&(10.0, Some(10.0), Some("working".to_owned())))
+    );
+}
+
+#[derive(Debug)]
+struct Blue;
+
+impl Elicitor for Blue {
+    fn ask(&self, question: Value) -> BoxFuture<'_, ElicitAnswer> {
+        assert_eq!(question["message"], "Which colour?");
+        Box::pin(async { ElicitAnswer::Accept(Some(json!({"colour": "blue"}))) })
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_the_person_behind_the_call() {
+    let folder = Folder::new("question");
+    let (server, _) = server(&folder, &["good"]);
+    let mut asking = tool_call("ask", json!({}));
+    asking.elicitor = Some(Arc::new(Blue));
+    let answered = server
+        .call::<ServerFault>(asking, || Ok(()))
+        .await
+        .expect("a result");
+    assert!(text(&answered).contains("blue"), "{answered:?}");
+    let nobody = call(&server, "ask", json!({})).await.expect("a result");
+    assert!(text(&nobody).contains("decline"), "{nobody:?}");
+}
+
+#[tokio::test]
+async fn a_server_of_the_newer_era_is_spoken_to_in_its_own_words() {
+    for era in [ServerEra::Modern, ServerEra::Auto] {
+        let folder = Folder::new("modern");
+        let mut settings = settings(&folder, &["good", "--modern"]);
+        settings.era = era;
+        let lists = Arc::new(Lists::default());
+        let server = Server::new(settings, Arc::clone(&lists) as _);
+        let result = call(&server, "echo", json!({"words": "new"}))
+            .await
+            .expect("a result");
+        assert_eq!(text(&result), "new");
+        let seen = lists.seen.lock().expect("the lists")[0].clone();
+        assert_eq!(seen.server.protocol, "2026-07-28");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ended_is_started_again_and_listed_again() {
+    let folder = Folder::new("again");
+    let (server, lists) = server(&folder, &["good"]);
+    let died = call(&server, "die", json!({})).await;
+    assert!(matches!(died, Err(ServerFault::Closed(_))), "{died:?}");
+    until("the end is noticed", || {
+        matches!(server.status(), ServerStatus::Failed(_))
+    })
+    .await;
+    let waits = call(&server, "echo", json!({"words": "x"})).await;
+    assert!(
+        matches!(waits, Err(ServerFault::Waiting { .. })),
+        "{waits:?}"
+    );
+    assert!(
+        server.log().iter().any(|line| line == "told to die"),
+        "{:?}",
+        server.log()
+    );
+    server.restart().await;
+    let result = call(&server, "echo", json!({"words": "back"}))
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "back");
+    assert_eq!(lists.count(), 2);
+}
+
+#[tokio::test]
+async fn an_idle_server_is_stopped_and_nothing_of_it_is_left() {
+    let folder = Folder::new("idle");
+    let mut settings = settings(&folder, &["good"]);
+    settings.idle = Duration::from_millis(300);
+    let server = Server::new(settings, Arc::new(Lists::default()));
+    call(&server, "echo", json!({"words": "x"}))
+        .await
+        .expect("a result");
+    let mark = folder.0.display().to_string();
+    until("it is stopped", || server.status() == ServerStatus::Stopped).await;
+    until("the process is gone", || processes(&mark).is_empty()).await;
+    call(&server, "echo", json!({"words": "x"}))
+        .await
+        .expect("it starts again");
+}
+
+#[tokio::test]
+async fn a_dropped_server_leaves_no_process() {
+    let folder = Folder::new("dropped");
+    let mark = folder.0.display().to_string();
+    let (server, _) = server(&folder, &["fork"]);
+    call(&server, "echo", json!({"words": "x"}))
+        .await
+        .expect("a result");
+    assert!(!processes(&mark).is_empty(), "the control: it runs");
+    drop(server);
+    until("the process is gone", || processes(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_and_the_next_one_works() {
+    let folder = Folder::new("dropped-call");
+    let (server, _) = server(&folder, &["good"]);
+    let slow = call(&server, "slow", json!({"ms": 1_000}));
+    let gave_up = tokio::time::timeout(Duration::from_millis(500), slow).await;
+    assert!(gave_up.is_err());
+    let result = call(&server, "echo", json!({"words": "next"}))
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "next");
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_reviewed_again() {
+    let folder = Folder::new("changes");
+    let (server, lists) = server(&folder, &["changes-after-three"]);
+    for _ in 0..3 {
+        call(&server, "echo", json!({"words": "x"}))
+            .await
+            .expect("a result");
+    }
+    until("the new list is reviewed", || lists.count() == 2).await;
+    let seen = lists.seen.lock().expect("the lists");
+    assert_ne!(seen[0].tools[0], seen[1].tools[0]);
+}

@@ -1,0 +1,354 @@
+//! An MCP server over standard input and output for tests: one that behaves, and many
+//! that do not. The first argument says how it behaves; `--tools FILE` gives it another
+//! list. It is written by hand, for a library would not let it misbehave.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+struct TestServer {
+    behaviour: String,
+    tools: Option<String>,
+    call_count: usize,
+    modern: bool,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let mut server = TestServer {
+        behaviour: "good".to_owned(),
+        tools: None,
+        call_count: 0,
+        modern: false,
+    };
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--tools" => server.tools = arguments.next(),
+            "--modern" => server.modern = true,
+            behaviour => server.behaviour = behaviour.to_owned(),
+        }
+    }
+    server.run()
+}
+
+/// The next line of standard input. It is not kept locked: a call may read too.
+fn read_line() -> Option<String> {
+    let mut line = String::new();
+    let count = std::io::stdin().read_line(&mut line).ok()?;
+    (count > 0).then_some(line)
+}
+
+/// A server takes its time; nothing else here ends a wait.
+fn wait(time: Duration) {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let _ = receiver.recv_timeout(time);
+    drop(sender);
+}
+
+fn send(message: &Value) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{message}");
+    let _ = out.flush();
+}
+
+fn complain(words: &str) {
+    let _ = writeln!(std::io::stderr(), "{words}");
+}
+
+fn answer(id: &Value, result: Value) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn refuse(id: &Value, code: i64, message: &str) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
+}
+
+fn text(words: &str) -> Value {
+    json!({"content": [{"type": "text", "text": words}]})
+}
+
+impl TestServer {
+    fn run(&mut self) -> ExitCode {
+        match self.behaviour.as_str() {
+            "exit-early" => {
+                complain("cannot start: the disk is on fire");
+                return ExitCode::from(3);
+            }
+            "noise" => {
+                for line in 0..100 {
+                    let _ = writeln!(std::io::stdout(), "starting up, step {line}");
+                }
+            }
+            "slow-handshake" => wait(Duration::from_secs(30)),
+            "fork" => {
+                // A grandchild that outlives its parent.
+                let _ = std::process::Command::new("/bin/sh")
+                    .args(["-c", "setsid sleep 300 & exit 0"])
+                    .spawn()
+                    .and_then(|mut child| child.wait());
+            }
+            "stubborn" => ignore_term(),
+            _ => {}
+        }
+        while let Some(line) = read_line() {
+            let Ok(message) = serde_json::from_str::<Value>(&line) else {
+                continue;
+            };
+            if let Some(exit) = self.handle(&message) {
+                return exit;
+            }
+        }
+        if self.behaviour == "stubborn" {
+            wait(Duration::from_secs(300));
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn handle(&mut self, message: &Value) -> Option<ExitCode> {
+        let method = message.get("method")?.as_str()?;
+        let id = message.get("id").cloned().unwrap_or_default();
+        let params = message.get("params").cloned().unwrap_or_default();
+        match method {
+            "initialize" if !self.modern => answer(
+                &id,
+                json!({
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "test-server", "version": "1.0.0"},
+                    "instructions": "A server for tests.",
+                }),
+            ),
+            "server/discover" if self.modern => answer(
+                &id,
+                json!({
+                    "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "test-server", "version": "1.0.0"},
+                    "instructions": "A server for tests.",
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                }),
+            ),
+            "tools/list" => self.list(&id, &params),
+            "tools/call" => return self.call(&id, &params),
+            "ping" => answer(&id, json!({})),
+            _ if id.is_null() => {}
+            _ => refuse(&id, -32601, "no such method"),
+        }
+        None
+    }
+
+    fn list(&self, id: &Value, params: &Value) {
+        let page = |tools: Value, next: Option<&str>| {
+            let mut page = json!({"tools": tools});
+            if let (Some(next), Some(members)) = (next, page.as_object_mut()) {
+                members.insert("nextCursor".to_owned(), next.into());
+            }
+            if let (true, Some(members)) = (self.modern, page.as_object_mut()) {
+                members.insert("resultType".to_owned(), "complete".into());
+                members.insert("ttlMs".to_owned(), 0.into());
+                members.insert("cacheScope".to_owned(), "private".into());
+            }
+            page
+        };
+        let one = |name: String| json!([{"name": name, "inputSchema": {"type": "object"}}]);
+        let cursor = params.get("cursor").and_then(Value::as_str).unwrap_or("0");
+        let number: u64 = cursor.parse().unwrap_or_default();
+        match self.behaviour.as_str() {
+            "same-cursor" => answer(id, page(one(format!("t{number}")), Some("1"))),
+            "endless-pages" => {
+                let next = (number + 1).to_string();
+                answer(id, page(one(format!("t{number}")), Some(&next)));
+            }
+            "many-tools" => {
+                let all = (0..100_000).map(
+                    |index| json!({"name": format!("t{index}"), "inputSchema": {"type": "object"}}),
+                );
+                answer(id, page(all.collect(), None));
+            }
+            "long-line" => {
+                let words = "x".repeat(16 * 1024 * 1024);
+                let tool =
+                    json!([{"name": "t", "description": words, "inputSchema": {"type": "object"}}]);
+                answer(id, page(tool, None));
+            }
+            "no-list" => refuse(id, -32603, "no list today"),
+            "two-pages" if number == 0 => answer(id, page(self.tools(), Some("1"))),
+            "two-pages" => answer(id, page(one("second".to_owned()), None)),
+            _ => answer(id, page(self.tools(), None)),
+        }
+    }
+
+    fn tools(&self) -> Value {
+        if let Some(file) = &self.tools
+            && let Ok(text) = std::fs::read_to_string(file)
+            && let Ok(tools) = serde_json::from_str(&text)
+        {
+            return tools;
+        }
+        let words = |name: &str, about: &str, properties: Value| {
+            json!({
+                "name": name, "description": about,
+                "inputSchema": {"type": "object", "properties": properties},
+            })
+        };
+        let description = match self.behaviour.as_str() {
+            "changes-after-three" if self.call_count >= 3 => "Gives the words back, and more.",
+            _ => "Gives the words back.",
+        };
+        json!([
+            {
+                "name": "echo", "title": "Echo", "description": description,
+                "inputSchema": {
+                    "type": "object", "required": ["words"], "additionalProperties": false,
+                    "properties": {"words": {"type": "string"}},
+                },
+            },
+            {
+                "name": "add", "description": "Adds two numbers.",
+                "inputSchema": {
+                    "type": "object", "required": ["a", "b"],
+                    "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+                },
+                "outputSchema": {
+                    "type": "object", "required": ["sum"],
+                    "properties": {"sum": {"type": "number"}},
+                },
+            },
+            words("fail", "Fails.", json!({})),
+            words("refuse", "Answers with an error of the protocol.", json!({})),
+            words("picture", "Gives every type of content.", json!({})),
+            words("slow", "Waits, and tells how far it is.", json!({"ms": {"type": "integer"}})),
+            words("variable", "Gives a variable back.", json!({"name": {"type": "string"}})),
+            words("read", "Reads a file.", json!({"path": {"type": "string"}})),
+            words("ask", "Asks a person for a colour.", json!({})),
+            words("die", "Ends the server.", json!({})),
+        ])
+    }
+
+    fn call(&mut self, id: &Value, params: &Value) -> Option<ExitCode> {
+        self.call_count += 1;
+        if self.behaviour == "list-flood" {
+            for _ in 0..10_000 {
+                send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+            }
+        }
+        if self.behaviour == "changes-after-three" && self.call_count == 3 {
+            send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+        }
+        let name = params
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let arguments = params.get("arguments").cloned().unwrap_or_default();
+        let word = |key: &str| {
+            arguments
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let result = match name {
+            "echo" => text(word("words")),
+            "add" => {
+                let number = |key: &str| arguments.get(key).and_then(Value::as_f64);
+                let sum = number("a").unwrap_or_default() + number("b").unwrap_or_default();
+                json!({
+                    "content": [{"type": "text", "text": sum.to_string()}],
+                    "structuredContent": {"sum": sum},
+                })
+            }
+            "fail" => json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}),
+            "refuse" => {
+                refuse(id, -32000, "not today");
+                return None;
+            }
+            "picture" => every_content(),
+            "slow" => {
+                slow(params, &arguments);
+                text("done")
+            }
+            "variable" => text(&std::env::var(word("name")).unwrap_or_else(|_| "unset".to_owned())),
+            "read" => match std::fs::read_to_string(word("path")) {
+                Ok(content) => text(&content),
+                Err(error) => {
+                    json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true})
+                }
+            },
+            "ask" => match ask() {
+                Some(answered) => text(&answered.to_string()),
+                None => text("no answer"),
+            },
+            "die" => {
+                complain("told to die");
+                return Some(ExitCode::from(9));
+            }
+            _ => {
+                refuse(id, -32602, "no such tool");
+                return None;
+            }
+        };
+        let mut result = result;
+        if let (true, Some(members)) = (self.modern, result.as_object_mut()) {
+            members.insert("resultType".to_owned(), "complete".into());
+        }
+        answer(id, result);
+        None
+    }
+}
+
+fn every_content() -> Value {
+    json!({"content": [
+        {"type": "text", "text": "all of them"},
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+        {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "test://a", "text": "inside"}},
+        {"type": "resource_link", "uri": "test://b", "name": "b"},
+    ]})
+}
+
+/// Waits in ten parts and tells of each.
+fn slow(params: &Value, arguments: &Value) {
+    let ms = arguments.get("ms").and_then(Value::as_u64).unwrap_or(100);
+    let token = params
+        .get("_meta")
+        .and_then(|meta| meta.get("progressToken"));
+    for step in 1..=10 {
+        wait(Duration::from_millis(ms / 10));
+        if let Some(token) = token {
+            send(&json!({
+                "jsonrpc": "2.0", "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": step, "total": 10, "message": "working"},
+            }));
+        }
+    }
+}
+
+/// Asks the client, and waits for its answer.
+fn ask() -> Option<Value> {
+    send(&json!({
+        "jsonrpc": "2.0", "id": "ask-1", "method": "elicitation/create",
+        "params": {
+            "message": "Which colour?",
+            "requestedSchema": {
+                "type": "object", "properties": {"colour": {"type": "string"}},
+            },
+        },
+    }));
+    while let Some(line) = read_line() {
+        let message: Value = serde_json::from_str(&line).ok()?;
+        if message.get("id") == Some(&json!("ask-1")) {
+            return message.get("result").cloned();
+        }
+    }
+    None
+}
+
+/// A process that does not care about SIGTERM: its shell traps it.
+fn ignore_term() {
+    let _ = std::process::Command::new("/bin/sh")
+        .args(["-c", "trap '' TERM; sleep 300"])
+        .spawn();
+}

@@ -1,0 +1,291 @@
+//! A tool of an MCP server: the call goes on to the server, and what comes back is
+//! passed on whole.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge::{ElicitAnswer, Elicitor, ProgressSink, ServerFault, ToolCall, ToolResult};
+use model::document::environment::Environment;
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::mask::Masker;
+use model::record::outcome::{CallError, ConsoleLine, RelayedResult};
+use serde_json::{Map, Value};
+
+use crate::engine::Engine;
+use crate::refusal::CallRefusal;
+use crate::request::{CallRequest, CallTarget};
+use crate::run::RunResult;
+use crate::server_tool::ServerTool;
+use crate::tool::ToolBody;
+
+/// What a call of a server's tool works with.
+#[derive(Debug)]
+pub(crate) struct ServerCall<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) request: &'a CallRequest,
+    pub(crate) tool: &'a Arc<ServerTool>,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) environment: Environment,
+    pub(crate) masker: Arc<Masker>,
+}
+
+/// Fields a server does not get from a person through us, by a word of their names.
+const SECRET_WORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "credential",
+    "credentials",
+    "pin",
+    "otp",
+    "cvv",
+];
+
+/// Says which server asks, so that a question cannot pass for one of ours.
+#[derive(Debug)]
+struct NamedElicitor {
+    server: String,
+    inner: Arc<dyn Elicitor>,
+}
+
+impl Elicitor for NamedElicitor {
+    fn ask(&self, mut question: Value) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
+        if asks_for_secret(&question) {
+            return Box::pin(async { ElicitAnswer::Decline });
+        }
+        let words = question.get("message").and_then(Value::as_str);
+        let words = model::text::elided(words.unwrap_or_default(), QUESTION_CHARS_MAX);
+        let lines: Vec<_> = words.lines().map(model::text::one_line).collect();
+        let titled = format!("The server `{}` asks: {}", self.server, lines.join("\n"));
+        if let Some(members) = question.as_object_mut() {
+            members.insert("message".to_owned(), titled.into());
+            members.remove("_meta");
+        }
+        self.inner.ask(question)
+    }
+}
+
+/// Characters of a server's question.
+const QUESTION_CHARS_MAX: usize = 2_000;
+
+/// Whether a form has a field that wants a secret.
+fn asks_for_secret(question: &Value) -> bool {
+    let schema = question.get("requestedSchema");
+    let properties = schema.and_then(|schema| schema.get("properties"));
+    let properties = properties.and_then(Value::as_object).into_iter().flatten();
+    let is_secret = |words: &str| {
+        let words = words
+            .to_lowercase()
+            .replace("api key", "apikey")
+            .replace("api_key", "apikey");
+        let mut parts = words.split(|character: char| !character.is_alphanumeric());
+        parts.any(|part| SECRET_WORDS.contains(&part))
+    };
+    properties.into_iter().any(|(name, property)| {
+        let title = property.get("title").and_then(Value::as_str);
+        let format = property.get("format").and_then(Value::as_str);
+        is_secret(name) || title.is_some_and(is_secret) || format == Some("password")
+    })
+}
+
+/// Why a call of a server's tool came to nothing.
+#[derive(Debug)]
+enum ServerCallError {
+    Fault(ServerFault),
+    Changed,
+}
+
+impl From<ServerFault> for ServerCallError {
+    fn from(fault: ServerFault) -> ServerCallError {
+        ServerCallError::Fault(fault)
+    }
+}
+
+pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> {
+    let ServerCall {
+        engine,
+        request,
+        tool,
+        arguments,
+        environment,
+        masker,
+    } = call;
+    let config = &tool.server;
+    let progress = request.progress.clone().map(|progress| {
+        ProgressSink::new(move |done, total, words| {
+            progress.tell(&progress_words(done, total, words));
+        })
+    });
+    let tool_call = ToolCall {
+        tool: tool.definition.name.clone(),
+        arguments,
+        timeout: Duration::from_millis(config.call_timeout_ms),
+        progress,
+        elicitor: request.elicitor.clone().map(|inner| {
+            Arc::new(NamedElicitor {
+                server: config.name.clone(),
+                inner,
+            }) as Arc<dyn Elicitor>
+        }),
+    };
+    let connections = engine.server_connections();
+    let caller = &request.caller.name;
+    let server = connections.get(config, tool.restarts, caller, &environment, &masker);
+    let ran = match server {
+        Ok(server) => {
+            server
+                .call(tool_call, || check_unchanged(engine, request, tool))
+                .await
+        }
+        Err(fault) => Err(ServerCallError::Fault(fault)),
+    };
+    match ran {
+        Ok(result) => Ok(relay(tool, result)),
+        Err(error) => Err(refusal(&config.name, error)),
+    }
+}
+
+/// Whether the tool is still what the caller was shown and the gates decided on. The list
+/// of this very connection was compared a moment ago.
+fn check_unchanged(
+    engine: &Engine,
+    request: &CallRequest,
+    tool: &Arc<ServerTool>,
+) -> Result<(), ServerCallError> {
+    let now = engine.registry().current();
+    let CallTarget::Name(name) = &request.target else {
+        return Err(ServerCallError::Changed);
+    };
+    let body = now.tool(name).map(|tool| &tool.body);
+    match body {
+        Some(ToolBody::Server(current)) if **current == **tool => Ok(()),
+        _ => Err(ServerCallError::Changed),
+    }
+}
+
+fn progress_words(done: f64, total: Option<f64>, words: Option<&str>) -> String {
+    let words = words.map(model::text::one_line);
+    let words = words.map(|words| model::text::elided(&words, 200));
+    let count = match total {
+        Some(total) => format!("{done} of {total}"),
+        None => done.to_string(),
+    };
+    match words {
+        Some(words) => format!("{words} ({count})"),
+        None => count,
+    }
+}
+
+/// What a script gets is the structured result, else the one text, else the blocks.
+fn script_value(result: &ToolResult) -> Value {
+    if let Some(structured) = &result.structured {
+        return structured.clone();
+    }
+    match result.content.as_slice() {
+        [block] if block.get("type").and_then(Value::as_str) == Some("text") => {
+            block.get("text").cloned().unwrap_or_default()
+        }
+        blocks => Value::Array(blocks.to_vec()),
+    }
+}
+
+fn relay(tool: &ServerTool, result: ToolResult) -> RunResult {
+    let value = script_value(&result);
+    let wrong = match result.is_error {
+        true => None,
+        false => tool.schemas.check_result(result.structured.as_ref()),
+    };
+    let console = wrong.map(|text| ConsoleLine {
+        level: "warn",
+        text,
+    });
+    let error = result.is_error.then(|| {
+        let words = match &value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        CallError::new(Reason::ServerFailed, model::text::elided(&words, 1_000))
+    });
+    RunResult {
+        status: match result.is_error {
+            true => Status::Failed,
+            false => Status::Done,
+        },
+        value: (!result.is_error).then_some(value),
+        relayed: Some(RelayedResult {
+            content: result.content,
+            structured: result.structured,
+        }),
+        error,
+        console: console.into_iter().collect(),
+        usage: None,
+    }
+}
+
+fn refusal(server: &str, error: ServerCallError) -> CallRefusal {
+    let fault = match error {
+        ServerCallError::Fault(fault) => fault,
+        ServerCallError::Changed => {
+            let message = format!(
+                "the server `{server}` changed this tool; it did not run, list the tools again"
+            );
+            return CallRefusal::new(CallError::new(Reason::ServerChanged, message));
+        }
+    };
+    let reason = match &fault {
+        ServerFault::Waiting { .. }
+        | ServerFault::Held(_)
+        | ServerFault::SignInRequired
+        | ServerFault::SecretsMissing(_)
+        | ServerFault::Start(_)
+        | ServerFault::StartTimeout(_)
+        | ServerFault::Closed(_) => Reason::ServerUnavailable,
+        ServerFault::Protocol(_)
+        | ServerFault::List(_)
+        | ServerFault::TooLarge(_)
+        | ServerFault::TooManyQuestions(_) => Reason::ServerProtocol,
+        ServerFault::Refused { .. } => Reason::ServerRefused,
+        ServerFault::Timeout(_) => Reason::ServerTimeout,
+    };
+    let error = CallError {
+        retryable: fault.is_passing(),
+        ..CallError::new(reason, fault.for_caller(server))
+    };
+    let mut refusal = CallRefusal::new(error).noted(fault.to_string());
+    refusal.status = Status::Failed;
+    refusal
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_form_for_a_secret_is_not_shown() {
+        let form = |property: Value| {
+            asks_for_secret(&json!({"requestedSchema": {"properties": property}}))
+        };
+        for secret in [
+            json!({"password": {"type": "string"}}),
+            json!({"x": {"type": "string", "title": "Your API key"}}),
+            json!({"github_token": {"type": "string"}}),
+            json!({"x": {"type": "string", "format": "password"}}),
+        ] {
+            assert!(form(secret.clone()), "{secret}");
+        }
+        for plain in [
+            json!({"shipping": {"type": "string"}}),
+            json!({"opinion": {"type": "string", "title": "What do you think of spinners?"}}),
+        ] {
+            assert!(!form(plain.clone()), "{plain}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Tools of other people's MCP servers. Each is a document made from the definition its
+//! owner accepted, so that lists, levels, rules, approvals and the audit hold for it as
+//! for any other; only what runs is the server's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::config::{Config, ServerConfig, ServerNetwork, ServerSandbox, ServerTransport};
+use model::document;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
+use model::govern::action::{Action, DECLARED_FIELD};
+use model::govern::consent::Granted;
+use model::policy::Baseline;
+use model::policy::assessment;
+use serde_json::{Map, Value, json};
+use store::{ServerRecord, ServerRecords};
+use upstream::definition::{Definition, ItemKey, ToolDefinition};
+use upstream::finding::UpstreamFinding;
+use upstream::name::{NameTable, ServerName};
+use upstream::pin::{PinnedServer, SeenServer, ServedServer, ServedState, serve};
+
+use crate::server_tool::{ServerSchemas, ServerTool};
+use crate::servers::judge::JudgedServer;
+use crate::tool::{Tool, ToolBody, ToolState};
+
+pub(crate) mod connections;
+mod judge;
+pub(crate) mod review;
+
+/// The category of all tools of servers.
+const CATEGORY: &str = "MCP";
+
+/// What the servers of the settings offer, at one moment.
+#[derive(Debug, Default)]
+pub struct ServerTools {
+    tools: BTreeMap<String, Tool>,
+    servers: BTreeMap<String, ServerView>,
+    /// What it was made from.
+    made_from: MadeFrom,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct MadeFrom {
+    servers: Vec<ServerConfig>,
+    records: ServerRecords,
+    ground: Option<Baseline>,
+}
+
+/// One server: what was accepted of it and what it offers.
+#[derive(Debug)]
+pub struct ServerView {
+    /// The server, as the settings have it.
+    pub config: Arc<ServerConfig>,
+    /// What is remembered of it.
+    pub record: ServerRecord,
+    /// What it offered last, if it ever did.
+    pub seen: Option<SeenServer>,
+    /// What was found in it.
+    pub findings: Vec<UpstreamFinding>,
+    /// What is served of it; a sentence where its record cannot be used.
+    pub served: Result<ServedServer, String>,
+    /// The names of its tools here.
+    pub names: NameTable,
+}
+
+impl ServerTools {
+    /// Makes the tools of all servers, or takes those from before where nothing changed.
+    pub(crate) fn make(
+        config: &Config,
+        records: &ServerRecords,
+        ground: &Baseline,
+        before: Option<&Arc<ServerTools>>,
+        own: &[&str],
+    ) -> Arc<ServerTools> {
+        let made_from = MadeFrom {
+            servers: config.servers.clone(),
+            records: records.clone(),
+            ground: Some(ground.clone()),
+        };
+        if let Some(before) = before.filter(|before| before.made_from == made_from) {
+            return Arc::clone(before);
+        }
+        let mut made = ServerTools {
+            made_from,
+            ..ServerTools::default()
+        };
+        let mut judged = judge::judge(&config.servers, records, own);
+        for server in &config.servers {
+            let record = records.get(&server.name).cloned().unwrap_or_default();
+            let offered = judged.remove(&server.name).flatten();
+            let view = view(&Arc::new(server.clone()), record, offered);
+            for tool in tools(&view, ground) {
+                let name = &tool.usable.document.name;
+                // A document or a tool of ours keeps its name; servers' names begin with
+                // the server's, so this is a document that was named like one.
+                if !own.contains(&name.as_str()) {
+                    made.tools.insert(name.clone(), tool);
+                }
+            }
+            made.servers.insert(server.name.clone(), view);
+        }
+        Arc::new(made)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
+    }
+
+    /// The names of every tool a server has or had, callable or not: rules may name it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let servers = self.servers.values();
+        servers.flat_map(|view| view.names.names.values().map(|name| name.as_str()))
+    }
+
+    /// What scripts call tools by besides their names, `server.tool`, and the names.
+    pub(crate) fn script_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let servers = self.servers.values();
+        servers.flat_map(|view| {
+            let names = view.names.code_names.iter();
+            names.filter_map(|(tool, script_name)| {
+                let name = view.names.names.get(tool)?;
+                Some((script_name.as_str(), name.as_str()))
+            })
+        })
+    }
+
+    /// The servers of the settings, by name.
+    #[must_use]
+    pub fn servers(&self) -> &BTreeMap<String, ServerView> {
+        &self.servers
+    }
+}
+
+/// Where a server stands, from its settings, its record and what it offered last.
+fn view(
+    config: &Arc<ServerConfig>,
+    record: ServerRecord,
+    offered: Option<Result<JudgedServer, String>>,
+) -> ServerView {
+    let (seen, findings, broken) = match offered {
+        None => (None, Vec::new(), None),
+        Some(Ok(JudgedServer { seen, findings })) => (Some(seen), findings, None),
+        Some(Err(why)) => (None, Vec::new(), Some(why)),
+    };
+    let served = match broken {
+        Some(why) => Err(why),
+        None => pinned(&record).map(|pinned| serve(&pinned, seen.as_ref())),
+    };
+    let tools = served.iter().flat_map(|served| &served.items);
+    let tools = tools.map(|item| item.key.name.as_str());
+    let names = match ServerName::parse(&config.name) {
+        Ok(name) => NameTable::new(&name, tools),
+        Err(_) => NameTable::default(),
+    };
+    ServerView {
+        config: Arc::clone(config),
+        seen,
+        findings,
+        served,
+        names,
+        record,
+    }
+}
+
+/// What the owner accepted. A record that cannot be read is an error, never a first
+/// sight.
+pub(crate) fn pinned(record: &ServerRecord) -> Result<PinnedServer, String> {
+    if record.pins.is_empty() {
+        return Ok(PinnedServer::unknown());
+    }
+    PinnedServer::from_json(&record.pins)
+        .map_err(|error| format!("what was accepted of it cannot be read: {error}"))
+}
+
+fn tools(view: &ServerView, ground: &Baseline) -> Vec<Tool> {
+    let Ok(served) = &view.served else {
+        return Vec::new();
+    };
+    let made = served.items.iter().filter_map(|item| match &item.state {
+        ServedState::Callable {
+            definition, digest, ..
+        } if view.config.offers(&item.key.name) => match &**definition {
+            Definition::Tool(definition) => tool(view, &item.key, definition, digest, ground),
+            Definition::Prompt(_) | Definition::ResourceTemplate(_) => None,
+        },
+        _ => None,
+    });
+    made.collect()
+}
+
+fn tool(
+    view: &ServerView,
+    key: &ItemKey,
+    definition: &ToolDefinition,
+    digest: &str,
+    ground: &Baseline,
+) -> Option<Tool> {
+    let config = &view.config;
+    let name = view.names.names.get(&key.name)?;
+    let text = document_text(config, name.as_str(), definition, digest);
+    let item = document::parse(&text).items.pop()?;
+    let none = Environment::empty();
+    let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Server);
+    let mut usable = assessed.usable?;
+    usable.facts.risk = judge::rate(config, definition, &view.findings, usable.facts.risk);
+    let definition = definition.clone();
+    Some(Tool {
+        usable: Arc::new(usable),
+        source: Source::Server,
+        body: ToolBody::Server(Arc::new(ServerTool {
+            server: Arc::clone(config),
+            restarts: view.record.restarts,
+            pin: digest.to_owned(),
+            schemas: ServerSchemas::new(&definition),
+            definition,
+        })),
+        file: None,
+        findings: assessed.findings,
+        state: ToolState::Published,
+        // Its owner put it into the settings with the secrets it gets.
+        granted: Granted::Ours,
+    })
+}
+
+/// The document of a tool. What encloses the server is what the document asks for, so
+/// that levels, rules and the risk see it.
+fn document_text(
+    config: &ServerConfig,
+    name: &str,
+    definition: &ToolDefinition,
+    digest: &str,
+) -> String {
+    let description = config.descriptions.get(&definition.name);
+    let description = description.or(definition.description.as_ref());
+    let variables = config.secrets().into_iter();
+    let variables = variables.map(|secret| json!({secret: format!("${{{secret}}}")}));
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    put("name", name.into());
+    put(
+        "description",
+        description.cloned().unwrap_or_default().into(),
+    );
+    put("category", CATEGORY.into());
+    put("tags", json!([config.name]));
+    put("staticVariables", variables.collect::<Vec<_>>().into());
+    // The digest of the document covers its code, so a change of the pin is a change of
+    // the tool: approvals and rules that name its digest see it.
+    let code = format!(
+        "// pinned as {digest}\nthrow new Error(\"this tool runs on its MCP server, not in the sandbox\");"
+    );
+    put("code", code.into());
+    put("codeType", "Javascript".into());
+    put("draft", false.into());
+    put("sandboxOverrides", overrides(config, definition));
+    put("codecall", json!({"appId": config.name}));
+    if let Some(title) = &definition.title {
+        put("title", title.clone().into());
+    }
+    let actions = judge::actions(config, definition);
+    let words: Vec<_> = actions.iter().map(Action::word).collect();
+    put(DECLARED_FIELD, json!(words));
+    Value::Object(fields).to_string()
+}
+
+/// What a call can reach: what its server can.
+fn overrides(config: &ServerConfig, definition: &ToolDefinition) -> Value {
+    let mut overrides = Map::new();
+    let mut put = |key: &str, value: Value| overrides.insert(key.to_owned(), value);
+    match &config.transport {
+        ServerTransport::Command(command) => {
+            if command.network == ServerNetwork::Open || command.sandbox == ServerSandbox::None {
+                put("networkMode", "open".into());
+            }
+            put(
+                "fileRead",
+                (!command.read.is_empty() || !command.write.is_empty()).into(),
+            );
+            put("fileWrite", (!command.write.is_empty()).into());
+        }
+        ServerTransport::Url(url) => {
+            let host = url::Url::parse(&url.url).ok();
+            let host = host.and_then(|url| url.host_str().map(str::to_owned));
+            match (host, url.private) {
+                (Some(host), false) => {
+                    put("networkMode", "allowlist".into());
+                    put("hostsAllow", json!([host]));
+                }
+                // Where it leads is for the operator to know; the risk says so.
+                (_, _) => {
+                    put("networkMode", "open".into());
+                }
+            }
+        }
+    }
+    // A server's own word counts only where it admits to more.
+    if definition.annotations.destructive == Some(true) {
+        put("destructive", true.into());
+    }
+    Value::Object(overrides)
+}

@@ -1,0 +1,179 @@
+//! The servers that run: one connection for each server, or one for each caller of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bridge::{Server, ServerFault, ServerSettings, ServerTarget};
+use jail::{JailNetwork, JailSettings, WorkerProgram};
+use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerSharing, ServerTransport};
+use model::document::environment::Environment;
+use model::document::placeholder;
+use model::record::mask::Masker;
+use model::sync::lock;
+
+use crate::servers::review::KeptReview;
+
+/// The folder of all servers' own folders, in the home.
+const FOLDER: &str = "servers";
+
+/// The servers that run.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    home: PathBuf,
+    program: WorkerProgram,
+    /// Where programs are looked for, written as `PATH` is.
+    search: String,
+    /// The home folder of the person, which no server sees.
+    user_home: Option<PathBuf>,
+    review: Arc<KeptReview>,
+    open: Mutex<BTreeMap<(String, String), OpenServer>>,
+}
+
+#[derive(Debug)]
+struct OpenServer {
+    config: Arc<ServerConfig>,
+    restarts: i64,
+    /// With other secrets it is another connection.
+    filled: BTreeMap<String, String>,
+    server: Arc<Server>,
+}
+
+impl Connections {
+    pub(crate) fn new(
+        home: &Path,
+        program: WorkerProgram,
+        environment: &Environment,
+        review: KeptReview,
+    ) -> Connections {
+        Connections {
+            home: home.to_owned(),
+            program,
+            search: environment.get("PATH").unwrap_or_default().to_owned(),
+            user_home: environment.get("HOME").map(PathBuf::from),
+            review: Arc::new(review),
+            open: Mutex::default(),
+        }
+    }
+
+    /// The server for a caller. One that was opened under other settings, with other
+    /// secrets or before a restart is stopped.
+    pub(crate) fn get(
+        &self,
+        config: &Arc<ServerConfig>,
+        restarts: i64,
+        caller: &str,
+        environment: &Environment,
+        masker: &Arc<Masker>,
+    ) -> Result<Arc<Server>, ServerFault> {
+        let filled = fill(config, environment)?;
+        let caller = match config.sharing {
+            ServerSharing::Shared => "",
+            ServerSharing::PerCaller => caller,
+        };
+        let key = (config.name.clone(), caller.to_owned());
+        let mut open = lock(&self.open);
+        if let Some(known) = open.get(&key)
+            && known.config == *config
+            && known.restarts == restarts
+            && known.filled == filled
+        {
+            return Ok(Arc::clone(&known.server));
+        }
+        let settings = self.settings(config, caller, &filled, masker)?;
+        let server = Arc::new(Server::new(settings, Arc::clone(&self.review) as _));
+        open.insert(
+            key,
+            OpenServer {
+                config: Arc::clone(config),
+                restarts,
+                filled,
+                server: Arc::clone(&server),
+            },
+        );
+        Ok(server)
+    }
+
+    fn settings(
+        &self,
+        config: &ServerConfig,
+        caller: &str,
+        filled: &BTreeMap<String, String>,
+        masker: &Arc<Masker>,
+    ) -> Result<ServerSettings, ServerFault> {
+        let target = match &config.transport {
+            ServerTransport::Command(command) => {
+                let program = command.command.first().map(String::as_str);
+                let resolved = jail::resolve_program(program.unwrap_or_default(), &self.search);
+                let resolved = resolved.map_err(|fault| ServerFault::Start(fault.to_string()))?;
+                let mut words = command.command.clone();
+                if let Some(first) = words.first_mut() {
+                    *first = resolved.display().to_string();
+                }
+                let mut jail = JailSettings::new(words, self.folder(&config.name, caller));
+                jail.environment = filled.clone();
+                jail.read = command.read.iter().map(PathBuf::from).collect();
+                jail.write = command.write.iter().map(PathBuf::from).collect();
+                jail.private = vec![self.home.clone()];
+                jail.user_home = self.user_home.clone();
+                jail.network = match command.network {
+                    ServerNetwork::None => JailNetwork::None,
+                    ServerNetwork::Open => JailNetwork::Open,
+                };
+                jail.accept_missing = command.sandbox == ServerSandbox::None;
+                ServerTarget::Command {
+                    jail,
+                    program: self.program.clone(),
+                }
+            }
+            ServerTransport::Url(_) => {
+                let why = "servers at an address are not supported yet";
+                return Err(ServerFault::Start(why.to_owned()));
+            }
+        };
+        Ok(ServerSettings {
+            name: config.name.clone(),
+            target,
+            era: config.era,
+            start_timeout: Duration::from_millis(config.start_timeout_ms),
+            idle: Duration::from_secs(config.idle_seconds),
+            may_ask: config.elicitation,
+            masker: Arc::clone(masker),
+        })
+    }
+
+    /// The folder a server may write to: its own, or its own for one caller.
+    fn folder(&self, server: &str, caller: &str) -> PathBuf {
+        let folder = self.home.join(FOLDER).join(server);
+        match caller {
+            "" => folder.join("shared"),
+            caller => folder.join(model::document::digest::of_text(caller)),
+        }
+    }
+}
+
+/// The environment or the headers, with their secrets.
+fn fill(
+    config: &ServerConfig,
+    environment: &Environment,
+) -> Result<BTreeMap<String, String>, ServerFault> {
+    let templates = match &config.transport {
+        ServerTransport::Command(command) => &command.environment,
+        ServerTransport::Url(url) => &url.headers,
+    };
+    let mut filled = BTreeMap::new();
+    let mut missing = Vec::new();
+    for (name, template) in templates {
+        match placeholder::resolve(template, environment) {
+            Ok(resolved) => {
+                filled.insert(name.clone(), resolved.text);
+            }
+            Err(names) => missing.extend(names),
+        }
+    }
+    match missing.is_empty() {
+        true => Ok(filled),
+        false => Err(ServerFault::SecretsMissing(missing)),
+    }
+}

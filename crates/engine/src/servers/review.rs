@@ -1,0 +1,85 @@
+//! What a server offers is kept before any of it is used, and compared with what its
+//! owner accepted.
+
+use bridge::{Reviewer, SeenTools};
+use model::config::{ServerConfig, ServerTransport};
+use model::record::audit::{Act, Notice};
+use serde_json::{Value, json};
+use store::Store;
+use upstream::definition::{ItemKind, ServerDefinition, ServerOrigin};
+use upstream::pin::SeenServer;
+
+use crate::error::causes;
+use crate::notice::loudly;
+use crate::services::{Alarm, Clock};
+
+/// Keeps what servers offer. The registry makes the tools from it, at the next call of
+/// any process.
+#[derive(Debug)]
+pub(crate) struct KeptReview {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) alarm: Alarm,
+}
+
+impl Reviewer for KeptReview {
+    fn review(&self, server: &str, seen: &SeenTools) -> Result<(), String> {
+        let text = seen_text(seen);
+        let at_ms = self.clock.now_ms();
+        let kept = self.store.publications().save_seen(server, &text, at_ms);
+        match kept {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let count = model::text::count(seen.tools.len(), "tool");
+                let message = format!("the server `{server}` offers {count}, not as before");
+                let notice = Notice::new(Act::ServerListed, server, "server", &message);
+                loudly(&self.store, &self.alarm, notice.about(server));
+                Ok(())
+            }
+            // What cannot be kept cannot be compared, so nothing of it is used.
+            Err(fault) => Err(format!("its list could not be kept: {}", causes(&fault))),
+        }
+    }
+}
+
+/// What a server offers, as it is kept.
+fn seen_text(seen: &SeenTools) -> String {
+    json!({
+        "name": seen.server.name,
+        "version": seen.server.version,
+        "instructions": seen.server.instructions,
+        "protocol": seen.server.protocol,
+        "tools": seen.tools,
+    })
+    .to_string()
+}
+
+/// What a server offered last, from what was kept. Where it comes from is what the
+/// settings say now: another command is another server.
+pub(crate) fn read_seen(config: &ServerConfig, kept: &str) -> Result<SeenServer, String> {
+    let broken = |why: String| format!("what it offered last cannot be read: {why}");
+    let kept: Value = serde_json::from_str(kept).map_err(|error| broken(error.to_string()))?;
+    let text = |field: &str| kept.get(field).and_then(Value::as_str);
+    let server = ServerDefinition::new(
+        text("name").unwrap_or_default(),
+        text("version").unwrap_or_default(),
+        text("instructions"),
+        origin(config),
+    );
+    let server = server.map_err(|fault| broken(fault.message))?;
+    let tools = kept.get("tools").and_then(Value::as_array);
+    let tools = tools.into_iter().flatten();
+    let listed = tools.map(|tool| (ItemKind::Tool, tool));
+    SeenServer::read(server, listed).map_err(|error| broken(error.to_string()))
+}
+
+fn origin(config: &ServerConfig) -> ServerOrigin {
+    match &config.transport {
+        ServerTransport::Command(command) => ServerOrigin::Command {
+            program: command.command.first().cloned().unwrap_or_default(),
+            arguments: command.command.iter().skip(1).cloned().collect(),
+            digest: None,
+        },
+        ServerTransport::Url(url) => ServerOrigin::Url(url.url.clone()),
+    }
+}
