@@ -172,11 +172,17 @@ pub(crate) fn node() -> PathBuf {
 }
 
 /// Node looks for packages beside the script, so the scripts go where the packages are.
-fn place_scripts() {
+pub(crate) fn place_scripts() {
     static PLACED: Once = Once::new();
     PLACED.call_once(|| {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
-        for name in ["plan.mjs", "client-v1.mjs", "client-v2.mjs"] {
+        for name in [
+            "plan.mjs",
+            "client-v1.mjs",
+            "client-v2.mjs",
+            "echo-v1.mjs",
+            "echo-v2.mjs",
+        ] {
             fs::copy(from.join(name), peers().join("node").join(name)).unwrap();
         }
     });

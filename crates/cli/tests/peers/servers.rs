@@ -2,11 +2,13 @@
 //! each in its jail, called by clients of both eras.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Kind, Way, node, peers};
+use crate::client::{Client, Kind, Way, node, peers, place_scripts};
 use crate::tools::{named, said};
 use crate::world::{Home, NAMED};
 
@@ -126,4 +128,80 @@ fn every_command_has_a_server_of_its_own_and_a_blocked_tool_is_gone() {
     home.must(&["servers", "block", "everything", "get-sum"]);
     let blocked = home.run(&["run", "everything__get-sum", "--args", r#"{"a":1,"b":1}"#]);
     assert!(!blocked.status.success());
+}
+
+/// A server of another SDK at an address of this machine.
+struct Echo {
+    child: Child,
+    url: String,
+}
+
+impl Echo {
+    fn start(mut command: Command) -> Echo {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let url = ready["url"].as_str().unwrap().to_owned();
+        Echo { child, url }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All four combinations: clients of both eras, and servers of both at an address.
+#[test]
+fn servers_at_an_address_are_called_in_every_combination_of_eras() {
+    place_scripts();
+    let script = |name: &str| {
+        let mut command = Command::new(node());
+        command.arg(peers().join("node").join(name));
+        command
+    };
+    let servers = [
+        ("older", "legacy", Echo::start(script("echo-v1.mjs"))),
+        ("newer", "modern", Echo::start(script("echo-v2.mjs"))),
+        ("either", "auto", Echo::start(script("echo-v2.mjs"))),
+    ];
+    let home = Home::new("servers-http");
+    let mut settings = format!("[approvals]\nwait_seconds = 20\n{NAMED}");
+    for (name, era, echo) in &servers {
+        settings.push_str(&format!(
+            "\n[[server]]\nname = \"{name}\"\nera = \"{era}\"\nurl = \"{}\"\nprivate = true\n",
+            echo.url
+        ));
+    }
+    home.settings(&settings);
+    for (name, ..) in &servers {
+        home.must(&["servers", "accept", name, "--yes"]);
+    }
+    let server = home.serve();
+    let steps: Vec<_> = servers
+        .iter()
+        .map(|(name, ..)| {
+            json!({"do": "call", "name": format!("{name}__echo"), "arguments": {"text": name}})
+        })
+        .collect();
+    for (kind, mode) in [
+        (Kind::SdkV1, ("legacy", false)),
+        (Kind::Python, ("legacy", false)),
+        (Kind::ClientV2, ("2026-07-28", true)),
+    ] {
+        let client = Client::start(kind, mode, Way::Http(&server), &json!({"steps": steps}));
+        for (number, (name, ..)) in servers.iter().enumerate() {
+            let event = client.step(number);
+            client.check(event["isError"] == json!(false), &event);
+            client.check(said(&event).contains(name), &event);
+        }
+    }
 }
