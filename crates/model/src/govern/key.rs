@@ -20,7 +20,7 @@ pub const SECRET_BYTES: usize = 32;
 pub const ID_BYTES: usize = 5;
 /// A caller's name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Names that mean somebody already.
+/// Names that already have a meaning.
 pub const NAMES_RESERVED: [&str; 3] = ["owner", "local", "stdio"];
 
 const ID_CHARS: usize = 8;
@@ -58,6 +58,63 @@ impl Role {
     #[must_use]
     pub fn from_word(word: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.word() == word)
+    }
+}
+
+/// How a key ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    /// Its caller has another one.
+    Replaced,
+    /// Its caller has none.
+    Revoked,
+}
+
+impl KeyEnd {
+    /// The word in the store.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            KeyEnd::Replaced => "replaced",
+            KeyEnd::Revoked => "revoked",
+        }
+    }
+
+    /// The end a word means.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<KeyEnd> {
+        let mut all = [KeyEnd::Replaced, KeyEnd::Revoked].into_iter();
+        all.find(|end| end.word() == word)
+    }
+}
+
+/// What is remembered of a key that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerKey {
+    /// The caller's name.
+    pub name: String,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_ms: i64,
+    /// How it ended.
+    pub end: KeyEnd,
+}
+
+impl FormerKey {
+    /// What its client must be told, in one sentence. Only a client that shows the very
+    /// key learns it.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let name = crate::text::elided(&self.name, NAME_CHARS_MAX);
+        match self.end {
+            KeyEnd::Replaced => format!(
+                "the key of `{name}` was replaced, and the settings of that client still hold the old one: \
+                 put the new key there, or make another with `ringfence keys rotate {name}`"
+            ),
+            KeyEnd::Revoked => format!(
+                "the key of `{name}` was revoked, and the settings of that client still hold it: \
+                 remove it there, or make another with `ringfence keys add {name}`"
+            ),
+        }
     }
 }
 
@@ -128,14 +185,14 @@ pub fn local_token(random: [u8; SECRET_BYTES]) -> Secret {
     Secret(with_checksum(format!("{LOCAL_PREFIX}{}", spell(&random))))
 }
 
-/// A token read from its file. A file somebody spoilt holds none.
+/// A token read from its file. A damaged file holds none.
 #[must_use]
 pub fn read_local_token(text: &str) -> Option<Secret> {
     let text = text.trim_end_matches('\n');
     (read(text) == Some(KeyForm::Local)).then(|| Secret(text.to_owned()))
 }
 
-/// What somebody shows, as far as its spelling tells.
+/// What kind of credential a text is, judged by its spelling alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm<'a> {
     /// The token of the owner's own machine.
@@ -294,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_and_nobody_else() {
+    fn key_names_are_plain_and_not_reserved() {
         for good in ["researcher", "a", "build-7", "Team.B_2", "9to5"] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

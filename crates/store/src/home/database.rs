@@ -6,9 +6,10 @@
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
@@ -35,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/who_answers.sql"),
     include_str!("schema/tool_grants.sql"),
     include_str!("schema/servers.sql"),
+    include_str!("schema/former_keys.sql"),
 ];
 
 /// Creates home and database if absent, brings the schema up to date, and returns a
@@ -172,8 +174,7 @@ impl LazyConnection {
     }
 
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
-        let made = self.made()?.lock();
-        Ok(made.unwrap_or_else(PoisonError::into_inner))
+        Ok(lock(self.made()?))
     }
 
     /// Nothing if another thread uses it, or it cannot be opened.

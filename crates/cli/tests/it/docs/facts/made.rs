@@ -28,6 +28,8 @@ pub(crate) fn made(name: &str) -> Option<String> {
 fn limits(whose: &str) -> Option<String> {
     let all = match whose {
         "model" => model::limits::ALL,
+        "find" => find::limit::ALL,
+        "engine" => engine::limit::ALL,
         "sandbox" => sandbox::limit::ALL,
         "jail" => jail::limit::ALL,
         "bridge" => bridge::limit::ALL,
