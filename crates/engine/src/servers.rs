@@ -26,7 +26,7 @@ use crate::servers::judge::JudgedServer;
 use crate::tool::{Tool, ToolBody, ToolState};
 
 pub(crate) mod connections;
-mod judge;
+pub(crate) mod judge;
 pub(crate) mod review;
 
 /// The category of all tools of servers.
