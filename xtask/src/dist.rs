@@ -35,8 +35,9 @@ const USUAL: Duration = Duration::from_secs(12 * 60);
 /// Bytes the stripped program may have.
 const PROGRAM_BYTES_MAX: u64 = 40 << 20;
 
-/// Packages the program may be built from, ours included.
-const SHIPPED_COUNT_MAX: usize = 360;
+/// Packages the program may be built from, ours included. Cargo's metadata counts what any
+/// member of the workspace switches on, so this is a little more than what is linked.
+const SHIPPED_COUNT_MAX: usize = 400;
 
 /// Where the files of a release are made.
 pub(crate) const FOLDER: &str = "target/release-files";

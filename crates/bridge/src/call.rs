@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::caller::{Elicitor, ProgressSink};
 use crate::client::{Calls, elicit_result};
-use crate::fault::{ServerFault, shown};
+use crate::fault::{SESSION_FORGOTTEN, ServerFault, shown};
+use crate::http::{self, HttpEnd};
 use crate::limit;
 
 /// What is to be called.
@@ -276,7 +277,11 @@ pub(crate) fn service_fault(error: &ServiceError) -> ServerFault {
             message: shown(&error.message),
         },
         ServiceError::TransportClosed => ServerFault::Closed("it closed".to_owned()),
-        ServiceError::TransportSend(error) => ServerFault::Closed(shown(&error.to_string())),
+        ServiceError::TransportSend(error) => match http::end_of(error) {
+            HttpEnd::SignInRequired => ServerFault::SignInRequired,
+            HttpEnd::SessionExpired => ServerFault::Closed(SESSION_FORGOTTEN.to_owned()),
+            HttpEnd::Other => ServerFault::Closed(shown(&http::explain(error))),
+        },
         ServiceError::Timeout { timeout } => ServerFault::Timeout(*timeout),
         ServiceError::UnexpectedResponse => {
             ServerFault::Protocol("the answer is of another kind than the question".to_owned())

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::client::Client;
 use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
+use crate::http::{self, HttpEnd, HttpSettings};
 use crate::limit;
 
 /// Everything needed to reach a server, secrets filled in.
@@ -48,6 +49,8 @@ pub enum ServerTarget {
         /// How to start this program again, which fences the process in.
         program: WorkerProgram,
     },
+    /// An address.
+    Address(HttpSettings),
 }
 
 /// A connection that passed its handshake.
@@ -98,6 +101,21 @@ async fn open_target(settings: &ServerSettings, log: &ErrorLog) -> Result<Opened
                 }
             }
         }
+        ServerTarget::Address(address) => {
+            let transport = http::transport(address.clone());
+            let transport = transport.map_err(|fault| ServerFault::Start(fault.to_string()))?;
+            let serving = client
+                .clone()
+                .serve_with_lifecycle(transport, lifecycle(settings.era));
+            match serving.await {
+                Ok(service) => Ok(Opened {
+                    service,
+                    client,
+                    process: None,
+                }),
+                Err(error) => Err(handshake_fault(&error)),
+            }
+        }
     }
 }
 
@@ -116,7 +134,7 @@ fn lifecycle(era: ServerEra) -> ClientLifecycleMode {
 }
 
 fn handshake_fault(error: &ClientInitializeError) -> ServerFault {
-    if error.is_authorization_required() {
+    if http::end_of(error) == HttpEnd::SignInRequired {
         return ServerFault::SignInRequired;
     }
     match error {
@@ -124,7 +142,7 @@ fn handshake_fault(error: &ClientInitializeError) -> ServerFault {
             ServerFault::Closed("it ended before the handshake".to_owned())
         }
         ClientInitializeError::TransportError { .. } => {
-            ServerFault::Closed(shown(&error.to_string()))
+            ServerFault::Closed(shown(&http::explain(error)))
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_fault(fallback),
         other => ServerFault::Protocol(shown(&other.to_string())),

@@ -124,6 +124,26 @@ impl ServerFault {
         }
     }
 
+    /// Whether the connection is of no use to later calls: its session is gone, or its
+    /// token.
+    pub(crate) fn ends_connection(&self) -> bool {
+        match self {
+            ServerFault::SignInRequired => true,
+            ServerFault::Closed(why) => why == SESSION_FORGOTTEN,
+            ServerFault::Waiting { .. }
+            | ServerFault::Held(_)
+            | ServerFault::SecretsMissing(_)
+            | ServerFault::Start(_)
+            | ServerFault::StartTimeout(_)
+            | ServerFault::Protocol(_)
+            | ServerFault::List(_)
+            | ServerFault::Refused { .. }
+            | ServerFault::Timeout(_)
+            | ServerFault::TooLarge(_)
+            | ServerFault::TooManyQuestions(_) => false,
+        }
+    }
+
     /// Whether the server, not the call, is at fault: it is then tried less often.
     pub(crate) fn is_failure_of_server(&self) -> bool {
         match self {
@@ -143,6 +163,9 @@ impl ServerFault {
         }
     }
 }
+
+/// Why a connection ends whose server answers 404 to its session.
+pub(crate) const SESSION_FORGOTTEN: &str = "it has forgotten the session";
 
 /// The words of a server or a library, on one line and cut.
 pub(crate) fn shown(words: &str) -> String {

@@ -20,10 +20,14 @@ mod connect;
 mod error_log;
 /// Why a server cannot be used.
 mod fault;
+/// Servers at an address.
+pub mod http;
 /// The bounds of this crate.
 pub mod limit;
 /// The list of tools, in bounds.
 mod list;
+/// Signing in to servers at an address.
+pub mod oauth;
 /// One server: started, listed, called, stopped.
 mod server;
 

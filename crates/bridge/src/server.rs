@@ -140,6 +140,11 @@ impl Server {
         let _ = connection.used.try_send(());
         let result = call::run(&connection.peer, connection.client.calls(), tool_call).await;
         let _ = connection.used.try_send(());
+        if let Err(fault) = &result
+            && fault.ends_connection()
+        {
+            self.inner.leave(&connection, fault).await;
+        }
         Ok(result?)
     }
 }
@@ -169,6 +174,18 @@ impl Inner {
                 Err(fault)
             }
         }
+    }
+
+    /// Gives up a connection that is of no use any more. The next call opens another, and
+    /// the list of that one is reviewed again.
+    async fn leave(&self, connection: &Arc<Connection>, fault: &ServerFault) {
+        let mut state = self.state.lock().await;
+        let current = state.connection.as_ref();
+        if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            state.connection = None;
+            *lock(&self.status) = ServerStatus::Failed(fault.clone());
+        }
+        connection.stop.cancel();
     }
 
     /// Opens a connection, fetches the list and has it reviewed.

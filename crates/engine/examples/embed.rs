@@ -26,7 +26,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes one call in a new home and tells what came of it, a line for each fact.
+/// Makes one call in a new home and returns the result, a line for each fact.
 pub(crate) async fn run(home: &Path, program: WorkerProgram) -> Result<String, Box<dyn Error>> {
     // Alarms are what the operator must hear, such as a disk that fails.
     let alarm = Alarm::new(|sentence| {

@@ -2,7 +2,7 @@
 //! `gates` decides, `approve` asks a person, `body` runs.
 //!
 //! No audit row, no run: the row is opened before anything is looked at and closed
-//! before the answer leaves. If it cannot be closed, what came of the call is withheld.
+//! before the answer leaves. If it cannot be closed, the result is withheld.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ use crate::engine::Engine;
 use crate::error::causes;
 use crate::gates::{self, CheckedCall, DecidedCall, HeldTool};
 use crate::hold::CallHold;
+use crate::limit::NAME_SHOWN_CHARS_MAX;
 use crate::record::CallRecord;
 use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes as _};
 use crate::report::CallReport;
-use crate::request::NAME_SHOWN_CHARS_MAX;
 use crate::run::RunResult;
 use crate::scratch::Scratch;
 use crate::snapshot::Snapshot;

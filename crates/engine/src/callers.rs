@@ -90,7 +90,7 @@ impl CallerBook {
 
     /// The same, read from the store. A caller that has the initial level changes no
     /// version; when the settings change the initial level, it matters who has one.
-    pub(crate) fn earned_anew(&self) -> Result<Arc<BTreeMap<String, TrustState>>, StoreError> {
+    pub(crate) fn read_earned(&self) -> Result<Arc<BTreeMap<String, TrustState>>, StoreError> {
         lock(&self.latest).take();
         self.earned()
     }

@@ -15,6 +15,7 @@ use model::caller::Caller;
 use model::config::{Config, WorkerSharing};
 use model::document::environment::Environment;
 use model::govern::approval::Channel;
+use model::govern::tool_policy::ToolPolicy;
 use model::limits;
 use model::record::audit::Notice;
 use model::record::outcome::{CallError, Outcome};
@@ -77,9 +78,11 @@ pub struct EngineSettings {
     /// Milliseconds the tools of a script have together, where that is less than its
     /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
-    /// Who is told of each step of each call as it happens.
+    /// Receives each step of each call as it happens.
     pub observer: Option<Observer>,
-    /// Who is told of each call after it was written down.
+    /// What this program denies or has asked about, beside the rules of the home.
+    pub policy: ToolPolicy,
+    /// Receive a report of each call after it is in the audit log.
     pub reporters: Vec<Arc<dyn Reporter>>,
 }
 
@@ -100,6 +103,7 @@ impl EngineSettings {
             clock: None,
             tools_ms_max: None,
             observer: None,
+            policy: ToolPolicy::ALLOW_ALL,
             reporters: Vec::new(),
         }
     }
@@ -145,6 +149,7 @@ impl Engine {
             &store,
             Arc::clone(&catalog),
             Arc::clone(&callers),
+            settings.policy.clone(),
             alarm.clone(),
         )?);
         Scratch::sweep(home);
@@ -259,7 +264,7 @@ impl Engine {
     }
 
     /// An answer that a caller's own client brought after the call had ended. The
-    /// same call, made again, runs by it or is told of it. One that was not shown
+    /// same call, made again, runs by it or reports it. One that was not shown
     /// to a person leaves the question to the inbox: that call is then to be made
     /// without a way to ask, or the client would be asked the same again.
     pub fn answer(

@@ -1,8 +1,9 @@
 //! Randomness of the system, asked for in larger pieces: each call needs some, and
 //! a system call for every few bytes costs more than the bytes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use model::sync::lock;
 use uuid::Builder;
 
 /// Bytes asked for at a time.
@@ -40,7 +41,7 @@ impl Entropy {
 
     /// Nothing if the system gives none; the uuid crate knows what to do then.
     fn take<const BYTES: usize>(&self) -> Option<[u8; BYTES]> {
-        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = lock(&self.unused);
         if unused.len() < BYTES {
             unused.resize(POOL_BYTES, 0);
             if getrandom::fill(&mut unused).is_err() {

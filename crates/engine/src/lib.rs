@@ -10,6 +10,8 @@
 
 /// Why the engine could not do something.
 mod error;
+/// Every bound of the engine.
+pub mod limit;
 /// The tools whose body is ours, as documents.
 pub mod native;
 /// What a person is asked, who asks them, and what comes back.

@@ -19,15 +19,13 @@ use model::record::audit::{Act, Notice};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::limit;
 use crate::native::Native;
 use crate::publish::OWNER;
 use crate::tool::Tool;
 use store::clock::now_ms;
 
-/// Characters of a file name before the ending.
-const STEM_CHARS_MAX: usize = 80;
-
-/// What became of one document of an import.
+/// The result for one document of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// Its name, if it has one; the new one, if it was given another.
@@ -306,7 +304,7 @@ fn stem(name: &str) -> String {
     let plain: String = name
         .chars()
         .filter(|character| is_plain(*character))
-        .take(STEM_CHARS_MAX)
+        .take(limit::FILE_STEM_CHARS_MAX)
         .collect();
     let plain = plain.trim_start_matches('.').to_owned();
     if plain == name {

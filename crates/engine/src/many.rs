@@ -3,7 +3,7 @@
 //! When a model writes a file and then reads it in one turn, order is meaning. So
 //! calls that only read run at the same time, and any other runs alone, in the
 //! order it was asked for. Each is a call like any other: it enters the one path,
-//! and what becomes of it stops no other.
+//! and its result stops no other.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ pub struct TooManyCalls {
 type Running<'a> = Pin<Box<dyn Future<Output = Masked<Outcome>> + Send + 'a>>;
 
 impl Engine {
-    /// Makes calls together. What came of each stands where the call stood.
+    /// Makes calls together. Results are in the order of the calls.
     pub async fn call_many(
         &self,
         requests: Vec<CallRequest>,
@@ -72,7 +72,7 @@ impl Engine {
         actions.iter().all(model::govern::action::Action::is_read)
     }
 
-    /// Runs calls at the same time, so many at once, and adds what came of them.
+    /// Runs calls at the same time, so many at once, and adds their outcomes.
     async fn run_group(&self, group: &mut Vec<CallRequest>, outcomes: &mut Vec<Masked<Outcome>>) {
         let mut waiting = std::mem::take(group).into_iter();
         let mut running: Vec<(usize, Running<'_>)> = Vec::new();

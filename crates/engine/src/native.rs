@@ -23,15 +23,15 @@ const ALIAS: &str = "codecall:";
 const PREFIX: &str = "codecall_";
 
 /// Queries of one search.
-const QUERIES_MAX: usize = limits::SEARCH_QUERIES_MAX;
+const QUERIES_MAX: usize = find::limit::SEARCH_QUERIES_MAX;
 /// Characters of a query, at least.
-const QUERY_CHARS_MIN: usize = limits::SEARCH_QUERY_CHARS_MIN;
+const QUERY_CHARS_MIN: usize = find::limit::SEARCH_QUERY_CHARS_MIN;
 /// Characters of a query, at most.
-const QUERY_CHARS_MAX: usize = limits::SEARCH_QUERY_CHARS_MAX;
+const QUERY_CHARS_MAX: usize = find::limit::SEARCH_QUERY_CHARS_MAX;
 /// Applications a search may be narrowed to.
-const APP_IDS_MAX: usize = limits::SEARCH_APPS_MAX;
+const APP_IDS_MAX: usize = find::limit::SEARCH_APPS_MAX;
 /// Tools a search may leave out.
-const EXCLUDED_MAX: usize = limits::SEARCH_EXCLUDED_MAX;
+const EXCLUDED_MAX: usize = find::limit::SEARCH_EXCLUDED_MAX;
 /// Tools a query may ask for.
 const TOP_K_MAX: u64 = limits::SEARCH_TOP_MAX;
 

@@ -5,7 +5,7 @@
 //! without a power is refused, whatever the guest was made to believe.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use host::compute::{Account, Compute, Turn};
@@ -21,15 +21,15 @@ use model::limits::CALL_EVENTS_MAX;
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::{Grant, NetworkGrant};
 use model::record::mask::Masker;
+use model::sync::lock;
 use sandbox::job::{HostAnswer, HostRequest, Payload};
 use sandbox::pool::HostCalls;
 use serde_json::{Value, json};
 
-/// Characters of a path or a name in an event.
-const EVENT_CHARS_MAX: usize = 256;
+use crate::limit;
 
 /// How long a run without powers may compute outside its sandbox.
-const COMPUTE_MAX: Duration = Duration::from_secs(60);
+const COMPUTE_MAX: Duration = Duration::from_secs(limit::COMPUTE_SECONDS_MAX);
 
 /// What the operator decides. Made once in a process and cloned for each call:
 /// clones share what was read of the certificate authorities.
@@ -254,7 +254,7 @@ impl Powers {
     }
 
     fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.events)
     }
 
     /// Masked before anything of it is cut, like all that leaves.
@@ -262,7 +262,7 @@ impl Powers {
         let event = self
             .secrets
             .value(event)
-            .elided(EVENT_CHARS_MAX)
+            .elided(limit::EVENT_CHARS_MAX)
             .into_inner();
         let mut events = self.events();
         if events.kept.len() < CALL_EVENTS_MAX {
@@ -339,7 +339,7 @@ impl Powers {
         HostAnswer::Error(fault.to_json(&self.secrets).to_string())
     }
 
-    /// The first host that was allowed and could not be reached, if any: what came of
+    /// The first host that was allowed and could not be reached, if any: the result of
     /// the call then says little about the tool.
     pub(crate) fn unreached(&self) -> Option<String> {
         self.events().unreached.clone()

@@ -69,7 +69,7 @@ impl Trial {
 
 impl Engine {
     /// Runs a tool with its own test values, in the sandbox and under the policy
-    /// it will live with. What came of it is remembered for this digest.
+    /// it will live with. The result is stored for this digest.
     pub async fn local_pass(
         &self,
         usable: &Arc<UsableDocument>,

@@ -20,13 +20,11 @@ use model::record::outcome::{CallError, Outcome};
 use sandbox::job::RunUsage;
 use serde_json::Value;
 
+use crate::limit;
 use crate::powers::Powers;
 use crate::refusal::{CallRefusal, Gate, GateResult, Notes};
 use crate::run::RunResult;
 use crate::services::Observer;
-
-/// Characters of a reason kept in the audit.
-pub(crate) const REASON_CHARS_MAX: usize = 400;
 
 /// What one call leaves behind, while it is under way.
 #[derive(Debug)]
@@ -230,7 +228,7 @@ impl CallRecord {
         let outcome = outcome.get();
         if let Some(shadow) = &mut self.shadow {
             let reason = std::mem::take(&mut shadow.reason);
-            let reason = masker.own_text(reason).elided(REASON_CHARS_MAX);
+            let reason = masker.own_text(reason).elided(limit::REASON_CHARS_MAX);
             shadow.reason = reason.into_inner();
         }
         let mut gates = std::mem::take(&mut self.gates);
@@ -265,7 +263,7 @@ impl CallRecord {
         }
     }
 
-    /// The answer when the attempt could not be written down. What came of it
+    /// The answer when the attempt could not be written down. Its result
     /// does not leave.
     pub(crate) fn unwritten(&self) -> Masked<Outcome> {
         let ran = self.run_started.is_some();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use model::govern::consent::Granted;
+use model::govern::tool_policy::ToolPolicy;
 use model::govern::trust::{Strategy, TrustState};
 use model::record::audit::Act;
 use store::{Store, ToolFolder};
@@ -43,6 +44,7 @@ pub struct Registry {
     store: Store,
     catalog: Arc<Catalog>,
     callers: Arc<CallerBook>,
+    policy: ToolPolicy,
     alarm: Alarm,
     latest: Mutex<Latest>,
 }
@@ -73,6 +75,7 @@ impl Registry {
         store: &Store,
         catalog: Arc<Catalog>,
         callers: Arc<CallerBook>,
+        policy: ToolPolicy,
         alarm: Alarm,
     ) -> Result<Registry, EngineError> {
         let folder = ToolFolder::open(home)?;
@@ -83,7 +86,7 @@ impl Registry {
         names::check_preset(home, &settings, &catalog)?;
         let earned = callers.earned()?;
         let mut known = Known::default();
-        let ground = (&settings, &*earned);
+        let ground = (&settings, &*earned, &policy);
         let mut snapshot = take(&folder, store, &catalog, ground, &mut known)?;
         let gone = names::check(home, store, &settings, &snapshot, &catalog)?;
         let settings = names::tried(home, settings, &snapshot, &catalog);
@@ -94,6 +97,7 @@ impl Registry {
             store: store.clone(),
             catalog,
             callers,
+            policy,
             alarm,
             latest: Mutex::new(Latest {
                 snapshot: Arc::new(snapshot),
@@ -150,7 +154,7 @@ impl Registry {
         let mut known = latest.known.clone();
         let earned = Arc::clone(&latest.earned);
         drop(latest);
-        let ground = (settings, &*earned);
+        let ground = (settings, &*earned, &self.policy);
         take(&self.folder, &self.store, &self.catalog, ground, &mut known)
     }
 
@@ -245,7 +249,7 @@ impl Registry {
         {
             return Ok(latest.snapshot.unsettled(why.clone()));
         }
-        latest.earned = self.callers.earned_anew()?;
+        latest.earned = self.callers.read_earned()?;
         let now = self.taken(&settings, latest)?;
         self.look_for_gone(latest, &settings, &now);
         Ok(now)
@@ -257,7 +261,7 @@ impl Registry {
         latest: &mut Latest,
     ) -> Result<Snapshot, EngineError> {
         let earned = Arc::clone(&latest.earned);
-        let ground = (settings, &*earned);
+        let ground = (settings, &*earned, &self.policy);
         let known = &mut latest.known;
         take(&self.folder, &self.store, &self.catalog, ground, known)
     }

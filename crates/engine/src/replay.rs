@@ -18,12 +18,10 @@ use store::{AuditEntry, Filter, StoreError};
 
 use crate::engine::Engine;
 use crate::gates::{self, AS_IT_STANDS, FoundTool, denied, is_ruled};
+use crate::limit;
 use crate::refusal::{Gate, Unrecorded};
 use crate::request::{CallRequest, CallTarget};
 use crate::snapshot::Snapshot;
-
-/// Entries read at a time.
-const PAGE: usize = 1_000;
 
 /// A decision that comes out differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +111,7 @@ impl Engine {
         let now = self.registry().current();
         let mut found = Replayed::default();
         let mut filter = Filter {
-            limit: Some(PAGE),
+            limit: Some(limit::REPLAY_PAGE_RECORDS),
             ..filter.clone()
         };
         loop {

@@ -8,7 +8,7 @@ use model::record::audit::{Closing, Status};
 
 use crate::request::CallRequest;
 
-/// Someone who is told of every call that was written down.
+/// Receives a report of every call that is in the audit log.
 pub trait Reporter: fmt::Debug + Send + Sync {
     /// Must not wait: the answer leaves after it.
     fn report(&self, report: &CallReport);

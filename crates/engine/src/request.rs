@@ -13,15 +13,13 @@ use model::text;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::limit;
 use crate::question::Approver;
 use crate::refusal::{CallRefusal, Gate};
 
-/// Characters of a name kept in the record when it is not the name of a tool.
-pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 200;
-
 /// The name a caller is remembered by, as the audit has it.
 pub(crate) fn shown(caller: &Caller) -> String {
-    text::elided(&caller.name, NAME_SHOWN_CHARS_MAX)
+    text::elided(&caller.name, limit::NAME_SHOWN_CHARS_MAX)
 }
 
 /// What a door asks for.

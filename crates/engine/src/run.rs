@@ -1,4 +1,4 @@
-//! One run in the sandbox: from a granted call to what came of it.
+//! One run in the sandbox: from a granted call to its result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::powers::{PowerSettings, Powers, PowersError};
 use crate::refusal::CallRefusal;
 use crate::services::RunStart;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct RunResult {
     pub(crate) status: Status,

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use model::limits;
 
+use crate::limit;
+
 /// Where scratch workspaces are, in the home folder.
 const FOLDER: &str = "scratch";
-/// Left-over workspaces looked at when an engine is opened.
-const SWEEP_ENTRIES_MAX: usize = 1_000;
 /// No call takes longer.
 const SWEEP_AGE_MIN: Duration = Duration::from_millis(2 * limits::TIMEOUT_MS_MAX);
 
@@ -36,7 +36,7 @@ impl Scratch {
         let Ok(entries) = std::fs::read_dir(home.join(FOLDER)) else {
             return;
         };
-        for entry in entries.flatten().take(SWEEP_ENTRIES_MAX) {
+        for entry in entries.flatten().take(limit::SWEEP_ENTRIES_MAX) {
             let age = entry.metadata().and_then(|about| about.modified());
             let age = age.ok().and_then(|modified| modified.elapsed().ok());
             if age.is_some_and(|age| age > SWEEP_AGE_MIN) {

@@ -7,7 +7,7 @@
 mod calls;
 /// The time of the script and of its tools, apart.
 mod clock;
-/// What a script is told of a call that failed.
+/// The error that a script gets for a failed call.
 mod fault;
 /// What a script can ask of its host.
 mod host;
@@ -269,7 +269,7 @@ async fn open_journal<'a>(
         stored.end().await?;
         return Err(unreadable());
     };
-    // What became of these calls is not known. They count as finished, so that they are
+    // The results of these calls are not known. They count as finished, so that they are
     // not made twice.
     for call in begun {
         let call = tool_call::interrupted(call, journal.clock_ms());

@@ -13,16 +13,15 @@ use model::document::digest::ToolDigest;
 use model::document::json::JsonKind;
 use model::document::lifecycle;
 use model::document::safety::Source;
+use model::sync::lock;
 use serde_json::Value;
 
 use crate::gates;
+use crate::limit;
 use crate::request::{CallRequest, CallTarget};
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
 use crate::tool::Tool;
-
-/// Callers whose views are kept at one time.
-const VIEWS_MAX: usize = 64;
 
 /// The index of a process. Searches go side by side; only bringing it up to date
 /// keeps them waiting.
@@ -119,7 +118,7 @@ impl Indexed {
     /// for it takes a look at every tool.
     fn view(&self, now: &Snapshot, request: &CallRequest) -> Arc<View> {
         let caller = &request.caller;
-        let views = || self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let views = || lock(&self.views);
         if let Some((_, view)) = views().iter().find(|(known, _)| known == caller) {
             return Arc::clone(view);
         }
@@ -130,7 +129,7 @@ impl Indexed {
         });
         let view = Arc::new(view);
         let mut views = views();
-        if views.len() == VIEWS_MAX {
+        if views.len() == limit::SEARCH_VIEWS_MAX {
             views.remove(0);
         }
         views.push((caller.clone(), Arc::clone(&view)));

@@ -118,6 +118,18 @@ impl ServerTools {
         servers.flat_map(|view| view.names.names.values().map(|name| name.as_str()))
     }
 
+    /// What scripts call tools by besides their names, `server.tool`, and the names.
+    pub(crate) fn script_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let servers = self.servers.values();
+        servers.flat_map(|view| {
+            let names = view.names.code_names.iter();
+            names.filter_map(|(tool, script_name)| {
+                let name = view.names.names.get(tool)?;
+                Some((script_name.as_str(), name.as_str()))
+            })
+        })
+    }
+
     /// The servers of the settings, by name.
     #[must_use]
     pub fn servers(&self) -> &BTreeMap<String, ServerView> {

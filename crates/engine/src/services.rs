@@ -67,7 +67,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Is told of each step of each call.
+/// Receives each step of each call.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(&str) + Send + Sync>);
 

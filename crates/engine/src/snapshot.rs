@@ -87,6 +87,24 @@ impl Snapshot {
         own.chain(self.bundled.names()).chain(self.servers.names())
     }
 
+    /// The tools scripts may call as `space.method(args)`: how, and by which name.
+    pub(crate) fn script_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.own.keys().map(String::as_str);
+        let dotted = own.chain(self.bundled.names());
+        let dotted = dotted.filter(|name| name.contains('.'));
+        // A document's own name comes first: it was there when the server came.
+        dotted
+            .map(|name| (name, name))
+            .chain(self.servers.script_names())
+    }
+
+    /// The tool a script means by a name.
+    pub(crate) fn script_target(&self, name: &str) -> Option<&str> {
+        let mut names = self.script_names();
+        let found = names.find(|(script_name, _)| *script_name == name);
+        found.map(|(_, target)| target)
+    }
+
     /// The MCP servers of the settings.
     #[must_use]
     pub fn servers(&self) -> &ServerTools {

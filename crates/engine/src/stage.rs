@@ -13,6 +13,7 @@ use model::record::outcome::CallError;
 use model::text;
 
 use crate::error::causes;
+use crate::limit;
 use crate::powers::{PowerSettings, Powers, PowersError};
 use crate::refusal::{CallRefusal, GatePass, GateResult};
 use crate::request::{CallPurpose, CallRequest};
@@ -20,7 +21,7 @@ use crate::run::RunResult;
 use crate::scratch::Scratch;
 
 /// How long copying the files of a Local Pass may take.
-const COPY_TIME_MAX: Duration = Duration::from_secs(20);
+const COPY_TIME_MAX: Duration = Duration::from_secs(limit::COPY_SECONDS_MAX);
 
 /// Gives a Local Pass files of its own: an empty workspace, or a copy of the files it
 /// starts with, or of the folder it names. Any other call works where its settings say.

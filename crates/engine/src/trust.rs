@@ -37,6 +37,7 @@ use store::callers::{FeedbackRow, Raise, TrustSave};
 use store::{Approval, Store, StoreError};
 
 use crate::error::causes;
+use crate::limit;
 use crate::request::shown;
 use crate::services::Clock;
 use crate::snapshot::Snapshot;
@@ -53,8 +54,6 @@ pub(crate) fn is_question(row: &Approval) -> bool {
     row.tool == TOOL && row.binding == row.tool_binding
 }
 
-/// Times a computation is repeated because another process was faster.
-const ATTEMPTS_MAX: usize = 4;
 /// Through what levels change.
 const THROUGH: &str = "trust";
 
@@ -215,7 +214,7 @@ enum PromotionStatus {
     Full,
 }
 
-/// Recomputes a caller's trust and keeps what comes of it. Blocks.
+/// Recomputes a caller's trust and stores the result. Blocks.
 fn recompute(
     store: &Store,
     histories: &Histories,
@@ -250,7 +249,7 @@ fn recompute(
         }
         match kept {
             TrustSave::Yes => break (after, assessments),
-            TrustSave::Changed if attempts < ATTEMPTS_MAX => {}
+            TrustSave::Changed if attempts < limit::TRUST_ATTEMPTS_MAX => {}
             // Another process was faster, and its result counts. Without room nothing is
             // earned.
             TrustSave::Changed | TrustSave::Full => break (begun, Vec::new()),

@@ -8,19 +8,13 @@ use model::limits;
 use store::{Retention, Room, Store};
 
 use crate::error::causes;
+use crate::limit;
 use crate::services::{Alarm, Clock};
 use model::sync::lock;
 use model::time::DAY_MS;
 
-/// How full the audit is, in percent, when the owner is first told.
-pub const TOLD_FROM_PERCENT: u64 = 80;
-
 /// The owner is told once at each of these.
-const TOLD_AT_PERCENT: [u64; 3] = [TOLD_FROM_PERCENT, 90, 95];
-
-/// How full it may be before the oldest records go, and how full it is then.
-const REMOVE_FROM_PERCENT: u64 = 90;
-const REMOVE_TO_PERCENT: u64 = 75;
+const TOLD_AT_PERCENT: [u64; 3] = [limit::AUDIT_TOLD_FROM_PERCENT, 90, 95];
 
 /// Keeps the audit within its bounds.
 #[derive(Debug)]
@@ -36,7 +30,7 @@ pub(crate) struct Upkeep {
 struct Progress {
     /// When entries were last removed by age.
     removed_ms: Option<i64>,
-    /// The threshold the owner was last told of.
+    /// The threshold that was last reported to the owner.
     told_percent: u64,
 }
 
@@ -59,8 +53,8 @@ impl Upkeep {
             Err(fault) => return self.alarm.raise(&causes(&fault)),
         };
         let room = match config.when_full {
-            WhenFull::RemoveOldest if room.percent() >= REMOVE_FROM_PERCENT => {
-                let bytes = room.bytes_max / 100 * REMOVE_TO_PERCENT;
+            WhenFull::RemoveOldest if room.percent() >= limit::AUDIT_REMOVE_FROM_PERCENT => {
+                let bytes = room.bytes_max / 100 * limit::AUDIT_REMOVE_TO_PERCENT;
                 self.remove(&Retention {
                     older_than_ms: None,
                     bytes_max: Some(bytes),

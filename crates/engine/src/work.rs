@@ -1,4 +1,4 @@
-//! What a body of ours works with: a call that passed every gate. What comes of it is
+//! What a body of ours works with: a call that passed every gate. Its result is
 //! masked like everything that leaves.
 
 use std::sync::Arc;

@@ -27,7 +27,7 @@ const PAGE_FRAME_BYTES: usize = 64;
 /// What a text costs to read: its UTF-8 bytes by four, rounded up.
 ///
 /// Models count differently from each other. For English and JSON four bytes are
-/// about what all of them make of a token; whoever counts has the same answer here.
+/// about what all of them make of a token, and the same everywhere.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
@@ -326,7 +326,7 @@ impl Loaded {
 }
 
 /// What each caller has loaded. Of `PROGRESSIVE_CALLERS_MAX` it is remembered; who was
-/// not here for longest begins anew.
+/// not here for longest starts empty again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadedByCaller {
     /// Who loaded last is last.

@@ -5,7 +5,7 @@
 //! against the average of the index, and how rare a word is is counted among what
 //! the asker may see. So a score never tells of a tool its reader may not know, a
 //! document's weights do not change when another comes, and an index that was
-//! changed a thousand times answers exactly as one that was made anew.
+//! changed a thousand times answers exactly as one that was built from scratch.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,14 +13,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::document::Param;
-use model::limits;
+
+use crate::limit;
 
 pub mod ask;
 mod word;
 
 /// How soon more of the same word stops counting.
 const SATURATION: f64 = 1.2;
-/// What no sum of words reaches: whoever says the name itself comes first.
+/// What no sum of words reaches: a tool whose name is given comes first.
 const WORDS_SCORE_MAX: f64 = 0.97;
 
 /// What is known about a tool, for finding it.
@@ -111,7 +112,7 @@ struct Posting {
     weight: f32,
 }
 
-/// What of an index somebody may see.
+/// The part of an index that a caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     generation: u64,
@@ -229,7 +230,7 @@ impl Index {
         Some(place)
     }
 
-    /// What of it somebody may see. Holds until the index changes.
+    /// The part of it that a caller may see. Valid until the index changes.
     #[must_use]
     pub fn view(&self, mut may_see: impl FnMut(&str) -> bool) -> View {
         let seen = self.shelf.iter().map(|kept| match kept {
@@ -290,7 +291,7 @@ impl Index {
     }
 
     /// What answers a query, as far as the view goes. A view of an older index sees
-    /// nothing: its places are somebody else's now.
+    /// nothing: its places belong to other tools now.
     #[must_use]
     pub fn search(&self, view: &View, query: &str, count_max: usize, score_min: f64) -> Hits {
         if !view.is_of(self) {
@@ -338,7 +339,7 @@ impl Index {
         rarest > 0.0
     }
 
-    /// Whoever says a tool's name wants that tool: to the letter, in another case,
+    /// A query that is a tool's name means that tool: to the letter, in another case,
     /// or with other separators.
     fn exact(&self, view: &View, query: &str, scores: &mut [f64]) {
         let query = query.trim();
@@ -362,7 +363,7 @@ impl Index {
     }
 
     /// The best of what was found, and how many were not good enough. Only as many
-    /// are sorted as somebody wants to see.
+    /// are sorted as are asked for.
     fn best(&self, scores: &[f64], count_max: usize, score_min: f64) -> (Vec<Hit>, usize) {
         let mut best: BinaryHeap<Ranked<'_>> = BinaryHeap::new();
         let mut below = 0;
@@ -509,7 +510,7 @@ fn numbers(
     let mut numbers = Vec::new();
     for text in texts {
         reader.forms(text, |form| {
-            if numbers.len() == limits::SEARCH_FIELD_WORDS_MAX {
+            if numbers.len() == limit::SEARCH_FIELD_WORDS_MAX {
                 return ControlFlow::Break(());
             }
             numbers.extend(words.number(form));
@@ -558,7 +559,7 @@ impl Eq for Ranked<'_> {}
 
 /// What the words of one query add up to, by place.
 struct Tally {
-    /// What the word at hand says, at its best.
+    /// The best score of the current word.
     unit: Vec<f64>,
     touched: Vec<usize>,
     totals: Vec<f64>,

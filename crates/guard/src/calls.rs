@@ -1,7 +1,7 @@
 //! Where a script calls tools, and which of these calls nothing waits for.
 //!
 //! A call without `await` goes on by itself: it is stopped when the script ends, and
-//! nobody hears when it fails. That is seen where a call is a statement of its own,
+//! its failure is lost. That is seen where a call is a statement of its own,
 //! where its promise gets a name that is never used, and inside an async function
 //! whose own promise is dropped in that way or by `forEach`.
 
@@ -84,7 +84,7 @@ struct Walk<'n, 'a> {
     returned: Option<Span>,
     /// Where the names that are used are declared.
     used: Option<FxHashSet<u32>>,
-    /// Calls and async functions whose promise nobody has; the innermost last.
+    /// Calls and async functions whose promise is dropped; the innermost last.
     dropped: Vec<Span>,
     sites: Vec<Site>,
 }

@@ -64,7 +64,7 @@ fn note_dropped(sites: &[calls::Site], marks: &mut Marks) {
     for site in sites.iter().filter(|site| site.is_dropped) {
         marks.warning(IssueCode::UnawaitedCall, site.at, || {
             String::from(
-                "nothing waits for this call: it is stopped when the script ends, and nobody hears when it fails; write `await`, \
+                "nothing waits for this call: it is stopped when the script ends, and its errors are lost; write `await`, \
                  and `for … of` or `parallel` in place of `forEach`",
             )
         });
@@ -74,7 +74,7 @@ fn note_dropped(sites: &[calls::Site], marks: &mut Marks) {
 /// Memory for trees that a thread keeps between scripts, in bytes.
 const ARENA_KEPT_MAX: usize = 2 << 20;
 
-/// Lends the thread's memory for trees. Asking the system for it anew costs a tenth of
+/// Lends the thread's memory for trees. Asking the system for it each time costs a tenth of
 /// a judgement.
 fn in_arena<T>(judge: impl FnOnce(&Allocator) -> T) -> T {
     thread_local! {

@@ -1,6 +1,6 @@
 //! What an expression comes to, as far as one can tell without running it.
 //!
-//! For keys that are put together so that nobody sees what they spell. It follows
+//! For keys that are put together so that their spelling is hidden. It follows
 //! literals, templates, concatenation, names that are set once, and the handful of
 //! methods such tricks use. What it cannot follow is caught at run time by the key
 //! guard. Every question has a budget, so many questions stay linear.
@@ -16,7 +16,7 @@ use crate::names::Names;
 
 /// Nodes looked at for one question.
 const NODES_MAX: usize = 200;
-/// Longer texts are no keys anybody guards.
+/// Longer texts are not the keys that the rules guard.
 const TEXT_BYTES_MAX: usize = 256;
 /// Values one expression may have.
 const CHOICES_MAX: usize = 8;

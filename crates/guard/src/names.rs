@@ -5,7 +5,7 @@
 //! declared in one function is not declared in another, and a use before the
 //! declaration is still a use of it.
 //!
-//! The walk also writes down the nodes it meets, so that whoever looks at them after
+//! The walk also writes down the nodes it meets, so that code that looks at them after
 //! the names are settled need not walk again, and tells what JavaScript refuses before
 //! it runs: names declared twice here, the rest in `early`.
 
@@ -90,7 +90,7 @@ pub(crate) struct Reference<'a> {
     /// Which of the bindings; `None` for a global.
     pub(crate) binding: Option<usize>,
     pub(crate) is_write: bool,
-    /// `typeof name`, which harms nobody.
+    /// `typeof name`, which is harmless.
     pub(crate) is_typeof: bool,
     /// `{ name }`
     pub(crate) is_shorthand: bool,

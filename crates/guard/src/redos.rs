@@ -342,7 +342,7 @@ impl Reader {
         }
         if least.is_none() || self.peek() != Some('}') {
             self.at = start;
-            // Step over the brace, or it would be looked at for ever.
+            // Step over the brace, or it would be looked at endlessly.
             return None;
         }
         self.at += 1;

@@ -213,7 +213,7 @@ impl Edits {
                 self.insert(reference.span.start, text);
                 continue;
             }
-            // `typeof x` of a name nobody declared: whatever the sandbox calls so
+            // `typeof x` of an undeclared name: whatever the sandbox calls so
             // is none of the script's business.
             if reference.is_typeof && !known.contains(&name) {
                 self.0.push(Edit {

@@ -7,7 +7,7 @@
 //! | `__ag_guardKey(key)` | makes a computed key a string or number once and throws a `TypeError` if it leads to a prototype |
 //! | `__safe_` + name | each of `RUNTIME_FUNCTIONS` and of `Preset::extra_globals` |
 //!
-//! `prelude` defines the first three; whoever runs the script defines the rest
+//! `prelude` defines the first three; the code that runs the script defines the rest
 //! before it, on the same line, so that the author's lines stay the author's.
 //!
 //! `Preset::extra_globals`: crate::Preset::extra_globals

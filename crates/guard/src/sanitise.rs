@@ -141,7 +141,7 @@ impl Cutter {
         let is_error = is_error(&object);
         let mut kept = Map::new();
         for (key, item) in object {
-            // Attack: whoever copies this into an object of its own must not be
+            // Attack: code that copies this into an object of its own must not be
             // given a prototype or a constructor.
             if matches!(key.as_str(), "__proto__" | "constructor" | "prototype") {
                 self.warn(&format!("the key `{key}` was left out"));

@@ -636,7 +636,7 @@ impl<'s> Scanner<'s> {
         let name = self.text.get(start..self.at).unwrap_or("");
         if !is_ascii && self.preset.unicode.homographs && unicode::is_homograph(name) {
             self.marks.error(IssueCode::ScanHomograph, start, || {
-                format!("`{name}` has letters of other scripts that look like Latin ones; type them anew")
+                format!("`{name}` has letters of other scripts that look like Latin ones; type them again")
             });
         }
         let word = match self.before {

@@ -52,7 +52,7 @@ pub fn call(
     })
 }
 
-/// The names of all operations, for whoever wires them.
+/// The names of all operations, for the code that wires them.
 pub const OPERATIONS: &[&str] = &[
     "parser.html",
     "parser.xml",

@@ -251,7 +251,7 @@ impl HttpClient {
             let doing = "waiting for the reply of";
             match deadline.wait(first_byte, doing, host, sent).await? {
                 Ok(response) => return self.reply(target, response, connection, place),
-                // It was closed while nobody used it, and nothing was sent.
+                // It was closed while unused, and nothing was sent.
                 Err(unsent) if unsent.was_unsent && !is_new => {}
                 Err(unsent) => return Err(broken(host, &unsent.error)),
             }

@@ -1,9 +1,9 @@
 //! Where the powers that only compute do so: a small pool of threads of its own.
 //!
 //! Nothing else runs there, so that no file and no name waits for a password to be
-//! stretched. Callers take turns: whoever waits gets the next turn before another
+//! stretched. Callers take turns: a caller that waits gets the next turn before another
 //! caller gets its second, and work that has had its time steps back while others wait.
-//! What is spent is charged to the `Account` of the call. When whoever asked is gone,
+//! What is spent is charged to the `Account` of the call. When the call is gone,
 //! or the account is empty, the work ends at its next `Turn::check`.
 
 use std::collections::{HashMap, VecDeque};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
 
@@ -77,7 +78,7 @@ impl Account {
 /// Why work does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Whoever asked is gone, or out of time.
+    /// The call is gone, or out of time.
     Over,
     /// The call has used up its processor time.
     Spent,
@@ -141,7 +142,7 @@ impl Turn {
     /// Whether to go on. Stands still while it is the turn of others.
     ///
     /// # Errors
-    /// Whoever asked is gone, or has nothing left to spend.
+    /// The call is gone, or has nothing left to spend.
     pub fn check(&self) -> Result<(), Stopped> {
         let Some(ticket) = &self.ticket else {
             return Ok(());
@@ -236,7 +237,7 @@ struct State {
 /// What one caller has in the pool.
 #[derive(Default)]
 struct Line {
-    /// What wants a turn, whoever came first first.
+    /// What wants a turn, in the order of arrival.
     queue: VecDeque<Wish>,
     /// How many of these have not begun.
     waiting: usize,
@@ -274,7 +275,7 @@ struct End(Arc<Shared>);
 impl Drop for End {
     fn drop(&mut self) {
         // Turns are still handed out: what has begun ends at its next check, because
-        // whoever asked for it is gone.
+        // the call that asked for it is gone.
         self.0.state().is_over = true;
         self.0.work.notify_all();
     }
@@ -355,7 +356,7 @@ impl Compute {
     }
 }
 
-/// Tells the pool that nobody waits for some work any more.
+/// Tells the pool that no call waits for some work any more.
 struct Leave<'a> {
     shared: &'a Shared,
     caller: &'a str,
@@ -372,7 +373,7 @@ impl Drop for Leave<'_> {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Takes a job into its caller's line, or nothing if that is full.
@@ -458,7 +459,7 @@ impl Shared {
         if state.idle < state.ready.len() {
             match self.start() {
                 Ok(()) => state.threads += 1,
-                // The job is dropped, and whoever waits for it is told.
+                // The job is dropped, and the call that waits for it gets an error.
                 Err(_) if state.threads == 0 => {
                     state.ready.pop_back();
                     state.turns -= 1;
@@ -528,7 +529,7 @@ impl Shared {
             return caller;
         }
         // A parser that panics must not take the turn with it; its answer is dropped,
-        // and whoever waits is told.
+        // and the call that waits gets an error.
         let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&turn)));
         ticket.charge();
         if let Ok(answered) = worked {
@@ -568,10 +569,6 @@ fn tidy(state: &mut State, caller: &str) {
         state.callers.remove(caller);
         state.round.retain(|known| known != caller);
     }
-}
-
-fn lock(began: &Mutex<Began>) -> MutexGuard<'_, Began> {
-    began.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn thread_cpu_us() -> u64 {

@@ -1,4 +1,4 @@
-//! The network, for tool code: one request at a time, every hop decided anew.
+//! The network, for tool code: one request at a time, each hop decided separately.
 //!
 //! A `Fetch` is made from a grant; mode `blocked` makes none. For the URL a
 //! script gives and again for every redirect: the host is checked, its name is
@@ -22,7 +22,7 @@ pub(crate) mod target;
 pub(crate) mod tls;
 mod window;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hyper::StatusCode;
 use hyper::header::LOCATION;
@@ -30,6 +30,7 @@ use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
 use model::record::mask::Masker;
+use model::sync::lock;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -62,7 +63,7 @@ pub struct FetchSettings {
     pub connector: Arc<dyn Connector>,
     /// The secrets of the call: a header that shows one is a credential.
     pub secrets: Arc<Masker>,
-    /// Ports nobody may reach unless the very host stands in the list.
+    /// Ports that no tool may reach unless the very host stands in the list.
     pub ports_blocked: Arc<[u16]>,
     /// Names that may lead to private addresses: the operator's word, never a
     /// document's.
@@ -153,8 +154,7 @@ impl Fetch {
     }
 
     fn abandoned(&self) -> MutexGuard<'_, Vec<FetchEvent>> {
-        let locked = self.abandoned.lock();
-        locked.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.abandoned)
     }
 
     async fn follow(
@@ -190,7 +190,7 @@ impl Fetch {
                 Hop::Answer(answer) => return Ok(answer),
                 Hop::Redirect(status, raw_location) => (status, raw_location),
             };
-            // A place nobody can go to is a refused hop as well.
+            // A place that cannot be reached is a refused hop as well.
             let to = FetchTarget::parse(&raw_location, Some(&request.target.url));
             let method = request.method.to_string();
             let to = to.inspect_err(|fault| events.push(refused(method.clone(), None, fault)))?;

@@ -37,10 +37,11 @@ mod write;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use model::policy::grant::FileGrant;
+use model::sync::lock;
 use serde_json::{Value, json};
 
 use crate::files::answer::Done;
@@ -265,7 +266,7 @@ impl Files {
     /// The events since the last time, in order.
     #[must_use]
     pub fn take_events(&self) -> FileEvents {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.events);
         std::mem::take(&mut *events)
     }
 
@@ -339,7 +340,7 @@ impl Files {
             reason: refusal.reason,
         });
         let event = self.event(function, ask, bytes, refused);
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.events);
         match events.kept.len() < limit::EVENTS_MAX {
             true => events.kept.push(event),
             false => events.dropped_count = events.dropped_count.saturating_add(1),

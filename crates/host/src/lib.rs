@@ -2,7 +2,7 @@
 //!
 //! Each power is a handle made from a grant; without one there is nothing to
 //! call. A power takes a [`message::PowerRequest`], gives a [`message::PowerReply`] and
-//! knows nothing of sandboxes: whoever runs the tool carries the data across.
+//! knows nothing of sandboxes: the code that runs the tool carries the data across.
 
 /// The operations every call has, because they reach nothing outside.
 pub mod builtin;

@@ -58,7 +58,7 @@ pub struct PowerFault {
     message: Unmasked,
 }
 
-/// Characters of a fault's sentence that anybody reads.
+/// Characters of a fault's sentence that are shown.
 pub const FAULT_CHARS_MAX: usize = 300;
 
 impl PowerFault {

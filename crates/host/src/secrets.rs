@@ -12,10 +12,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use model::Environment;
+use model::sync::lock;
 use rustix::fs::{Mode, OFlags};
 
 pub use credential::{CREDENTIALS_MAX, Credentials, TOKEN_CREDENTIAL};
@@ -32,13 +33,13 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Why the file is not used. Each message is one sentence and names the mend.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsFault {
-    /// The path is a link; what it leads to may be anybody's.
+    /// The path is a link; what it leads to may belong to another user.
     #[error("`{0}` is a symbolic link; put the file itself there")]
     Link(String),
     /// A folder, a pipe or a device.
     #[error("`{0}` is not a regular file; put a file of NAME=value lines there")]
     NotRegular(String),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("`{0}` belongs to another user; run `chown \"$(id -un)\" {0}`")]
     Owner(String),
     /// Others may read or change it.
@@ -49,7 +50,7 @@ pub enum SecretsFault {
         /// Its permissions.
         mode: u32,
     },
-    /// It is larger than anybody's secrets.
+    /// It is larger than a file of secrets may be.
     #[error("`{0}` has more than {SECRETS_BYTES_MAX} bytes; keep only NAME=value lines in it")]
     TooLarge(String),
     /// It is not text.
@@ -142,7 +143,7 @@ impl Secrets {
     }
 
     fn read_file(&self) -> Result<Environment, SecretsFault> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let Some((file, state)) = checked(&self.path, Keeper::User)? else {
             *kept = None;
             return Ok(Environment::empty());
@@ -196,7 +197,7 @@ fn checked(path: &Path, keeper: Keeper) -> Result<Option<(File, State)>, Secrets
         path: shown(),
         source,
     };
-    // Attack: opening a pipe without a writer waits for ever, unless told not to.
+    // Attack: opening a pipe without a writer waits forever unless it is non-blocking.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),

@@ -102,7 +102,8 @@ fn table() -> HashMap<Pid, Vec<Pid>> {
 
 fn thread_count(pid: Pid) -> u64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).map(Iterator::count);
-    u64::try_from(threads.unwrap_or(0)).unwrap_or(u64::MAX)
+    // A process that hides its threads (`hidepid`) still is one.
+    u64::try_from(threads.unwrap_or(0).max(1)).unwrap_or(u64::MAX)
 }
 
 fn parse(text: &str) -> Option<Pid> {

@@ -26,7 +26,8 @@ pub struct JailSettings {
     pub write: Vec<PathBuf>,
     /// Folders of the parent: keys, the audit. No declared path may cover one or lie in one.
     pub private: Vec<PathBuf>,
-    /// The user's home. A declared path may lie in it, but not be it or cover it.
+    /// The user's home. A declared path may lie in it, but not be it or cover it. Without it
+    /// a declared path may cover it.
     pub user_home: Option<PathBuf>,
     /// What the child may reach.
     pub network: JailNetwork,

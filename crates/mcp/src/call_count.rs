@@ -2,8 +2,9 @@
 //! until its answer was sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use model::sync::lock;
 use tokio::sync::watch;
 
 /// How many calls are under way, together and of each caller. Clones share the count.
@@ -41,7 +42,7 @@ impl CallSlot {
 impl CallCount {
     /// Counts a call of a caller.
     pub(crate) fn enter(&self, caller: &str, most: u64) -> CallSlot {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = lock(&self.of);
         let count = of.get(caller).copied().unwrap_or(0);
         let has_room = count < most;
         if has_room {
@@ -70,7 +71,7 @@ impl CallCount {
 impl Drop for CallSlot {
     fn drop(&mut self) {
         if let Some(caller) = &self.caller {
-            let mut of = self.calls.of.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut of = lock(&self.calls.of);
             match of.get_mut(caller) {
                 Some(count) if *count > 1 => *count -= 1,
                 // A count of none is not kept.
@@ -97,7 +98,7 @@ mod tests {
         assert!(third.is_one_too_many());
         assert!(!calls.enter("bob", 2).is_one_too_many());
         assert_eq!(calls.under_way(), 3);
-        // One too many takes nobody's place, and gives none back.
+        // One too many takes no place, and gives none back.
         drop(third);
         assert!(calls.enter("ann", 2).is_one_too_many());
         drop(first);

@@ -75,7 +75,7 @@ pub async fn serve(
     transport.sessions.on_end(move |id| {
         let (door, id) = (of_sessions.clone(), id.to_owned());
         // What was approved for this session no longer counts. Should that not be
-        // written, the id is gone all the same, and nobody can use the session.
+        // written, the id is gone all the same, and the session cannot be used.
         tokio::task::spawn_blocking(move || door.engine().approvals().end_session(&id));
     });
     let probes = Router::new()

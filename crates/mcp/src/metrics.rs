@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use engine::report::{CallReport, Reporter};
+use model::sync::lock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -91,8 +92,7 @@ impl Metrics {
         let Some(tool) = tool else {
             return OTHER;
         };
-        let tools = self.0.tools.lock();
-        let mut tools = tools.unwrap_or_else(PoisonError::into_inner);
+        let mut tools = lock(&self.0.tools);
         if tools.contains(tool) {
             return tool;
         }
@@ -200,7 +200,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        assert!(!text.contains("someone"), "callers are nobody's series");
+        assert!(!text.contains("someone"), "callers have no series");
     }
 
     #[test]

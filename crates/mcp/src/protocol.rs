@@ -11,7 +11,7 @@ mod instruction;
 pub(crate) mod list_changed;
 /// Signs of life of a running call.
 mod progress;
-/// What came of a call, as clients read it.
+/// The result of a call, as clients read it.
 mod reply;
 /// The state modern clients carry between a question and its answer.
 mod request_state;

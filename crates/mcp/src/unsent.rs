@@ -7,9 +7,10 @@
 //! made meanwhile and does not fit any more is withheld.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use model::sync::lock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -95,7 +96,7 @@ impl Unsent {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// Gives freed memory back to the system, once much was sent, and not too often.
@@ -218,7 +219,7 @@ impl ReplyHold {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 

@@ -58,7 +58,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
 /// How a caller's name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallerKind {
-    /// Whoever can read and write the home folder.
+    /// The owner: whatever can read and write the home folder.
     Owner,
     /// A door made sure of the name.
     Named,

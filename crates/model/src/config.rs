@@ -117,7 +117,7 @@ pub struct AuditConfig {
     pub durability: AuditDurability,
     /// What is kept of the arguments.
     pub arguments: ArgumentRetention,
-    /// Days a record is kept; for ever if absent.
+    /// Days a record is kept; forever if absent.
     pub keep_days: Option<u64>,
     /// Bytes the records may take.
     pub bytes_max: u64,
@@ -449,7 +449,7 @@ impl ConfigFile {
     }
 }
 
-/// Lists in the baseline replace the defaults: whoever sets them means them all.
+/// Lists in the baseline replace the defaults: a list that is set is meant whole.
 fn over_closed(layer: Profile) -> Baseline {
     let closed = Baseline::closed();
     let or = |given: BTreeSet<String>, default| match given.is_empty() {
@@ -532,7 +532,7 @@ impl Faults<'_> {
     }
 
     /// Every profile must resolve, used or not: a broken one is found when the
-    /// file is loaded, not when somebody first needs it.
+    /// file is loaded, not when it is first needed.
     fn profiles(&mut self, config: &Config, named: Option<&toml::Spanned<String>>) {
         for name in config.profiles.keys() {
             if let Err(conflict) = policy::ground(&config.baseline, &config.profiles, Some(name)) {
@@ -688,7 +688,7 @@ fn too_long() -> ConfigFault {
     }
 }
 
-/// Settings named to somebody who wrote one that is near no other.
+/// The settings listed when an unknown one has no close match.
 const NAMED_MAX: usize = 12;
 
 fn from_toml(text: &str, error: &toml::de::Error) -> ConfigFault {

@@ -23,7 +23,7 @@ pub mod sync;
 pub mod text;
 /// Lengths of time.
 pub mod time;
-/// Characters nobody sees.
+/// Invisible characters.
 pub mod unseen;
 /// Enums that are written as words.
 pub mod word;
@@ -34,7 +34,7 @@ pub mod network;
 /// The tool document: how it is read, checked, filled and identified.
 pub mod document;
 
-/// What becomes of a call: its outcome, its audit row, and the masking of both.
+/// The record of a call: its outcome, its audit row, and the masking of both.
 pub mod record;
 
 /// What a call may do, and how much harm that can be.

@@ -127,26 +127,10 @@ limits! {
     WORKERS_DEFAULT: u64 = 2;
     /// Worker processes an operator may ask for.
     WORKERS_MAX: u64 = 256;
-    /// Queries of one search.
-    SEARCH_QUERIES_MAX: usize = 10;
-    /// One query, in characters, at least.
-    SEARCH_QUERY_CHARS_MIN: usize = 2;
-    /// One query, in characters.
-    SEARCH_QUERY_CHARS_MAX: usize = 256;
-    /// Words of one query that are looked for.
-    SEARCH_QUERY_WORDS_MAX: usize = 64;
-    /// Tools one query finds unless somebody says otherwise.
+    /// Tools one query finds by default.
     SEARCH_TOP_DEFAULT: u64 = 10;
     /// Tools one query finds.
     SEARCH_TOP_MAX: u64 = 50;
-    /// Tools a search leaves out by name.
-    SEARCH_EXCLUDED_MAX: usize = 50;
-    /// Apps a search keeps to.
-    SEARCH_APPS_MAX: usize = 10;
-    /// One word of the index, in characters; the rest of it does not count.
-    SEARCH_WORD_CHARS_MAX: usize = 64;
-    /// Words of one field of a document that are found; the rest are not.
-    SEARCH_FIELD_WORDS_MAX: usize = 2_048;
     /// Tools described at one time.
     DESCRIBE_NAMES_MAX: usize = 50;
     /// Examples in the description of a tool.
@@ -213,11 +197,11 @@ limits! {
     APPROVALS_KEPT_MAX: u64 = 10_000;
     /// Milliseconds until a waiting call looks again whether another process answered.
     APPROVAL_LOOK_MS: u64 = 100;
-    /// Milliseconds of a call's deadline kept for saying that nobody answered.
+    /// Milliseconds of a call's deadline kept for reporting that no answer came.
     APPROVAL_REPLY_MS: u64 = 250;
-    /// Milliseconds nobody answers a question within, however short it is.
+    /// Milliseconds a person needs at least to answer a question, however short it is.
     APPROVAL_READ_MS_MIN: u64 = 400;
-    /// Characters of a question nobody reads in less than a second, on top of that. People
+    /// Characters of a question a person reads in a second at most, on top of that. People
     /// who skim take in a tenth of it.
     APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
     /// Milliseconds after which an answer is never too fast, however long the question.
@@ -305,13 +289,13 @@ limits! {
     TRUST_OLDER_ERRORS_MAX: usize = 1_000;
     /// What people said that is kept about one caller.
     TRUST_FEEDBACK_MAX: usize = 1_000;
-    /// Calls of one caller after which trust is reckoned again.
+    /// Calls of one caller after which trust is recomputed.
     TRUST_CALLS: u64 = 20;
     /// As many calls one that went wrong counts for in that.
     TRUST_CALLS_OF_AN_ERROR: u64 = 10;
-    /// Seconds after which trust is reckoned again before a call.
+    /// Seconds after which trust is recomputed before a call.
     TRUST_SECONDS: u64 = 3_600;
-    /// Days of absence trust is reckoned through, one by one.
+    /// Days of absence for which trust is recomputed, one by one.
     TRUST_ABSENT_DAYS_MAX: u32 = 400;
     /// Days a question whether to raise a level waits, and a no to it counts.
     TRUST_QUESTION_DAYS: u32 = 30;

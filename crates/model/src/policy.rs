@@ -1,7 +1,7 @@
 //! From the operator's baseline, a profile and a document's overrides to the
 //! policy of one call.
 //!
-//! Resolution is a pure function of the settings and the document. It is done anew
+//! Resolution is a pure function of the settings and the document. It is done again
 //! whenever either changed, so whatever a person changes is in force at the next
 //! call.
 

@@ -42,7 +42,7 @@ reasons! {
     AccessDenied, "access.denied",
         "A list of the operator denies the tool to the caller. Only the owner is told; to others the tool is unknown.";
     AnswerWithheld, "answer.withheld",
-        "The call ran, but the caller left so many bytes of earlier answers unread that there was no room for this one. The audit has what came of it.";
+        "The call ran, but the caller left so many bytes of earlier answers unread that there was no room for this one. The audit log has the result.";
     ApprovalDeclined, "approval.declined",
         "A person was asked and said no. It did not run; do not repeat the call.";
     ApprovalDismissed, "approval.dismissed",
@@ -82,11 +82,11 @@ reasons! {
     CallBusy, "call.busy",
         "The caller has as many calls under way as `serve.calls_per_caller_max` allows, or left too many bytes of answers unread. It did not run; read the answers, or wait for a call to end.";
     CallCancelled, "call.cancelled",
-        "Whoever asked for the call took it back or went away. It was stopped.";
+        "The client cancelled the call or disconnected. It was stopped.";
     CallDeadline, "call.deadline",
         "The call's own deadline passed, waiting for approval included. It was stopped.";
     CallerPaused, "caller.paused",
-        "The caller was denied too often, or somebody paused it. Nothing of it runs until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
+        "The caller was denied too often, or an operator paused it. None of its calls run until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
     CallerUnavailable, "caller.unavailable",
         "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
     ConsentRequired, "consent.required",
@@ -114,9 +114,9 @@ reasons! {
     GateSessionLimit, "gate.session_limit",
         "The caller, or all together, have as many sessions as may be, and calls are under way in all of them. End one, or wait as long as `Retry-After` says.";
     GateToken, "gate.token",
-        "The request shows no key or token, or one that does not count: wrong, revoked, expired, or for somebody else.";
+        "The request shows no key or token, or one that is not valid: wrong, revoked, expired, or issued for another server.";
     GateUnavailable, "gate.unavailable",
-        "The server cannot look a key up just now, so it lets nobody in. The operator sees why.";
+        "The server cannot look up keys at the moment, so it accepts no request. The operator sees why.";
     HostDenied, "host.denied",
         "None of the hosts the tool may reach is left by the lists of hosts that hold for the caller, or by rules. It did not run; only the operator can change that.";
     LevelDenied, "level.denied",

@@ -1,4 +1,4 @@
-//! Text that came from somebody else, made safe to show to a person.
+//! Text from outside, made safe to show to a person.
 //!
 //! Attack: a description or an argument holding escape sequences, bidirectional
 //! controls or invisible letters can rewrite the terminal or the question a
@@ -57,8 +57,8 @@ pub fn one_line(text: &str) -> String {
     shown
 }
 
-/// JSON text with every character nobody sees, and marks piled on one letter, as
-/// `\uXXXX`: the same value to whoever reads it, and nothing in it for a terminal. The
+/// JSON text with every invisible character, and marks piled on one letter, as
+/// `\uXXXX`: the same value to a parser, and nothing in it for a terminal. The
 /// line ends of pretty JSON stay.
 #[must_use]
 pub fn json_line(json: &str) -> String {

@@ -77,7 +77,7 @@ pub fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}')
 }
 
-/// Characters nobody sees and no code needs. Where text may have them [`unseen`] knows.
+/// Invisible characters that no code needs. Where text may have them [`unseen`] knows.
 #[must_use]
 pub fn is_invisible(character: char) -> bool {
     matches!(character,

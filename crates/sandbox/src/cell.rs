@@ -29,7 +29,9 @@ use wasmtime::{
 
 use self::cache::Cache;
 use self::driver::Finished;
-use self::exchange::{Exchange, lock};
+use model::sync::lock;
+
+use self::exchange::Exchange;
 use self::imports::StoreState;
 use self::ticker::Ticker;
 use crate::engine_config::engine_config;
@@ -288,7 +290,7 @@ impl Cell {
         }
     }
 
-    /// Gives the answer to one host call. An id nobody waits for is ignored.
+    /// Gives the answer to one host call. An unknown id is ignored.
     pub fn answer(&mut self, id: HostCallId, answer: HostAnswer) {
         lock(&self.exchange).answer(id, answer);
     }

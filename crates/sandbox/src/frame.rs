@@ -148,7 +148,7 @@ impl FrameBuffer {
         if self.taken == self.filled {
             self.taken = 0;
             self.filled = 0;
-            // One large frame must not cost its size for ever.
+            // One large frame must not keep its memory forever.
             if self.bytes.len() > 4 * ROOM_BYTES {
                 self.bytes = Vec::new();
             }

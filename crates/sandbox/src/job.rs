@@ -3,7 +3,7 @@
 //! The parent sends `Down`, the worker sends `Up`; `frame` turns both into
 //! bytes and back, `cell` runs a `Job` inside wall one, `pool` is the parent's
 //! side. Nothing here says what a host call means: operation and payload are
-//! text and bytes, given meaning by whoever implements `HostCalls`.
+//! text and bytes, given meaning by the implementor of `HostCalls`.
 
 /// Names one call between a parent and one worker. Never reused in a worker's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,7 +133,7 @@ pub struct RunReport {
     pub ended: Ended,
     /// What it used.
     pub usage: RunUsage,
-    /// What whoever reads the result should know, a line for each: a promise nobody
+    /// Warnings for the reader of the result, a line for each: a promise nothing
     /// waited for, half a character, what was cut. Empty when there is nothing.
     pub notes: String,
     /// Promises that were rejected and that nothing handled.

@@ -46,7 +46,7 @@ impl JobLimits {
         }
     }
 
-    /// The bounds of a call when nobody says otherwise.
+    /// The default bounds of a call.
     pub fn standard() -> JobLimits {
         JobLimits {
             work_max: model::limits::STATEMENTS_DEFAULT * WORK_PER_STATEMENT,

@@ -22,10 +22,11 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use model::sync::lock;
 use tokio::sync::{Semaphore, watch};
 use tokio::time;
 
@@ -122,7 +123,7 @@ pub trait HostCalls: Send + Sync {
         request: HostRequest,
     ) -> Pin<Box<dyn Future<Output = HostAnswer> + Send + 'a>>;
 
-    /// The run ended before these were asked: nobody waits for their answers.
+    /// The run ended before these were asked: their answers are not needed.
     fn unasked(&self, requests: Vec<HostRequest>) {
         drop(requests);
     }
@@ -318,6 +319,6 @@ impl Shared {
     }
 
     fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.notes)
     }
 }

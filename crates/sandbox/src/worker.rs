@@ -219,7 +219,7 @@ pub fn serve<G: Guests>(
 }
 
 /// Ends the process at once. Taking the guest down in good order would close
-/// files, which is not on the list of a sealed worker, and serve nobody.
+/// files, which is not on the list of a sealed worker, and serve no call.
 fn leave(end: WorkerEnd) -> ! {
     #[expect(
         unsafe_code,

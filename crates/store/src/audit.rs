@@ -1,7 +1,7 @@
 //! The audit: writing openings, ends and notices, and reading them back.
 //!
 //! Writes go through the writer. A reader has a snapshot of the log and a
-//! connection of its own to the index, and blocks nobody.
+//! connection of its own to the index, and blocks no writer.
 
 /// What readers ask for and get.
 pub(crate) mod entry;
@@ -25,11 +25,12 @@ mod verify;
 pub(crate) mod write;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use model::record::audit::chain::{Head, Record};
 use model::record::audit::walk::Verified;
 use model::record::audit::{Closing, Failure, Notice, Opening, spell};
+use model::sync::lock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -187,7 +188,7 @@ impl Audit {
         &self,
         read: impl FnOnce(&AuditReader<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = lock(&self.index);
         let index = match &mut *index {
             Some(index) => index,
             none => none.insert(self.own_index()?),

@@ -157,7 +157,7 @@ pub enum StoreError {
 /// Who else can write to a file of the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherUsers {
-    /// Its group, or everybody.
+    /// Its group, or all users.
     Anyone,
     /// It belongs to another user, by number.
     Owner(u32),

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::error::StoreError;
+use model::sync::lock;
 
 /// Device, inode and birth time: inode numbers are reused.
 type Key = (u64, u64, SystemTime);
@@ -49,12 +50,12 @@ static DEAF: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// From now on the audit of a home refuses notices and takes calls as before.
 pub fn refuse_notices(home: &Path) {
-    let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut deaf = lock(&DEAF);
     deaf.push(home.to_owned());
 }
 
 pub(crate) fn takes_notices(home: &Path) -> Result<(), StoreError> {
-    let deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    let deaf = lock(&DEAF);
     match deaf.iter().any(|deaf| deaf == home) {
         true => Err(StoreError::Closed),
         false => Ok(()),
@@ -63,16 +64,16 @@ pub(crate) fn takes_notices(home: &Path) -> Result<(), StoreError> {
 
 /// From now on every sync of a home's log fails.
 pub fn fail_syncs(home: &Path) {
-    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut failed = lock(&FAILED);
     failed.push(crate::home::audit_folder(home));
 }
 
 /// Ends the faults of a home.
 pub fn mend(home: &Path) {
-    let mut deaf = DEAF.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut deaf = lock(&DEAF);
     deaf.retain(|deaf| deaf != home);
     drop(deaf);
-    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut failed = lock(&FAILED);
     failed.retain(|folder| *folder != crate::home::audit_folder(home));
 }
 
@@ -84,10 +85,7 @@ fn key(metadata: &Metadata) -> Key {
 pub(crate) fn confirmed(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
     let key = key(&metadata);
-    let failed = FAILED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let failed = lock(&FAILED).clone();
     for folder in failed {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let found = entry.metadata();
@@ -99,7 +97,7 @@ pub(crate) fn confirmed(file: &File) -> io::Result<()> {
     // Bytes written during the sync may not be covered by it.
     let length = metadata.len();
     file.sync_data()?;
-    let mut all = CONFIRMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&CONFIRMED);
     let confirmed = all.entry(key).or_default();
     *confirmed = length.max(*confirmed);
     Ok(())
@@ -128,7 +126,7 @@ pub fn cut_power(home: &Path, to: &Path, beyond: u64) -> Result<(), StoreError> 
         }
         let metadata = fs::metadata(&path).map_err(fail)?;
         let key = key(&metadata);
-        let all = CONFIRMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&CONFIRMED);
         let confirmed = all.get(&key).copied().unwrap_or(0);
         let length = metadata.len().min(confirmed + beyond);
         if length == metadata.len() {

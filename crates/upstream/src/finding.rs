@@ -14,6 +14,7 @@ use crate::limit;
 mod encoded;
 mod hidden;
 mod launch;
+mod meaning;
 mod neighbour;
 mod secret;
 mod shape;

@@ -1,5 +1,6 @@
 //! Real processes in their jail: servers that behave, and servers that do not.
 #![expect(
+    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
@@ -7,5 +8,8 @@
 )]
 
 mod attack;
+mod http;
+mod http_lab;
+mod http_oauth;
 mod support;
 mod work;

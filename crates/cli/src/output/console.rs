@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
@@ -121,7 +122,7 @@ pub(crate) fn agreed(head: &str, parts: &[(&str, &str)], about: &str) -> Option<
     }
 }
 
-/// What came of waiting for a line.
+/// The result of waiting for a line.
 enum Read {
     Line(String),
     /// Nothing more can be typed here.
@@ -325,7 +326,7 @@ static FREE: Condvar = Condvar::new();
 
 impl Turn {
     fn wait(wanted: &Wanted) -> Option<Turn> {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&TAKEN);
         while *taken {
             if wanted.is_over() {
                 return None;
@@ -341,13 +342,13 @@ impl Turn {
 /// Waits a moment for a withdrawn question to leave the terminal, so that later output
 /// starts on a line of its own.
 pub(crate) fn settle() {
-    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = lock(&TAKEN);
     drop(FREE.wait_timeout_while(taken, SETTLE_MAX, |taken| *taken));
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *lock(&TAKEN) = false;
         FREE.notify_all();
     }
 }

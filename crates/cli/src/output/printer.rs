@@ -7,9 +7,10 @@
 //! become sequences only behind it. Tidy refuses every other way out of this crate.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use mcp::auth::local::random;
+use model::sync::lock;
 use model::text::{json_line, one_line};
 use serde::Serialize;
 
@@ -157,7 +158,7 @@ static SCREEN: Mutex<Screen> = Mutex::new(Screen {
 });
 
 fn screen() -> MutexGuard<'static, Screen> {
-    SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SCREEN)
 }
 
 /// Writes a line to standard error, from any thread. While a question is on the screen

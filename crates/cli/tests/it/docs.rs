@@ -21,6 +21,7 @@
 //! <!-- example: call=TOOL -->            the arguments of a call that is made
 //! <!-- example: stdin=COMMAND -->        a program that reads what a command prints
 //! <!-- example: context=JSON -->         a script that runs, with this context
+//! <!-- example: from=FILE -->            a part of a program that is built and tested
 //! <!-- example: output=COMMAND -->       what a command prints
 //! <!-- example: lines=COMMAND -->        lines among those a command prints
 //! ```
@@ -187,6 +188,7 @@ fn judge(block: &Block, story: &mut Story) -> Result<(), String> {
         ("js", "") => fresh().script(text, None),
         ("js", "story") => story.script(text, Some("{}")),
         ("js", "context") => fresh().script(text, Some(value)),
+        ("rust", "from") => page::is_part_of(text, value),
         ("python", "stdin") => fresh().program("python3", text, value),
         (language, directive) => Err(format!(
             "nothing says how a block `{language}` is run (`{directive}`); the head of this test lists what may be said"

@@ -127,7 +127,7 @@ fn a_tool_that_fails_says_so_in_a_result() {
 }
 
 #[test]
-fn a_wrong_token_gets_nobody_in() {
+fn a_wrong_token_is_refused() {
     let home = Home::new("tools-token");
     let server = home.serve();
     for (kind, mode) in [

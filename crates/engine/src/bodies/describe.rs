@@ -12,14 +12,12 @@ use model::text;
 use serde_json::{Map, Value, json};
 
 use crate::callable::CallableTool;
+use crate::limit;
 use crate::native::refuse_arguments;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 use crate::search_index;
 use crate::work::Work;
-
-/// Characters of a name that is given back because no tool has it.
-const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let names = names(&work.arguments).map_err(refuse_arguments)?;
@@ -30,7 +28,7 @@ pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
         // What this caller's scripts cannot call is not there, whatever the reason.
         match work.reach(&asked) {
             Ok(offered) => tools.push(described(&offered)),
-            Err(_) => not_found.push(text::elided(name, NAME_SHOWN_CHARS_MAX)),
+            Err(_) => not_found.push(text::elided(name, limit::NAME_SHOWN_CHARS_MAX)),
         }
     }
     let mut value = json!({"tools": tools});

@@ -16,15 +16,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::callable::CallableTool;
+use crate::limit;
 use crate::native::refuse_arguments;
 use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::work::Work;
 use model::sync::lock;
-
-/// Characters of a name that is given back because nothing has it.
-const NAME_SHOWN_CHARS_MAX: usize = 200;
 
 /// `list_tools`.
 pub(crate) fn list(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
@@ -75,7 +73,7 @@ pub(crate) fn load_resource(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let offered = callable(work, name)?;
     let mut shipped = resource::of(&offered.usable.document).into_iter();
     let Some(resource) = shipped.find(|resource| resource.name == wanted) else {
-        let wanted = text::elided(wanted, NAME_SHOWN_CHARS_MAX);
+        let wanted = text::elided(wanted, limit::NAME_SHOWN_CHARS_MAX);
         let message = format!("`{name}` has no resource `{wanted}`");
         return Err(CallRefusal::new(CallError::new(
             Reason::DisclosureResource,
@@ -100,7 +98,7 @@ fn asked(work: &Work<'_>, name: &str) -> CallRequest {
 /// the same words; ours are on the list of clients, in full.
 fn callable(work: &Work<'_>, name: &str) -> Result<CallableTool, CallRefusal> {
     let nothing = || {
-        let shown = text::elided(name, NAME_SHOWN_CHARS_MAX);
+        let shown = text::elided(name, limit::NAME_SHOWN_CHARS_MAX);
         let message = format!("there is no tool `{shown}`");
         // `ToolUnknown` would say that this tool itself is not there.
         CallError::new(Reason::ToolNotExposed, message)

@@ -6,14 +6,12 @@ use find::search::ask::{SearchAnswer, SearchRequest};
 use model::text;
 use serde_json::{Value, json};
 
+use crate::limit;
 use crate::native::refuse_arguments;
 use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 use crate::search_index::Searchable;
 use crate::work::Work;
-
-/// Characters of a description in a list of hits; describe has all of it.
-const DESCRIPTION_CHARS_MAX: usize = 300;
 
 pub(crate) fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let top_default = work.now.config.codecall.top_k;
@@ -43,7 +41,7 @@ fn answer(ask: &SearchRequest, searchable: &Searchable<'_>) -> SearchAnswer {
 /// The beginning of a description, on one line.
 fn start(description: &str) -> String {
     let shown = text::one_line(description.trim());
-    match shown.char_indices().nth(DESCRIPTION_CHARS_MAX) {
+    match shown.char_indices().nth(limit::FOUND_DESCRIPTION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
         None => shown,
     }

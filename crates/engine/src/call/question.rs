@@ -12,8 +12,9 @@ use model::{govern::approval, limits, text};
 use crate::approve::{ApprovalScope, Asking, Question, expiry, session_digest};
 use crate::engine::Engine;
 use crate::gates::{CheckedCall, DecidedCall, HeldTool};
+use crate::limit::NAME_SHOWN_CHARS_MAX;
 use crate::record::CallRecord;
-use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
+use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 
 /// What a person is to be asked, and what the answer binds to.

@@ -6,9 +6,10 @@ use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
 
+use crate::limit::NAME_SHOWN_CHARS_MAX;
 use crate::native;
 use crate::refusal::CallRefusal;
-use crate::request::{CallRequest, NAME_SHOWN_CHARS_MAX};
+use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 
 /// Refuses a tool that cannot be used. The owner is told why; to every other caller it

@@ -9,7 +9,7 @@ use model::text;
 use model::word::Word as _;
 
 use crate::gates;
-use crate::record::REASON_CHARS_MAX;
+use crate::limit::REASON_CHARS_MAX;
 use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;

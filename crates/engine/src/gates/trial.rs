@@ -9,11 +9,9 @@ use model::record::outcome::CallError;
 use model::text;
 
 use crate::gates::{FoundTool, HeldTool};
+use crate::limit;
 use crate::refusal::{CallRefusal, GatePass, GateResult};
 use crate::request::{CallPurpose, CallRequest};
-
-/// Characters of what is not granted yet in a refusal.
-const WANTED_CHARS_MAX: usize = 600;
 
 /// Whether its owner must have agreed to what a call reaches for: a document that was
 /// not published, or one that is to earn its publication.
@@ -39,7 +37,7 @@ pub(crate) fn check_consent(held: &HeldTool) -> GateResult<()> {
 /// The refusal of a document whose owner has not agreed.
 pub(crate) fn unconsented(wanted: &[Need]) -> CallError {
     let words: Vec<_> = wanted.iter().map(Need::words).collect();
-    let words = text::elided(&words.join(", "), WANTED_CHARS_MAX);
+    let words = text::elided(&words.join(", "), limit::NEEDS_CHARS_MAX);
     let message = format!(
         "it would {words}, and you have not agreed to that; answer yes at a terminal, or pass `--yes`"
     );

@@ -10,6 +10,7 @@ use model::document::json::Lines;
 use model::document::safety::Source;
 use model::document::{self, FileShape};
 use model::govern::consent::Granted;
+use model::govern::tool_policy::ToolPolicy;
 use model::govern::trust::TrustState;
 use model::policy::Baseline;
 use model::policy::assessment::{self, UsableDocument};
@@ -68,17 +69,21 @@ pub(super) fn take(
     folder: &ToolFolder,
     store: &Store,
     catalog: &Arc<Catalog>,
-    (settings, earned): (&Arc<Settings>, &BTreeMap<String, TrustState>),
+    (settings, earned, policy): (&Arc<Settings>, &BTreeMap<String, TrustState>, &ToolPolicy),
     known: &mut Known,
 ) -> Result<Snapshot, EngineError> {
     let mut config = settings.config.clone();
     put_earned(&mut config, earned);
+    // The program's own policy holds under every settings, also those that are only tried.
+    config
+        .add_rules(policy.rules())
+        .map_err(|fault| EngineError::Settings(fault.message))?;
     let ground = ground(&config)?;
     let preset = preset(&config, catalog)?;
     let shadow = match &settings.shadow {
         Some(Candidate::Good { file, settings }) => {
             // What is wrong with it is said when it is settled.
-            let beside = (settings, earned);
+            let beside = (settings, earned, policy);
             let taken = take(folder, store, catalog, beside, &mut known.clone());
             let file = file.clone();
             taken

@@ -119,7 +119,7 @@ impl ScriptCalls {
         true
     }
 
-    /// Counts a tool that ran as ended, and keeps what came of it. Says whether the
+    /// Counts a tool that ran as ended, and keeps its result. Says whether the
     /// script may hear of it: one that must stop hears nothing more.
     pub(crate) fn finish(&self, finished: Result<(FinishedCall, Option<ToolFault>), Halt>) -> bool {
         let mut state = self.state();

@@ -5,8 +5,10 @@
 //! has a bound of its own. Both budgets run from the first moment to the last, whatever
 //! is awaited in between.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use model::sync::lock;
 
 /// How soon it is noticed that a budget is spent.
 const LOOK: Duration = Duration::from_millis(5);
@@ -116,7 +118,7 @@ impl ScriptClock {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

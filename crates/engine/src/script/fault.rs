@@ -1,4 +1,4 @@
-//! What a script is told of a call that failed: eight codes, each with a sentence.
+//! The errors that a script gets for failed calls: eight codes, each with a sentence.
 
 use guard::sanitise;
 use model::reason::Reason;
@@ -6,8 +6,7 @@ use model::record::outcome::CallError;
 use model::{limits, text};
 use serde_json::{Value, json};
 
-/// Characters of a name in a sentence.
-const NAME_CHARS_MAX: usize = 200;
+use crate::limit;
 
 /// What a script is told about a tool that failed.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct ToolFault {
 
 /// Arguments that are no data.
 pub(super) fn no_data(name: &str) -> ToolFault {
-    let name = text::elided(name, NAME_CHARS_MAX);
+    let name = text::elided(name, limit::NAME_SHOWN_CHARS_MAX);
     ToolFault {
         code: "VALIDATION",
         message: format!(

@@ -16,11 +16,9 @@ use super::clock::ScriptClock;
 use super::journal::{Journal, Replay};
 use super::stored_journal::StoredJournal;
 use super::tool_call::{ToolRequest, never_answer};
+use crate::limit;
 use crate::powers::Powers;
 use crate::work::Work;
-
-/// Characters of a notice a client is told.
-const NOTICE_CHARS_MAX: usize = 500;
 
 /// The host of one script.
 #[derive(Debug)]
@@ -94,7 +92,7 @@ impl<'a> ScriptHost<'a> {
     fn notify(&self, payload: &str) {
         let words: String = serde_json::from_str(payload).unwrap_or_default();
         if let Some(progress) = &self.work.request.progress {
-            let words = text::elided(&words, NOTICE_CHARS_MAX);
+            let words = text::elided(&words, limit::SCRIPT_NOTICE_CHARS_MAX);
             progress.tell(&text::one_line(&words));
         }
     }

@@ -3,7 +3,7 @@
 //! were answered then, and nothing new begins before the last of them is.
 //!
 //! A script that goes on adds a step before each tool runs and one before it hears
-//! what came of it (`stored_journal`). So the run that goes on after a crash knows what
+//! its result (`stored_journal`). So the run that goes on after a crash knows what
 //! is over, and what may or may not have happened.
 
 use model::caller::{Caller, CallerKind};

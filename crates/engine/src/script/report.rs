@@ -15,10 +15,8 @@ use super::clock::Spent;
 use super::host::ScriptHost;
 use super::limit::ScriptLimits;
 use super::{unawaited, words};
+use crate::limit;
 use crate::run::RunResult;
-
-/// Characters of a message.
-const MESSAGE_CHARS_MAX: usize = 2_000;
 
 /// How a script ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -375,7 +373,7 @@ fn place_of(line: usize, column: usize) -> Option<(u32, u32)> {
 }
 
 fn message(words: &str) -> String {
-    text::elided(&sanitise::text(words), MESSAGE_CHARS_MAX)
+    text::elided(&sanitise::text(words), limit::SCRIPT_ERROR_CHARS_MAX)
 }
 
 /// A line of the logs. What `log` wrote stands as it is.

@@ -1,4 +1,5 @@
-//! Tools named `space.method`, which a script may also call as `space.method(args)`.
+//! Tools named `space.method`, and tools of MCP servers, which a script may also call as
+//! `space.method(args)`.
 //! Only spaces a script mentions are looked at, and only tools its caller may call
 //! are in them: what is not there is an unknown name, whatever the reason.
 
@@ -50,8 +51,8 @@ pub(crate) fn of(
     preset: &Preset,
 ) -> Spaces {
     let mut spaces = Spaces::new();
-    for name in now.names().filter(|name| name.contains('.')) {
-        let Some((space, method)) = name.split_once('.') else {
+    for (script_name, name) in now.script_names() {
+        let Some((space, method)) = script_name.split_once('.') else {
             continue;
         };
         let is_usable = is_identifier(space)
@@ -64,7 +65,9 @@ pub(crate) fn of(
         let is_room = spaces.len() < limits::SCRIPT_SPACES_MAX || spaces.contains_key(space);
         if is_room {
             let methods = spaces.entry(space.to_owned()).or_default();
-            methods.push(method.to_owned());
+            if !methods.iter().any(|known| known == method) {
+                methods.push(method.to_owned());
+            }
         }
     }
     spaces

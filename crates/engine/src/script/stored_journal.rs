@@ -1,5 +1,5 @@
 //! The journal of a script in the store. A script that stopped for a person has one. A
-//! step is stored before each tool runs and before the script hears what came of it, so
+//! step is stored before each tool runs and before the script gets its result, so
 //! that a process that dies at any moment repeats nothing.
 
 use model::config::ApprovalsConfig;

@@ -17,15 +17,11 @@ use super::calls::Halt;
 use super::fault::{ToolFault, fault_json, no_data};
 use super::host::ScriptHost;
 use super::journal::{BegunCall, FinishedCall, JournalStep, ReplayMatch, StepAnswer};
+use crate::limit;
 use crate::native;
 use crate::request::{CallRequest, Waiting};
 use crate::work::Work;
 use store::clock::now_ms;
-
-/// Bytes an answer has in addition to the tool's result.
-const ENVELOPE_BYTES_MAX: usize = 64;
-/// Characters of a tool's name in a record.
-const NAME_CHARS_MAX: usize = 200;
 
 /// The call as the script wrote it.
 #[derive(Debug, Deserialize)]
@@ -63,11 +59,15 @@ impl ScriptHost<'_> {
         &self,
         payload: &str,
     ) -> Result<(u32, ToolRequest), Option<HostAnswer>> {
-        let Some(call) = ToolRequest::read(payload) else {
+        let Some(mut call) = ToolRequest::read(payload) else {
             let message = "name the tool first: `callTool('name', { … })`";
             let error = fault_json(None, "VALIDATION", message, "");
             return Err(Some(HostAnswer::Error(error)));
         };
+        // From here on a tool has one name: rules, the journal and the record see it.
+        if let Some(target) = self.work.now.script_target(&call.name) {
+            call.name = target.to_owned();
+        }
         let input = call.args.as_ref().unwrap_or(&Value::Null);
         match self.calls.register(&call.name, input) {
             Some(place) => Ok((place, call)),
@@ -106,7 +106,7 @@ impl ScriptHost<'_> {
         self.finish(place, name, arguments, end).await
     }
 
-    /// Writes what came of a call to the journal, then lets the script hear of it. In
+    /// Writes the result of a call to the journal, then gives it to the script. In
     /// the other order a crash in between would run the tool again.
     async fn finish(
         &self,
@@ -214,7 +214,7 @@ impl ScriptHost<'_> {
 
     fn tell_progress(&self, name: &str) {
         if let Some(progress) = &self.work.request.progress {
-            let name = text::elided(&text::one_line(name), NAME_CHARS_MAX);
+            let name = text::elided(&text::one_line(name), limit::NAME_SHOWN_CHARS_MAX);
             let calls = text::count(self.calls.count(), "call");
             progress.tell(&format!("{calls}; `{name}` ended"));
         }
@@ -223,7 +223,7 @@ impl ScriptHost<'_> {
     fn answer_value(&self, place: u32, name: &str, outcome: &Outcome) -> CallEnd {
         let value = outcome.value.as_ref().unwrap_or(&Value::Null).to_string();
         if outcome.status == Status::Done
-            && value.len() + ENVELOPE_BYTES_MAX <= self.payload_bytes_max
+            && value.len() + limit::SCRIPT_ENVELOPE_BYTES_MAX <= self.payload_bytes_max
         {
             return CallEnd::Answered(StepAnswer::Value(value), None);
         }
@@ -245,7 +245,7 @@ impl ScriptHost<'_> {
                 details: None,
             })
         };
-        let shown = text::elided(name, NAME_CHARS_MAX);
+        let shown = text::elided(name, limit::NAME_SHOWN_CHARS_MAX);
         if native::is_self_reference(name) {
             let why = native::self_reference(name);
             let message = format!("a script cannot call `{shown}`: {why}");
@@ -284,7 +284,7 @@ impl ScriptHost<'_> {
 
     /// Notes a call that has no row of its own in the audit.
     fn note_refused(&self, name: &str, fault: &ToolFault) {
-        let tool = text::elided(name, NAME_CHARS_MAX);
+        let tool = text::elided(name, limit::NAME_SHOWN_CHARS_MAX);
         let event = json!({"kind": "refused", "operation": "callTool", "tool": tool, "refusal": fault.code});
         self.powers().note(event);
     }

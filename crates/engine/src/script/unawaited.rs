@@ -2,7 +2,7 @@
 //! that were rejected and that nothing handled.
 //!
 //! The most frequent mistake of models is to forget `await`. The guard warns where it sees one in
-//! the text; here the sandbox has seen what became of it.
+//! the text; here the sandbox has seen how it ended.
 
 use guard::CallSite;
 use model::text;
@@ -12,21 +12,18 @@ use serde_json::Value;
 use super::calls::ScriptCall;
 use super::host::ScriptHost;
 
-/// Warnings about calls that were stopped; more say nothing new.
-const STOPPED_MAX: usize = 10;
-/// Characters of a tool's name or of what it said.
-const SHOWN_CHARS_MAX: usize = 200;
+use crate::limit;
 
 /// Calls that were under way when the script ended.
 pub(crate) fn stopped(unanswered: &[ScriptCall], sites: &[CallSite]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut left_out = 0;
     for made in unanswered {
-        if warnings.len() == STOPPED_MAX {
+        if warnings.len() == limit::SCRIPT_UNAWAITED_MAX {
             left_out += 1;
             continue;
         }
-        let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
+        let tool = text::elided(&made.tool, limit::NAME_SHOWN_CHARS_MAX);
         let place = site(made, sites).map_or_else(String::new, |site| at(site.line, site.column));
         warnings.push(format!(
             "the call of `{tool}`{place} was not over when the script ended, and was stopped; write `await`"
@@ -93,19 +90,22 @@ fn counted((warning, times): (String, usize)) -> String {
 }
 
 fn failed(made: &ScriptCall, place: &str) -> String {
-    let tool = text::elided(&made.tool, SHOWN_CHARS_MAX);
+    let tool = text::elided(&made.tool, limit::NAME_SHOWN_CHARS_MAX);
     let said = made.fault.as_ref().map_or_else(String::new, |fault| {
-        let said = text::elided(&fault.message, SHOWN_CHARS_MAX);
+        let said = text::elided(&fault.message, limit::NAME_SHOWN_CHARS_MAX);
         format!(" ({}: {said})", fault.code)
     });
     format!("the call of `{tool}`{place} failed{said}, and nothing handles that; write `await`")
 }
 
 fn thrown_away(thrown: &Thrown, place: &str) -> String {
-    let name = text::elided(&thrown.name, SHOWN_CHARS_MAX);
+    let name = text::elided(&thrown.name, limit::NAME_SHOWN_CHARS_MAX);
     let said = match thrown.message.as_str() {
         "" => name,
-        message => format!("{name}: {}", text::elided(message, SHOWN_CHARS_MAX)),
+        message => format!(
+            "{name}: {}",
+            text::elided(message, limit::NAME_SHOWN_CHARS_MAX)
+        ),
     };
     format!(
         "a promise was rejected{place} ({said}), and nothing handles that; write `await`, or `.catch(…)`"

@@ -9,15 +9,15 @@
 //! grows, so what was read stays true; whatever other processes add is read too.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use model::govern::trust::{TrustOutcome, TrustRecord};
 use model::limits;
 use model::record::audit::Status;
+use model::sync::lock;
 use store::{AuditEntry, Filter, Store, StoreError};
 
-/// Callers whose attempts are kept in memory.
-const CALLERS_MAX: usize = 16;
+use crate::limit;
 
 /// The attempts of the callers of the moment.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Histories {
         };
         let records = history.records.values().cloned().collect();
         let mut callers = self.lock();
-        if callers.len() >= CALLERS_MAX {
+        if callers.len() >= limit::TRUST_HISTORIES_MAX {
             callers.clear();
         }
         callers.insert(caller.to_owned(), history);
@@ -63,7 +63,7 @@ impl Histories {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, History>> {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.callers)
     }
 }
 

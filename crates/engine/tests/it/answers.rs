@@ -220,7 +220,7 @@ async fn an_answer_that_comes_later_counts_as_far_as_its_owner_said() {
 
 /// The person at this process's own terminal answers for everybody, whatever the risk.
 #[tokio::test]
-async fn the_terminal_answers_for_everybody() {
+async fn the_terminal_answers_for_every_caller() {
     let world = world_with(Some(Says::new(ApprovalAnswer::Approved(
         ApprovalScope::Once,
     ))))
@@ -234,7 +234,7 @@ async fn the_terminal_answers_for_everybody() {
 
 /// So do the other places where people answer; and a client's way leads to none of them.
 #[tokio::test]
-async fn the_inbox_answers_for_everybody() {
+async fn the_inbox_answers_for_every_caller() {
     let world = &world_with(None).await;
     for channel in [Channel::Inbox, Channel::Watch, Channel::Terminal] {
         let tries = cells().map(|(name, tool, _)| async move {
@@ -342,7 +342,7 @@ fn assert_silent(what: &str, told: &str, id: &str) {
 
 /// H3: only the owner learns which question it is and which command answers it.
 #[tokio::test]
-async fn a_caller_learns_neither_the_question_s_id_nor_a_command() {
+async fn a_caller_learns_neither_question_id_nor_command() {
     let world = world_with(None).await;
     for (name, _) in CALLERS {
         let tool = "writes";

@@ -450,7 +450,7 @@ async fn only_the_owner_brings_documents() {
 
 /// The Local Pass asks nobody; the same call for use does.
 #[tokio::test]
-async fn only_the_local_pass_asks_nobody() {
+async fn only_the_local_pass_does_not_ask() {
     let approver = Says::new(ApprovalAnswer::Declined);
     let world = World::with(Home::new(), |settings| {
         settings.approver = Some(approver.clone());

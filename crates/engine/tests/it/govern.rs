@@ -83,7 +83,7 @@ async fn a_level_takes_what_the_baseline_gives() {
 /// Everybody's level does not keep the owner from proving and publishing a tool; lists
 /// do.
 #[tokio::test]
-async fn a_level_for_everybody_does_not_stop_the_owner_publishing() {
+async fn a_level_for_all_callers_does_not_stop_the_owner_publishing() {
     let home = Home::new();
     home.file("ringfence.toml", "[access]\nlevel = 'custom'\n");
     let world = World::with(home, |_| ());

@@ -206,7 +206,7 @@ async fn unpublish_and_delete() {
 }
 
 #[tokio::test]
-async fn import_is_always_a_draft_and_judged_anew() {
+async fn import_is_always_a_draft_and_assessed_again() {
     let world = World::new();
     let lying = document(
         "sly",

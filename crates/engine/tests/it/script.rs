@@ -553,7 +553,7 @@ async fn scripts_cannot_take_functions_from_an_error_stack() {
 
 /// What counts turns and looks at keys throws at the author's own place.
 #[tokio::test]
-async fn errors_are_at_the_author_s_place() {
+async fn errors_have_positions_in_the_author_source() {
     let world = world().await;
     for (script, location) in [
         (

@@ -52,7 +52,7 @@ async fn slow(world: &World) {
 }
 
 #[tokio::test]
-async fn a_tool_s_time_is_not_the_script_s() {
+async fn tool_time_is_not_charged_to_the_script() {
     let world = world_with(LOCKED).await;
     slow(&world).await;
     let outcome = run(&world, "return await callTool('slow', { ms: 2500 });").await;
@@ -131,7 +131,7 @@ async fn concurrent_tools_are_billed_once() {
 }
 
 #[tokio::test]
-async fn a_script_s_time_is_not_its_tools() {
+async fn script_time_is_not_charged_to_its_tools() {
     let world = world_of_tools(500).await;
     // On whatever machine: more and more, until it took longer than its tools may.
     for turns in [80, 160, 320, 640] {

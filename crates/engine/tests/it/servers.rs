@@ -190,6 +190,12 @@ async fn a_script_calls_a_tool_of_a_server_like_any_other() {
         Some(&json!(5)),
         "{ran:?}"
     );
+    let ran = script::run(&world, "return (await test.add({a: 2, b: 4})).sum;").await;
+    assert_eq!(
+        ran.value.as_ref().map(|value| &value["result"]),
+        Some(&json!(6)),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use engine::{Alarm, Clock, Engine, EngineSettings};
 use model::Environment;
 use model::caller::{Caller, Origin};
 use model::record::outcome::Outcome;
+pub(crate) use model::time::DAY_MS;
 use sandbox::pool::WorkerProgram;
 use serde_json::{Value, json};
 use store::{AuditEntry, Filter};
@@ -190,8 +191,6 @@ impl World {
 /// A clock that only a test moves. It starts at a day's first moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Clockwork(Arc<AtomicI64>);
-
-pub(crate) const DAY_MS: i64 = 86_400_000;
 
 impl Clockwork {
     pub(crate) fn new() -> Clockwork {

@@ -59,7 +59,7 @@ fn the_oldest_goes_first() {
 }
 
 #[test]
-fn who_was_away_longest_begins_anew() {
+fn the_longest_absent_caller_starts_empty() {
     let mut readers = LoadedByCaller::default();
     let caller = |number: usize| Caller::named(format!("c{number}"));
     for number in 0..limits::PROGRESSIVE_CALLERS_MAX {

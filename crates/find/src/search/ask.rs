@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Index, View};
+use crate::limit;
 use model::document::params::ArgumentFault;
 use model::limits;
 use model::reason::Reason;
 use model::text::{count, elided};
 
-/// The score below which a tool is left out unless somebody says otherwise.
+/// The score below which a tool is left out by default.
 pub const SCORE_MIN_DEFAULT: f64 = 0.1;
 
 /// What is looked for.
@@ -89,15 +90,12 @@ impl SearchRequest {
     ) -> Result<SearchRequest, Vec<ArgumentFault>> {
         let mut faults = Vec::new();
         let queries = strings(arguments, "queries", &mut faults);
-        let (chars_min, chars_max) = (
-            limits::SEARCH_QUERY_CHARS_MIN,
-            limits::SEARCH_QUERY_CHARS_MAX,
-        );
+        let (chars_min, chars_max) = (limit::SEARCH_QUERY_CHARS_MIN, limit::SEARCH_QUERY_CHARS_MAX);
         let fits = |query: &String| (chars_min..=chars_max).contains(&query.trim().chars().count());
         if !faults.is_empty() {
             // What is no list of texts is not counted.
-        } else if queries.is_empty() || queries.len() > limits::SEARCH_QUERIES_MAX {
-            let most = limits::SEARCH_QUERIES_MAX;
+        } else if queries.is_empty() || queries.len() > limit::SEARCH_QUERIES_MAX {
+            let most = limit::SEARCH_QUERIES_MAX;
             let message = format!("`queries` holds {}; give 1 to {most}", queries.len());
             faults.push(fault("queries", message));
         } else if let Some(query) = queries.iter().find(|query| !fits(query)) {
@@ -108,14 +106,9 @@ impl SearchRequest {
             faults.push(fault("queries", message));
         }
         let app_ids = strings(arguments, "appIds", &mut faults);
-        bounded(
-            "appIds",
-            app_ids.len(),
-            limits::SEARCH_APPS_MAX,
-            &mut faults,
-        );
+        bounded("appIds", app_ids.len(), limit::SEARCH_APPS_MAX, &mut faults);
         let exclude = strings(arguments, "excludeToolNames", &mut faults);
-        let excluded_max = limits::SEARCH_EXCLUDED_MAX;
+        let excluded_max = limit::SEARCH_EXCLUDED_MAX;
         bounded("excludeToolNames", exclude.len(), excluded_max, &mut faults);
         let top = arguments
             .get("topK")

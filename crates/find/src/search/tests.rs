@@ -200,7 +200,7 @@ fn a_removed_tool_leaves_no_words() {
 
 fn ask(arguments: serde_json::Value) -> Result<SearchRequest, Vec<String>> {
     let arguments = arguments.as_object().expect("an object");
-    let read = SearchRequest::read(arguments, limits::SEARCH_TOP_DEFAULT);
+    let read = SearchRequest::read(arguments, model::limits::SEARCH_TOP_DEFAULT);
     read.map_err(|faults| faults.into_iter().map(|fault| fault.message).collect())
 }
 

@@ -4,7 +4,7 @@
 use std::ops::{ControlFlow, Range};
 use std::str::Chars;
 
-use model::limits;
+use crate::limit;
 
 /// One word of a text, and the ways in which it may be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) fn units(query: &str) -> Vec<Unit> {
             }
         }
     }
-    units.truncate(limits::SEARCH_QUERY_WORDS_MAX);
+    units.truncate(limit::SEARCH_QUERY_WORDS_MAX);
     units
 }
 
@@ -90,10 +90,10 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let pieces = text.split(move |letter| !inside(letter));
     pieces.filter(|piece| !piece.is_empty()).map(|piece| {
-        if piece.len() <= limits::SEARCH_WORD_CHARS_MAX {
+        if piece.len() <= limit::SEARCH_WORD_CHARS_MAX {
             return piece;
         }
-        let end = piece.char_indices().nth(limits::SEARCH_WORD_CHARS_MAX);
+        let end = piece.char_indices().nth(limit::SEARCH_WORD_CHARS_MAX);
         end.and_then(|(end, _)| piece.get(..end)).unwrap_or(piece)
     })
 }
@@ -323,9 +323,9 @@ mod tests {
         assert!(
             all(&long)
                 .iter()
-                .all(|form| form.len() <= limits::SEARCH_WORD_CHARS_MAX)
+                .all(|form| form.len() <= limit::SEARCH_WORD_CHARS_MAX)
         );
         let many: Vec<_> = (0..1_000).map(|index| format!("w{index}")).collect();
-        assert_eq!(units(&many.join(" ")).len(), limits::SEARCH_QUERY_WORDS_MAX);
+        assert_eq!(units(&many.join(" ")).len(), limit::SEARCH_QUERY_WORDS_MAX);
     }
 }

@@ -1,7 +1,7 @@
 //! Finds a name among many.
 //!
 //! Attack: a script chooses its names, and could choose ones that a quick hash, which
-//! everybody knows, puts all in one place. A name is therefore looked for in a few
+//! is well known, puts all in one place. A name is therefore looked for in a few
 //! places only; if names do not find one there, std's table with its secret hash takes
 //! over.
 

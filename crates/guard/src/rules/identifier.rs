@@ -1,5 +1,5 @@
 //! Names: unknown ones, refused ones, those of the runtime, and those with letters
-//! nobody can tell apart.
+//! that look the same.
 
 use oxc_span::Span;
 
@@ -124,7 +124,7 @@ impl Rules<'_, '_> {
         }
         if self.is_runtime(name) {
             self.error(IssueCode::NoCallTargetAssignment, span, || {
-                format!("`{name}` belongs to the runtime and cannot be declared anew")
+                format!("`{name}` belongs to the runtime and cannot be declared again")
             });
         }
         if NEVER_DECLARED.contains(&name) {

@@ -18,7 +18,7 @@ const REDACTED: &str = "[REDACTED]";
 /// What may start at an anchor.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// A folder nobody mistakes: everything below it goes.
+    /// An unmistakable folder: everything below it goes.
     Root,
     /// A folder that is also a word in web addresses: goes if it reads like a file.
     WeakRoot,
@@ -306,7 +306,7 @@ impl Anchor<'_> {
         let start = self.run_back(self.start, is_path_end);
         let end = self.run(self.end, is_path_end);
         let whole = self.slice(start, end);
-        // The page of a package on the web is for everybody.
+        // The page of a package on the web is public.
         if end == self.end || whole.contains("://") {
             return None;
         }

@@ -1,5 +1,5 @@
 //! Text inside a script: strings, templates, comments, regular expressions, lines,
-//! and characters nobody sees.
+//! and invisible characters.
 
 use model::unseen::{Unseen, unseen};
 
@@ -336,7 +336,7 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
-    /// A character that may be one nobody sees. In text some belong to what stands
+    /// A character that may be invisible. In text some belong to what stands
     /// before them, and few are a warning; in code none has a place.
     pub(super) fn report_hidden(&mut self, character: char, is_text: bool) {
         let at = self.at;

@@ -190,7 +190,7 @@ fn keys_only_known_at_run_time_are_guarded() {
 }
 
 #[test]
-fn an_error_leads_to_the_author_s_line() {
+fn an_error_leads_to_the_author_line() {
     let preset = guard::Preset::agent_script(guard::PresetLevel::Permissive);
     let source = "const o = {};\nfor (const k of ['a']) o[k] = 1;\n  missing.call(o[o.a]);\nconst missing = null;";
     let prepared = guard::prepare(source, &preset).unwrap();

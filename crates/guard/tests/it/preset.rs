@@ -316,7 +316,7 @@ fn calls_nothing_waits_for_are_told() {
 }
 
 #[test]
-fn levels_have_the_operator_s_names() {
+fn levels_have_the_names_of_the_settings() {
     let names = ["locked_down", "secure", "balanced", "experimental"];
     let levels: Vec<_> = names
         .iter()

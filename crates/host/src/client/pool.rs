@@ -1,9 +1,10 @@
 //! Connections that wait for the next request to the same origin: few, and not
 //! for long.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use model::sync::lock;
 use tokio::time::{Instant, sleep, timeout};
 use url::Origin;
 
@@ -97,7 +98,7 @@ impl IdlePool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -1,6 +1,6 @@
 //! AES-GCM for initialisation vectors of any length, which WebCrypto allows and
 //! the `aes-gcm` crate, whose lengths are types, cannot offer. Twelve bytes, the
-//! length everybody uses, stay with the crate; `crypto` tests compare the two.
+//! usual length, stay with the crate; `crypto` tests compare the two.
 //!
 //! After NIST SP 800-38D: the first counter block is GHASH over the vector, the
 //! text is encrypted with a 32-bit counter from there, the tag covers both.

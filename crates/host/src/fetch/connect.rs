@@ -18,7 +18,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// What connecting gives, in time.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
 
-/// Whoever opens connections. It gets an address that was checked and opens
+/// Opens connections. It gets an address that was checked and opens
 /// exactly that one.
 pub trait Connector: fmt::Debug + Send + Sync {
     /// Opens a connection.

@@ -61,7 +61,7 @@ pub(crate) async fn connect(
         *used = Some(*address);
         let place = SocketAddr::new(*address, target.port);
         let connecting = dialler.connector.connect(place);
-        // Alone it has all the time there is, and whoever waits for us keeps it.
+        // Alone it has all the time there is, and the caller of `connect` bounds it.
         let connected = match count {
             1 => Ok(connecting.await),
             _ => timeout_at(Instant::now() + share, connecting).await,
@@ -181,7 +181,7 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await;
         let (sender, connection) = made.map_err(|error| broken(host, &error))?;
-        // What went wrong is told to whoever waits for the reply.
+        // The one that waits for the reply learns what went wrong.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection {
             sender: Sender::Http1(sender),

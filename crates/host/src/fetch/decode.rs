@@ -89,7 +89,7 @@ impl Write for Sink {
 const BROTLI_BUFFER_BYTES: usize = 16 * 1024;
 
 impl BodyDecoder {
-    /// Looks at the `Content-Encoding`. One nobody knows is left as it is, the
+    /// Looks at the `Content-Encoding`. An unknown one is left as it is, the
     /// way browsers do.
     pub(crate) fn new(
         headers: &HeaderMap,

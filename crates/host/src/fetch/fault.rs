@@ -8,7 +8,7 @@ use crate::message::{FaultKind, PowerFault};
 /// A request that was refused, made no sense, or did not work.
 ///
 /// The sentence names the scheme and the host, never the whole URL. It may quote
-/// what was asked for, so it is masked before anybody reads it.
+/// what was asked for, so it is masked before it is shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpFault {
     /// Refused, senseless or failed.

@@ -215,7 +215,7 @@ impl FetchRequest {
                 self.headers.remove(name);
             }
         }
-        // Attack: credentials follow a redirect to whoever it names. What was
+        // Attack: credentials follow a redirect to any host it names. What was
         // dropped stays dropped, even if the chain comes home.
         if self.target.origin() != to.origin() {
             // A server that copies the query into its redirect means no harm, and the

@@ -9,7 +9,7 @@ use std::pin::Pin;
 /// What a lookup gives, in time.
 pub type Lookup<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// Whoever answers questions about names.
+/// Resolves names to addresses.
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// Every address of a name, best first. The name is ASCII, without a
     /// trailing dot, and never an address.

@@ -17,7 +17,7 @@ impl FetchTarget {
     pub(crate) fn parse(raw_url: &str, base: Option<&Url>) -> Result<FetchTarget, HttpFault> {
         let parsed = Url::options().base_url(base).parse(raw_url);
         // Attack: a key in the query of a URL that cannot be read. Messages name the
-        // scheme and the host, never the URL: whoever chose another part of it could
+        // scheme and the host, never the URL: the author of another part of it could
         // place the key where a message ends.
         let missing = || HttpFault::invalid("missing-host", "the URL has no host");
         let mut url = parsed.map_err(|error| match error {

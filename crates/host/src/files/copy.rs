@@ -1,7 +1,7 @@
 //! A bounded copy of a folder, for a run that must not change the real one.
 //!
 //! Regular files and folders are copied; links are made again with the same text and
-//! followed by nobody, so what they led to outside stays out of reach; pipes, sockets
+//! never followed, so what they led to outside stays out of reach; pipes, sockets
 //! and devices are left out.
 
 use std::io;

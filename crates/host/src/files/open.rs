@@ -55,7 +55,7 @@ pub(crate) fn regular_entry(folder: &Dir, name: &Path) -> Result<(File, Metadata
 
 fn open(folder: &Dir, path: &Path, follow: FollowSymlinks) -> Result<(File, Metadata), OpenError> {
     let mut options = OpenOptions::new();
-    // Attack: opening a pipe without a writer waits for ever, unless told not to.
+    // Attack: opening a pipe without a writer waits forever unless it is non-blocking.
     options.read(true).follow(follow).nonblock(true);
     let file = folder.open_with(path, &options)?;
     // Attack: whatever was looked at before may have been swapped since; this

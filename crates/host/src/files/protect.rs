@@ -1,4 +1,4 @@
-//! Which folders no tool sees, whoever names them: the program's own home, with its
+//! Which folders no tool sees, whatever names them: the program's own home, with its
 //! rules, keys, secrets and audit, and every folder that holds it.
 //!
 //! Folders are told apart by what they are (device and inode), not by how they are

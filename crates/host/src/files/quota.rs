@@ -1,5 +1,5 @@
 //! How much one workspace may hold. Tools write there without being asked again, so
-//! without a bound one of them could fill the disk for everybody.
+//! without a bound one of them could fill the disk for all.
 //!
 //! Counting is cheap where there is room: what was written is added to what was found
 //! at the last look. Before anything is refused, the workspace is looked at again.

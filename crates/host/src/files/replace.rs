@@ -1,5 +1,5 @@
 //! Replacing a file as a whole: a temporary file beside it, flushed, renamed over
-//! it, and the folder flushed. Whoever reads sees the old content or the new.
+//! it, and the folder flushed. A reader sees the old content or the new.
 //!
 //! A rename changes what a *name* stands for, never a file in place: a link
 //! planted under the name is replaced, not followed, and of a file with two
@@ -9,12 +9,14 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{
     Dir, File, Metadata, MetadataExt as _, OpenOptions, Permissions, PermissionsExt as _,
 };
+
+use model::sync::lock;
 
 use crate::files::limit;
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
@@ -23,7 +25,7 @@ use crate::files::root::PathEntry;
 /// Reading, writing and running for owner, group and others; never more.
 const MODE_MASK: u32 = 0o777;
 
-/// Two calls that change one file must not undo each other's work, so whoever
+/// Two calls that change one file must not undo each other's work, so a call that
 /// reads a file to replace it holds the lock its path falls to.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
@@ -39,9 +41,7 @@ pub(crate) fn hold(paths: &[&Path]) -> Vec<MutexGuard<'static, ()>> {
     indices.dedup();
     let locks = indices.iter().filter_map(|index| LOCKS.get(*index));
     // A lock guards no data of its own, so one left by a panic is as good.
-    locks
-        .map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
-        .collect()
+    locks.map(lock).collect()
 }
 
 /// Whether missing folders on the way are made.
@@ -211,7 +211,7 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // Nobody is left to tell; the name says what the file is.
+            // No call is left to report to; the name says what the file is.
             let _ = self.folder.remove_file(name);
         }
     }

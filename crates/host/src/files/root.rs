@@ -309,7 +309,7 @@ fn merged(mut roots: Vec<Root>) -> Vec<Root> {
 
 /// The name of the folder of one id. Letters, digits, `.`, `_` and `-` stand for
 /// themselves, every other byte for `~` and two digits, so two ids never share a
-/// folder. An id that names no folder is an error, not the folder of everybody.
+/// folder. An id that names no folder is an error, not the folder of all callers.
 fn folder_name(id: &str) -> Result<String, FilesError> {
     let is_unusable = matches!(id, "" | "." | "..") || id.len() > limit::ID_BYTES_MAX;
     if is_unusable {

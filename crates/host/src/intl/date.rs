@@ -380,7 +380,7 @@ fn show(resolved: &mut Resolved, pattern: &str) {
 struct Moment {
     epoch_ms: i64,
     year: i64,
-    /// From nought.
+    /// From zero.
     month: usize,
     day: i64,
     weekday: usize,
@@ -412,7 +412,7 @@ impl Moment {
     }
 }
 
-/// Year, month from nought, and day of so many days since 1970, in the Gregorian
+/// Year, month from zero, and day of so many days since 1970, in the Gregorian
 /// calendar for all time. The year is counted from March, so that the leap day
 /// is its last.
 fn civil(days: i64) -> (i64, usize, i64) {

@@ -1,7 +1,7 @@
 //! Decimal numbers as digits, so that rounding is exact. A double is taken by
 //! its shortest text, as other engines do: 1.005 rounds to 1.01.
 
-/// `0.d1d2d3… × 10^point`, without leading zeros; no digits mean nought.
+/// `0.d1d2d3… × 10^point`, without leading zeros; no digits mean zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub(super) is_negative: bool,
@@ -105,7 +105,7 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// Digits before the point; nought or less for a fraction.
+    /// Digits before the point; zero or less for a fraction.
     pub(super) fn point(&self) -> i64 {
         self.point
     }

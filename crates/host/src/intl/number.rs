@@ -371,7 +371,7 @@ impl Writer<'_> {
             (Some(significant), None) => {
                 let used = usize::try_from(decimal.point().max(0)).unwrap_or(0);
                 let zeros = usize::try_from((-decimal.point()).max(0)).unwrap_or(0);
-                // A lone nought counts as one digit.
+                // A lone zero counts as one digit.
                 let used = if decimal.is_zero() { 1 } else { used };
                 (significant + zeros).saturating_sub(used)
             }

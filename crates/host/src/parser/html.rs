@@ -64,7 +64,7 @@ fn parse(text: &str, context: Option<&str>, turn: &Turn) -> Result<Vec<Value>, P
     let arena = feed(parser, text, turn)?;
     let start = match context {
         None => ROOT,
-        // A fragment comes wrapped in an `html` element that nobody wrote.
+        // A fragment comes wrapped in an `html` element that the text does not have.
         Some(_) => arena
             .children(ROOT)
             .iter()

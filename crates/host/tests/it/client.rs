@@ -405,7 +405,7 @@ async fn http2_carries_many_requests_on_one_connection() {
         assert_eq!(read(reply).await.unwrap(), "hello");
     }
     assert_eq!(net.called().len(), 1);
-    // The control: an authority nobody believes.
+    // The control: an unknown authority.
     net.tls = nobody();
     assert_eq!(net.refusal("https://mcp.acme.com/").await, "tls");
 }

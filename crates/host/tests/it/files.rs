@@ -297,7 +297,7 @@ fn the_workspace_is_made_for_its_owner_only() {
 }
 
 #[test]
-fn one_caller_never_sees_another_s_folder() {
+fn callers_never_see_each_others_folders() {
     let scratch = Scratch::new("callers");
     let open = |id: &str| {
         let mut settings = scratch.settings();
@@ -352,7 +352,7 @@ fn folders_that_cannot_be_opened_are_errors() {
 }
 
 #[test]
-fn the_operator_s_own_spelling_of_a_folder_is_understood() {
+fn operators_may_spell_a_folder_their_way() {
     let scratch = Scratch::new("spelling");
     symlink("ws", scratch.path.join("alias")).unwrap();
     fs::write(scratch.path.join("ws/a.txt"), "a").unwrap();

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use model::caller::Caller;
 use model::config::{OauthConfig, ServeConfig};
 use model::govern::key::{KeyDigest, KeyForm, Role};
 use model::reason::Reason;
+use model::sync::lock;
 
 use crate::auth::address::Addresses;
 use crate::auth::bearer::Credential;
@@ -277,8 +278,4 @@ fn local_principal() -> Principal {
         role: Role::Agent,
         scopes: Arc::default(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

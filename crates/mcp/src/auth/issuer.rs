@@ -7,9 +7,10 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use model::sync::lock;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
@@ -216,7 +217,7 @@ impl Issuer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -285,7 +286,7 @@ fn keys_url(issuer: &str, metadata: &[u8]) -> Result<String, String> {
         return Err("the metadata speak for another issuer".to_owned());
     }
     let url = text("jwks_uri").ok_or("the issuer's metadata name no keys")?;
-    // Keys that came in the clear could be anybody's.
+    // Keys that came unencrypted could be forged.
     let is_sealed = url.starts_with("https://");
     let issuer_is_plain = issuer.starts_with("http://") && url.starts_with("http://");
     if !is_sealed && !issuer_is_plain {

@@ -2,12 +2,13 @@
 //! for, and what a client is told that has none.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::caller::Caller;
 use model::config::OauthConfig;
 use model::govern::key::{KeyDigest, Role};
+use model::sync::lock;
 use serde_json::{Map, Value, json};
 
 use crate::auth::clock::AuthMoment;
@@ -201,7 +202,7 @@ impl Oauth {
     }
 
     fn verified(&self) -> MutexGuard<'_, Verified> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.verified)
     }
 }
 

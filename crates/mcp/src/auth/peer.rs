@@ -1,10 +1,11 @@
-//! How often a network address may come, before anybody knows who it is.
+//! How often a network address may connect before it is authenticated.
 
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use model::reason::Reason;
+use model::sync::lock;
 
 use crate::auth::bucket::{Buckets, Rate};
 use crate::auth::limit;
@@ -17,7 +18,7 @@ pub(super) struct Peers {
     failures: Mutex<Buckets<Peer>>,
 }
 
-/// An address; of IPv6 the first half, for the second is anybody's to choose.
+/// An address; of IPv6 the first half, for a client chooses the second itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Peer {
     V4([u8; 4]),
@@ -63,7 +64,7 @@ impl Peers {
     }
 
     /// Counts a wrong key. Beyond the bound the answer is to wait, and right keys of the
-    /// same address still count: a neighbour's mistake locks nobody out.
+    /// same address still count: a neighbour's mistake locks no one else out.
     pub(super) fn count_failure(&self, address: IpAddr, now: Duration) -> Result<(), AuthRefusal> {
         let taken = lock(&self.failures).take(Peer::of(address), now);
         taken.map_err(too_many_failures)
@@ -80,10 +81,6 @@ impl Peers {
 fn too_many_failures(wait: Duration) -> AuthRefusal {
     let sentence = "too many wrong keys from your network address; wait a little";
     AuthRefusal::new(Reason::GateAddressLimit, sentence).after(wait)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

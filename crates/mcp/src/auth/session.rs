@@ -8,8 +8,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
+
+use model::sync::lock;
 
 use crate::auth::principal::{Principal, PrincipalId};
 
@@ -90,7 +92,7 @@ impl Sessions {
         found.is_some_and(|session| session.principal == *principal)
     }
 
-    /// Sets what is told of each session that ends, however it ends. The first one set
+    /// Sets what is called for each session that ends, however it ends. The first one set
     /// stays.
     pub fn on_end(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.inner.on_end.set(OnEnd(Box::new(tell)));
@@ -149,8 +151,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        let known = self.inner.known.lock();
-        known.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.known)
     }
 }
 
@@ -159,7 +160,7 @@ impl Sessions {
 pub(crate) enum InUse {
     /// A request under way. A question to its client is part of one.
     Request,
-    /// A stream that waits for messages: somebody is still there.
+    /// A stream that waits for messages: the client is still there.
     Stream,
 }
 
@@ -245,8 +246,8 @@ impl Known {
         Ok(ended)
     }
 
-    /// A new session is worth more than one that nobody uses: many clients never say
-    /// that they go. The caller's own give way first, then anybody's; those without a
+    /// A new session is worth more than an unused one: many clients never say
+    /// that they go. The caller's own give way first, then others'; those without a
     /// stream before the others, the longest idle first. One with a request under way
     /// never does.
     fn room(&self, caller: &str, bounds: &SessionBounds) -> Room {

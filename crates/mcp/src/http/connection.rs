@@ -100,7 +100,7 @@ fn prepare(stream: &TcpStream, bounds: &HttpBounds) {
     let _ = stream.set_nodelay(true);
     // The less the kernel keeps, the sooner it shows that the peer does not read.
     let _ = sockopt::set_socket_send_buffer_size(stream, limit::WRITE_KEPT_BYTES_MAX);
-    // An answer too small to fill that buffer must not stay for ever either.
+    // An answer too small to fill that buffer must not stay forever either.
     let patience_ms = u32::try_from(bounds.write_max.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_tcp_user_timeout(stream, patience_ms);
 }

@@ -40,7 +40,7 @@ pub(super) async fn metrics(State((metrics, auth)): State<(Metrics, Arc<Auth>)>)
 }
 
 /// The first thing in the way of a call. Details are the operator's, who has them
-/// from the alarm; a probe may be anybody.
+/// from the alarm; a probe is not authenticated.
 async fn unready(door: &Door) -> Option<&'static str> {
     if door.inner.closing.is_cancelled() {
         return Some("the server is ending");

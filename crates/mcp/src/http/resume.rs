@@ -8,11 +8,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt as _};
+use model::sync::lock;
 use rmcp::model::JsonRpcMessage;
 use rmcp::transport::common::server_side_http::ServerSseMessage;
 use rmcp::transport::streamable_http_server::session::SessionId;
@@ -113,7 +114,7 @@ impl ResumeCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<KeptStream>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -54,7 +54,7 @@ pub enum DoorError {
 pub struct Shutdown {
     /// Take nothing new.
     pub soft: CancellationToken,
-    /// Do not wait for anybody.
+    /// Do not wait for a person.
     pub hard: CancellationToken,
 }
 
@@ -121,7 +121,7 @@ impl Door {
     }
 }
 
-/// A name nobody guesses and no later process has.
+/// An unguessable name that no later process has.
 fn session_name() -> Result<String, DoorError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|_| DoorError::Random)?;

@@ -7,12 +7,13 @@
 //! it counts for.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Channel, Question};
 use engine::call::{ElicitAnswer, Elicitor};
 use model::govern::approval::authority;
+use model::sync::lock;
 use model::word::Word as _;
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -145,7 +146,7 @@ pub(crate) struct Deferred {
 impl Deferred {
     /// The question, if one came up.
     pub(crate) fn take(&self) -> Option<Question> {
-        let mut question = self.question.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut question = lock(&self.question);
         question.take()
     }
 }
@@ -159,7 +160,7 @@ impl Approver for Deferred {
         &'a self,
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
-        let mut kept = self.question.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.question);
         *kept = Some(question.clone());
         Box::pin(async { ApprovalAnswer::Deferred })
     }

@@ -1,17 +1,18 @@
 //! Tells clients when the tools they see have changed.
 //!
 //! The registry is looked at once for all of them, twice a second, and only while
-//! somebody listens. A listener is told only if its own list changed: a tool that is
+//! a client listens. A listener is told only if its own list changed: a tool that is
 //! hidden from a caller must not show by a notification either.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use engine::Engine;
 use futures_util::future::join_all;
 use model::caller::Caller;
 use model::document::digest;
+use model::sync::lock;
 use rmcp::RoleServer;
 use rmcp::service::{Peer, SubscriptionSink};
 use serde_json::Value;
@@ -26,7 +27,7 @@ use crate::protocol::tool;
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     known: Mutex<Known>,
-    /// Wakes the watcher, which sleeps while nobody listens.
+    /// Wakes the watcher, which sleeps while no client listens.
     added: Notify,
 }
 
@@ -120,7 +121,7 @@ impl Listeners {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     /// Takes the listeners whose list is another one now, and marks them as told.

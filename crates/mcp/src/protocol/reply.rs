@@ -1,4 +1,4 @@
-//! What came of a call, as clients read it.
+//! The result of a call, as clients read it.
 //!
 //! A result is text and, where the revision has room for it, the value itself. An
 //! error is a result the model can read: one sentence, and its stable code. Only a

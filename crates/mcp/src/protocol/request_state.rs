@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use engine::Clock;
 use engine::approve::{ApprovalAnswer, Question};
 use model::caller::Caller;
 use model::document::digest;
@@ -191,11 +192,9 @@ impl Seal {
     }
 }
 
+/// The wall clock: a state may be opened by a later process.
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
+    u64::try_from(Clock::system().now_ms()).unwrap_or(0)
 }
 
 #[cfg(test)]

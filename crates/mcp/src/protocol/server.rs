@@ -71,7 +71,7 @@ impl McpServer {
         &self.door.inner
     }
 
-    /// Who calls. A request that nobody authenticated gets no further.
+    /// Who calls. An unauthenticated request gets no further.
     fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
         if let Some((client, _)) = &self.fixed {
             let refused = |why| ErrorData::invalid_request(why, None);
@@ -152,7 +152,8 @@ impl McpServer {
         let now = inner.engine.registry().current();
         let most = now.config.serve.calls_per_caller_max;
         let slot = inner.calls.enter(&caller.name, most);
-        // Other products spell the tools of code mode with a colon.
+        // Other MCP products spell the tools of code mode with a colon. That is a spelling
+        // of this protocol, so it is translated here; every gate sees the one name.
         let native = Native::named(&request.name);
         let name = native.map_or(request.name.as_ref(), |native| native.name());
         let arguments = Value::Object(request.arguments.unwrap_or_default());
@@ -172,8 +173,9 @@ impl McpServer {
         if let (None, Some(state)) = (&call.refused, &request.request_state) {
             let responses = request.input_responses.as_ref();
             match take_returned(inner, state, responses, &binding).await {
-                // The client answers without showing its questions to a person, so
-                // somebody else is asked, and the record says why.
+                // The client answers without showing its questions to a person. The engine
+                // recorded that this answer counts for nothing; what is chosen here is only
+                // that this client is no way to ask, so the engine asks in the inbox.
                 Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
                 Ok(_) => {}
                 Err(reason) => call.refused = Some(refuse_state(reason)),
@@ -367,7 +369,7 @@ async fn give(
     }
 }
 
-/// What the caller is told of an answer that was not taken. A store that cannot write
+/// The error for an answer that was not accepted. A store that cannot write
 /// is the operator's to know of; the same answer may be brought again.
 fn reason_of(fault: &AnswerFault) -> Reason {
     match fault {
@@ -410,7 +412,9 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
 }
 
 /// Refuses a call the door has no room for: too many calls of its caller are under
-/// way, or too many answers are not read.
+/// way, or too many answers are not read. Only the door can count these: both last until
+/// the client has read the reply, after the engine's call has ended. The engine refuses
+/// and records the attempt, at the gate of the limits.
 fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
     let message = if slot.is_one_too_many() {
         "too many of your calls are in flight; wait for one to end"
@@ -459,7 +463,7 @@ fn refuse_params() -> Refused {
     }
 }
 
-/// The call ran, and nothing of what came of it leaves.
+/// The call ran, and its result is withheld.
 fn withheld() -> CallError {
     CallError::new(
         Reason::AnswerWithheld,

@@ -727,7 +727,7 @@ async fn an_answer_twice() {
 }
 
 #[tokio::test]
-async fn an_answer_by_somebody_else() {
+async fn an_answer_by_another_person() {
     plays(Row::Stranger).await;
 }
 

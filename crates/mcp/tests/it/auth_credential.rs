@@ -133,7 +133,7 @@ async fn each_role_has_its_own_routes() {
 }
 
 #[tokio::test]
-async fn without_keys_nobody_becomes_an_operator_and_wrong_keys_stay_wrong() {
+async fn without_keys_no_one_becomes_an_operator_and_wrong_keys_stay_wrong() {
     let setup = Setup {
         mode: AuthMode::Off,
         ..Setup::default()
@@ -207,7 +207,7 @@ async fn an_address_with_many_wrong_keys_waits_and_right_keys_there_still_count(
 }
 
 #[tokio::test]
-async fn an_address_that_comes_too_often_waits_whoever_it_is() {
+async fn an_address_over_its_rate_waits_with_any_key() {
     let mut setup = Setup::default();
     setup.serve.calls_per_minute = 1;
     let world = World::start(setup).await;

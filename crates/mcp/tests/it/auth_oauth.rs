@@ -197,7 +197,7 @@ async fn an_ambiguous_key_name_matches_no_key() {
 }
 
 #[tokio::test]
-async fn names_of_keys_nobody_has_do_not_storm_the_issuer() {
+async fn unknown_key_names_do_not_flood_the_issuer() {
     let scene = Scene::start(|_| {}).await;
     let claims = scene.claims();
     assert_eq!(scene.show(&claims).await.status, 200);

@@ -128,7 +128,7 @@ async fn call(world: &World) -> model::record::outcome::Outcome {
 }
 
 #[tokio::test]
-async fn operators_answer_and_nobody_else() {
+async fn only_operators_answer() {
     let world = world().await;
     let server = serve(&world).await;
     let answering = async {

@@ -51,7 +51,7 @@ fn abandoned_sessions_leave_nothing_behind() {
 
 /// Official clients say no goodbye: whoever comes next finds room all the same.
 #[test]
-fn abandoned_sessions_keep_nobody_out() {
+fn abandoned_sessions_keep_no_client_out() {
     let server = Server::start(8, 600_000);
     for _ in 0..40 {
         server.greet("200");

@@ -1,4 +1,4 @@
-//! Canonical objects without a tree in between, for what is spelled often. Whoever
+//! Canonical objects without a tree in between, for what is written often. Code that
 //! writes one names its fields in the order RFC 8785 wants.
 
 use serde_json::Value;

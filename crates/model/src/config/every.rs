@@ -406,7 +406,7 @@ fn every_setting_is_shown_with_its_line() {
     assert_eq!(value("limit.few.tools"), Some("[\"a\"]"));
 }
 
-/// A list that takes names and that nobody looks up would take slips in silence.
+/// A list of names that is never looked up would accept typing errors silently.
 #[test]
 fn every_list_of_names_is_looked_up() {
     let found: BTreeSet<_> = names_in(EVERYTHING)

@@ -73,7 +73,7 @@ pub(super) struct LimitFile {
     units_per_day: Option<Spanned<u64>>,
 }
 
-/// Everybody, a group or one caller.
+/// All callers, a group or one caller.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CallerFile {

@@ -2,7 +2,7 @@
 //! preset. A name that nothing has is a slip, and a slip on a list that denies lets
 //! in what it was written to keep out, so it is an error with its place.
 //!
-//! Which names there are is not known here: whoever reads the file brings them.
+//! Which names there are is not known here: the code that reads the file passes them in.
 //! `[callers.NAME]` makes a name known; what is to come is named in `[expected]`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,7 +279,7 @@ impl NameReader<'_> {
         }
     }
 
-    /// Lists and terms of everybody, a group or a caller.
+    /// Lists and terms of all callers, a group or a caller.
     fn terms(&mut self, setting: &str, table: &DeTable<'_>) {
         self.list(setting, "allow", table, NameKind::Tool);
         self.list(setting, "deny", table, NameKind::Tool);

@@ -81,7 +81,7 @@ crate::words! {
     /// Which protocol a server speaks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ServerEra {
-        /// Asked when it starts.
+        /// RuleInput when it starts.
         Auto = "auto",
         /// With `initialize`.
         Legacy = "legacy",

@@ -30,7 +30,7 @@ pub struct Setting {
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// Nobody said anything.
+    /// Not set: the default applies.
     Default,
     /// A line of the operator's file.
     Line(usize),
@@ -354,7 +354,7 @@ fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
     let actions = rule.actions.as_ref();
     let actions = actions.map(|all| words(all.iter().map(|action| action.word()).collect()));
     let is_named = |is_empty: bool, shown: String| (!is_empty).then_some(shown);
-    let everybody = rule.callers.is_empty() && rule.groups.is_empty();
+    let is_for_all = rule.callers.is_empty() && rule.groups.is_empty();
     let categories = rule.categories.iter().map(String::as_str).collect();
     let set = [
         (
@@ -368,7 +368,7 @@ fn rule_rows(rule: &Rule) -> Vec<(String, String)> {
         ),
         (
             "callers",
-            is_named(everybody, whom(&rule.callers, &rule.groups)),
+            is_named(is_for_all, whom(&rule.callers, &rule.groups)),
         ),
         ("hosts", is_named(rule.hosts.is_empty(), hosts(&rule.hosts))),
         ("risk", rule.risk.map(|range| toml_text(&range.to_string()))),

@@ -1,4 +1,4 @@
-//! What variables are set, handed in by whoever may look.
+//! The variables that are set, passed in by code that may read them.
 
 use std::collections::BTreeMap;
 

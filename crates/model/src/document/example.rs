@@ -74,7 +74,7 @@ fn call(name: &str, arguments: &Value) -> Option<String> {
     (code.chars().count() <= limits::EXAMPLE_CHARS_MAX).then_some(code)
 }
 
-/// Characters nobody can see as escapes, which JavaScript reads as the same text.
+/// Invisible characters as escapes, which JavaScript reads as the same text.
 fn visible(code: &str) -> String {
     let mut shown = String::with_capacity(code.len());
     for letter in code.chars() {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_escaped() {
+    fn invisible_characters_are_escaped() {
         let found = codes(
             r#"{"name":"x","code":"","codeType":"Javascript",
             "params":[{"name":"a","type":"STRING","required":true,"testValue":"l\u202er\u200b"}]}"#,

@@ -113,7 +113,7 @@ fn name(document: &Document) -> Option<Finding> {
         let shown = elided(name, 80);
         return Some(error(
             "name",
-            format!("`name` holds characters nobody can see: `{shown}`"),
+            format!("`name` contains invisible characters: `{shown}`"),
         ));
     }
     if name.chars().all(legal) && name.len() <= 64 {
@@ -179,7 +179,7 @@ fn global_name(at: &str, name: &str) -> Option<Finding> {
     })
 }
 
-/// `yes` reads as false, which nobody who writes it means.
+/// `yes` reads as false, which its author hardly means.
 fn test_words(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, param) in document.params.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a document ships besides its code, in a field of ours: texts for whoever
+//! What a document ships besides its code, in a field of ours: texts for a caller who
 //! wants to know more about a tool before calling it.
 //!
 //! The field is no part of the specification, so it does not count for the digest:
@@ -29,7 +29,7 @@ pub struct Resource {
     pub name: String,
     /// What it is, such as `text/markdown`.
     pub mime_type: String,
-    /// The text, with what nobody can see made visible.
+    /// The text, with invisible characters made visible.
     pub text: String,
 }
 

@@ -132,9 +132,9 @@ impl JsonSchema for Helper {
 pub enum Source {
     /// Shipped with Ringfence.
     Builtin,
-    /// Written or brought by a person.
+    /// Written or imported by the owner.
     User,
-    /// Offered by an MCP server.
+    /// ExposureInput by an MCP server.
     Server,
 }
 

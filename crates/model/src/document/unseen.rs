@@ -44,9 +44,9 @@ fn comment_that_runs(code: &str) -> Option<Finding> {
 fn hidden(pointer: &str, text: &str) -> Option<Finding> {
     let mut found = unseen::all(text);
     let (at, character, _) = found.next()?;
-    let count = text::count(1 + found.count(), "character");
+    let count = text::count(1 + found.count(), "invisible character");
     let message = format!(
-        "`{pointer}` holds {count} nobody can see, first U+{:04X} at {}",
+        "`{pointer}` contains {count}, first U+{:04X} at {}",
         u32::from(character),
         place(text, at)
     );

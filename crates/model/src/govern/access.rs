@@ -19,16 +19,16 @@ pub use level::{AccessLevel, ConstraintChanges, Constraints, narrow};
 
 /// Who may use what.
 ///
-/// Defaults: nobody is denied anything that is on offer, and nobody has a level.
+/// Defaults: no caller is denied an exposed tool, and none has a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// For everybody.
+    /// For all callers.
     pub everyone: Lists,
     /// For one caller, by name as [`folded`] has it, besides.
     pub callers: BTreeMap<String, Lists>,
     /// Several callers at once, by the group's name.
     pub groups: BTreeMap<String, Group>,
-    /// The terms of everybody who has none of their own.
+    /// The terms of callers who have none of their own.
     pub everyone_terms: Terms,
     /// The terms of one caller, by name as [`folded`] has it.
     pub terms: BTreeMap<String, Terms>,
@@ -42,7 +42,7 @@ pub struct Access {
     pub trust_scope: TrustScope,
 }
 
-/// Whose level trust may lower: everybody's if nobody is named.
+/// Whose level trust may lower: every caller's if none is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustScope {
     /// Callers, by name.
@@ -143,7 +143,7 @@ impl Access {
         if rights.level.is_none() && rights.categories.is_none() {
             return allowed_by_all(&layers, &tool.name);
         }
-        // What everybody is held to holds for a caller with a level too.
+        // The lists for all callers apply to a caller with a level too.
         let (everyone, own) = layers.split_at(1);
         allowed_by_all(everyone, &tool.name)?;
         for (whose, lists) in own {
@@ -233,7 +233,7 @@ impl Access {
         }
     }
 
-    /// The lists of hosts of everybody, of the caller's groups and of the caller.
+    /// The lists of hosts for all callers, of the caller's groups and of the caller.
     fn hosts_of(&self, caller: &Caller) -> Vec<HostList> {
         let layers = self.layers(caller);
         let last = layers.len() - 1;
@@ -288,7 +288,7 @@ impl Access {
         self.groups.iter().filter(move |(_, group)| within(group))
     }
 
-    /// Everybody's lists, then those of the caller's groups, then the caller's own.
+    /// The lists for all callers, then those of the caller's groups, then the caller's own.
     #[must_use]
     pub fn layers<'a>(&'a self, caller: &'a Caller) -> Vec<(&'a str, &'a Lists)> {
         let name = folded(&caller.name);
@@ -345,7 +345,7 @@ fn allowed_by_all(layers: &[(&str, &Lists)], tool: &str) -> Result<String, Acces
 }
 
 impl Terms {
-    /// The terms of two groups for somebody who is in both: the tighter of each.
+    /// The terms of a caller in two groups: the tighter of each.
     fn with(&self, other: &Terms) -> Terms {
         let categories = match (&self.categories, &other.categories) {
             (Some(one), Some(two)) => Some(
@@ -366,7 +366,7 @@ impl Terms {
 }
 
 impl CallerRights {
-    /// What holds for somebody about whom nothing was said.
+    /// The rights of a caller for whom nothing is configured.
     #[must_use]
     pub fn open() -> CallerRights {
         Access::default().rights(&Caller::owner(), None)

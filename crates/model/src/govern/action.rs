@@ -93,7 +93,7 @@ pub const ALIASES: [(&str, &[&str]); 7] = [
 ];
 
 /// Those that change nothing, here or elsewhere. What reaches out is not among
-/// them: nobody knows what the other side makes of a request.
+/// them: what the other side does with a request is unknown.
 const READS: [&str; 9] = [
     "code:read",
     "vcs:read",

@@ -95,13 +95,13 @@ crate::words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ApprovalState {
-        /// Nobody answered yet.
+        /// Not answered yet.
         Pending = "pending",
         /// Approved, and it still counts.
         Approved = "approved",
         /// Approved, and used up.
         Used = "used",
-        /// Somebody said no.
+        /// A person declined.
         Declined = "declined",
         /// It was put away without an answer.
         Dismissed = "dismissed",
@@ -109,7 +109,7 @@ crate::words! {
         Malformed = "malformed",
         /// Approved, and taken back.
         Revoked = "revoked",
-        /// Nobody answered in time, or the approval is too old.
+        /// Not answered in time, or the approval is too old.
         Expired = "expired",
     }
 }

@@ -54,7 +54,7 @@ impl Autonomy {
     pub fn effect(self, actions: &[Action], known: &Actions) -> Effect {
         let effects = actions.iter().map(|action| self.of(action, known));
         effects.max().unwrap_or(match self {
-            // A call that does nothing anybody has named.
+            // A call without any declared action.
             Autonomy::Full => Effect::Allow,
             Autonomy::Semi | Autonomy::Supervised | Autonomy::Locked => Effect::Ask,
         })

@@ -1,6 +1,6 @@
 //! What a tool reaches for, and what of it its owner granted.
 //!
-//! A document that is tried for the first time may come from anybody. Whatever it
+//! A document that is tried for the first time may come from anywhere. Whatever it
 //! does beyond computing and reading is a *need*; each is granted by the owner, for
 //! one tool, once. A document that needs no more than was granted asks nothing again.
 

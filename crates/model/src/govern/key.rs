@@ -20,7 +20,7 @@ pub const SECRET_BYTES: usize = 32;
 pub const ID_BYTES: usize = 5;
 /// A caller's name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Names that mean somebody already.
+/// Names that already have a meaning.
 pub const NAMES_RESERVED: [&str; 3] = ["owner", "local", "stdio"];
 
 const ID_CHARS: usize = 8;
@@ -128,14 +128,14 @@ pub fn local_token(random: [u8; SECRET_BYTES]) -> Secret {
     Secret(with_checksum(format!("{LOCAL_PREFIX}{}", spell(&random))))
 }
 
-/// A token read from its file. A file somebody spoilt holds none.
+/// A token read from its file. A damaged file holds none.
 #[must_use]
 pub fn read_local_token(text: &str) -> Option<Secret> {
     let text = text.trim_end_matches('\n');
     (read(text) == Some(KeyForm::Local)).then(|| Secret(text.to_owned()))
 }
 
-/// What somebody shows, as far as its spelling tells.
+/// What kind of credential a text is, judged by its spelling alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm<'a> {
     /// The token of the owner's own machine.
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_and_nobody_else() {
+    fn key_names_are_plain_and_not_reserved() {
         for good in ["researcher", "a", "build-7", "Team.B_2", "9to5"] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

@@ -38,9 +38,14 @@ impl NamePattern {
         if text.chars().count() > limits::NAME_CHARS_MAX {
             return Err(PatternFault::TooLong);
         }
+        Ok(NamePattern::of(text))
+    }
+
+    /// A pattern of any text. One that is empty or longer than any name matches none.
+    pub(crate) fn of(text: &str) -> NamePattern {
         let head = text.get(..SUBJECT_PREFIX.len());
         let names_subjects = head.is_some_and(|head| head.eq_ignore_ascii_case(SUBJECT_PREFIX));
-        Ok(NamePattern {
+        NamePattern {
             written: text.to_owned(),
             lowered: text.to_lowercase(),
             of_keys: text.to_ascii_lowercase(),
@@ -48,7 +53,7 @@ impl NamePattern {
                 true => crate::caller::folded(text),
                 false => text.to_owned(),
             },
-        })
+        }
     }
 
     /// Whether a name matches.

@@ -24,7 +24,7 @@ pub mod lint;
 mod rule;
 mod words;
 
-pub use condition::{Condition, ConditionFault, Unevaluable};
+pub use condition::{Condition, ConditionFault, ConditionScope, Unevaluable};
 use rule::{Facts, Match};
 pub use rule::{RiskRange, Rule};
 
@@ -315,8 +315,8 @@ fn level(asked: &RuleInput<'_>, actions: &[Action]) -> Option<Decision> {
     })
 }
 
-fn scope<'a>(asked: &'a RuleInput<'a>, actions: &'a [Action]) -> condition::ConditionScope<'a> {
-    condition::ConditionScope {
+fn scope<'a>(asked: &'a RuleInput<'a>, actions: &'a [Action]) -> ConditionScope<'a> {
+    ConditionScope {
         args: asked.arguments.values(),
         caller_name: &asked.caller.name,
         caller_kind: match asked.caller.kind {

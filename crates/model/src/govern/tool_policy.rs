@@ -1,240 +1,174 @@
-//! A policy in Rust, for programs that embed Ringfence: a name and arguments in,
-//! allow or deny with a reason out.
+//! A policy in Rust, for programs that embed Ringfence.
 //!
-//! It changes nothing, runs nothing and asks nobody. A predicate that panics
-//! denies.
+//! It is a list of rules: the same [`Rule`]s that `[[rule]]` in `ringfence.toml`
+//! makes, decided by the same [`Rules::decide`](super::rules::Rules::decide). It
+//! has no evaluator of its own, so a policy in code and the same policy in
+//! configuration cannot drift apart.
+//!
+//! A policy only narrows. It denies calls or has a person asked about them; it
+//! allows nothing that settings, levels or documents deny.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use super::pattern::NamePattern;
+use super::rules::condition::Predicate;
+use super::rules::{Condition, ConditionScope, Effect, Rule};
 
-use crate::text::elided;
-
-/// Which calls are allowed.
+/// Which calls a program denies or has asked about, beside what is configured.
 ///
 /// ```
 /// use model::govern::tool_policy::ToolPolicy;
 ///
-/// let policy = ToolPolicy::allow_list(["web.search", "payment.transfer"]).and(ToolPolicy::when(
-///     |tool, args| tool != "payment.transfer" || args["amount"].as_f64().is_some_and(|sum| sum <= 1000.0),
-///     "amount above 1000 requires approval",
-/// ));
-/// let args = serde_json::json!({ "amount": 1500 });
-/// let verdict = policy.check("payment.transfer", args.as_object().unwrap());
-/// assert_eq!(verdict.reason(), Some("amount above 1000 requires approval"));
+/// let policy = ToolPolicy::allow_list(["web.search", "payment.transfer"])
+///     .and(ToolPolicy::ask_when(
+///         |call| call.args.get("amount").and_then(|sum| sum.as_f64()) > Some(1000.0),
+///         "amounts above 1000 need a person",
+///     ))
+///     .and(ToolPolicy::deny_list(["*.delete"]));
+/// let rules: Vec<_> = policy.rules().iter().map(|rule| rule.words()).collect();
+/// assert_eq!(rules.len(), 3);
+/// assert!(rules[0].contains(r#"when `!(tool.name in ["web.search", "payment.transfer"])`"#));
 /// ```
-#[derive(Clone)]
-pub struct ToolPolicy(Kind);
-
-type Predicate = Arc<dyn Fn(&str, &Map<String, Value>) -> bool + Send + Sync>;
-
-#[derive(Clone)]
-enum Kind {
-    AllowAll,
-    DenyAll,
-    AllowList(Arc<BTreeSet<String>>),
-    DenyList(Arc<BTreeSet<String>>),
-    When(Predicate, Arc<str>),
-    And(Arc<ToolPolicy>, Arc<ToolPolicy>),
-}
-
-/// What a policy says. Whatever is denied has a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ToolVerdict {
-    /// It may run.
-    Allowed,
-    /// It may not.
-    Denied {
-        /// Why, for people and models.
-        reason: String,
-    },
-}
-
-impl ToolVerdict {
-    /// Whether it may run.
-    #[must_use]
-    pub fn is_allowed(&self) -> bool {
-        matches!(self, ToolVerdict::Allowed)
-    }
-
-    /// Why it may not.
-    #[must_use]
-    pub fn reason(&self) -> Option<&str> {
-        match self {
-            ToolVerdict::Allowed => None,
-            ToolVerdict::Denied { reason } => Some(reason),
-        }
-    }
+pub struct ToolPolicy {
+    /// Without ids: a rule's place gives it one.
+    rules: Vec<Rule>,
 }
 
 impl ToolPolicy {
-    /// Everything.
-    pub const ALLOW_ALL: ToolPolicy = ToolPolicy(Kind::AllowAll);
-    /// Nothing.
-    pub const DENY_ALL: ToolPolicy = ToolPolicy(Kind::DenyAll);
+    /// Adds nothing to what is configured.
+    pub const ALLOW_ALL: ToolPolicy = ToolPolicy { rules: Vec::new() };
 
-    /// Only these, in either case of letters.
+    /// Denies every call.
+    #[must_use]
+    pub fn deny_all() -> ToolPolicy {
+        ToolPolicy::of(Effect::Deny, "every tool is denied")
+    }
+
+    /// Denies every tool but these. Names are exact: a name in other letters is
+    /// another tool, and not on the list. An empty list denies everything.
     #[must_use]
     pub fn allow_list(names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
-        ToolPolicy(Kind::AllowList(Arc::new(folded(names))))
+        let names: Vec<_> = names.into_iter().map(|it| it.as_ref().to_owned()).collect();
+        let policy = ToolPolicy::of(Effect::Deny, "it is not on the list of allowed tools");
+        policy.on_condition(Condition::tool_is_none_of(&names))
     }
 
-    /// All but these, in either case of letters.
+    /// Denies these tools: names in either case of letters, `*` for any run of
+    /// characters, as `tools` of a rule.
     #[must_use]
     pub fn deny_list(names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
-        ToolPolicy(Kind::DenyList(Arc::new(folded(names))))
+        ToolPolicy::of(Effect::Deny, "it is on the list of denied tools").on_tools(names)
     }
 
-    /// Only calls for which the predicate is **true**.
+    /// Has a person asked before each call of these tools; names as in
+    /// [`ToolPolicy::deny_list`].
+    #[must_use]
+    pub fn ask_list(names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
+        ToolPolicy::of(Effect::Ask, "a person is asked about this tool").on_tools(names)
+    }
+
+    /// Denies calls for which the predicate is **false**. Arguments were checked
+    /// against the tool's parameters before. A predicate that panics denies.
     #[must_use]
     pub fn when(
-        allowed: impl Fn(&str, &Map<String, Value>) -> bool + Send + Sync + 'static,
-        reason: impl Into<String>,
+        allowed: impl Fn(&ConditionScope<'_>) -> bool + Send + Sync + 'static,
+        reason: &str,
     ) -> ToolPolicy {
-        let reason: String = reason.into();
-        ToolPolicy(Kind::When(Arc::new(allowed), reason.into()))
+        ToolPolicy::deny_when(move |call| !allowed(call), reason)
     }
 
-    /// Only what both allow. This one is asked first; if it denies, the other is
-    /// not asked.
+    /// Denies calls for which the predicate is **true**.
     #[must_use]
-    pub fn and(self, other: ToolPolicy) -> ToolPolicy {
-        match (&self.0, &other.0) {
-            (Kind::AllowAll, _) => other,
-            (_, Kind::AllowAll) | (Kind::DenyAll, _) => self,
-            _ => ToolPolicy(Kind::And(Arc::new(self), Arc::new(other))),
-        }
+    pub fn deny_when(
+        denied: impl Fn(&ConditionScope<'_>) -> bool + Send + Sync + 'static,
+        reason: &str,
+    ) -> ToolPolicy {
+        ToolPolicy::of(Effect::Deny, reason).on_predicate(Arc::new(denied), reason)
     }
 
-    /// Whether there is nothing to check, so that a caller can leave it out.
+    /// Has a person asked about calls for which the predicate is **true**. A
+    /// predicate that panics denies.
+    #[must_use]
+    pub fn ask_when(
+        asked: impl Fn(&ConditionScope<'_>) -> bool + Send + Sync + 'static,
+        reason: &str,
+    ) -> ToolPolicy {
+        ToolPolicy::of(Effect::Ask, reason).on_predicate(Arc::new(asked), reason)
+    }
+
+    /// Both: of all rules of the two that are about a call, the strongest decides.
+    #[must_use]
+    pub fn and(mut self, other: ToolPolicy) -> ToolPolicy {
+        self.rules.extend(other.rules);
+        self
+    }
+
+    /// Whether it adds nothing.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.0, Kind::AllowAll)
+        self.rules.is_empty()
     }
 
-    /// Decides about one call.
+    /// The rules it stands for. Their ids, `policy:0001` and so on, are none that
+    /// configuration can give, so the two never clash; they are in the audit.
     #[must_use]
-    pub fn check(&self, tool: &str, arguments: &Map<String, Value>) -> ToolVerdict {
-        let denied = |reason: String| ToolVerdict::Denied { reason };
-        let listed = |names: &BTreeSet<String>| names.contains(&tool.to_lowercase());
-        match &self.0 {
-            Kind::AllowAll => ToolVerdict::Allowed,
-            Kind::DenyAll => denied("every tool is denied".to_owned()),
-            Kind::AllowList(names) if listed(names) => ToolVerdict::Allowed,
-            Kind::AllowList(_) => denied(format!(
-                "`{}` is not on the list of allowed tools",
-                elided(tool, 60)
-            )),
-            Kind::DenyList(names) if !listed(names) => ToolVerdict::Allowed,
-            Kind::DenyList(_) => denied(format!(
-                "`{}` is on the list of denied tools",
-                elided(tool, 60)
-            )),
-            // Whether the predicate left its own state in disorder is its affair;
-            // here a panic is a denial.
-            Kind::When(allowed, reason) => {
-                match catch_unwind(AssertUnwindSafe(|| allowed(tool, arguments))) {
-                    Ok(true) => ToolVerdict::Allowed,
-                    Ok(false) => denied(reason.to_string()),
-                    Err(_) => denied("the policy failed, so it denies".to_owned()),
-                }
-            }
-            Kind::And(first, second) => match first.check(tool, arguments) {
-                ToolVerdict::Allowed => second.check(tool, arguments),
-                denied => denied,
-            },
+    pub fn rules(&self) -> Vec<Rule> {
+        let numbered = self.rules.iter().zip(1..);
+        numbered
+            .map(|(rule, number): (_, usize)| Rule {
+                id: format!("policy:{number:04}"),
+                ..rule.clone()
+            })
+            .collect()
+    }
+
+    /// One rule about every call.
+    fn of(effect: Effect, reason: &str) -> ToolPolicy {
+        ToolPolicy {
+            rules: vec![Rule {
+                id: String::new(),
+                tools: Vec::new(),
+                actions: None,
+                categories: Vec::new(),
+                callers: Vec::new(),
+                groups: Vec::new(),
+                risk: None,
+                hosts: Vec::new(),
+                when: None,
+                effect,
+                reason: Some(reason.to_owned()),
+            }],
         }
     }
-}
 
-impl fmt::Debug for ToolPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::AllowAll => f.write_str("everything"),
-            Kind::DenyAll => f.write_str("nothing"),
-            Kind::AllowList(names) => write!(f, "only {names:?}"),
-            Kind::DenyList(names) => write!(f, "all but {names:?}"),
-            Kind::When(_, reason) => write!(f, "when not {reason:?}"),
-            Kind::And(first, second) => write!(f, "{first:?} and {second:?}"),
+    fn on_tools(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> ToolPolicy {
+        let patterns = names.into_iter();
+        let patterns: Vec<_> = patterns.map(|it| NamePattern::of(it.as_ref())).collect();
+        // A rule without tools is about all of them; a list without names is about none.
+        if patterns.is_empty() {
+            return ToolPolicy::ALLOW_ALL;
         }
+        for rule in &mut self.rules {
+            rule.tools.clone_from(&patterns);
+        }
+        self
+    }
+
+    fn on_predicate(self, predicate: Predicate, reason: &str) -> ToolPolicy {
+        self.on_condition(Condition::predicate(predicate, reason))
+    }
+
+    fn on_condition(mut self, condition: Condition) -> ToolPolicy {
+        for rule in &mut self.rules {
+            rule.when = Some(condition.clone());
+        }
+        self
     }
 }
 
-fn folded(names: impl IntoIterator<Item = impl AsRef<str>>) -> BTreeSet<String> {
-    names
-        .into_iter()
-        .map(|name| name.as_ref().to_lowercase())
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    #[track_caller]
-    fn check(policy: &ToolPolicy, tool: &str, expected: Option<&str>) {
-        assert_eq!(policy.check(tool, &Map::new()).reason(), expected, "{tool}");
-    }
-
-    #[test]
-    fn lists_and_constants() {
-        check(&ToolPolicy::ALLOW_ALL, "x", None);
-        check(&ToolPolicy::DENY_ALL, "x", Some("every tool is denied"));
-        let some = ToolPolicy::allow_list(["Web.Search"]).and(ToolPolicy::deny_list(["shell"]));
-        check(&some, "web.search", None);
-        check(
-            &some,
-            "shell",
-            Some("`shell` is not on the list of allowed tools"),
-        );
-        check(
-            &ToolPolicy::deny_list(["shell"]),
-            "SHELL",
-            Some("`SHELL` is on the list of denied tools"),
-        );
-        let none: [&str; 0] = [];
-        let closed = ToolPolicy::allow_list(none);
-        check(
-            &closed,
-            "x",
-            Some("`x` is not on the list of allowed tools"),
-        );
-    }
-
-    #[test]
-    fn the_first_denial_ends_it() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let seen = Arc::clone(&asked);
-        let counting = ToolPolicy::when(
-            move |_, _| seen.fetch_add(1, Ordering::Relaxed) < 100,
-            "counted",
-        );
-        let policy = ToolPolicy::deny_list(["a"]).and(counting);
-        check(&policy, "a", Some("`a` is on the list of denied tools"));
-        assert_eq!(asked.load(Ordering::Relaxed), 0);
-        check(&policy, "b", None);
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn a_predicate_that_panics_denies() {
-        let broken = ToolPolicy::when(|_, args| args["x"].as_u64() == Some(1), "no");
-        check(&broken, "a", Some("the policy failed, so it denies"));
-    }
-
-    #[test]
-    fn no_policy_is_no_work() {
-        assert!(ToolPolicy::ALLOW_ALL.is_open());
-        assert!(ToolPolicy::ALLOW_ALL.and(ToolPolicy::ALLOW_ALL).is_open());
-        let some = ToolPolicy::deny_list(["a"]);
-        assert_eq!(
-            format!("{:?}", ToolPolicy::ALLOW_ALL.and(some)),
-            r#"all but {"a"}"#
-        );
+impl Default for ToolPolicy {
+    fn default() -> ToolPolicy {
+        ToolPolicy::ALLOW_ALL
     }
 }

@@ -1,6 +1,6 @@
 //! Trust: what a caller's history earns or loses of the level the operator gave.
 //!
-//! A pure function from a standing, a history and a clock to the next standing.
+//! A pure function from a state, a history and a time to the next state.
 //! Its signals are the audit and what people said, nothing else. It takes at most
 //! one step at a time; what it takes away goes at once, and the step to
 //! `elevated` is never its own: that is a question to a person.
@@ -40,11 +40,11 @@ pub struct TrustRecord {
     pub category: Option<String>,
     /// The badge.
     pub risk: Level,
-    /// What came of it.
+    /// How it ended.
     pub outcome: TrustOutcome,
 }
 
-/// What came of an attempt.
+/// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustOutcome {
     /// The tool returned.
@@ -252,7 +252,7 @@ pub fn evaluate(
 }
 
 /// The state and the last evaluation of a caller who was last evaluated at
-/// `from_ms`: as if somebody had looked every day since. So what is lost by being
+/// `from_ms`: as if it had been evaluated every day since. So what is lost by being
 /// away does not depend on whether a process was up to see it.
 #[must_use]
 pub fn follow(
@@ -573,7 +573,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Hundredths of ten points: how much got there, or what people say if that is
-    /// less. Nobody can talk away an error, and no success a complaint.
+    /// less. Feedback cannot remove an error, and a success cannot remove a complaint.
     fn quality(&self) -> u64 {
         let done = match self.records.len() {
             0 => 0,

@@ -3,7 +3,7 @@
 //! Pure and total: an address is parsed once, every IPv4 address hidden in an
 //! IPv6 one is taken out, and what is left is looked up in the special-purpose
 //! registries of IANA. Spelling never decides. What may be done with a class is
-//! the business of whoever connects.
+//! the business of the code that connects.
 //!
 //! Attack: ssrf. The same bug is found again and again where one of the embedded
 //! forms, or one way of writing a number, was forgotten.
@@ -51,7 +51,7 @@ pub enum Reserved {
     /// A deprecated way of carrying IPv4, or its relay: ::/96, ::ffff:0:0/96 as
     /// `::ffff:0:a.b.c.d`, 2002::/16, 2001::/32, 192.88.99/24.
     Transition,
-    /// 240/4, and whatever of IPv6 nobody has been given.
+    /// 240/4, and the parts of IPv6 that are not assigned.
     Unassigned,
     /// A name that only means something inside: `.local`, `.internal`, `.lan`.
     LocalName,

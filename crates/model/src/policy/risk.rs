@@ -178,7 +178,7 @@ fn network(policy: &EffectivePolicy) -> Option<Signal> {
     }
 }
 
-/// Listed hosts that are not on the public network: as far as `open` for whoever
+/// Listed hosts that are not on the public network: as harmful as `open` to what
 /// lives behind them. Each is a signal of its own, so that no long list hides one.
 fn inside(policy: &EffectivePolicy) -> Vec<Signal> {
     let rated = |host: &HostPattern| {

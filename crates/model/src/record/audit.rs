@@ -43,7 +43,7 @@ pub struct Opening {
     pub arguments_digest: String,
 }
 
-/// The closing record: what was decided and what came of it. Whatever a call did
+/// The closing record: what was decided and how the call ended. Whatever a call did
 /// not get to is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,7 +117,7 @@ pub enum Status {
     Refused,
     /// It ran and did not get there.
     Failed,
-    /// Whoever asked went away or took it back.
+    /// The client disconnected or cancelled it.
     Cancelled,
     /// The process died under it. Written by the next one.
     Crashed,

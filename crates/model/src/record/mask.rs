@@ -181,7 +181,7 @@ impl Masker {
         Masked(self.mask(text))
     }
 
-    /// Masks a text that nobody else needs.
+    /// Masks a text that it owns, without a copy where nothing is found.
     #[must_use]
     pub fn own_text(&self, text: String) -> Masked<String> {
         Masked(if self.automaton.is_none() {

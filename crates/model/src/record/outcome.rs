@@ -1,4 +1,4 @@
-//! What came of a call, in the shape every door translates.
+//! The outcome of a call, in the form every door translates.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::reason::Reason;
 use crate::record::audit::Status;
 use crate::record::mask::{Masked, Masker};
 
-/// What came of a call.
+/// How a call ended, and with what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The call, as the audit knows it.

@@ -3,16 +3,17 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use model::sync::lock;
 use wasmtime::{
     Engine, Instance, InstancePre, Memory, Result, Store, Trap, TypedFunc, WasmParams, WasmResults,
     bail,
 };
 
 use super::cache::{Cache, CacheKey, SOURCE_BYTES_MIN};
-use super::exchange::{Exchange, Stop, lock};
+use super::exchange::{Exchange, Stop};
 use super::imports::{RunContext, StoreState};
 use super::mailbox::{self, BodyKind, GuestEnd};
 use super::{Wall, store};
@@ -228,7 +229,7 @@ fn function<P: WasmParams, R: WasmResults>(
 /// The cache, whole even if a holder of its lock should have panicked: each change
 /// leaves it consistent.
 pub(super) fn cache(wall: &Wall) -> MutexGuard<'_, Cache> {
-    wall.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&wall.cache)
 }
 
 /// Asks a guest, once, where its mailbox is.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -67,12 +66,6 @@ pub(super) struct Exchange {
     console_bytes: u64,
     /// What the next step hands on.
     pub(super) out: Vec<Up>,
-}
-
-/// A poisoned lock cannot be: its holders do not panic. If one did, the state is
-/// still whole, because each change is one assignment.
-pub(super) fn lock(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
-    exchange.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Exchange {

@@ -8,7 +8,9 @@ use wasmtime::{Caller, Extern, Linker, Memory, ResourceLimiter, Result, bail};
 
 use super::Wall;
 use super::cache::CacheKey;
-use super::exchange::{Exchange, Stop, lock};
+use model::sync::lock;
+
+use super::exchange::{Exchange, Stop};
 use super::mailbox;
 use crate::job::{Breach, ConsoleLevel, HostAnswer, HostCallId, HostCallKind, Payload};
 

@@ -212,7 +212,7 @@ fn named(bytes: &[u8]) -> String {
     }
 }
 
-/// Text of at most so many bytes, cut at a character. Whoever masks it knows that its
+/// Text of at most so many bytes, cut at a character. The code that masks it knows that its
 /// end may be missing.
 fn cut(bytes: &[u8], bytes_max: usize) -> String {
     let text = String::from_utf8_lossy(bytes);

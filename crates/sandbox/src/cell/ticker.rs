@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
+use model::sync::lock;
 use wasmtime::Engine;
 
 const TICK: Duration = Duration::from_millis(1);
@@ -50,7 +51,7 @@ impl Ticker {
     /// Starts the thread, once, and returns when it runs: setting a thread up takes
     /// system calls that a sealed worker may not make.
     pub(super) fn start(&self) -> io::Result<()> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.thread);
         if thread.is_some() {
             return Ok(());
         }
@@ -66,11 +67,7 @@ impl Ticker {
             })?;
         // It ends before its word only if it could not begin, and then never ticks.
         let _ = begun.recv();
-        *self
-            .shared
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(handle.thread().clone());
+        *lock(&self.shared.thread) = Some(handle.thread().clone());
         *thread = Some(handle);
         Ok(())
     }
@@ -151,7 +148,7 @@ impl Drop for Ticking<'_> {
 
 impl Shared {
     fn wake(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = lock(&self.thread);
         if let Some(thread) = thread.as_ref() {
             thread.unpark();
         }

@@ -1,10 +1,11 @@
 //! One call between the task that hears the worker and the task that waits.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use crate::job::{GuestLine, HostRequest, RunReport};
+use model::sync::lock;
 
 use super::FinishedRun;
 use super::checker::{CallChecker, Verdict};
@@ -29,7 +30,7 @@ struct State {
     asked: VecDeque<HostRequest>,
     ended: Option<Result<FinishedRun, RunError>>,
     waker: Option<Waker>,
-    /// Nobody waits any more: what still comes is checked and dropped.
+    /// No task waits any more: what still comes is checked and dropped.
     abandoned: bool,
 }
 
@@ -101,7 +102,7 @@ impl Call {
         self.state().checker.cancel();
     }
 
-    /// Nobody waits any more. The answer is what was said so far.
+    /// No task waits any more. The answer is what was said so far.
     pub(super) fn abandon(&self) -> Vec<GuestLine> {
         let mut state = self.state();
         state.abandoned = true;
@@ -137,8 +138,7 @@ impl Call {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way; if it did, the values are still whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

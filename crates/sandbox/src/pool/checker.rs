@@ -247,6 +247,6 @@ fn check_believed(verdict: &Verdict, limits: &JobLimits, asked: u32) {
         && (json.len() > limits.result_bytes_max as usize
             || serde_json::from_str::<serde_json::Value>(json).is_err())
     {
-        panic!("a result was believed that nobody can read: {json}");
+        panic!("an unreadable result was accepted: {json}");
     }
 }

@@ -137,7 +137,7 @@ pub enum Violation {
     /// An error longer than any of ours.
     #[error("it sent a longer error than allowed")]
     ThrownLength,
-    /// Said to be cancelled, which nobody had asked for.
+    /// Reported as cancelled without a request to cancel.
     #[error("it reported a cancellation that was not asked for")]
     NotCancelled,
 }

@@ -23,7 +23,7 @@ use super::checker::{CallChecker, REPORT_BYTES_MAX, THROWN_BYTES_MAX};
 use super::error::{RunError, Violation};
 use super::spawner::WorkerId;
 
-/// Unsent bytes above which nobody may add a job or an answer.
+/// Unsent bytes above which no job or answer may be added.
 const OUT_BYTES_HIGH: usize = 1 << 20;
 
 /// Why a worker is no longer used.

@@ -1,8 +1,9 @@
 //! Who may run where: the workers there are, and who waits for one.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use model::sync::lock;
 use tokio::sync::oneshot;
 
 use super::Sharing;
@@ -161,7 +162,7 @@ impl Roster {
             .all(|entry| entry.link.id != id || entry.live == 0)
     }
 
-    /// Nobody is admitted any more, and nobody waits.
+    /// No call is admitted any more, and none waits.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -219,7 +220,7 @@ impl Roster {
             }
         }
         for (waiter, link) in given {
-            // Outside the lock: a place nobody takes is given back, which locks.
+            // Outside the lock: a place that is not taken is given back, which locks.
             let _ = waiter.send(self.place(link));
         }
     }
@@ -265,13 +266,12 @@ impl Roster {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way; if it did, the values are still whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 /// Retires idle workers of other callers, one for each waiter: their successors
-/// belong to nobody yet.
+/// belong to no call yet.
 fn make_way(state: &State) {
     let idle = state
         .entries

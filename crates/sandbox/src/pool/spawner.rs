@@ -10,9 +10,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
+use model::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::worker::WorkerArguments;
@@ -79,7 +80,7 @@ impl Spawner {
         answer.await.ok().flatten()
     }
 
-    /// As [`Spawner::reap`], for when nobody can wait.
+    /// As [`Spawner::reap`], where waiting is not possible.
     pub(super) fn reap_later(&self, id: WorkerId) {
         let (done, _) = oneshot::channel();
         // Without a spawner there are no workers either.
@@ -90,11 +91,7 @@ impl Spawner {
     /// as long as the kernel needs.
     pub(super) fn stop(&self) {
         let _ = self.orders.send(Order::Stop);
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             // It does not panic; if it did, the workers died with it.
             let _ = thread.join();
@@ -119,7 +116,7 @@ fn serve(program: &WorkerProgram, live_max: u32, inbox: &mpsc::Receiver<Order>) 
                     workers.insert(id, child);
                     pid
                 });
-                // Nobody waits for it any more: it must not stay either.
+                // No task waits for it any more: it must not stay either.
                 if let Err(Ok(_)) = done.send(pid)
                     && let Some(child) = workers.remove(&id)
                 {
@@ -164,7 +161,7 @@ fn spawn(program: &WorkerProgram, live_max: u32, pipe: OwnedFd) -> io::Result<Ch
 }
 
 fn reap(mut child: Child) -> Option<ExitStatus> {
-    // Fails only if it has been waited for already, which nobody else does.
+    // Fails only if it has been waited for already, which no other code does.
     let _ = child.kill();
     child.wait().ok()
 }

@@ -110,7 +110,7 @@ fn signals_are_denied() -> Result<(), String> {
     let Some(parent) = rustix::process::getppid() else {
         return Err("there is no parent to try with".to_owned());
     };
-    // Signal nought: asks whether one could be sent, and sends none.
+    // Signal zero: asks whether one could be sent, and sends none.
     match rustix::process::test_kill_process(parent) {
         Err(Errno::PERM) => Ok(()),
         Ok(()) => Err("a signal could still be sent".to_owned()),

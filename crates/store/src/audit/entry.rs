@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct AuditEntry {
     /// What was asked.
     pub opening: Opening,
-    /// What came of it.
+    /// How it ended.
     pub closing: Option<Closing>,
     /// The sequence of its open record.
     pub sequence: u64,

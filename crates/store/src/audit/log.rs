@@ -190,7 +190,7 @@ impl Log {
     /// Discards the current group and lets other processes write.
     pub(crate) fn roll_back(&mut self) {
         self.group.clear();
-        // One long record should not keep its memory for ever.
+        // One long record should not keep its memory forever.
         self.group.shrink_to(limit::GROUP_BYTES_KEPT_MAX);
         self.group_head = self.written_head;
         self.unlock();

@@ -127,7 +127,7 @@ fn remove_through(
         },
     };
     let start = earlier.as_ref().map_or(0, |it| it.through.sequence);
-    // Otherwise each checkpoint would be replaced by a next one for ever.
+    // Otherwise each checkpoint would be replaced by a next one forever.
     if wanted <= start || !has_old(chain.connection(), wanted)? {
         chain.roll_back();
         return Ok(Step::Last(Removed::default()));

@@ -145,7 +145,7 @@ async fn die_once_polled<F: Future>(mut future: Pin<&mut F>) {
     die();
 }
 
-/// Many callers for ever; the parent ends it.
+/// Many callers, endlessly; the parent ends it.
 fn load(home: &Path, callers: usize) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -176,7 +176,7 @@ fn load(home: &Path, callers: usize) {
     });
 }
 
-/// Callers, and removals that take their entries away again, for ever.
+/// Callers, and removals that take their entries away again, endlessly.
 fn churn(home: &Path) {
     let store = open(home);
     let beside = home.to_owned();

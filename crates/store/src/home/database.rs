@@ -6,9 +6,10 @@
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
@@ -172,8 +173,7 @@ impl LazyConnection {
     }
 
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
-        let made = self.made()?.lock();
-        Ok(made.unwrap_or_else(PoisonError::into_inner))
+        Ok(lock(self.made()?))
     }
 
     /// Nothing if another thread uses it, or it cannot be opened.

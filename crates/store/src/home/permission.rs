@@ -12,9 +12,9 @@ use std::path::Path;
 use crate::error::{OtherUsers, StoreError};
 use crate::home::settings::{CONFIG_FILE, RULES_FOLDER};
 
-/// Bits that let the group or everybody write.
+/// Bits that let the group or all users write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// Bits that let the group or everybody enter a folder.
+/// Bits that let the group or all users enter a folder.
 const ENTERED_BY_OTHERS: u32 = 0o011;
 
 /// What must be protected, relative to the home; the empty name is the home itself.

@@ -14,9 +14,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use model::sync::lock;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 use uuid::Uuid;
@@ -32,7 +33,7 @@ use crate::limit;
 static OWN: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
 
 fn own() -> MutexGuard<'static, BTreeSet<OsString>> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&OWN)
 }
 
 /// Keeps this process alive in the eyes of others until it is dropped.

@@ -519,7 +519,7 @@ fn is_full(
     Ok(is_full.then_some(AskResult::TooMany))
 }
 
-/// Leaves out the middle of long arguments of answered questions: nobody has to read
+/// Leaves out the middle of long arguments of answered questions: no person has to read
 /// them to decide any more.
 fn shorten(
     connection: &Connection,

@@ -221,7 +221,7 @@ impl CallerRecords {
                 let tracks = tracks_of(state).into_iter();
                 tracks.map(|(name, track)| (name, track.level)).collect()
             };
-            // A new caller has the levels everybody starts with, which is no change.
+            // A new caller has the initial levels, which is no change.
             let is_news = before.is_some() && levels(before) != levels(Some(after));
             Ok((is_news, TrustSave::Yes))
         })

@@ -4,9 +4,10 @@
 //! key that was revoked by any process is gone at the next request of every other.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use model::govern::key::{KeyDigest, KeyRecord, Role};
+use model::sync::lock;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;
@@ -20,12 +21,12 @@ pub struct Keys {
     connection: Mutex<Connection>,
 }
 
-/// What came of adding a key.
+/// The result of adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It is there.
     Yes,
-    /// Somebody has that name, large and small letters aside.
+    /// The name is taken; names are case-insensitive.
     NameTaken,
     /// Another key has that id; try another.
     IdTaken,
@@ -107,7 +108,7 @@ impl Keys {
     }
 
     /// Puts another secret in the place of a key's; the old one is dead. Its
-    /// expiry, if given, counts anew. The answer is whether there was such a key.
+    /// expiry, if given, starts again. The answer is whether there was such a key.
     pub fn replace(
         &self,
         name: &str,
@@ -137,15 +138,13 @@ impl Keys {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connection)
     }
 }
 
 fn record_of(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
     let role: String = row.get(2)?;
-    // Invariant 8: a word nobody knows opens nothing.
+    // Invariant 8: an unknown word grants nothing.
     let role = Role::from_word(&role).ok_or(rusqlite::Error::InvalidQuery)?;
     Ok(KeyRecord {
         id: row.get(0)?,

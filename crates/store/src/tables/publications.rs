@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use model::record::audit::Failure;
+use model::sync::lock;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use crate::error::StoreError;
@@ -258,9 +259,7 @@ impl Publications {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connection)
     }
 }
 

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use model::limits;
+use model::sync::lock;
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
@@ -321,7 +322,7 @@ impl Scripts {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeSet<i64>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 

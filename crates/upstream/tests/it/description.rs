@@ -89,9 +89,9 @@ fn no_harmless_description_is_held() {
         }
     }
     assert!(held.is_empty(), "\n{}", held.join("\n"));
-    // Warnings are cheap and not free: a third of the harmless texts is too many.
+    // Warnings are cheap and not free: one in six of the harmless texts is too many.
     assert!(
-        warned * 3 <= tools.len(),
+        warned * 6 <= tools.len(),
         "{warned} of {} are warned about",
         tools.len()
     );

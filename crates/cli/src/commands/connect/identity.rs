@@ -127,7 +127,7 @@ pub(crate) fn held(file: Option<&str>, section: &str) -> Option<String> {
         .or_else(|| in_header.map(str::to_owned))
 }
 
-/// Takes a caller's key back, and with it what its client might have answered: whoever
+/// Takes a caller's key back, and with it what its client might have answered: a caller that
 /// gets the name next does not inherit it.
 pub(crate) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
     Keys::open(home)?.revoke(&record.name)?;

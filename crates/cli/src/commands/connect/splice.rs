@@ -1,4 +1,4 @@
-//! Changes one entry in somebody else's JSON and leaves every other byte as it is.
+//! Changes one entry in another program's JSON and leaves every other byte as it is.
 //!
 //! The text is cut where the entry stands, or where it belongs; nothing is parsed
 //! and printed again. What is not plain JSON, such as a file with comments, is

@@ -259,7 +259,7 @@ fn room(engine: &Engine) -> Finding {
         Err(fault) => return failed(fault),
     };
     let when_full = engine.registry().current().config.audit.when_full;
-    match room.percent() >= upkeep::TOLD_FROM_PERCENT {
+    match room.percent() >= engine::limit::AUDIT_TOLD_FROM_PERCENT {
         true => well("audit", upkeep::full_soon(room, when_full)),
         false => well("audit", format!("{} % of its room is used", room.percent())),
     }

@@ -17,7 +17,7 @@ use crate::output::printer::{Printer, Style};
 pub(super) struct Stands<'a> {
     pub(super) caller: &'a str,
     pub(super) rights: CallerRights,
-    /// Whose lists, and the lists: everybody's, those of groups, the caller's own.
+    /// Whose lists, and the lists: those for all callers, those of groups, the caller's own.
     lists: Vec<(&'a str, &'a Lists)>,
     limits: Vec<&'a RateLimit>,
 }

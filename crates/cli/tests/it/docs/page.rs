@@ -121,3 +121,12 @@ pub(crate) fn block_named(path: &Path, name: &str) -> Result<String, String> {
     let none = || format!("no block begins with `# … {name}`");
     found.map(|block| block.text).ok_or_else(none)
 }
+
+/// Whether a block is, word for word, a part of a program that is built and tested.
+pub(crate) fn is_part_of(text: &str, file: &str) -> Result<(), String> {
+    let program = fs::read_to_string(crate::root().join(file)).map_err(|it| it.to_string())?;
+    match !text.trim().is_empty() && program.contains(text) {
+        true => Ok(()),
+        false => Err(format!("`{file}` has no such lines")),
+    }
+}

@@ -10,7 +10,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     let inside = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     let mut words = Vec::new();
     for piece in text.split(|letter| !inside(letter)) {
-        let letters: Vec<char> = piece.chars().take(limits::SEARCH_WORD_CHARS_MAX).collect();
+        let letters: Vec<char> = piece.chars().take(limit::SEARCH_WORD_CHARS_MAX).collect();
         let mut found: Vec<String> = parts(&letters);
         if found.len() > 1 {
             found.push(letters.iter().collect());
@@ -63,7 +63,7 @@ fn weights(entry: &SearchEntry<'_>) -> BTreeMap<String, f32> {
     let mut weights: BTreeMap<String, f32> = BTreeMap::new();
     for (field, texts) in fields {
         let mut words: Vec<_> = texts.into_iter().flat_map(words).collect();
-        words.truncate(limits::SEARCH_FIELD_WORDS_MAX);
+        words.truncate(limit::SEARCH_FIELD_WORDS_MAX);
         let mut counts: BTreeMap<&str, u16> = BTreeMap::new();
         for word in &words {
             *counts.entry(word).or_default() += 1;

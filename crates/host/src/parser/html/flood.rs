@@ -5,7 +5,7 @@
 //! shows nothing of a tag before the tag ends. So we read along: the same states
 //! as the standard's tokenizer, but nothing kept except a number.
 //!
-//! Whoever feeds the parser cuts the text before each `<` and behind each `>`,
+//! The code that feeds the parser cuts the text before each `<` and behind each `>`,
 //! and says when the tree changed. Only a whole tag or plain text changes it, so
 //! at such a moment the parser is outside of any tag, and so are we: what we may
 //! have misread before, say in a script, is then forgotten.

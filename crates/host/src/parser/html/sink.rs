@@ -1,5 +1,5 @@
 //! The arena html5ever writes into. It never refuses, for the parser does not
-//! listen; whoever feeds the parser asks it how large it has become.
+//! listen; the code that feeds the parser asks it how large it is.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

@@ -1,6 +1,6 @@
 //! What a tool gives back, as its author declares it: a JSON Schema of the 2020-12
 //! draft that models read and nothing is held to. So it is small, complete in itself,
-//! without characters nobody can see, and a schema indeed.
+//! without invisible characters, and a schema indeed.
 
 use crate::document::json::{JsonKind, Node};
 use crate::limits;
@@ -113,7 +113,7 @@ fn check(root: &Node) -> Result<(), String> {
         ));
     }
     if has_hidden(root) {
-        let message = "`outputSchema` holds characters nobody can see";
+        let message = "`outputSchema` contains invisible characters";
         return Err(message.to_owned());
     }
     schema(root, root, "outputSchema")
@@ -284,7 +284,7 @@ fn depth(node: &Node, most: usize) -> usize {
     }
 }
 
-/// Whether a key or a text has what nobody can see; lines may end.
+/// Whether a key or a text has invisible characters; line ends are allowed.
 fn has_hidden(node: &Node) -> bool {
     let hides = |text: &str| text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t');
     match &node.kind {
@@ -395,8 +395,8 @@ mod tests {
                 "a place in the same schema",
             ),
             (r#"{"propertys":{}}"#, "did you mean `properties`?"),
-            ("{\"description\":\"a\\u202eb\"}", "nobody can see"),
-            ("{\"properties\":{\"a\\u200b\":{}}}", "nobody can see"),
+            ("{\"description\":\"a\\u202eb\"}", "invisible characters"),
+            ("{\"properties\":{\"a\\u200b\":{}}}", "invisible characters"),
             (&deep, "deep"),
             (&long, "bytes; at most"),
         ];

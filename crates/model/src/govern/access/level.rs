@@ -325,7 +325,7 @@ impl Constraints {
                 narrowed.network = NetworkMode::Blocked;
                 narrowed.hosts.clear();
             }
-            // `*` names nobody.
+            // `*` names no host in particular.
             (NetworkScope::AllowlistOnly, NetworkMode::Allowlist) => {
                 narrowed.hosts.retain(|host| !host.is_any());
             }

@@ -1,7 +1,7 @@
 //! How much: calls in a minute, calls at one time, units in a day; and the pause
 //! of a caller who is denied again and again.
 //!
-//! State machines without a clock or a place to be: whoever asks brings the time
+//! State machines without a clock or storage: the caller of a function passes the time
 //! and what was counted so far, and keeps what comes back. They are exact on the
 //! safe side: no minute, wherever it starts, holds more than the limit.
 
@@ -24,7 +24,7 @@ use crate::{text, time};
 pub struct RateLimit {
     /// The name people know it by.
     pub id: String,
-    /// Whom it holds for. With no callers and no groups: everybody.
+    /// The callers it applies to; all if there are no callers and no groups.
     pub callers: Vec<NamePattern>,
     /// Groups of callers, in lower case.
     pub groups: Vec<String>,
@@ -137,14 +137,14 @@ impl RateLimit {
     /// Whether it can hold for calls of a caller who is in some groups.
     #[must_use]
     pub fn concerns(&self, caller: &str, groups: &[String]) -> bool {
-        let everybody = self.callers.is_empty() && self.groups.is_empty();
+        let is_for_all = self.callers.is_empty() && self.groups.is_empty();
         let grouped = || groups.iter().any(|group| self.groups.contains(group));
         let is_named = || {
             let name = caller::folded(caller);
             let mut callers = self.callers.iter();
             callers.any(|pattern| pattern.matches_caller(&name))
         };
-        everybody || is_named() || grouped()
+        is_for_all || is_named() || grouped()
     }
 }
 
@@ -384,7 +384,7 @@ impl Denials {
         self.row_ended()
     }
 
-    /// After a call that was let through, of somebody whom denials do not pause.
+    /// After an allowed call of a caller that denials do not pause.
     #[must_use]
     pub fn row_ended(self) -> Denials {
         Denials {
@@ -443,7 +443,7 @@ mod tests {
         }
     }
 
-    /// What everybody used of every limit, in memory.
+    /// The use of every limit by every caller, in memory.
     #[derive(Default)]
     struct Meter(BTreeMap<(String, String), LimitUsage>);
 

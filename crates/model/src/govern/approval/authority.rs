@@ -43,7 +43,7 @@ pub enum Evidence {
     Typed,
     /// A credential that only people are given and that calls no tool.
     Credential,
-    /// A command of the owner's user; nobody typed an answer.
+    /// A command of the owner's user, without a typed answer.
     Command,
 }
 
@@ -82,7 +82,7 @@ pub enum AnswerRefusal {
     Client(Option<Level>),
     /// A command without a person may answer up to this risk only; nothing if none.
     Automation(Option<Level>),
-    /// Somebody other than the caller must answer.
+    /// A person other than the caller must answer.
     Separate,
 }
 
@@ -121,7 +121,7 @@ pub fn counts(
 ) -> Result<(), AnswerRefusal> {
     let is_self = caller::is_same(&caller.name, by);
     match matter {
-        // Invariant 7: whatever the settings, trust is raised by somebody else.
+        // Invariant 7: whatever the settings, trust is raised by another person.
         ApprovalSubject::Trust if channel.is_own_client() || is_self => {
             Err(AnswerRefusal::Separate)
         }
@@ -173,10 +173,10 @@ pub fn told(caller: &Caller, level: Level, settings: &ApprovalsConfig) -> String
     places.join(", or ")
 }
 
-/// Where anybody's questions can be answered.
+/// Where the questions of every caller can be answered.
 pub const ELSEWHERE: &str = "a person at the terminal or the inbox of this Ringfence";
 
-/// Milliseconds within which nobody has read a question of this text. An answer that
+/// Milliseconds that reading a question of this text takes at least. An answer that
 /// comes faster was given by a program.
 #[must_use]
 pub fn reading_ms(question: &str) -> u64 {

@@ -16,7 +16,7 @@ pub struct ApprovalsConfig {
     pub wait_seconds: u64,
     /// Seconds a question can be answered, and an unused answer counts.
     pub expire_seconds: u64,
-    /// Whether only somebody else than the caller may approve. Then questions go
+    /// Whether only a person other than the caller may approve. Then questions go
     /// to the inbox and never to the caller's own client.
     pub separate: bool,
     /// The risk up to which a command may approve without a person at a terminal.

@@ -3,7 +3,7 @@
 //! something else written as its number, the middle left out with a count.
 //!
 //! Attack: an argument that rewrites the question it is part of, by escape
-//! sequences, by reading backwards, by letters nobody sees, by letters that look
+//! sequences, by reading backwards, by invisible characters, by letters that look
 //! like others, by length, by runs of spaces that push the rest out of sight, or by
 //! looking like a place to be filled in.
 

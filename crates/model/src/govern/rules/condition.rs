@@ -16,6 +16,8 @@ mod parser;
 mod value;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
@@ -25,11 +27,20 @@ use crate::policy::risk::Level;
 
 pub use parser::ConditionFault;
 
-/// An expression that was read and found sound.
+/// What must hold for a rule to be about a call.
 #[derive(Clone)]
 pub struct Condition {
     text: String,
-    root: Expr,
+    test: Test,
+}
+
+/// A condition in Rust, of a program that embeds the engine.
+pub type Predicate = Arc<dyn Fn(&ConditionScope<'_>) -> bool + Send + Sync>;
+
+#[derive(Clone)]
+enum Test {
+    Expression(Expr),
+    Predicate(Predicate),
 }
 
 /// What a condition may look at.
@@ -73,6 +84,9 @@ pub enum Unevaluable {
     /// It takes more steps than a rule may.
     #[error("it takes more than {} steps", limits::CONDITION_STEPS_MAX)]
     TooCostly,
+    /// It is a predicate of the embedding program, and panicked.
+    #[error("the program's predicate panicked")]
+    Panicked,
 }
 
 impl Condition {
@@ -81,8 +95,30 @@ impl Condition {
         let root = parser::parse(text)?;
         Ok(Condition {
             text: text.to_owned(),
-            root,
+            test: Test::Expression(root),
         })
+    }
+
+    /// A condition in Rust. `name` stands where an expression has its text.
+    pub(crate) fn predicate(predicate: Predicate, name: &str) -> Condition {
+        Condition {
+            text: name.to_owned(),
+            test: Test::Predicate(predicate),
+        }
+    }
+
+    /// `!(tool.name in [...])`. Made here and not from text, so that a list may be
+    /// longer than an expression in a file; how long is bounded by its steps.
+    pub(crate) fn tool_is_none_of(names: &[String]) -> Condition {
+        let quoted: Vec<_> = names.iter().map(|name| lexer::quote(name)).collect();
+        let literals = names.iter().cloned().map(Literal::Text);
+        let list = Expr::List(literals.map(Expr::Literal).collect());
+        let name = Expr::Root(Root::World(World::ToolName));
+        let is_in = Expr::Compare(Comparison::In, Box::new(name), Box::new(list));
+        Condition {
+            text: format!("!(tool.name in [{}])", quoted.join(", ")),
+            test: Test::Expression(Expr::Not(Box::new(is_in))),
+        }
     }
 
     /// The expression as it was written.
@@ -93,10 +129,23 @@ impl Condition {
 
     /// Whether it holds.
     pub fn holds(&self, scope: &ConditionScope<'_>) -> Result<bool, Unevaluable> {
-        eval::boolean(&self.root, scope)
+        match &self.test {
+            Test::Expression(root) => eval::boolean(root, scope),
+            // Whatever state it leaves behind is the program's; here a panic denies.
+            Test::Predicate(predicate) => catch_unwind(AssertUnwindSafe(|| predicate(scope)))
+                .map_err(|_| Unevaluable::Panicked),
+        }
     }
 
-    /// What it is when nobody needs to be asked: `true`, `1 > 2`.
+    /// The expression, where it is one.
+    fn expression(&self) -> Option<&Expr> {
+        match &self.test {
+            Test::Expression(root) => Some(root),
+            Test::Predicate(_) => None,
+        }
+    }
+
+    /// Its value where it depends on no call: `true`, `1 > 2`.
     #[must_use]
     pub fn constant(&self) -> Option<bool> {
         let scope = ConditionScope {
@@ -113,36 +162,37 @@ impl Condition {
             risk: Level::L0,
             at_ms: 0,
         };
-        let free = !self.root.mentions_world();
+        let free = !self.expression()?.mentions_world();
         free.then(|| self.holds(&scope).ok()).flatten()
     }
 
     /// Whether it looks at nothing but arguments.
     #[must_use]
     pub fn is_about_arguments_only(&self) -> bool {
-        self.root.only_arguments()
+        self.expression().is_some_and(Expr::only_arguments)
     }
 
-    /// Whether it looks at arguments, by name or all together.
+    /// Whether it looks at arguments, by name or all together. A predicate may.
     #[must_use]
     pub fn looks_at_arguments(&self) -> bool {
-        self.root
-            .any(&|part| matches!(part, Expr::Root(Root::Args)))
+        self.expression()
+            .is_none_or(|root| root.any(&|part| matches!(part, Expr::Root(Root::Args))))
     }
 
     /// Whether it counts the arguments where their length may be meant.
     #[must_use]
     pub fn counts_arguments(&self) -> bool {
-        self.root.any(&|part| {
-            matches!(part, Expr::Function(Function::Size, of) if matches!(**of, Expr::Root(Root::Args)))
-        })
+        let counts = |part: &Expr| matches!(part, Expr::Function(Function::Size, of) if matches!(**of, Expr::Root(Root::Args)));
+        self.expression().is_some_and(|root| root.any(&counts))
     }
 
     /// The arguments it names, such as `amount` in `args.amount`.
     #[must_use]
     pub fn arguments(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        self.root.argument_names(&mut names);
+        if let Some(root) = self.expression() {
+            root.argument_names(&mut names);
+        }
         names.sort_unstable();
         names.dedup();
         names
@@ -155,10 +205,17 @@ impl fmt::Debug for Condition {
     }
 }
 
-// The text says all there is to say, and a compiled pattern cannot be compared.
+// The text of an expression says all there is to say, and a compiled pattern cannot be
+// compared. A predicate is the same only as itself.
 impl PartialEq for Condition {
     fn eq(&self, other: &Condition) -> bool {
-        self.text == other.text
+        let is_same = match (&self.test, &other.test) {
+            (Test::Expression(_), Test::Expression(_)) => true,
+            (Test::Predicate(one), Test::Predicate(two)) => Arc::ptr_eq(one, two),
+            (Test::Expression(_), Test::Predicate(_))
+            | (Test::Predicate(_), Test::Expression(_)) => false,
+        };
+        is_same && self.text == other.text
     }
 }
 

@@ -63,7 +63,7 @@ impl LintKind {
         }
     }
 
-    /// Whether the rule cannot do what somebody meant by it. A rule that another
+    /// Whether the rule cannot do what its author meant. A rule that another
     /// one makes needless does no harm.
     #[must_use]
     pub fn is_error(self) -> bool {
@@ -307,9 +307,9 @@ fn covers(wide: &Rule, tight: &Rule) -> bool {
     let tools = wide.tools.is_empty() || names(&wide.tools, &tight.tools);
     let categories = wide.categories.is_empty()
         || !tight.categories.is_empty() && members(&wide.categories, &tight.categories);
-    let everybody = |rule: &Rule| rule.callers.is_empty() && rule.groups.is_empty();
-    let callers = everybody(wide)
-        || !everybody(tight)
+    let is_for_all = |rule: &Rule| rule.callers.is_empty() && rule.groups.is_empty();
+    let callers = is_for_all(wide)
+        || !is_for_all(tight)
             && (tight.callers.is_empty() || names(&wide.callers, &tight.callers))
             && members(&wide.groups, &tight.groups);
     let actions = match (&wide.actions, &tight.actions) {

@@ -27,7 +27,7 @@ pub struct Rule {
     pub actions: Option<BTreeSet<Action>>,
     /// Categories of tools, in lower case; all if empty.
     pub categories: Vec<String>,
-    /// Callers, by name. With no callers and no groups it is about everybody.
+    /// Callers, by name; all if there are no callers and no groups.
     pub callers: Vec<NamePattern>,
     /// Groups of callers, in lower case.
     pub groups: Vec<String>,
@@ -156,7 +156,7 @@ impl Rule {
             || groups.any(|group| self.groups.contains(group))
     }
 
-    /// An action nobody knows could be any of them: it is never among those a
+    /// An unknown action could be any of them: it is never among those a
     /// rule allows, and always among those it asks about or denies.
     fn does(&self, facts: &Facts<'_>) -> bool {
         let Some(named) = &self.actions else {

@@ -183,7 +183,7 @@ mod lints {
         let said = &config.rules.list[0];
         assert_eq!(
             said.words(),
-            "asks about calls of every tool by everybody, rated L4"
+            "asks about calls of every tool by every caller, rated L4"
         );
         assert!(said.concerns("anybody", &[]));
     }

@@ -27,7 +27,7 @@ impl Rule {
         let callers = self.callers.iter().map(ToString::to_string);
         let who: Vec<_> = callers.chain(groups).collect();
         match who.is_empty() {
-            true => words.push_str(" by everybody"),
+            true => words.push_str(" by every caller"),
             false => words.push_str(&format!(" by {}", list(who))),
         }
         if let Some(actions) = &self.actions {

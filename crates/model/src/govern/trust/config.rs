@@ -7,7 +7,7 @@ use crate::govern::pattern::NamePattern;
 use crate::word::Word;
 
 crate::words! {
-    /// How trust is reckoned.
+    /// How trust is computed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Strategy {
         /// Not at all: the operator's levels hold.
@@ -107,7 +107,7 @@ pub struct Decay {
 pub struct TrustConfig {
     /// The strategy.
     pub strategy: Strategy,
-    /// Whose level trust may lower; everybody's if none is named.
+    /// Whose level trust may lower; every caller's if none is named.
     pub callers: Vec<NamePattern>,
     /// Groups of such callers, in lower case.
     pub groups: Vec<String>,
@@ -129,7 +129,7 @@ pub struct TrustConfig {
 }
 
 impl TrustConfig {
-    /// Trust when the operator says nothing: none is reckoned.
+    /// Trust when nothing is configured: it is off.
     #[must_use]
     pub fn standard() -> TrustConfig {
         let steps = Step::ALL.iter().copied();
@@ -192,12 +192,12 @@ impl TrustConfig {
         }
     }
 
-    /// The score a step takes; out of reach where nobody said.
+    /// The score a step requires; unreachable if not configured.
     pub(super) fn threshold(&self, step: Step) -> u32 {
         self.thresholds.get(&step).copied().unwrap_or(u32::MAX)
     }
 
-    /// What a step takes for a category; a person where nobody said.
+    /// What a step requires for a category; a person's approval if not configured.
     pub(super) fn criteria(&self, category: Option<&String>, step: Step) -> Criteria {
         let special = category.and_then(|name| self.category_milestones.get(name));
         let special = special.and_then(|steps| steps.get(&step));

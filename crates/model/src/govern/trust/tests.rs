@@ -30,7 +30,7 @@ proptest! {
     /// Whatever happened, however often it is looked at, nobody gets to elevated
     /// without a person, nor more than one step at a time.
     #[test]
-    fn nobody_elevates_alone(
+    fn elevation_needs_a_person(
         deeds in prop::collection::vec((0_i64..100, "[a-z]{1,2}", outcomes()), 0..100),
         said in prop::collection::vec((0_i64..200, 0_u8..=10), 0..10),
         strategy in prop::sample::select(vec![

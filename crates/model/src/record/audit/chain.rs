@@ -129,7 +129,7 @@ pub fn link(previous: &ChainHash, body: impl AsRef<[u8]>) -> ChainHash {
     ChainHash(hasher.finalize().into())
 }
 
-/// A place in the chain. Whoever keeps one elsewhere can later show that nothing
+/// A place in the chain. A copy kept elsewhere can later show that nothing
 /// up to it was changed or cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
@@ -316,7 +316,7 @@ pub struct Close<C = Closing> {
     pub opened: u64,
     /// The attempt.
     pub call_id: String,
-    /// What came of it.
+    /// How it ended.
     pub closing: C,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::canonical::CanonicalError;
 use crate::record::audit::{ToolFacts, spell};
 
-/// Facts that do not change, and their canonical text once somebody asked for it.
+/// Facts that do not change, and their canonical text, made when first needed.
 #[derive(Clone)]
 pub struct SharedFacts(Arc<Inner>);
 

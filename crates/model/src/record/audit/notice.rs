@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 use crate::text;
 
-/// Who the server is, where nobody else did it.
+/// The author of changes that no person made.
 pub const SERVER: &str = "server";
 
 /// What was done, by whom, through what.
@@ -22,7 +22,7 @@ pub struct Notice {
     pub at_ms: i64,
     /// What was done.
     pub act: Act,
-    /// Who did it; [`SERVER`] if nobody in particular.
+    /// Who did it; [`SERVER`] if not known.
     pub by: String,
     /// Through what: `cli`, `inbox`, `file`.
     pub through: String,

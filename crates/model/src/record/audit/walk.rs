@@ -45,7 +45,7 @@ pub struct Broken {
     pub what: String,
 }
 
-/// Verifies records that are all at hand, oldest first.
+/// Verifies records that are all in memory, oldest first.
 pub fn verify<'a, I>(records: I, expected_head: Option<&Head>) -> Verified
 where
     I: IntoIterator<Item = &'a Record>,
@@ -79,7 +79,7 @@ pub struct Walk {
     expected_met: bool,
     /// The last record the keeper remembers in another place.
     remembered: Option<Head>,
-    /// Notices about a cut end that nobody has acknowledged, by their ids.
+    /// Notices about a cut end that are not acknowledged, by their ids.
     cuts: Vec<(String, Fault)>,
 }
 
@@ -326,7 +326,7 @@ impl Walk {
                     what,
                 })
             }
-            // The oldest that nobody has acknowledged.
+            // The oldest that is not acknowledged.
             Some(_) | None => match self.cuts.is_empty() {
                 true => None,
                 false => Some(self.cuts.remove(0).1),

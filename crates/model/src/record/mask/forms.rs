@@ -70,7 +70,7 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
     let parts = [credentials(bare), password(bare), unpadded(bare)];
     let parts = parts.into_iter().flatten();
     for part in lines.map(str::trim).chain(parts) {
-        // `-----BEGIN PRIVATE KEY-----` is nobody's secret.
+        // `-----BEGIN PRIVATE KEY-----` is no secret.
         let is_long = part.chars().count() >= PART_CHARS_MIN;
         if part != secret && is_long && !part.starts_with("-----") {
             forms.extend(of_value(part));
@@ -103,7 +103,7 @@ fn password(secret: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password)
 }
 
-/// Base64 without its padding: the same key to whoever decodes it.
+/// Base64 without its padding: the same key to a decoder.
 fn unpadded(secret: &str) -> Option<&str> {
     let letters = secret.trim_end_matches('=');
     let is_padded = letters.len() != secret.len();

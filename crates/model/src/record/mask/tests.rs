@@ -65,7 +65,7 @@ fn base64_is_found_alone_and_inside() {
 }
 
 #[test]
-fn escapes_are_decoded_whoever_wrote_them() {
+fn escapes_of_every_writer_are_decoded() {
     let key = "k&y=\"1\"/ä<b>";
     for text in [
         // encodeURI, encodeURIComponent, URL.href, and a mixture nobody has a name for.

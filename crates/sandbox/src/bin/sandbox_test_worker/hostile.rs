@@ -128,7 +128,7 @@ impl Liar {
         }
     }
 
-    /// What an honest worker does, for ever.
+    /// What an honest worker does, endlessly.
     fn behave(&mut self) -> Result<(), Gone> {
         self.hello()?;
         loop {

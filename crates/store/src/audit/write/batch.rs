@@ -124,7 +124,7 @@ impl BatchWriter {
         }
     }
 
-    /// How long the writer thread may wait for a request; for ever if none.
+    /// How long the writer thread may wait for a request; forever if none.
     pub(crate) fn idle_max(&self) -> Option<Duration> {
         if !self.removals.is_empty() {
             return Some(Duration::ZERO);
@@ -271,7 +271,7 @@ impl BatchWriter {
                 let queue = Arc::clone(&shared.queue);
                 OpenRow::new(queue, new.opening.call_id.clone(), sequence, commit)
             });
-            // If nobody waits any more, the row is dropped here and ends as cancelled.
+            // If no task waits any more, the row is dropped here and ends as cancelled.
             let _ = reply.send(row);
         }
         for ((_, reply), link) in group.closes.drain(..).zip(written.links) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use model::record::audit::{Closing, Failure, Status, spell};
+use model::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::audit::entry::Link;
@@ -80,7 +81,7 @@ impl Queue {
         }
     }
 
-    /// Adds a request, unless too many wait already. Whoever is first must write what
+    /// Adds a request, unless too many wait already. The first to add must write what
     /// waits, or hand it over to the thread.
     pub(crate) fn push(&self, request: WriteRequest) -> Result<QueuePosition, StoreError> {
         let mut state = self.lock();
@@ -186,7 +187,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Drops what waits when the writer has ended. Whoever waits for an answer gets
+    /// Drops what waits when the writer has ended. A task that waits for an answer gets
     /// [`StoreError::Closed`], because its channel closes.
     pub(crate) fn abandon(&self) {
         let requests = {
@@ -198,7 +199,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -6,6 +6,7 @@ use model::govern::approval::{ApprovalScope, scopes};
 use model::govern::trust::{Criteria, Step, TrustConfig};
 use model::policy::risk::Level;
 use model::word::Word as _;
+use upstream::finding::FindingCode;
 
 use super::{bytes, count, length};
 use crate::docs::source;
@@ -18,6 +19,7 @@ pub(crate) fn made(name: &str) -> Option<String> {
         "categories" => Some(categories()),
         "scopes" => Some(approval_scopes()),
         "script-limits" => Some(script_limits()),
+        "server-findings" => Some(server_findings()),
         _ => limits(name.strip_prefix("limits ")?),
     }
 }
@@ -26,6 +28,8 @@ pub(crate) fn made(name: &str) -> Option<String> {
 fn limits(whose: &str) -> Option<String> {
     let all = match whose {
         "model" => model::limits::ALL,
+        "find" => find::limit::ALL,
+        "engine" => engine::limit::ALL,
         "sandbox" => sandbox::limit::ALL,
         "jail" => jail::limit::ALL,
         "bridge" => bridge::limit::ALL,
@@ -48,6 +52,15 @@ fn limits(whose: &str) -> Option<String> {
         ));
     }
     Some(table)
+}
+
+fn server_findings() -> String {
+    let mut table = String::from("| Code | Effect | Means |\n| --- | --- | --- |\n");
+    for code in FindingCode::ALL {
+        let (word, effect, meaning) = (code.word(), code.weight().word(), code.meaning());
+        table.push_str(&format!("| `{word}` | {effect} | {meaning} |\n"));
+    }
+    table
 }
 
 fn approval_scopes() -> String {

@@ -162,7 +162,7 @@ fn separate_takes_the_caller_out_everywhere() {
 
 /// Nobody takes a step in trust for themselves, wherever they answer.
 #[test]
-fn trust_is_raised_by_somebody_else() {
+fn trust_is_raised_by_another_person() {
     let settings = settings();
     for channel in Channel::ALL {
         for (name, _) in CLIENTS {

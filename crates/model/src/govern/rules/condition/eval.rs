@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
     }
 
     /// Attack: a number sent as text is not unequal to the number, it is
-    /// something nobody can tell. Only null may be compared with everything.
+    /// undecidable. Only null may be compared with everything.
     fn equal(&mut self, left: &Value<'a>, right: &Value<'a>) -> Result<bool, Unevaluable> {
         self.spend(1)?;
         match (left, right) {
@@ -336,7 +336,7 @@ impl<'a> Run<'a> {
                 Ok(Value::Text(Cow::Owned(format!("{left}{right}"))))
             }
             (left, right) => undefined(format!(
-                "{} and {} cannot be reckoned with",
+                "{} and {} cannot be combined by arithmetic",
                 left.noun(),
                 right.noun()
             )),
@@ -515,8 +515,8 @@ fn weekday(days: i64) -> &'static str {
     }
 }
 
-/// Days since 1970 as `2026-11-16`. Years are reckoned from March, so that the
-/// day that is not always there comes last; 400 of them repeat for ever.
+/// Days since 1970 as `2026-11-16`. Years are counted from March, so that the
+/// day that is not always there comes last; the calendar repeats every 400 of them.
 fn date(days: i64) -> String {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

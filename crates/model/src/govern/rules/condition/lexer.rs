@@ -171,3 +171,17 @@ fn quoted(rest: &str, quote: char, raw: bool, at: usize) -> Result<(Kind, &str),
         fix: None,
     })
 }
+
+/// A text as it is written in an expression, such that it is read the same.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -128,7 +128,7 @@ const UNDECIDED: &[(&str, &str)] = &[
     ("args.n.matches('a')", "`matches` needs text, not a number"),
     (
         "args.text + 1 == 2",
-        "text and a number cannot be reckoned with",
+        "text and a number cannot be combined by arithmetic",
     ),
     ("-args.text == 1", "text has no negative"),
 ];
@@ -316,7 +316,7 @@ fn slips_are_refused_with_a_place_and_the_nearest_name() {
 }
 
 #[test]
-fn what_needs_nobody_is_known_beforehand() {
+fn constants_are_known_when_read() {
     let constant = |text| Condition::parse(text).expect(text).constant();
     assert_eq!(constant("1 > 2"), Some(false));
     assert_eq!(constant("true"), Some(true));

@@ -1,5 +1,5 @@
-//! Bytes written as numbers, `[115, 101, 99]` or `{"0":115,"1":101}`: what becomes of
-//! an array of bytes that somebody prints or returns.
+//! Bytes written as numbers, `[115, 101, 99]` or `{"0":115,"1":101}`: how
+//! an array of bytes is printed or returned.
 
 use super::{View, Wanted};
 

@@ -1,0 +1,234 @@
+//! Servers at an address. Nothing leaves loopback: the wire refuses and remembers.
+//! Each attack has a control that succeeds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge::http::{HttpEnd, HttpSettings, HttpSettingsFault, end_of, transport};
+use bridge::{Server, ServerFault, ServerSettings, ServerTarget};
+use model::config::ServerEra;
+use model::record::mask::Masker;
+use rmcp::RoleClient;
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::{ClientInitializeError, RunningService, ServiceError, ServiceExt as _};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::http_lab::{Lab, Wire};
+use crate::support::{self, Lists};
+
+type Running = RunningService<RoleClient, ()>;
+
+pub(crate) async fn open(settings: HttpSettings) -> Result<Running, ClientInitializeError> {
+    let transport = transport(settings).unwrap();
+    let opening = timeout(Duration::from_secs(30), ().serve(transport));
+    opening.await.expect("a handshake has its bound")
+}
+
+pub(crate) async fn call(
+    running: &Running,
+    tool: &'static str,
+) -> Result<CallToolResult, ServiceError> {
+    let calling = running.call_tool(CallToolRequestParams::new(tool));
+    let called = timeout(Duration::from_secs(30), calling).await;
+    called.expect("a call has its bound")
+}
+
+fn text(result: &CallToolResult) -> String {
+    let value = serde_json::to_value(result).unwrap();
+    value["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_server_is_greeted_listed_called_and_left() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    let mut settings = lab.settings(&wire);
+    settings.headers = vec![("X-Key".to_owned(), "k-5512".to_owned())];
+    assert!(!format!("{settings:?}").contains("5512"));
+    let running = open(settings).await.unwrap();
+    let tools = running.list_tools(None).await.unwrap();
+    assert_eq!(tools.tools.len(), 1);
+    for tool in ["echo", "events"] {
+        assert_eq!(text(&call(&running, tool).await.unwrap()), "hello");
+    }
+    let headers = lab.book().headers.clone();
+    assert_eq!(headers["x-key"], "k-5512");
+    assert_eq!(headers["mcp-session-id"], "session-1");
+    assert_eq!(headers["mcp-protocol-version"], "2025-06-18");
+    running.cancel().await.unwrap();
+    assert_eq!(lab.count("DELETE /mcp"), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_leads_nowhere_else() {
+    for location in [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://mcp.acme.com/mcp",
+        "https://127.0.0.1/mcp",
+    ] {
+        let (lab, wire) = (Lab::start().await, Arc::<Wire>::default());
+        lab.book().redirect = Some(location.to_owned());
+        assert!(open(lab.settings(&wire)).await.is_err(), "{location}");
+        assert!(wire.strangers().is_empty(), "{location}");
+    }
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    lab.book().redirect = Some("/moved".to_owned());
+    let running = open(lab.settings(&wire)).await.unwrap();
+    assert_eq!(text(&call(&running, "echo").await.unwrap()), "hello");
+}
+
+#[tokio::test]
+async fn one_private_address_of_a_name_is_enough_to_stay_away() {
+    let (lab, wire) = (Lab::start().await, Arc::<Wire>::default());
+    let mut settings = lab.settings(&wire);
+    settings.url = "https://mixed.acme.com/mcp".to_owned();
+    assert!(open(settings).await.is_err());
+    assert!(wire.strangers().is_empty());
+    // The control: a public name is called, at the address that was checked.
+    let mut settings = lab.settings(&wire);
+    settings.url = "https://mcp.acme.com/mcp".to_owned();
+    assert!(open(settings).await.is_err(), "the wire refuses");
+    let called: Vec<_> = wire.strangers().iter().map(ToString::to_string).collect();
+    assert_eq!(called, ["93.184.216.34:443"]);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_token_needs_a_sign_in() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    lab.book().is_protected = true;
+    let error = open(lab.settings(&wire)).await.unwrap_err();
+    assert!(error.is_authorization_required());
+    assert_eq!(end_of(&error), HttpEnd::SignInRequired);
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_reported_and_not_made_anew() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    let running = open(lab.settings(&wire)).await.unwrap();
+    assert_eq!(text(&call(&running, "echo").await.unwrap()), "hello");
+    let before = lab.count("POST /mcp");
+    lab.book().is_forgetful = true;
+    let error = call(&running, "echo").await.unwrap_err();
+    assert_eq!(end_of(&error), HttpEnd::SessionExpired, "{error}");
+    assert_eq!(lab.count("POST /mcp"), before + 1, "no second greeting");
+}
+
+#[tokio::test]
+async fn streams_that_end_break_or_never_end_fail_their_call_only() {
+    let (lab, wire) = (Lab::start().await, Arc::<Wire>::default());
+    let mut settings = lab.settings(&wire);
+    settings.client = lab.client_with(&wire, |limits| {
+        limits.stream_silence = Duration::from_millis(300);
+    });
+    let running = open(settings).await.unwrap();
+    for tool in [
+        "ends",
+        "breaks",
+        "silent",
+        "endless",
+        "large",
+        "broken-status",
+    ] {
+        let error = call(&running, tool).await.expect_err(tool);
+        assert_eq!(end_of(&error), HttpEnd::Other, "{tool}");
+        assert!(!error.to_string().contains("secret words"), "{error}");
+        assert_eq!(
+            text(&call(&running, "echo").await.unwrap()),
+            "hello",
+            "after {tool}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_at_once_is_not_opened_in_a_loop() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    lab.book().stream = Some("retry: 0\n\nid: 1\ndata:\n\n");
+    let running = open(lab.settings(&wire)).await.unwrap();
+    let waiting = timeout(Duration::from_millis(1500), std::future::pending::<()>());
+    assert!(waiting.await.is_err());
+    let count = lab.count("GET /mcp");
+    assert!((2..=11).contains(&count), "{count} streams");
+    assert_eq!(text(&call(&running, "echo").await.unwrap()), "hello");
+}
+
+#[tokio::test]
+async fn settings_that_would_leak_or_lie_are_refused() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    let check = |change: &dyn Fn(&mut HttpSettings)| {
+        let mut settings = lab.settings(&wire);
+        change(&mut settings);
+        transport(settings).map(|_| ())
+    };
+    let header = |name: &str, value: &str| {
+        let pair = (name.to_owned(), value.to_owned());
+        check(&|settings: &mut HttpSettings| settings.headers = vec![pair.clone()])
+    };
+    assert_eq!(
+        check(&|settings| settings.url = "http://mcp.acme.com/".to_owned()),
+        Err(HttpSettingsFault::Cleartext)
+    );
+    for name in ["Accept", "mcp-session-id", "Host", "Mcp-Param-x", "proxy-x"] {
+        let reserved = HttpSettingsFault::HeaderReserved(name.to_owned());
+        assert_eq!(header(name, "x"), Err(reserved));
+    }
+    let wrong = HttpSettingsFault::HeaderValue("x-a".to_owned());
+    assert_eq!(header("x-a", "a\r\nb: c"), Err(wrong));
+    let wrong = HttpSettingsFault::HeaderName("x a".to_owned());
+    assert_eq!(header("x a", "a"), Err(wrong));
+    assert_eq!(header("x-a", "a"), Ok(()));
+    assert_eq!(header("authorization", "Bearer x"), Ok(()));
+}
+
+fn server(lab: &Lab, wire: &Arc<Wire>) -> (Server, Arc<Lists>) {
+    let lists = Arc::new(Lists::default());
+    let settings = ServerSettings {
+        name: "lab".to_owned(),
+        target: ServerTarget::Address(lab.settings(wire)),
+        era: ServerEra::Auto,
+        start_timeout: Duration::from_secs(20),
+        idle: Duration::from_secs(600),
+        may_ask: false,
+        masker: Arc::new(Masker::none()),
+    };
+    (Server::new(settings, Arc::clone(&lists) as _), lists)
+}
+
+#[tokio::test]
+async fn a_forgotten_session_leads_to_a_new_list_that_is_reviewed() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    let (server, lists) = server(&lab, &wire);
+    let echo = || support::call(&server, "echo", Value::Null);
+    assert_eq!(support::text(&echo().await.unwrap()), "hello");
+    assert_eq!(lists.count(), 1);
+    lab.book().is_forgetful = true;
+    let fault = echo().await.unwrap_err();
+    assert_eq!(
+        fault,
+        ServerFault::Closed("it has forgotten the session".to_owned())
+    );
+    lab.book().is_forgetful = false;
+    let again = async {
+        while echo().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(30), again).await.unwrap();
+    assert_eq!(lists.count(), 2, "the list of the new session was reviewed");
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_needed_is_a_state_of_the_server() {
+    let (lab, wire) = (Lab::start().await, Arc::default());
+    lab.book().is_protected = true;
+    let (server, lists) = server(&lab, &wire);
+    let fault = support::call(&server, "echo", Value::Null)
+        .await
+        .unwrap_err();
+    assert_eq!(fault, ServerFault::SignInRequired);
+    assert_eq!(lists.count(), 0);
+    // The control: the same server, open.
+    lab.book().is_protected = false;
+    let result = support::call(&server, "echo", Value::Null).await.unwrap();
+    assert_eq!(support::text(&result), "hello");
+}

@@ -1,0 +1,44 @@
+//! Every bound of the engine, named, in one place.
+
+model::limits! {
+    /// A path or a name in an event of a call, in characters.
+    EVENT_CHARS_MAX: usize = 256;
+    /// Seconds that a run without powers may compute outside its sandbox.
+    COMPUTE_SECONDS_MAX: u64 = 60;
+    /// Seconds that copying a folder for a Local Pass may take.
+    COPY_SECONDS_MAX: u64 = 20;
+    /// The reason for a decision in the audit, in characters.
+    REASON_CHARS_MAX: usize = 400;
+    /// The name of a new document's file, in characters, without its ending.
+    FILE_STEM_CHARS_MAX: usize = 80;
+    /// What is not granted yet, in a refusal, in characters.
+    NEEDS_CHARS_MAX: usize = 600;
+    /// Callers whose view of the search index is kept.
+    SEARCH_VIEWS_MAX: usize = 64;
+    /// Left-over scratch folders that one start removes.
+    SWEEP_ENTRIES_MAX: usize = 1_000;
+    /// Callers whose history is kept in memory for trust.
+    TRUST_HISTORIES_MAX: usize = 16;
+    /// Attempts to store a caller's trust while another process changes it.
+    TRUST_ATTEMPTS_MAX: usize = 4;
+    /// How full the audit is, in percent, when the owner is first told.
+    AUDIT_TOLD_FROM_PERCENT: u64 = 80;
+    /// How full the audit is, in percent, when its oldest records are removed.
+    AUDIT_REMOVE_FROM_PERCENT: u64 = 90;
+    /// How full the audit is after that, in percent.
+    AUDIT_REMOVE_TO_PERCENT: u64 = 75;
+    /// Records read at a time to decide past calls again.
+    REPLAY_PAGE_RECORDS: usize = 1_000;
+    /// The description of a tool in a search result, in characters.
+    FOUND_DESCRIPTION_CHARS_MAX: usize = 300;
+    /// A name of a tool, a caller or an error in a message, in characters.
+    NAME_SHOWN_CHARS_MAX: usize = 200;
+    /// A notice of a script, in characters.
+    SCRIPT_NOTICE_CHARS_MAX: usize = 500;
+    /// Bytes around a tool's answer when a script gets it.
+    SCRIPT_ENVELOPE_BYTES_MAX: usize = 64;
+    /// A message about a script, in characters.
+    SCRIPT_ERROR_CHARS_MAX: usize = 2_000;
+    /// Warnings about calls that a script did not await.
+    SCRIPT_UNAWAITED_MAX: usize = 10;
+}
