@@ -8,6 +8,8 @@ pub(crate) mod auth;
 pub(crate) mod consent;
 /// Exports traces to a collector.
 pub(crate) mod telemetry;
+/// Reports calls that wait for approval.
+pub(crate) mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +20,14 @@ use mcp::Shutdown;
 use model::Environment;
 use model::document::finding::any_error;
 use model::policy::assessment::{Assessment, UsableDocument};
+use store::gauge::log_read;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Common, HomeArguments};
 use crate::output::console;
-use crate::output::printer;
+use crate::output::printer::{self, Format};
+use crate::output::progress::Bar;
 use crate::settings;
 use crate::source::{self, SourceText};
 use crate::wiring::approver::Terminal;
@@ -67,6 +71,11 @@ pub(crate) fn engine_at(home: &HomeArguments) -> anyhow::Result<Engine> {
 }
 
 fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow::Result<Engine> {
+    let format = if home.json {
+        Format::Json
+    } else {
+        Format::Human
+    };
     let home = absolute_home(home)?;
     let mut settings = EngineSettings::new(home, environment, alarm());
     settings.credentials = settings::credentials();
@@ -74,6 +83,13 @@ fn open(home: &HomeArguments, environment: Environment, single: bool) -> anyhow:
     if console::is_here() {
         settings.approver = Some(Arc::new(Terminal));
     }
+    open_shown(settings, format)
+}
+
+/// Opens an engine. After an upgrade or a crash the index of the audit is made again, and
+/// that can take long.
+pub(crate) fn open_shown(settings: EngineSettings, format: Format) -> anyhow::Result<Engine> {
+    let _bar = Bar::measured("open the home", log_read, format);
     Ok(Engine::open(settings)?)
 }
 

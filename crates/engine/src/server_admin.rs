@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bridge::oauth::{SignedIn, TokenFile, login};
 use bridge::{ServerFault, ServerStatus};
-use model::config::ServerConfig;
+use model::config::{ServerConfig, ServerSharing, ServerTransport};
 use model::nearest::nearest;
 use model::policy::risk::{Level, Risk};
 use model::record::audit::{Act, Notice};
@@ -19,6 +20,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, causes};
 use crate::notice::with_notice;
 use crate::publish::OWNER;
+use crate::servers::address::Outbound;
 use crate::servers::{self, judge, review};
 
 /// Through what the owner acts.
@@ -166,7 +168,16 @@ impl ServerAdmin<'_> {
             .map_err(|fault| failed(ServerFault::Start(fault.to_string()), Vec::new()))?;
         let masker = Arc::new(masker);
         let connections = self.engine.server_connections();
-        let server = connections.get(&config, record.restarts, OWNER, &environment, &masker);
+        let now = self.engine.registry().current();
+        let outbound = Outbound::new(self.engine.powers(), &now.config);
+        let server = connections.get(
+            &config,
+            record.restarts,
+            OWNER,
+            &environment,
+            &masker,
+            &outbound,
+        );
         let server = server.map_err(|fault| failed(fault, Vec::new()))?;
         match server.start().await {
             Ok(()) => Ok(ServerLook {
@@ -175,6 +186,44 @@ impl ServerAdmin<'_> {
             }),
             Err(fault) => Err(failed(fault, server.log())),
         }
+    }
+
+    /// Signs in to a server at an address. `show` gets the address of the page that the
+    /// person opens. Where callers do not share, the tokens are this caller's.
+    pub async fn login(
+        &self,
+        name: &str,
+        caller: &str,
+        show: impl FnOnce(&str) + Send,
+    ) -> Result<SignedIn, ServerAdminError> {
+        let (config, _) = self.find(name)?;
+        let failed = |fault: ServerFault| ServerAdminError::Fault {
+            name: name.to_owned(),
+            fault,
+            log: Vec::new(),
+        };
+        let ServerTransport::Url(url) = &config.transport else {
+            let why = "it is a process of this machine, and needs no sign-in";
+            return Err(failed(ServerFault::Start(why.to_owned())));
+        };
+        let caller = match config.sharing {
+            ServerSharing::Shared => "",
+            ServerSharing::PerCaller => caller,
+        };
+        let now = self.engine.registry().current();
+        let outbound = Outbound::new(self.engine.powers(), &now.config);
+        let settings = outbound.login(self.engine.home(), (&config, url), caller);
+        let signed = login(settings.map_err(failed)?, show).await;
+        let signed = signed.map_err(|fault| failed(ServerFault::Start(causes(&fault))))?;
+        // Every process connects again, with the new token.
+        let message = format!("the owner signed in to the server `{name}`, which is restarted");
+        let notice = Notice::new(Act::ServerRestarted, OWNER, THROUGH, &message).about(name);
+        let notice = notice.detail("issuer", &signed.issuer);
+        let store = self.engine.store();
+        let act = || store.publications().restart_server(name);
+        let alarm = self.engine.alarm_of();
+        with_notice(store, alarm, false, notice, act, |()| true)?;
+        Ok(signed)
     }
 
     /// What a server offered last, against what was accepted of it.
@@ -331,6 +380,12 @@ impl ServerAdmin<'_> {
     /// anything was remembered.
     pub fn forget(&self, name: &str) -> Result<bool, ServerAdminError> {
         let store = self.engine.store();
+        let removed = TokenFile::new(self.engine.home(), name).remove();
+        removed.map_err(|fault| ServerAdminError::Fault {
+            name: name.to_owned(),
+            fault: ServerFault::Start(fault.to_string()),
+            log: Vec::new(),
+        })?;
         let message = format!("the server `{name}` was removed");
         let notice = Notice::new(Act::ServerRemoved, OWNER, THROUGH, &message).about(name);
         let act = || store.publications().forget_server(name);

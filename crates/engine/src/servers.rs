@@ -25,6 +25,7 @@ use crate::server_tool::{ServerSchemas, ServerTool};
 use crate::servers::judge::JudgedServer;
 use crate::tool::{Tool, ToolBody, ToolState};
 
+pub(crate) mod address;
 pub(crate) mod connections;
 pub(crate) mod judge;
 pub(crate) mod review;

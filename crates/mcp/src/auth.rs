@@ -44,6 +44,8 @@ mod pipe_client;
 mod principal;
 /// A refusal, as HTTP.
 pub mod refusal;
+/// A refusal as a page for a person.
+mod refusal_page;
 /// The sessions of legacy clients.
 pub mod session;
 

@@ -10,6 +10,8 @@ mod audit;
 pub mod clock;
 /// Why the store could not do what it was asked.
 mod error;
+/// How far a long reading of the log is.
+pub mod gauge;
 /// The home folder: its database, its live processes, its settings, who may write it.
 mod home;
 /// Every bound of this crate.

@@ -45,6 +45,8 @@ model::limits! {
     AT_ONCE_OPEN_MAX: u64 = 1;
     /// Keys of callers in one home.
     KEYS_MAX: i64 = 10_000;
+    /// Replaced and revoked keys that are remembered.
+    FORMER_KEYS_MAX: i64 = 1_000;
     /// How long a changed file may keep its stamp, in milliseconds.
     STAMP_TICK_MS: u64 = 20;
 }

@@ -33,8 +33,8 @@ pub(crate) fn make(root: &Root, release: &Release, stage: &Stage) -> Result<Path
     for (from, to) in PLACES {
         copy(&stage.folder().join(from), &folder.join(to))?;
     }
-    let manual = folder.join("usr/share/man/man1/ringfence.1");
-    must(Command::new("gzip").arg("-n9").arg(&manual))?;
+    let manual = folder.join("usr/share/man/man1");
+    must(Command::new("gzip").args(["-n9", "-r"]).arg(&manual))?;
     let control = folder.join("DEBIAN");
     fs::create_dir_all(&control)?;
     let template = fs::read_to_string(root.join("packaging/control"))

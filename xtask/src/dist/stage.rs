@@ -61,8 +61,8 @@ impl Stage {
             let text = stage.ask(&["completions", shell])?;
             stage.write(&format!("share/{to}"), text.as_bytes())?;
         }
-        let manual = stage.ask(&["man"])?;
-        stage.write("share/man/man1/ringfence.1", manual.as_bytes())?;
+        let pages = stage.folder.join("share/man/man1").display().to_string();
+        stage.ask(&["man", "--output", &pages])?;
         let shipped = dependencies.shipped();
         stage.write("LICENSES.txt", licences::text(&shipped)?.as_bytes())?;
         let sbom = format!("{:#}\n", sbom::document(release, &shipped));

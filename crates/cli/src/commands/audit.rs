@@ -8,6 +8,7 @@ use model::record::audit::chain::Head;
 use model::record::audit::{Act, Notice, Status};
 use model::text::{elided, one_line};
 use serde_json::json;
+use store::gauge::log_read;
 use store::{
     Audit, AuditEntry, AuditItem, Filter, FoundEntry, NoticeEntry, Retention, Rows, Store,
     StoreSettings,
@@ -19,6 +20,7 @@ use crate::arguments::{
 };
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
+use crate::output::progress::Bar;
 use crate::wiring;
 
 /// How often `tail` looks.
@@ -206,7 +208,9 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
 
 fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
     let expected = verify.head.as_deref().map(read_head).transpose()?;
+    let bar = Bar::measured("verify the audit", log_read, printer.format());
     let verified = audit.verify(expected.as_ref())?;
+    drop(bar);
     let head = format!("{}:{}", verified.head.sequence, verified.head.hash.hex());
     let exit = if verified.broken.is_none() {
         Exit::Done
@@ -274,6 +278,7 @@ fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> any
         printer.json_text("[");
     }
     let mut written = 0;
+    let bar = Bar::measured("export the audit", log_read, printer.format());
     audit.export(&filter, &mut |record| {
         if is_array && written > 0 {
             printer.json_text(",");
@@ -282,6 +287,7 @@ fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> any
         printer.json_record(record);
         printer.emit_much()
     })?;
+    drop(bar);
     if is_array {
         printer.json_text("]");
     }

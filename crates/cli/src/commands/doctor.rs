@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::HomeArguments;
 use crate::output::exit::Exit;
+use crate::output::hint;
 use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 
@@ -92,55 +93,29 @@ async fn probe(pool: &Pool) -> Result<(), String> {
     }
 }
 
-/// What a layer is for, and what to do when it is missing.
-fn explained(layer: Layer) -> (&'static str, &'static str) {
+/// What a layer is for.
+fn purpose(layer: Layer) -> &'static str {
     match layer {
-        Layer::Wasm => (
-            "tool code runs as WebAssembly",
-            "rebuild: `cargo xtask guest`, then build again",
-        ),
-        Layer::Seccomp => (
-            "only listed system calls",
-            "run on a kernel, or in a container, that allows seccomp filters",
-        ),
-        Layer::LandlockFiles => (
-            "no file can be opened",
-            "enable Landlock: Linux 5.13 or newer, `landlock` in the kernel's `lsm=` list",
-        ),
-        Layer::LandlockNetwork => ("no port can be reached", "needs Linux 6.7 or newer"),
-        Layer::LandlockScopes => ("no signal leaves the worker", "needs Linux 6.12 or newer"),
-        Layer::NoNewPrivileges => (
-            "nothing can gain privileges",
-            "ask who set this system up: the kernel refused",
-        ),
-        Layer::Capabilities => ("no capability is held", "run as an ordinary user"),
-        Layer::Rlimits => (
-            "no core file, no growth, no new process",
-            "raise the hard limits of this shell",
-        ),
-        Layer::Session => (
-            "no terminal",
-            "ask who set this system up: the kernel refused",
-        ),
-        Layer::Environment => ("no environment variable", "this is a bug: please report it"),
-        Layer::Descriptors => (
-            "no descriptor but its pipe, its image and its page map",
-            "this is a bug: please report it",
-        ),
-        Layer::ParentDeath => (
-            "the worker dies with its parent",
-            "ask who set this system up: the kernel refused",
-        ),
-        Layer::NotDumpable => (
-            "no core dump, no debugger",
-            "ask who set this system up: the kernel refused",
-        ),
+        Layer::Wasm => "tool code runs as WebAssembly",
+        Layer::Seccomp => "only listed system calls",
+        Layer::LandlockFiles => "no file can be opened",
+        Layer::LandlockNetwork => "no port can be reached",
+        Layer::LandlockScopes => "no signal leaves the worker",
+        Layer::NoNewPrivileges => "nothing can gain privileges",
+        Layer::Capabilities => "no capability is held",
+        Layer::Rlimits => "no core file, no growth, no new process",
+        Layer::Session => "no terminal",
+        Layer::Environment => "no environment variable",
+        Layer::Descriptors => "no descriptor but its pipe, its image and its page map",
+        Layer::ParentDeath => "the worker dies with its parent",
+        Layer::NotDumpable => "no core dump, no debugger",
     }
 }
 
 fn show(health: &Health, printer: &mut Printer) {
     for layer in Layer::ALL {
-        let (what, fix) = explained(layer);
+        let what = purpose(layer);
+        let fix = hint::of_layer(layer);
         let standing = health.walls.layers.get(&layer);
         let line = match standing {
             Some(LayerStatus::Up) => format!(

@@ -16,6 +16,7 @@ use crate::arguments::{ClientWord, ConnectArguments, HomeArguments, InitArgument
 use crate::commands::connect;
 use crate::output::console::{self, Typed, Wanted};
 use crate::output::exit::Exit;
+use crate::output::hint::HomeUnwritable;
 use crate::output::printer::{Format, Printer};
 use crate::output::sheet::Sheet;
 use crate::wiring;
@@ -296,20 +297,20 @@ separate = false
 fn write(home: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     let mut folder = fs::DirBuilder::new();
     folder.recursive(true).mode(0o700);
-    folder
-        .create(home)
-        .with_context(|| format!("could not make {}", home.display()))?;
+    let unwritable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| HomeUnwritable { path, source }
+    };
+    folder.create(home).map_err(unwritable(home))?;
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
-    let mut file = options
-        .open(path)
-        .with_context(|| format!("could not write {}", path.display()))?;
+    let mut file = options.open(path).map_err(unwritable(path))?;
     let written = file
         .write_all(text.as_bytes())
         .and_then(|()| file.sync_all());
     if let Err(fault) = written {
         let _ = fs::remove_file(path);
-        return Err(fault).with_context(|| format!("could not write {}", path.display()));
+        return Err(unwritable(path)(fault).into());
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use anyhow::{anyhow, bail};
 use engine::call::{CallRequest, CallTarget, Progress};
 use model::caller::{Caller, Origin};
+use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::{CallError, Outcome};
 use model::text;
@@ -98,4 +99,10 @@ fn show_error(status: Status, error: &CallError, printer: &mut Printer) {
     let head = printer.styled(Style::Bad, &head);
     let message = text::one_line(&error.message);
     printer.note(&format!("{head}: {message}{place}"));
+    if matches!(
+        error.reason,
+        Reason::SandboxLayerMissing | Reason::SandboxStart
+    ) {
+        printer.note("hint: `ringfence doctor` says which layer is missing, and what to do");
+    }
 }

@@ -20,6 +20,10 @@ use model::record::audit::{Act, Notice};
 use serde_json::json;
 use tokio::net::{TcpListener, lookup_host};
 
+mod port_holder;
+
+use port_holder::PortHolder;
+
 use crate::arguments::Serve;
 use crate::commands::connect;
 use crate::output::exit::Exit;
@@ -27,6 +31,7 @@ use crate::output::printer::{Format, Printer, Style};
 use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::telemetry::Traces;
+use crate::wiring::waiting;
 
 /// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -38,7 +43,7 @@ pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> 
 async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let shutdown = wiring::ending()?;
     let metrics = Metrics::new();
-    let (engine, alarm, traces) = engine(serve, &metrics)?;
+    let (engine, alarm, traces) = engine(serve, &metrics, printer.format())?;
     let config = engine.registry().current().config.clone();
     let listen = serve.listen.as_ref().unwrap_or(&config.serve.listen);
     let mode = match serve.no_auth {
@@ -66,8 +71,10 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     let guard = http::guarded(Arc::new(auth), &door, metrics, &bounds);
     let started = StartupSettings::with(config, serve.listen.is_some());
     let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
+    let waiting = waiting::report(door.engine());
     let served = http::serve(door, listener, bounds, guard, shutdown).await;
     watching.abort();
+    waiting.abort();
     if let Some(traces) = traces {
         // The last spans are sent by a thread that needs the runtime meanwhile.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
@@ -91,6 +98,7 @@ fn note_token(engine: &Engine) -> anyhow::Result<()> {
 fn engine(
     serve: &Serve,
     metrics: &Metrics,
+    format: Format,
 ) -> anyhow::Result<(Engine, Alarm, Option<Arc<Traces>>)> {
     let common = &serve.common;
     let mut settings =
@@ -108,7 +116,7 @@ fn engine(
         traces = Some(made);
     }
     let alarm = settings.alarm.clone();
-    Ok((Engine::open(settings)?, alarm, traces))
+    Ok((wiring::open_shown(settings, format)?, alarm, traces))
 }
 
 /// Binds the address. A port in use is the most common failure, so the error says how
@@ -117,13 +125,22 @@ async fn listener(listen: &str, address: SocketAddr) -> anyhow::Result<TcpListen
     let cannot = |error: io::Error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "another program has it: end that one, or choose another port, such as \
-                 `--listen 127.0.0.1:0` for any free one"
+                let holder = match port_holder::find(address.port()) {
+                    Some(PortHolder { name, process }) => format!("`{name}`, process {process},"),
+                    None => "another program".to_owned(),
+                };
+                format!(
+                    "{holder} has it: end that one, or choose another port, such as \
+                     `--listen 127.0.0.1:0` for any free one"
+                )
             }
             io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need privileges: choose another with `--listen ADDR`"
+                "ports below 1024 need privileges: choose another with `--listen ADDR`".to_owned()
             }
-            _ => "choose another address with `--listen ADDR`",
+            io::ErrorKind::AddrNotAvailable => {
+                "this machine has no such address: choose another with `--listen ADDR`".to_owned()
+            }
+            _ => "choose another address with `--listen ADDR`".to_owned(),
         };
         anyhow::Error::new(error).context(format!("`{listen}` cannot be listened on; {fix}"))
     };

@@ -11,6 +11,7 @@ use crate::output::exit::Exit;
 use crate::settings;
 use crate::wiring;
 use crate::wiring::auth;
+use crate::wiring::waiting;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
@@ -26,7 +27,9 @@ pub(crate) fn run(arguments: &Stdio) -> anyhow::Result<Exit> {
     let runtime = wiring::server_runtime()?;
     runtime.block_on(async {
         let shutdown = wiring::ending()?;
+        let waiting = waiting::report(door.engine());
         stdio::serve(door, shutdown).await;
+        waiting.abort();
         anyhow::Ok(())
     })?;
     // A reader of standard input may still wait in a thread of its own.

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::Test;
 use crate::output::exit::Exit;
-use crate::output::printer::{self, Format, Printer, Style};
+use crate::output::printer::{Format, Printer, Style};
+use crate::output::progress::Bar;
 use crate::wiring::consent;
 use crate::wiring::{self, Subject};
 
@@ -58,6 +59,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
     let mut entries = Vec::with_capacity(total);
     let mut tally = Tally::default();
     let interrupted = runtime.block_on(async { wiring::interruptible() })?;
+    let bar = Bar::begin("test", printer.format());
     for (index, candidate) in candidates.into_iter().enumerate() {
         let ready = match candidate {
             Candidate::Ready(ready) => ready,
@@ -77,7 +79,7 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
         } = *ready;
         let place = trial.place.as_deref();
         consent::settle(&engine, &usable, place, arguments.trial.yes)?;
-        progress(index, total, &usable.document.name);
+        bar.set(&usable.document.name, index, total);
         let passed = runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -85,7 +87,6 @@ pub(crate) fn run(arguments: &Test, printer: &mut Printer) -> anyhow::Result<Exi
                 passed = engine.local_pass_with(&usable, Origin::Cli, &trial) => Some(passed),
             }
         });
-        printer::clear_progress();
         let Some(passed) = passed.transpose()? else {
             return Ok(Exit::Interrupted);
         };
@@ -278,12 +279,4 @@ fn show(passed: &Passed, source: &str, printer: &mut Printer) {
 fn show_skipped(name: &str, why: &str, printer: &mut Printer) {
     let word = printer.styled(Style::Dim, "not tried");
     printer.line(&format!("{word}  {}  ({why})", text::elided(name, 60)));
-}
-
-/// Shows a waiting person which tool is being tested.
-fn progress(index: usize, total: usize, name: &str) {
-    if total > 1 {
-        let name = text::elided(name, 40);
-        printer::progress(&format!("[{}/{total}] {name}", index + 1));
-    }
 }

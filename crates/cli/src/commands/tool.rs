@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Export, ImportArguments, Many, New, Publish};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
+use crate::output::progress::Bar;
 use crate::source::{self, SourceText};
 use crate::wiring;
 use crate::wiring::consent;
@@ -44,7 +45,10 @@ pub(crate) fn import(arguments: &ImportArguments, printer: &mut Printer) -> anyh
     let mut entries = Vec::new();
     let (mut taken, mut total) = (0, 0);
     let mut unused: Vec<_> = how.renames.keys().cloned().collect();
-    for path in &arguments.files {
+    let bar = Bar::begin("import", printer.format());
+    for (index, path) in arguments.files.iter().enumerate() {
+        let words = format!("import {}", path.display());
+        bar.set(&words, index, arguments.files.len());
         let text = match source::documents(path) {
             Ok(SourceText::Text(text)) => text,
             Ok(SourceText::Unusable(why)) => {

@@ -15,10 +15,13 @@ use model::text::{json_line, one_line};
 use serde::Serialize;
 
 use crate::output::exit::Exit;
+use crate::output::hint;
 use crate::settings;
 
 /// What is collected before it is written.
 const COLLECTED_BYTES_MAX: usize = 64 * 1024;
+/// Columns of a terminal that does not tell.
+const COLUMNS_USUAL: usize = 80;
 /// Lines that wait while a question is on the screen.
 const HELD_LINES_MAX: usize = 1_000;
 
@@ -147,15 +150,35 @@ fn visible(line: &str, streams: Streams, is_coloured: bool) -> String {
 #[derive(Debug, Default)]
 struct Screen {
     is_asking: bool,
+    /// Whether a line of [`progress`] is shown.
+    is_drawn: bool,
     held: Vec<String>,
     dropped: usize,
 }
 
 static SCREEN: Mutex<Screen> = Mutex::new(Screen {
     is_asking: false,
+    is_drawn: false,
     held: Vec::new(),
     dropped: 0,
 });
+
+impl Screen {
+    /// Takes the line of progress back, so that what follows begins at the left edge.
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            let _ = write!(io::stderr(), "{}", erasing());
+        }
+    }
+}
+
+/// What empties the line of the cursor. Where no sequences are wanted, spaces do.
+fn erasing() -> String {
+    match settings::variable(settings::NO_COLOR) {
+        None => "\r\u{1b}[K".to_owned(),
+        Some(_) => format!("\r{}\r", " ".repeat(columns().saturating_sub(1))),
+    }
+}
 
 fn screen() -> MutexGuard<'static, Screen> {
     lock(&SCREEN)
@@ -168,6 +191,7 @@ pub(crate) fn note(line: &str) {
     let shown = visible(line.trim_end(), streams, streams.error_colour);
     let mut screen = screen();
     if !screen.is_asking {
+        screen.erase();
         let _ = writeln!(io::stderr(), "{shown}");
     } else if screen.held.len() < HELD_LINES_MAX {
         screen.held.push(shown);
@@ -182,7 +206,9 @@ pub(crate) struct Quiet(());
 
 impl Quiet {
     pub(crate) fn begin() -> Quiet {
-        screen().is_asking = true;
+        let mut screen = screen();
+        screen.erase();
+        screen.is_asking = true;
         Quiet(())
     }
 }
@@ -206,16 +232,33 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Shows what a person waits for, replacing the last such line.
+/// Whether a line of standard error can be replaced by another: a person reads it, at a
+/// terminal that can.
+pub(crate) fn can_redraw() -> bool {
+    is_watched() && settings::variable(settings::TERM).as_deref() != Some("dumb")
+}
+
+/// Columns of the terminal at standard error.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { COLUMNS_USUAL } else { columns }
+}
+
+/// Shows what a person waits for, replacing the last such line. The words must fit into
+/// a line.
 pub(crate) fn progress(words: &str) {
-    if is_watched() && !screen().is_asking {
-        let _ = write!(io::stderr(), "\r\u{1b}[K{}", one_line(words));
+    let mut screen = screen();
+    if can_redraw() && !screen.is_asking {
+        screen.erase();
+        let _ = write!(io::stderr(), "{}", one_line(words));
+        screen.is_drawn = !words.is_empty();
     }
 }
 
 /// Removes the last [`progress`] line.
 pub(crate) fn clear_progress() {
-    progress("");
+    screen().erase();
 }
 
 /// Collects standard output and writes it in one go.
@@ -323,7 +366,7 @@ impl Printer {
         text.lines().for_each(|line| self.note(line));
     }
 
-    /// An error and its causes, to standard error.
+    /// An error, its causes and what helps, to standard error.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         let mut causes = error.chain();
         // Collected output comes before the error.
@@ -334,6 +377,10 @@ impl Printer {
         }
         for cause in causes {
             self.note(&format!("cause: {cause}"));
+        }
+        if let Some(hint) = hint::of(error) {
+            self.note("");
+            self.note(&format!("hint: {hint}"));
         }
     }
 
@@ -351,6 +398,9 @@ impl Printer {
 
     fn write_out(&mut self) -> io::Result<()> {
         let output = std::mem::take(&mut self.output);
+        if !output.is_empty() {
+            screen().erase();
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(output.as_bytes())?;
         stdout.flush()

@@ -15,7 +15,7 @@ use mcp::auth::{
     Auth, AuthClock, AuthMode, AuthParts, AuthSettings, FetchKeys, KeyLookup, PipeClient, limit,
 };
 use model::config::Config;
-use model::govern::key::KeyRecord;
+use model::govern::key::{FormerKey, KeyDigest, KeyRecord};
 use model::network::host_pattern::HostPattern;
 use model::policy::grant::NetworkGrant;
 use model::policy::host_bound::HostBounds;
@@ -87,6 +87,10 @@ struct StoredKeys(Keys);
 impl KeyLookup for StoredKeys {
     fn find(&self, id: &str) -> Result<Option<KeyRecord>, String> {
         self.0.find(id).map_err(|error| error.to_string())
+    }
+
+    fn former(&self, digest: &KeyDigest) -> Option<FormerKey> {
+        self.0.former(digest).ok().flatten()
     }
 }
 

@@ -17,7 +17,7 @@ const ROWS_KEPT: usize = 100_000;
 
 /// All that was done to the terminal besides showing text.
 #[derive(Default)]
-struct Done(Vec<String>);
+pub(crate) struct Done(pub(crate) Vec<String>);
 
 impl vt100::Callbacks for Done {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
@@ -77,7 +77,7 @@ impl vt100::Callbacks for Done {
 }
 
 /// The terminal after all these bytes.
-fn emulated(bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::Parser<Done> {
+pub(crate) fn emulated(bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::Parser<Done> {
     let size = |number| NonZeroU16::new(number).unwrap();
     let done = Done::default();
     let mut parser = vt100::Parser::new_with_callbacks(size(rows), size(columns), ROWS_KEPT, done);
@@ -85,7 +85,7 @@ fn emulated(bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::Parser<Done> {
     parser
 }
 
-fn rows(parser: &vt100::Parser<Done>, columns: u16) -> Vec<String> {
+pub(crate) fn rows(parser: &vt100::Parser<Done>, columns: u16) -> Vec<String> {
     parser.screen().rows(0, columns).collect()
 }
 

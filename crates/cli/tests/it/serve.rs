@@ -107,7 +107,7 @@ fn a_bad_listen_address_is_reported() {
     }
 }
 
-/// Whoever has a server already is told how to have another.
+/// The error names the process that has the port, and how to choose another.
 #[test]
 fn a_port_in_use_is_reported_with_a_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -117,9 +117,8 @@ fn a_port_in_use_is_reported_with_a_fix() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains(&format!(
-            "`{listen}` cannot be listened on; another program has it"
-        )),
+        said.contains(&format!("`{listen}` cannot be listened on; `"))
+            && said.contains(&format!("`, process {}, has it", std::process::id())),
         "{said}"
     );
     assert!(said.contains("`--listen 127.0.0.1:0`"), "{said}");

@@ -18,6 +18,7 @@ use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::server_tool::ServerTool;
+use crate::servers::address::Outbound;
 use crate::tool::ToolBody;
 
 /// What a call of a server's tool works with.
@@ -136,7 +137,15 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
     };
     let connections = engine.server_connections();
     let caller = &request.caller.name;
-    let server = connections.get(config, tool.restarts, caller, &environment, &masker);
+    let outbound = Outbound::new(engine.powers(), &engine.registry().current().config);
+    let server = connections.get(
+        config,
+        tool.restarts,
+        caller,
+        &environment,
+        &masker,
+        &outbound,
+    );
     let ran = match server {
         Ok(server) => {
             server

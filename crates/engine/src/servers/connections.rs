@@ -10,9 +10,11 @@ use jail::{JailNetwork, JailSettings, WorkerProgram};
 use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerSharing, ServerTransport};
 use model::document::environment::Environment;
 use model::document::placeholder;
+use model::network::host_pattern::HostPattern;
 use model::record::mask::Masker;
 use model::sync::lock;
 
+use crate::servers::address::Outbound;
 use crate::servers::review::KeptReview;
 
 /// The folder of all servers' own folders, in the home.
@@ -37,6 +39,8 @@ struct OpenServer {
     restarts: i64,
     /// With other secrets it is another connection.
     filled: BTreeMap<String, String>,
+    /// And so it is with other hosts that may be private.
+    private_hosts: Arc<[HostPattern]>,
     server: Arc<Server>,
 }
 
@@ -66,6 +70,7 @@ impl Connections {
         caller: &str,
         environment: &Environment,
         masker: &Arc<Masker>,
+        outbound: &Outbound,
     ) -> Result<Arc<Server>, ServerFault> {
         let filled = fill(config, environment)?;
         let caller = match config.sharing {
@@ -78,10 +83,11 @@ impl Connections {
             && known.config == *config
             && known.restarts == restarts
             && known.filled == filled
+            && known.private_hosts == outbound.private_hosts
         {
             return Ok(Arc::clone(&known.server));
         }
-        let settings = self.settings(config, caller, &filled, masker)?;
+        let settings = self.settings(config, caller, &filled, masker, outbound)?;
         let server = Arc::new(Server::new(settings, Arc::clone(&self.review) as _));
         open.insert(
             key,
@@ -89,6 +95,7 @@ impl Connections {
                 config: Arc::clone(config),
                 restarts,
                 filled,
+                private_hosts: Arc::clone(&outbound.private_hosts),
                 server: Arc::clone(&server),
             },
         );
@@ -101,6 +108,7 @@ impl Connections {
         caller: &str,
         filled: &BTreeMap<String, String>,
         masker: &Arc<Masker>,
+        outbound: &Outbound,
     ) -> Result<ServerSettings, ServerFault> {
         let target = match &config.transport {
             ServerTransport::Command(command) => {
@@ -127,9 +135,9 @@ impl Connections {
                     program: self.program.clone(),
                 }
             }
-            ServerTransport::Url(_) => {
-                let why = "servers at an address are not supported yet";
-                return Err(ServerFault::Start(why.to_owned()));
+            ServerTransport::Url(url) => {
+                let settings = outbound.settings(&self.home, (config, url), caller, filled);
+                ServerTarget::Address(settings?)
             }
         };
         Ok(ServerSettings {

@@ -158,7 +158,9 @@ impl Auth {
             .local
             .is_some_and(|digest| is_same(&digest, &model::govern::key::digest(text)));
         if !is_right {
-            return Err(self.token_refused("the token is not the one in this home"));
+            return Err(self.token_refused(
+                "the token is not the one in this home: copy it from the file `token` of the home this server uses",
+            ));
         }
         Ok(local_principal())
     }
@@ -171,7 +173,10 @@ impl Auth {
                 Reason::GateUnavailable,
                 "the keys cannot be looked up just now; try again later",
             ),
-            KeyFault::Wrong => self.token_refused("the key is wrong or was revoked"),
+            KeyFault::Wrong => self.token_refused(
+                "the key is wrong or was revoked; `ringfence connect CLIENT` writes a new one into the settings of a client",
+            ),
+            KeyFault::Former(former) => self.token_refused(&former.sentence()),
             KeyFault::Expired => self.token_refused(
                 "the key has expired; make another with `ringfence keys rotate NAME`",
             ),
@@ -192,6 +197,9 @@ impl Auth {
             Ok(principal) => Ok(principal),
             Err(Rejection::Invalid(why)) => {
                 Err(self.token_refused(&format!("the token is not valid: {why}")))
+            }
+            Err(Rejection::Clock(why)) => {
+                Err(self.token_refused(&format!("the token is not valid now: {why}")))
             }
             Err(Rejection::Scopes(missing)) => Err(self.scopes_wanted(&missing)),
             Err(Rejection::Unavailable) => Err(AuthRefusal::new(

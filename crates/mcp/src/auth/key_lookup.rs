@@ -3,22 +3,30 @@
 
 use std::fmt;
 
-use model::govern::key::{KeyDigest, KeyRecord};
+use model::govern::key::{FormerKey, KeyDigest, KeyRecord};
 use subtle::ConstantTimeEq as _;
 
 /// The keys that count.
 pub trait KeyLookup: fmt::Debug + Send + Sync {
     /// The key with this id; an error is one sentence for the operator.
     fn find(&self, id: &str) -> Result<Option<KeyRecord>, String>;
+
+    /// The key that had this digest before it was replaced or revoked, where such keys
+    /// are remembered.
+    fn former(&self, _digest: &KeyDigest) -> Option<FormerKey> {
+        None
+    }
 }
 
 /// Why a key opens nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyFault {
     /// It cannot be looked up.
     Unavailable,
     /// There is no such key, or its secret is another one.
     Wrong,
+    /// It was the key of a caller.
+    Former(FormerKey),
     Expired,
 }
 
@@ -34,7 +42,11 @@ pub(super) fn find_holder(
     // The same work whether there is such a key or not.
     let expected = found.as_ref().map_or([0; 32], |record| record.digest);
     let is_right = is_same(&expected, digest);
-    let record = found.filter(|_| is_right).ok_or(KeyFault::Wrong)?;
+    let record = found.filter(|_| is_right).ok_or_else(|| {
+        // Attack: an id is no secret, so the name is told only for the whole former key.
+        let former = keys.former(digest);
+        former.map_or(KeyFault::Wrong, KeyFault::Former)
+    })?;
     match record.is_expired(now_ms) {
         true => Err(KeyFault::Expired),
         false => Ok(record),

@@ -20,7 +20,8 @@ use model::govern::key::Role;
 use model::reason::Reason;
 
 use crate::auth::authenticate::{Auth, DOCUMENT, DOCUMENT_OF_MCP};
-use crate::auth::refusal::{AuthRefusal, RefusedFor};
+use crate::auth::refusal::{AuthRefusal, RefusedWith};
+use crate::auth::refusal_page;
 use crate::auth::{bearer, cors};
 
 /// Whom routes are for.
@@ -95,6 +96,7 @@ async fn document(State(auth): State<Arc<Auth>>) -> Response {
 }
 
 async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let wants_page = refusal_page::is_wanted(request.headers());
     let response = match check_host_and_origin(&guard, &request) {
         Err(refusal) => refusal.into_response(),
         Ok(origin) => {
@@ -109,10 +111,13 @@ async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Resp
         }
     };
     // Some are refused further in, such as those that name a foreign session.
-    if let Some(RefusedFor(reason)) = response.extensions().get() {
+    if let Some(RefusedWith { reason, .. }) = response.extensions().get() {
         guard.auth.count(*reason);
     }
-    response
+    match wants_page {
+        true => refusal_page::put(response),
+        false => response,
+    }
 }
 
 /// Whether the request was meant for this server and comes from no stranger's page.

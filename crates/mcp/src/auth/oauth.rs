@@ -40,6 +40,8 @@ pub struct TokenRule {
 pub enum Rejection {
     /// It is wrong; the words are fixed and say nothing of the token.
     Invalid(&'static str),
+    /// Its times and the clock of this machine do not fit; one clock may be wrong.
+    Clock(String),
     /// It is right and lacks these scopes.
     Scopes(Vec<String>),
     /// The issuer cannot be asked for its keys.
@@ -254,13 +256,32 @@ impl TokenRule {
         };
         let expires = moment("exp")?.ok_or(Rejection::Invalid("it never expires"))?;
         if now >= expires + leeway {
-            return Err(Rejection::Invalid("it has expired"));
+            let ago = span(now - expires);
+            return Err(Rejection::Clock(format!(
+                "it expired {ago} ago by the clock of this server; get a new one, or set the clock"
+            )));
         }
-        if moment("nbf")?.is_some_and(|from| now + leeway < from) {
-            return Err(Rejection::Invalid("it does not count yet"));
+        for claim in ["nbf", "iat"] {
+            let ahead = moment(claim)?.map_or(0.0, |from| from - now);
+            if ahead > leeway {
+                let ahead = span(ahead);
+                return Err(Rejection::Clock(format!(
+                    "its `{claim}` is {ahead} ahead of the clock of this server; set the clock of the server or of the issuer"
+                )));
+            }
         }
         Ok(())
     }
+}
+
+/// A length of time in the largest unit that fits.
+fn span(seconds: f64) -> String {
+    let units = [(86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")];
+    let found = units
+        .into_iter()
+        .find(|(length, _)| seconds >= 2.0 * length);
+    let (length, unit) = found.unwrap_or((1.0, "seconds"));
+    format!("{:.0} {unit}", (seconds / length).floor())
 }
 
 /// One audience or several; ours must be among them.

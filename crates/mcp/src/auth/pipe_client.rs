@@ -53,7 +53,7 @@ impl PipeClient {
     }
 
     /// Who it is at this moment, or why its key does not count.
-    pub fn caller(&self) -> Result<Caller, &'static str> {
+    pub fn caller(&self) -> Result<Caller, String> {
         let Shows::Key {
             id,
             digest,
@@ -65,13 +65,18 @@ impl PipeClient {
         };
         let found = find_holder(keys.as_ref(), id, digest, clock.now().unix_ms);
         let record = found.map_err(|fault| match fault {
-            KeyFault::Unavailable => "the keys cannot be looked up just now; try again later",
-            KeyFault::Wrong => "the key of this client is wrong or was revoked",
-            KeyFault::Expired => "the key of this client has expired",
+            KeyFault::Unavailable => {
+                "the keys cannot be looked up just now; try again later".to_owned()
+            }
+            KeyFault::Wrong => "the key of this client is wrong or was revoked".to_owned(),
+            KeyFault::Former(former) => former.sentence(),
+            KeyFault::Expired => "the key of this client has expired".to_owned(),
         })?;
         match record.role {
             Role::Agent => Ok(Caller::named(record.name)),
-            Role::Operator => Err("an operator's key answers questions and cannot call tools"),
+            Role::Operator => {
+                Err("an operator's key answers questions and cannot call tools".to_owned())
+            }
         }
     }
 }

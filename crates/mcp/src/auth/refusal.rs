@@ -12,9 +12,12 @@ use serde_json::json;
 use crate::jsonrpc;
 
 /// Why an answer is a refusal. It goes along as an extension, so that the outermost
-/// layer counts refusals of all layers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RefusedFor(pub(crate) Reason);
+/// layer counts refusals of all layers, and can show a person a page.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedWith {
+    pub(crate) reason: Reason,
+    pub(crate) sentence: String,
+}
 
 /// A refused request. It holds nothing the client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +92,10 @@ impl IntoResponse for AuthRefusal {
         });
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status();
-        response.extensions_mut().insert(RefusedFor(self.reason));
+        response.extensions_mut().insert(RefusedWith {
+            reason: self.reason,
+            sentence: self.sentence,
+        });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.wait {

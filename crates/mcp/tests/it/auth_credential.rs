@@ -61,6 +61,47 @@ async fn wrong_keys_are_refused_and_never_repeated() {
     assert!(world.inside.seen.lock().unwrap().is_empty());
 }
 
+/// A person with a browser gets a page for every refusal that is about them.
+#[tokio::test]
+async fn a_browser_gets_a_page() {
+    let world = World::start(Setup::default()).await;
+    let agent = world.book.add("ada", Role::Agent, None);
+    let bearer = format!("Bearer {}", agent.reveal());
+    let html = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let foreign = ("Origin", "https://elsewhere.example");
+    let keyed = ("Authorization", bearer.as_str());
+    let refused = [
+        ("/mcp", vec![html], 401, "ringfence connect"),
+        ("/mcp", vec![html, foreign], 403, "<code>origins</code>"),
+        (
+            "/api/v1/approvals",
+            vec![html, keyed],
+            403,
+            "ringfence keys list",
+        ),
+    ];
+    for (path, headers, status, words) in refused {
+        let reply = world.send("GET", path, &headers).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        let kind = reply.header("content-type");
+        assert_eq!(kind, Some("text/html; charset=utf-8"), "{reply:?}");
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(reply.body.contains(words), "{}", reply.body);
+        assert!(!format!("{reply:?}").contains(agent.reveal()), "{reply:?}");
+        // The same without a browser.
+        let plain: Vec<_> = headers
+            .iter()
+            .filter(|one| **one != html)
+            .copied()
+            .collect();
+        let reply = world.send("GET", path, &plain).await;
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+    }
+    // What is no refusal of ours stays as it is.
+    assert_eq!(world.send("GET", "/healthz", &[html]).await.body, "fine");
+}
+
 #[tokio::test]
 async fn odd_ways_to_show_a_key_are_refused() {
     let world = World::start(Setup::default()).await;

@@ -129,6 +129,33 @@ async fn a_token_that_is_wrong_in_one_way_is_refused() {
     assert!(scene.world.inside.seen.lock().unwrap().is_empty());
 }
 
+/// Clocks that differ are the usual reason, so the answer says by how much.
+#[tokio::test]
+async fn a_token_out_of_time_says_how_far_the_clocks_differ() {
+    let scene = Scene::start(|_| {}).await;
+    let now = scene.world.hands.now();
+    for (claim, value, words) in [
+        (
+            "exp",
+            now - 45,
+            "it expired 45 seconds ago by the clock of this server",
+        ),
+        ("exp", now - 7_300, "it expired 2 hours ago"),
+        (
+            "nbf",
+            now + 320,
+            "its `nbf` is 5 minutes ahead of the clock of this server",
+        ),
+        ("iat", now + 3 * 86_400, "its `iat` is 3 days ahead"),
+    ] {
+        let reply = scene.show(&scene.with(claim, json!(value))).await;
+        reply.is_refused(401, "gate.token");
+        assert!(reply.body.contains(words), "{}", reply.body);
+    }
+    let just = scene.with("iat", json!(now + 20));
+    assert_eq!(scene.show(&just).await.status, 200);
+}
+
 #[tokio::test]
 async fn headers_of_a_token_choose_nothing_but_a_key_of_the_issuer() {
     let scene = Scene::start(|_| {}).await;

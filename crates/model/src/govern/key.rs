@@ -61,6 +61,63 @@ impl Role {
     }
 }
 
+/// How a key ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    /// Its caller has another one.
+    Replaced,
+    /// Its caller has none.
+    Revoked,
+}
+
+impl KeyEnd {
+    /// The word in the store.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            KeyEnd::Replaced => "replaced",
+            KeyEnd::Revoked => "revoked",
+        }
+    }
+
+    /// The end a word means.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<KeyEnd> {
+        let mut all = [KeyEnd::Replaced, KeyEnd::Revoked].into_iter();
+        all.find(|end| end.word() == word)
+    }
+}
+
+/// What is remembered of a key that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerKey {
+    /// The caller's name.
+    pub name: String,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_ms: i64,
+    /// How it ended.
+    pub end: KeyEnd,
+}
+
+impl FormerKey {
+    /// What its client must be told, in one sentence. Only a client that shows the very
+    /// key learns it.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let name = crate::text::elided(&self.name, NAME_CHARS_MAX);
+        match self.end {
+            KeyEnd::Replaced => format!(
+                "the key of `{name}` was replaced, and the settings of that client still hold the old one: \
+                 put the new key there, or make another with `ringfence keys rotate {name}`"
+            ),
+            KeyEnd::Revoked => format!(
+                "the key of `{name}` was revoked, and the settings of that client still hold it: \
+                 remove it there, or make another with `ringfence keys add {name}`"
+            ),
+        }
+    }
+}
+
 /// What is kept of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {

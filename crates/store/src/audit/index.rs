@@ -18,6 +18,7 @@ use rusqlite::{Connection, ErrorCode, Params, Transaction, TransactionBehavior, 
 
 use crate::audit::log::snapshot::{LogSnapshot, believable};
 use crate::error::StoreError;
+use crate::gauge::LogReading;
 use crate::home::database::{self, ConnectionMode, from_integer, to_integer};
 use crate::limit;
 
@@ -307,6 +308,7 @@ fn read(
 ) -> Result<IndexHead, StoreError> {
     let mut additions = Additions::default();
     let mut to = from;
+    let reading = LogReading::begin(snapshot.end());
     let kept = match from.position {
         0 => snapshot.kept(),
         _ => &[],
@@ -316,6 +318,7 @@ fn read(
         let (position, Some(line)) = placed? else {
             continue;
         };
+        reading.reach(position);
         let place = RecordPlace {
             sequence: line.record.sequence,
             position,

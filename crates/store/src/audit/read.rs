@@ -16,6 +16,7 @@ use crate::audit::log::snapshot::LogSnapshot;
 use crate::audit::notices;
 use crate::audit::tail::Tail;
 use crate::error::StoreError;
+use crate::gauge::LogReading;
 use crate::home::database::{from_integer, to_integer};
 use crate::limit;
 
@@ -280,10 +281,12 @@ pub(crate) fn export(
         }
     };
     let mut count = 0;
+    let reading = LogReading::begin(reader.log.end());
     let kept = reader.log.kept().iter().cloned();
     let kept = kept.map(|line| Ok((0, Some(line))));
     for placed in kept.chain(reader.log.lines(0)) {
         let (position, line) = placed?;
+        reading.reach(position);
         let Some(line) = line else {
             return Err(damaged(
                 count + 1,

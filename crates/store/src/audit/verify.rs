@@ -12,6 +12,7 @@ use crate::audit::index::RecordPlace;
 use crate::audit::log::snapshot::believable;
 use crate::audit::read::AuditReader;
 use crate::error::StoreError;
+use crate::gauge::LogReading;
 use crate::home::database::from_integer;
 
 const DOING: &str = "verify the audit";
@@ -104,10 +105,12 @@ pub(crate) fn verify(
     let checkpoint = checkpoint.map(|line| line.record);
     let mut walk = Walk::new(checkpoint.as_ref(), expected_head.copied(), remembered);
     let mut last = 0;
+    let reading = LogReading::begin(reader.log.end());
     let kept = reader.log.kept().iter().cloned();
     let kept = kept.map(|line| Ok((0, Some(line))));
     for placed in kept.chain(reader.log.lines(0)) {
         let (position, line) = placed?;
+        reading.reach(position);
         let Some(line) = line else {
             let what = format!("its line at {position} cannot be read");
             walk.fault(last + 1, None, what);

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use model::govern::key::{KeyDigest, KeyRecord, Role};
+use model::govern::key::{FormerKey, KeyDigest, KeyEnd, KeyRecord, Role};
 use model::sync::lock;
-use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
+use crate::clock::now_ms;
 use crate::error::StoreError;
 use crate::home::database::{self, ConnectionMode};
 
@@ -117,29 +118,69 @@ impl Keys {
         expires_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
         let fail = StoreError::database("replace a key");
-        let changed = self
-            .connection()
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        remember(&transaction, name, KeyEnd::Replaced).map_err(&fail)?;
+        let changed = transaction
             .execute(
                 "UPDATE keys SET digest = ?2, created_ms = ?3, expires_ms = ?4 WHERE name = ?1",
                 params![name, digest, created_ms, expires_ms],
             )
-            .map_err(fail)?;
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
         Ok(changed > 0)
     }
 
     /// Removes a key. The answer is whether there was one.
     pub fn revoke(&self, name: &str) -> Result<bool, StoreError> {
         let fail = StoreError::database("revoke a key");
-        let connection = self.connection();
-        let changed = connection
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        remember(&transaction, name, KeyEnd::Revoked).map_err(&fail)?;
+        let changed = transaction
             .execute("DELETE FROM keys WHERE name = ?1", [name])
-            .map_err(fail)?;
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
         Ok(changed > 0)
+    }
+
+    /// The key that had this digest before it was replaced or revoked.
+    pub fn former(&self, digest: &KeyDigest) -> Result<Option<FormerKey>, StoreError> {
+        let fail = StoreError::database("look up a former key");
+        let sql = "SELECT name, ended_ms, end FROM former_keys WHERE digest = ?1";
+        let found = self.connection().query_row(sql, [digest], |row| {
+            let end: String = row.get(2)?;
+            Ok(FormerKey {
+                name: row.get(0)?,
+                ended_ms: row.get(1)?,
+                end: KeyEnd::from_word(&end).ok_or(rusqlite::Error::InvalidQuery)?,
+            })
+        });
+        found.optional().map_err(&fail)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
         lock(&self.connection)
     }
+}
+
+/// Remembers a key that ends, and forgets the oldest ones beyond the bound.
+fn remember(transaction: &Transaction<'_>, name: &str, end: KeyEnd) -> rusqlite::Result<()> {
+    transaction.execute(
+        "INSERT OR REPLACE INTO former_keys (digest, name, ended_ms, end)
+         SELECT digest, name, ?2, ?3 FROM keys WHERE name = ?1",
+        params![name, now_ms(), end.word()],
+    )?;
+    transaction.execute(
+        "DELETE FROM former_keys WHERE digest IN
+         (SELECT digest FROM former_keys ORDER BY ended_ms DESC LIMIT -1 OFFSET ?1)",
+        [crate::limit::FORMER_KEYS_MAX],
+    )?;
+    Ok(())
 }
 
 fn record_of(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {

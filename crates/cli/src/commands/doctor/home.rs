@@ -12,12 +12,23 @@ use host::secrets::{Credentials, Secrets};
 use model::Environment;
 use model::govern::approval::authority;
 use model::text::{count, one_line};
+use store::settings::{CONFIG_FILE, RULES_FOLDER};
 use store::{Filter, Store, StoreSettings};
 
+use crate::output::hint;
 use crate::settings;
 
 /// 2026-01-01. A clock before this was never set.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
+const CLOCK_FIX: &str = "set the system's clock";
+/// What people or we change in a home.
+const DATED: &[&str] = &[
+    CONFIG_FILE,
+    RULES_FOLDER,
+    "tools",
+    SECRETS_FILE,
+    "ringfence.db",
+];
 /// How far an audit row may lie in the future before the clock is doubted.
 const CLOCK_AHEAD_MS_MAX: i64 = 60_000;
 
@@ -61,11 +72,15 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(newest_ms));
         }
         Err(error) => {
-            let what = format!("{:#}", anyhow::Error::from(error));
-            findings.push(wrong("store", what, "give the home folder room and rights"));
+            let error = anyhow::Error::from(error);
+            let fix = hint::of(&error);
+            let fix = fix.unwrap_or_else(|| "give the home folder room and rights".to_owned());
+            let what = format!("{error:#}");
+            findings.push(wrong("store", what, fix));
             findings.push(clock(None));
         }
     }
+    findings.extend(file_times(home));
     findings.push(answers(home));
     findings.extend(engine(home));
     findings.extend(folders(home));
@@ -206,16 +221,45 @@ fn clock(newest_ms: Option<i64>) -> Finding {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(0));
     if now_ms < CLOCK_MS_MIN {
-        return wrong("clock", "the clock was never set", "set the system's clock");
+        return wrong("clock", "the clock was never set", CLOCK_FIX);
     }
     match newest_ms {
         Some(newest_ms) if newest_ms > now_ms + CLOCK_AHEAD_MS_MAX => wrong(
             "clock",
-            "the newest audit entry lies in the future",
-            "set the system's clock",
+            format!(
+                "the newest audit entry is {} in the future",
+                span(newest_ms - now_ms)
+            ),
+            CLOCK_FIX,
         ),
         Some(_) | None => well("clock", "set, and not behind the audit"),
     }
+}
+
+/// Files of the home that were changed in the future: one of two clocks was wrong. Such
+/// a file may be read again and again, and looks newer than every later change.
+fn file_times(home: &Path) -> Option<Finding> {
+    let now = SystemTime::now();
+    let ahead = |name: &'static str| {
+        let changed = std::fs::metadata(home.join(name)).ok()?.modified().ok()?;
+        let ahead_ms = changed.duration_since(now).ok()?.as_millis();
+        let ahead_ms = i64::try_from(ahead_ms).unwrap_or(i64::MAX);
+        (ahead_ms > CLOCK_AHEAD_MS_MAX).then_some((name, ahead_ms))
+    };
+    let (name, ahead_ms) = DATED.iter().find_map(|name| ahead(name))?;
+    let what = format!("`{name}` was changed {} in the future", span(ahead_ms));
+    let path = home.join(name);
+    let fix = format!("{CLOCK_FIX}; if it is right, `touch {}`", path.display());
+    Some(wrong("clock", what, fix))
+}
+
+/// A length of time in the largest unit that fits.
+fn span(ms: i64) -> String {
+    let seconds = ms / 1_000;
+    let units = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
+    let found = units.into_iter().find(|(length, _)| seconds >= 2 * length);
+    let (length, unit) = found.unwrap_or((1, "seconds"));
+    format!("{} {unit}", seconds / length)
 }
 
 /// Settings, documents and the room of the audit, as the engine finds them.

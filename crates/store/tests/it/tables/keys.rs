@@ -1,6 +1,6 @@
 //! Keys of callers, across processes.
 
-use model::govern::key::{self, KeyRecord, Role};
+use model::govern::key::{self, KeyEnd, KeyRecord, Role};
 use store::Keys;
 use store::keys::Added;
 
@@ -44,6 +44,36 @@ fn a_key_is_found_until_it_is_revoked() {
 }
 
 #[test]
+fn a_former_key_is_known_by_its_digest() {
+    let home = Home::new("keys-former");
+    let keys = Keys::open(&home.path).unwrap();
+    let ada = record("ada", 1);
+    keys.add(&ada).unwrap();
+    assert_eq!(keys.former(&ada.digest).unwrap(), None);
+    let other = [9; 32];
+    keys.replace("ADA", &other, 8, None).unwrap();
+    let former = keys.former(&ada.digest).unwrap().unwrap();
+    assert_eq!(
+        (former.name.as_str(), former.end),
+        ("ada", KeyEnd::Replaced)
+    );
+    assert_eq!(keys.former(&other).unwrap(), None);
+    keys.revoke("ada").unwrap();
+    let former = keys.former(&other).unwrap().unwrap();
+    assert_eq!((former.name.as_str(), former.end), ("ada", KeyEnd::Revoked));
+    // Only so many are remembered, and the oldest go first.
+    home.sql(
+        "UPDATE former_keys SET ended_ms = 1;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+         INSERT INTO former_keys SELECT CAST(printf('%032d', i) AS BLOB), 'eve', 5, 'revoked' FROM n",
+    );
+    keys.add(&record("bob", 2)).unwrap();
+    keys.revoke("bob").unwrap();
+    assert_eq!(keys.former(&ada.digest).unwrap(), None);
+    assert!(keys.former(&record("bob", 2).digest).unwrap().is_some());
+}
+
+#[test]
 fn names_and_ids_are_taken_once() {
     let home = Home::new("keys-taken");
     let keys = Keys::open(&home.path).unwrap();
@@ -77,6 +107,7 @@ fn a_home_from_before_keys_gets_them() {
         "DROP TABLE trust; DROP TABLE feedback; DROP TABLE callers; DROP TABLE tallies;
          DROP TABLE callers_version; DROP TABLE script_steps; DROP TABLE script_journals;
          DROP TABLE keys; DROP TABLE audit_mark; DROP TABLE tool_grants; DROP TABLE servers;
+         DROP TABLE former_keys;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 2",
     );
     let keys = Keys::open(&home.path).unwrap();

@@ -1,0 +1,306 @@
+//! Errors of the first hour. Each is brought about for real, and its answer says what to
+//! do next.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::ringfence;
+use crate::run::scratch;
+use crate::serve::{command, first_line, terminate};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ringfence");
+
+/// Gives every call of the numbered system calls an error, then becomes the program. A
+/// kernel that lacks them answers the same.
+const WITHOUT: &str = r#"
+    my ($errno, @numbers) = (shift, split(/,/, shift));
+    my $filter = pack("SCCL", 0x20, 0, 0, 0);
+    my $left = @numbers;
+    $filter .= pack("SCCL", 0x15, --$left + 1, 0, $_) for @numbers;
+    $filter .= pack("SCCL", 0x06, 0, 0, 0x7fff0000) . pack("SCCL", 0x06, 0, 0, 0x00050000 | $errno);
+    my $program = pack("Sx6P", length($filter) / 8, $filter);
+    my $prctl = `uname -m` =~ /x86_64/ ? 157 : 167;
+    syscall($prctl, 38, 1, 0, 0, 0) == 0 or die "no_new_privs: $!";
+    syscall($prctl, 22, 2, $program) == 0 or die "filter: $!";
+    exec @ARGV or die "exec: $!";
+"#;
+const ENOSYS: u32 = 38;
+const EPERM: u32 = 1;
+/// `landlock_create_ruleset`, the same everywhere.
+const LANDLOCK: &str = "444";
+
+fn without(errno: u32, numbers: &str, arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let output = Command::new("perl")
+        .args(["-e", WITHOUT, &errno.to_string(), numbers, PROGRAM])
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("RINGFENCE_HOME", "ring")
+        .output()
+        .unwrap();
+    said(&output)
+}
+
+fn said(output: &Output) -> (Option<i32>, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let all = text(&output.stdout) + &text(&output.stderr);
+    (output.status.code(), all)
+}
+
+#[test]
+fn a_kernel_without_landlock_is_named_with_the_fix() {
+    let folder = scratch("first-landlock");
+    let (code, said) = without(ENOSYS, LANDLOCK, &["doctor"], &folder);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("DOWN  landlock_files"), "{said}");
+    assert!(
+        said.contains("fix: enable Landlock: Linux 5.13 or newer"),
+        "{said}"
+    );
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let (code, said) = without(ENOSYS, LANDLOCK, &serve, &folder);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("the layer `landlock_files` of the sandbox is missing"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\nhint: enable Landlock: Linux 5.13 or newer"),
+        "{said}"
+    );
+    assert!(said.contains("`ringfence doctor`"), "{said}");
+    let run = ["run", "countWords", "--args", "{\"text\":\"a b\"}"];
+    let (code, said) = without(ENOSYS, LANDLOCK, &run, &folder);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("hint: `ringfence doctor` says which layer is missing"),
+        "{said}"
+    );
+}
+
+/// The sandbox needs no user namespaces, so a system that forbids them is as good.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn user_namespaces_are_not_needed() {
+    let folder = scratch("first-namespaces");
+    // `unshare` and `setns`.
+    let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
+    assert_eq!(code, Some(0), "{said}");
+    let run = ["run", "countWords", "--args", "{\"text\":\"a b\"}"];
+    let (code, said) = without(EPERM, "272,308", &run, &folder);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Root may write everywhere, so as root the program runs as another user.
+fn as_ordinary_user(arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let is_root = fs::metadata("/proc/self")
+        .is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
+    let mut command = match is_root {
+        true => {
+            let mut command = Command::new("setpriv");
+            command.args([
+                "--reuid",
+                "65534",
+                "--regid",
+                "65534",
+                "--clear-groups",
+                PROGRAM,
+            ]);
+            command
+        }
+        false => Command::new(PROGRAM),
+    };
+    let output = command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    said(&output)
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_named_with_the_fix() {
+    let folder = scratch("first-home");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    for arguments in [
+        &["list", "--home", "ring"][..],
+        &["serve", "--listen", "127.0.0.1:0", "--home", "ring"],
+        &["init", "--yes", "--home", "ring"],
+    ] {
+        let (code, said) = as_ordinary_user(arguments, &folder);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("ring"), "{arguments:?}: {said}");
+        assert!(said.contains("\nhint: user "), "{arguments:?}: {said}");
+        assert!(
+            said.contains("`--home DIR` or RINGFENCE_HOME"),
+            "{arguments:?}: {said}"
+        );
+    }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!folder.join("ring").exists());
+    fs::write(folder.join("file"), "").unwrap();
+    let (code, said) = said(
+        &ringfence(&["list", "--home", "file"])
+            .within(&folder)
+            .output(),
+    );
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("hint: a file is in the place of a folder"),
+        "{said}"
+    );
+}
+
+#[test]
+fn times_in_the_future_are_told_with_how_far() {
+    let folder = scratch("first-clock");
+    let run = |arguments: &[&str]| {
+        let run = ringfence(arguments).within(&folder);
+        said(&run.variable("RINGFENCE_HOME", "ring").output())
+    };
+    run(&["init", "--yes"]);
+    let settings = fs::File::options()
+        .append(true)
+        .open(folder.join("ring/ringfence.toml"));
+    let later = SystemTime::now() + Duration::from_secs(3 * 86_400 + 600);
+    settings.unwrap().set_modified(later).unwrap();
+    let (code, said) = run(&["doctor"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("`ringfence.toml` was changed 3 days in the future"),
+        "{said}"
+    );
+    assert!(
+        said.contains("fix: set the system's clock; if it is right, `touch "),
+        "{said}"
+    );
+}
+
+/// One request on a connection of its own.
+fn get(address: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request =
+        format!("GET /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_former_key_is_told_whose_settings_hold_it() {
+    let folder = scratch("first-token");
+    let home = folder.join("ring");
+    let keys = |arguments: &[&str]| {
+        let run = ringfence(&[&["keys"], arguments].concat()).within(&folder);
+        let output = run.variable("RINGFENCE_HOME", "ring").output();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let first = keys(&["add", "cursor"]);
+    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let address = ready["url"].as_str().unwrap();
+    let address = address
+        .trim_start_matches("http://")
+        .trim_end_matches("/mcp");
+    let shown = |key: &str| get(address, &format!("authorization: Bearer {key}\r\n"));
+    assert!(!shown(&first).starts_with("HTTP/1.1 401"));
+    let second = keys(&["rotate", "cursor"]);
+    let answer = shown(&first);
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(
+        answer.contains("the key of `cursor` was replaced"),
+        "{answer}"
+    );
+    assert!(
+        !answer.contains(&first) && !answer.contains(&second),
+        "{answer}"
+    );
+    assert!(!shown(&second).starts_with("HTTP/1.1 401"));
+    keys(&["revoke", "cursor"]);
+    for former in [&first, &second] {
+        let answer = shown(former);
+        assert!(answer.contains("the key of `cursor` was"), "{answer}");
+    }
+    // A key of the same id that never was learns no name.
+    let id = first.get(3..11).unwrap();
+    let forged = model::govern::key::key(id, [7; 32]);
+    let answer = shown(forged.reveal());
+    assert!(
+        answer.contains("the key is wrong or was revoked"),
+        "{answer}"
+    );
+    assert!(!answer.contains("cursor"), "{answer}");
+    // A client that starts the server reads the same in its log.
+    let stdio = ringfence(&["stdio", "--home", "ring"]).within(&folder);
+    let (code, said) = said(&stdio.variable("RINGFENCE_KEY", &first).output());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("the key of `cursor` was replaced"), "{said}");
+    // A person with a browser gets a page, a program JSON.
+    let page = get(address, "accept: text/html,*/*;q=0.8\r\n");
+    assert!(page.starts_with("HTTP/1.1 401"), "{page}");
+    let lower = page.to_ascii_lowercase();
+    assert!(
+        lower.contains("content-security-policy: default-src 'none'"),
+        "{page}"
+    );
+    assert!(lower.contains("www-authenticate: bearer"), "{page}");
+    assert!(page.contains("<code>ringfence connect</code>"), "{page}");
+    assert!(!lower.contains("<script") && !page.contains(&folder.display().to_string()));
+    let program = get(address, "accept: application/json, text/event-stream\r\n");
+    assert!(program.contains("\"reason\":\"gate.token\""), "{program}");
+    assert_eq!(terminate(&mut child), Some(0));
+}
+
+/// The caller learns that a person must answer, and where; the person learns it from
+/// standard error, with the command, which the caller does not see.
+#[test]
+fn a_client_that_cannot_ask_is_explained_to_both_sides() {
+    let folder = scratch("first-elicitation");
+    let home = folder.join("ring");
+    fs::create_dir_all(&home).unwrap();
+    let settings = "[approvals]\nwait_seconds = 3\n\n[[rule]]\nid = \"ask\"\ntools = [\"convertUnits\"]\neffect = \"ask\"\nreason = \"try it\"\n";
+    fs::write(home.join("ringfence.toml"), settings).unwrap();
+    let mut child = command(&["stdio"], &home);
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "convertUnits", "arguments": {"value": 1, "from": "km", "to": "m"}}}),
+    ];
+    let mut input = child.stdin.take().unwrap();
+    for message in messages {
+        writeln!(input, "{message}").unwrap();
+    }
+    let mut lines = Vec::new();
+    while !lines.iter().any(|line: &String| line.contains("\"id\":2")) {
+        let line = first_line(&mut child);
+        assert!(!line.is_empty(), "{lines:?}");
+        lines.push(line);
+    }
+    drop(input);
+    let answer = lines.last().unwrap();
+    assert!(
+        answer.contains("a person at the terminal or the inbox"),
+        "{answer}"
+    );
+    assert!(!answer.contains("ringfence approvals"), "{answer}");
+    let output = child.wait_with_output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        log.contains("a call of `convertUnits` by `stdio` waits for approval: answer it with `ringfence approvals watch`"),
+        "{log}"
+    );
+}

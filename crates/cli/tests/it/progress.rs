@@ -1,0 +1,97 @@
+//! The progress bar: there for a person at a terminal, gone when the work is done, and
+//! nowhere else.
+
+use std::time::Instant;
+
+use crate::ringfence;
+use crate::run::scratch;
+use crate::screen::{emulated, rows};
+use crate::terminal::{Terminal, USUAL};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ringfence");
+
+/// Tests enough tools to take a while, with these variables.
+fn tested(name: &str, variables: &str, size: (u16, u16)) -> (Vec<u8>, f64) {
+    let folder = scratch(name);
+    let line = format!("{variables} {PROGRAM} test --offline --home ring");
+    let begun = Instant::now();
+    let bytes = Terminal::sized(&line, &folder, size).ended();
+    (bytes, begun.elapsed().as_secs_f64())
+}
+
+#[test]
+fn a_bar_is_shown_and_leaves_nothing() {
+    let (bytes, elapsed) = tested("progress", "TERM=xterm", USUAL);
+    let text = String::from_utf8_lossy(&bytes);
+    let frames = text.matches(" %  ").count();
+    assert!(frames > 0, "{text}");
+    assert!(text.contains("[#"), "{text}");
+    // About ten a second, and one more.
+    assert!(
+        frames as f64 <= elapsed * 10.0 + 1.0,
+        "{frames} in {elapsed} s"
+    );
+    let parser = emulated(&bytes, USUAL);
+    assert!(
+        parser.callbacks().0.is_empty(),
+        "{:?}",
+        parser.callbacks().0
+    );
+    let rows = rows(&parser, USUAL.0);
+    assert!(
+        !rows
+            .iter()
+            .any(|row| row.contains("[#") || row.contains(" %  ")),
+        "{rows:#?}"
+    );
+    assert!(
+        rows.iter().any(|row| row.ends_with("not tried")),
+        "{rows:#?}"
+    );
+    // Every line of results begins at the left edge.
+    let odd = rows
+        .iter()
+        .find(|row| row.contains(" ms") && !row.starts_with("pass"));
+    assert_eq!(odd, None, "{rows:#?}");
+}
+
+#[test]
+fn a_narrow_terminal_never_wraps_the_bar() {
+    let narrow = (20, 24);
+    let (bytes, _) = tested("progress-narrow", "TERM=xterm", narrow);
+    let text = String::from_utf8_lossy(&bytes);
+    let frames = text.split("\r\u{1b}[K").skip(1);
+    for frame in frames {
+        let shown = frame.split(['\r', '\n', '\u{1b}']).next().unwrap();
+        let is_bar = shown.contains(" %");
+        assert!(!is_bar || shown.chars().count() < 20, "{shown:?}");
+    }
+    assert!(text.contains(" %"), "{text}");
+}
+
+#[test]
+fn no_sequences_where_none_are_wanted() {
+    let (bytes, _) = tested("progress-plain", "NO_COLOR=1 TERM=xterm", USUAL);
+    assert!(!bytes.contains(&0x1b));
+    assert!(String::from_utf8_lossy(&bytes).contains("[#"));
+    let rows = rows(&emulated(&bytes, USUAL), USUAL.0);
+    assert!(!rows.iter().any(|row| row.contains("[#")), "{rows:#?}");
+    let (bytes, _) = tested("progress-dumb", "TERM=dumb", USUAL);
+    let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+    assert!(
+        !text.contains(['\u{1b}', '\r']) && !text.contains("[#"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_pipe_and_json_have_no_bar() {
+    let folder = scratch("progress-pipe");
+    let run = ringfence(&["test", "--offline", "--home", "ring"]).within(&folder);
+    let output = run.output();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(!output.stdout.contains(&b'\r') && !output.stdout.contains(&0x1b));
+    let line = format!("TERM=xterm {PROGRAM} test --offline --json --home ring >out.json");
+    let bytes = Terminal::start(&line, &folder).ended();
+    assert_eq!(String::from_utf8_lossy(&bytes), "");
+}

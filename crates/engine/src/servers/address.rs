@@ -1,0 +1,115 @@
+//! Servers at an address: who may be reached, and with which tokens.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge::ServerFault;
+use bridge::http::HttpSettings;
+use bridge::oauth::{LoginSettings, TokenFile, TokenSource};
+use host::client::{ClientSettings, HttpClient};
+use host::fetch::TlsTrust;
+use host::fetch::connect::Connector;
+use host::fetch::resolve::Resolve;
+use model::config::{Config, ServerConfig, ServerUrl};
+use model::network::host_pattern::HostPattern;
+use url::Url;
+
+use crate::powers::PowerSettings;
+
+/// How long a person may take to sign in.
+const SIGN_IN_WAIT: Duration = Duration::from_secs(300);
+
+/// How connections to servers leave this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbound {
+    trust: TlsTrust,
+    resolver: Arc<dyn Resolve>,
+    connector: Arc<dyn Connector>,
+    /// Hosts the operator says may be private.
+    pub(crate) private_hosts: Arc<[HostPattern]>,
+}
+
+impl Outbound {
+    /// As the settings have it now.
+    pub(crate) fn new(powers: &PowerSettings, config: &Config) -> Outbound {
+        Outbound {
+            trust: powers.trust.clone(),
+            resolver: Arc::clone(&powers.resolver),
+            connector: Arc::clone(&powers.connector),
+            private_hosts: config.network.private_hosts.as_slice().into(),
+        }
+    }
+
+    /// What a connection to a server needs. A header of the owner's own stands in place
+    /// of a sign-in.
+    pub(crate) fn settings(
+        &self,
+        home: &Path,
+        (config, url): (&ServerConfig, &ServerUrl),
+        caller: &str,
+        filled: &BTreeMap<String, String>,
+    ) -> Result<HttpSettings, ServerFault> {
+        let client = self.client(url)?;
+        let has_own = filled
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case("authorization"));
+        let tokens = (!has_own).then(|| {
+            let file = TokenFile::new(home, &config.name);
+            TokenSource::new(client.clone(), file, &url.url, holder(caller))
+        });
+        Ok(HttpSettings {
+            url: url.url.clone(),
+            headers: filled.clone().into_iter().collect(),
+            client,
+            tokens,
+            reply: Duration::from_millis(config.call_timeout_ms),
+        })
+    }
+
+    /// What a sign-in to a server needs.
+    pub(crate) fn login(
+        &self,
+        home: &Path,
+        (config, url): (&ServerConfig, &ServerUrl),
+        caller: &str,
+    ) -> Result<LoginSettings, ServerFault> {
+        Ok(LoginSettings {
+            client: self.client(url)?,
+            url: url.url.clone(),
+            file: TokenFile::new(home, &config.name),
+            caller: holder(caller),
+            client_id: None,
+            client_secret: None,
+            scopes: Vec::new(),
+            redirect_port: 0,
+            wait: SIGN_IN_WAIT,
+        })
+    }
+
+    fn client(&self, url: &ServerUrl) -> Result<HttpClient, ServerFault> {
+        let failed = |what: String| ServerFault::Start(what);
+        let tls = self
+            .trust
+            .tls()
+            .map_err(|error| failed(error.to_string()))?;
+        let mut settings = ClientSettings::new(tls);
+        settings.resolver = Arc::clone(&self.resolver);
+        settings.connector = Arc::clone(&self.connector);
+        let mut private_hosts = self.private_hosts.to_vec();
+        if url.private {
+            let parsed = Url::parse(&url.url).ok();
+            let host = parsed.as_ref().and_then(Url::host_str).unwrap_or_default();
+            let pattern = HostPattern::parse(host);
+            private_hosts.push(pattern.map_err(|fault| failed(fault.to_string()))?);
+        }
+        settings.private_hosts = private_hosts.into();
+        Ok(HttpClient::new(settings))
+    }
+}
+
+/// Whose tokens: all callers', or one's.
+fn holder(caller: &str) -> Option<String> {
+    Some(caller.to_owned()).filter(|caller| !caller.is_empty())
+}
