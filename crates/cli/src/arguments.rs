@@ -24,9 +24,11 @@ pub(crate) mod manual;
 mod policy;
 mod script;
 mod secrets;
+mod servers;
 /// The scripts that shells load to complete words.
 mod shell;
 mod trust;
+mod wrap;
 
 pub(crate) use approvals::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
@@ -39,8 +41,13 @@ pub(crate) use init::InitArguments;
 pub(crate) use keys::{KeysAdd, KeysArguments, KeysCommand, KeysRotate, RoleWord};
 pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
+pub(crate) use servers::{
+    EraWord, NetworkWord, ServersAccept, ServersAdd, ServersArguments, ServersBlock,
+    ServersCommand, ServersVerify,
+};
 pub(crate) use shell::script as completions;
 pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};
+pub(crate) use wrap::{ScanArguments, UnwrapArguments, WrapArguments};
 
 pub(crate) use policy::{Explain, Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 
@@ -108,6 +115,14 @@ pub(crate) enum Command {
     Trust(TrustArguments),
     /// Add the server to the settings of an MCP client
     Connect(ConnectArguments),
+    /// Add, review and accept other people's MCP servers
+    Servers(ServersArguments),
+    /// Move the MCP servers of a client behind Ringfence
+    Wrap(WrapArguments),
+    /// Put a client's settings back as they were before `wrap`
+    Unwrap(UnwrapArguments),
+    /// Look for risks in the MCP servers of clients
+    Scan(ScanArguments),
     /// Show every setting and where it comes from
     Config(HomeArguments),
     /// Set up: four questions, then a commented configuration file
@@ -566,6 +581,10 @@ impl CommandLine {
             Command::Callers(callers) => callers.home(),
             Command::Trust(trust) => trust.home(),
             Command::Connect(connect) => &connect.home,
+            Command::Servers(servers) => servers.home(),
+            Command::Wrap(wrap) => &wrap.home,
+            Command::Unwrap(unwrap) => &unwrap.home,
+            Command::Scan(scan) => &scan.home,
             Command::Config(home) | Command::Doctor(home) => home,
             Command::Stdio(stdio) => &stdio.common.home,
             Command::Completions(completions) => return format(completions.words.json),

@@ -36,12 +36,16 @@ pub(crate) mod overview;
 pub(crate) mod policy;
 /// `ringfence run`: calls one tool.
 pub(crate) mod run;
+/// `ringfence scan`: what is suspicious in clients' servers.
+pub(crate) mod scan;
 /// `ringfence script`: checks or runs a script.
 pub(crate) mod script;
 /// `ringfence secrets`: which variables a tool may have.
 pub(crate) mod secrets;
 /// `ringfence serve`: MCP over HTTP.
 pub(crate) mod serve;
+/// `ringfence servers`: other people's MCP servers.
+pub(crate) mod servers;
 /// `ringfence stdio`: MCP over standard input and output.
 pub(crate) mod stdio;
 /// `ringfence test`: runs tools with their test values.
@@ -50,3 +54,5 @@ pub(crate) mod test;
 pub(crate) mod tool;
 /// `ringfence trust`: trust levels of callers.
 pub(crate) mod trust;
+/// `ringfence wrap` and `unwrap`: a client's servers behind Ringfence, and back.
+pub(crate) mod wrap;

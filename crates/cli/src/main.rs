@@ -18,7 +18,8 @@ mod wiring;
 use arguments::{Command, CommandLine};
 use commands::{
     approvals, audit, callers, check, complete, config, connect, demo, doctor, explain, expose,
-    init, keys, list, man, overview, policy, run, script, secrets, serve, stdio, test, tool, trust,
+    init, keys, list, man, overview, policy, run, scan, script, secrets, serve, servers, stdio,
+    test, tool, trust, wrap,
 };
 use output::exit::Exit;
 use output::printer::Printer;
@@ -71,6 +72,10 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Callers(callers) => callers::run(callers, printer),
         Command::Trust(trust) => trust::run(trust, printer),
         Command::Connect(connect) => connect::run(connect, printer),
+        Command::Servers(servers) => servers::run(servers, printer),
+        Command::Wrap(wrap) => wrap::run(wrap, printer),
+        Command::Unwrap(unwrap) => wrap::undo::run(unwrap, printer),
+        Command::Scan(scan) => scan::run(scan, printer),
         Command::Config(home) => config::run(home, printer),
         Command::Init(init) => init::run(init, printer),
         Command::Demo(_) => demo::run(printer),

@@ -55,6 +55,10 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         TOKEN_FILE,
         "The token of this machine, which ringfence serve makes.",
     ),
+    (
+        "wraps/",
+        "What ringfence wrap changed in the settings of clients.",
+    ),
     ("tools/", "Your tools, one document in each file."),
     ("trash/", "Deleted tools."),
     ("audit/", "The audit log and its index."),

@@ -8,10 +8,11 @@ use bridge::oauth::{SignedIn, TokenFile, login};
 use bridge::{ServerFault, ServerStatus};
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
 use model::nearest::nearest;
+use model::policy::risk::{Level, Risk};
 use model::record::audit::{Act, Notice};
 use model::record::mask::Masker;
 use store::{ServerRecord, StoreError};
-use upstream::definition::ItemKey;
+use upstream::definition::{ItemKey, ToolDefinition};
 use upstream::finding::UpstreamFinding;
 use upstream::pin::{AcceptScope, PinDecision, SeenServer, ServedServer};
 
@@ -20,7 +21,7 @@ use crate::error::{EngineError, causes};
 use crate::notice::with_notice;
 use crate::publish::OWNER;
 use crate::servers::address::Outbound;
-use crate::servers::{self, review};
+use crate::servers::{self, judge, review};
 
 /// Through what the owner acts.
 const THROUGH: &str = "cli";
@@ -99,6 +100,18 @@ pub struct ServerReview {
     pub findings: Vec<UpstreamFinding>,
     /// The digest of all it offers: what is accepted is what was reviewed.
     pub digest: String,
+}
+
+impl ServerReview {
+    /// The risk that a tool of the server has, or would have once it is accepted.
+    #[must_use]
+    pub fn risk(&self, definition: &ToolDefinition) -> Risk {
+        let nothing = Risk {
+            level: Level::L0,
+            signals: Vec::new(),
+        };
+        judge::rate(&self.config, definition, &self.findings, nothing)
+    }
 }
 
 /// What a live look at a server found.

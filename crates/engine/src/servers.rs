@@ -27,7 +27,7 @@ use crate::tool::{Tool, ToolBody, ToolState};
 
 pub(crate) mod address;
 pub(crate) mod connections;
-mod judge;
+pub(crate) mod judge;
 pub(crate) mod review;
 
 /// The category of all tools of servers.

@@ -25,6 +25,7 @@ pub(crate) enum CompletedName {
     Tool,
     Caller,
     Rule,
+    Server,
 }
 
 impl CompletedName {
@@ -36,6 +37,7 @@ impl CompletedName {
             "TOOL" => Some(CompletedName::Tool),
             "CALLER" => Some(CompletedName::Caller),
             "RULE" => Some(CompletedName::Rule),
+            "SERVER" => Some(CompletedName::Server),
             _ => None,
         })
     }
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn commands_flags_and_their_words_are_offered() {
-        offers("ser", &["serve"]);
+        offers("ser", &["serve", "servers"]);
         offers("audit ver", &["verify"]);
         offers("compl", &["completions"]);
         offers("audit list --sta", &["--status"]);
@@ -267,6 +269,8 @@ mod tests {
             ("policy show --caller ", Some(CompletedName::Caller)),
             ("secrets grant ", Some(CompletedName::Tool)),
             ("secrets grant a ", None),
+            ("servers accept ", Some(CompletedName::Server)),
+            ("servers add ", None),
         ] {
             assert_eq!(sought_in(line).names, expected, "{line}");
         }

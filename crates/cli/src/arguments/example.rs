@@ -140,6 +140,87 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[("ringfence stdio", "clients run it; you rarely do")],
     ),
     (
+        "scan",
+        &[
+            ("ringfence scan", "every client of this machine"),
+            ("ringfence scan .mcp.json --json", "one file"),
+        ],
+    ),
+    (
+        "wrap",
+        &[
+            ("ringfence wrap cursor --dry-run", "what would change"),
+            ("ringfence wrap cursor", "then review and accept"),
+        ],
+    ),
+    (
+        "unwrap",
+        &[("ringfence unwrap cursor", "the file as it was")],
+    ),
+    (
+        "servers",
+        &[
+            ("ringfence servers list", "what is accepted or held"),
+            ("ringfence servers review github", "what changed"),
+            ("ringfence servers accept github", "shows it, then asks"),
+        ],
+    ),
+    (
+        "servers list",
+        &[("ringfence servers list", "what is accepted, what is held")],
+    ),
+    ("servers show", &[("ringfence servers show github", "")]),
+    (
+        "servers add",
+        &[
+            (
+                "ringfence servers add files --read ~/notes -- mcp-files ~/notes",
+                "",
+            ),
+            ("ringfence servers add docs https://mcp.example.com/mcp", ""),
+        ],
+    ),
+    (
+        "servers remove",
+        &[("ringfence servers remove github", "its secrets stay")],
+    ),
+    (
+        "servers review",
+        &[("ringfence servers review github", "what changed, and how")],
+    ),
+    (
+        "servers accept",
+        &[
+            ("ringfence servers accept github", "shows it, then asks"),
+            (
+                "ringfence servers accept github search_code",
+                "one of its tools",
+            ),
+        ],
+    ),
+    (
+        "servers block",
+        &[
+            ("ringfence servers block github", "all of it"),
+            ("ringfence servers block github delete_repo", "one tool"),
+        ],
+    ),
+    (
+        "servers restart",
+        &[("ringfence servers restart github", "after a failure")],
+    ),
+    (
+        "servers logs",
+        &[("ringfence servers logs github", "why it does not start")],
+    ),
+    (
+        "servers verify",
+        &[
+            ("ringfence servers verify", "in CI"),
+            ("ringfence servers verify --write", "after a review"),
+        ],
+    ),
+    (
         "approvals list",
         &[("ringfence approvals list", "what waits for an answer")],
     ),

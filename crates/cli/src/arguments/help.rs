@@ -37,6 +37,10 @@ pub(crate) const TASKS: &[Task] = &[
         commands: &["init", "connect", "expose", "serve", "stdio"],
     },
     Task {
+        heading: "Bridge MCP servers",
+        commands: &["scan", "wrap", "unwrap", "servers"],
+    },
+    Task {
         heading: "Govern calls",
         commands: &[
             "approvals",

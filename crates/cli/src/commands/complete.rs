@@ -59,6 +59,7 @@ fn names_in_time(kind: CompletedName, home: &Path) -> BTreeSet<String> {
             CompletedName::Tool => tools(&home, until),
             CompletedName::Caller => callers(&home),
             CompletedName::Rule => rules(&home),
+            CompletedName::Server => servers(&home),
         };
         let _ = sender.send(names);
     });
@@ -120,6 +121,12 @@ fn rules(home: &Path) -> BTreeSet<String> {
     let config = read_config(home).map(|(config, _)| config);
     let rules = config.map(|config| config.rules.list).unwrap_or_default();
     rules.into_iter().map(|rule| rule.id).collect()
+}
+
+fn servers(home: &Path) -> BTreeSet<String> {
+    let config = read_config(home).map(|(config, _)| config);
+    let servers = config.map(|config| config.servers).unwrap_or_default();
+    servers.into_iter().map(|server| server.name).collect()
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 //! the change. The rest of that file stays as it is, and a copy of the old file is kept
 //! beside it.
 
-mod client;
+/// The clients, their files and their spelling.
+pub(crate) mod client;
 mod diff;
-mod identity;
-mod splice;
+/// The caller and the key of a client.
+pub(crate) mod identity;
+/// One entry in a file of JSON.
+pub(crate) mod splice;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -30,7 +33,7 @@ use client::{Entry, Folders, Platform};
 use identity::Identity;
 
 /// What the server is called in every client's settings.
-const NAME: &str = "ringfence";
+pub(crate) const NAME: &str = "ringfence";
 /// Settings of a client, in bytes.
 const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
@@ -341,7 +344,7 @@ pub(crate) fn snippets(url: &str) -> String {
 }
 
 /// The file itself where the settings are a link, so that the link stays one.
-fn resolved(path: &Path, client: ClientWord) -> anyhow::Result<PathBuf> {
+pub(crate) fn resolved(path: &Path, client: ClientWord) -> anyhow::Result<PathBuf> {
     if let Ok(file) = path.canonicalize() {
         return Ok(file);
     }
@@ -356,7 +359,7 @@ fn resolved(path: &Path, client: ClientWord) -> anyhow::Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

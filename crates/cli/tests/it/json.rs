@@ -110,6 +110,19 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("trust feedback", "bob 7", Writes::Value),
     ("trust show", "bob", Writes::Value),
     ("connect", "", Writes::Value),
+    ("scan", "clients.json", Writes::Value),
+    ("wrap", "clients.json --yes", Writes::Value),
+    ("servers list", "", Writes::Value),
+    ("servers show", "one", Writes::Value),
+    ("servers add", "two http://127.0.0.1:1/mcp", Writes::Value),
+    ("servers review", "one", Writes::Nothing),
+    ("servers accept", "one --yes", Writes::Nothing),
+    ("servers block", "one", Writes::Value),
+    ("servers restart", "one", Writes::Value),
+    ("servers logs", "one", Writes::Value),
+    ("servers verify", "--write --lock new.lock", Writes::Value),
+    ("servers remove", "one", Writes::Value),
+    ("unwrap", "clients.json --yes", Writes::Value),
     ("config", "", Writes::Value),
     ("doctor", "", Writes::Value),
     ("completions", "bash", Writes::Value),
@@ -126,6 +139,8 @@ fn every_command_writes_one_json_value() {
     .unwrap();
     fs::write(folder.join("script.js"), "return 1;").unwrap();
     fs::write(folder.join("policy.toml"), "").unwrap();
+    let clients = "{\"mcpServers\": {\"one\": {\"command\": \"/absent\"}}}";
+    fs::write(folder.join("clients.json"), clients).unwrap();
     let mut known: BTreeMap<_, _> = TRIED.iter().map(|row| (row.0, row.2)).collect();
     for leaf in leaves(&[]) {
         let name = leaf.join(" ");

@@ -27,6 +27,7 @@ mod screen;
 mod serve;
 mod session;
 mod terminal;
+mod wrap;
 
 /// The workspace's folder.
 fn root() -> PathBuf {

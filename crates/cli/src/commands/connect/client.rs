@@ -10,13 +10,13 @@ use crate::settings::KEY;
 
 /// What the system's folders are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Platform {
+pub(crate) enum Platform {
     Linux,
     Mac,
 }
 
 impl Platform {
-    pub(super) fn here() -> Platform {
+    pub(crate) fn here() -> Platform {
         if cfg!(target_os = "macos") {
             Platform::Mac
         } else {
@@ -27,14 +27,14 @@ impl Platform {
 
 /// Where a person's things are.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Folders {
-    pub(super) home: Option<PathBuf>,
-    pub(super) config: Option<PathBuf>,
+pub(crate) struct Folders {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// How a client gets to the server.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     /// It starts the program and speaks to it over standard input and output.
     Program {
         program: &'a Path,
@@ -47,7 +47,7 @@ pub(super) enum Entry<'a> {
 
 impl ClientWord {
     /// The part of its settings that names servers.
-    pub(super) fn section(self) -> &'static str {
+    pub(crate) fn section(self) -> &'static str {
         match self {
             ClientWord::ClaudeDesktop | ClientWord::ClaudeCode | ClientWord::Cursor => "mcpServers",
             ClientWord::VsCode => "servers",
@@ -55,7 +55,7 @@ impl ClientWord {
     }
 
     /// Whether its settings can name a running server.
-    pub(super) fn takes_addresses(self) -> bool {
+    pub(crate) fn takes_addresses(self) -> bool {
         match self {
             ClientWord::ClaudeDesktop => false,
             ClientWord::ClaudeCode | ClientWord::Cursor | ClientWord::VsCode => true,
@@ -63,7 +63,7 @@ impl ClientWord {
     }
 
     /// What rules and the audit call it, unless its owner says otherwise.
-    pub(super) fn caller(self) -> &'static str {
+    pub(crate) fn caller(self) -> &'static str {
         match self {
             ClientWord::ClaudeDesktop => "claude-desktop",
             ClientWord::ClaudeCode => "claude-code",
@@ -72,7 +72,7 @@ impl ClientWord {
         }
     }
 
-    pub(super) fn shown(self) -> &'static str {
+    pub(crate) fn shown(self) -> &'static str {
         match self {
             ClientWord::ClaudeDesktop => "Claude Desktop",
             ClientWord::ClaudeCode => "Claude Code",
@@ -81,7 +81,7 @@ impl ClientWord {
         }
     }
 
-    pub(super) fn shown_file(self) -> &'static str {
+    pub(crate) fn shown_file(self) -> &'static str {
         match self {
             ClientWord::ClaudeDesktop => "claude_desktop_config.json",
             ClientWord::ClaudeCode => "~/.claude.json",
@@ -92,7 +92,7 @@ impl ClientWord {
 }
 
 /// The file of a client's settings.
-pub(super) fn file(client: ClientWord, platform: Platform, folders: &Folders) -> Option<PathBuf> {
+pub(crate) fn file(client: ClientWord, platform: Platform, folders: &Folders) -> Option<PathBuf> {
     let home = folders.home.as_ref().filter(|home| home.is_absolute())?;
     let config = match platform {
         Platform::Mac => home.join("Library/Application Support"),
@@ -110,7 +110,7 @@ pub(super) fn file(client: ClientWord, platform: Platform, folders: &Folders) ->
 }
 
 /// The entry as this client spells it.
-pub(super) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Value> {
+pub(crate) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Value> {
     let mut value = match entry {
         Entry::Program { program, home, key } => {
             let mut arguments = vec!["stdio".to_owned()];

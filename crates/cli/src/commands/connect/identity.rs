@@ -29,16 +29,16 @@ use crate::settings;
 
 /// A client's own caller.
 #[derive(Debug)]
-pub(super) struct Identity {
-    pub(super) record: KeyRecord,
-    pub(super) secret: String,
+pub(crate) struct Identity {
+    pub(crate) record: KeyRecord,
+    pub(crate) secret: String,
     /// Whether the key is still to be kept.
-    is_new: bool,
+    pub(crate) is_new: bool,
 }
 
 impl Identity {
     /// The caller that the client's file has a key of, or a new one.
-    pub(super) fn of(
+    pub(crate) fn of(
         home: &Path,
         held: Option<&str>,
         name: Option<&str>,
@@ -74,7 +74,7 @@ impl Identity {
     }
 
     /// Keeps a new key. Nothing is in a client's file before its key counts.
-    pub(super) fn keep(&self, home: &Path) -> anyhow::Result<()> {
+    pub(crate) fn keep(&self, home: &Path) -> anyhow::Result<()> {
         if !self.is_new {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl Identity {
     }
 
     /// Takes a new key back that its client never got.
-    pub(super) fn undo(&self, home: &Path) {
+    pub(crate) fn undo(&self, home: &Path) {
         if self.is_new {
             let _ = revoke(home, &self.record);
         }
@@ -91,7 +91,7 @@ impl Identity {
 }
 
 /// Whose key the client's file holds, if it counts.
-pub(super) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<Identity>> {
+pub(crate) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<Identity>> {
     let Some(text) = held else {
         return Ok(None);
     };
@@ -112,7 +112,7 @@ pub(super) fn holder(known: &Keys, held: Option<&str>) -> anyhow::Result<Option<
 }
 
 /// The key in the entry of a client's file.
-pub(super) fn held(file: Option<&str>, section: &str) -> Option<String> {
+pub(crate) fn held(file: Option<&str>, section: &str) -> Option<String> {
     let file: Value = serde_json::from_str(file?).ok()?;
     let entry = file.get(section)?.get(NAME)?;
     let shown = |value: &Value| value.as_str().map(str::to_owned);
@@ -129,7 +129,7 @@ pub(super) fn held(file: Option<&str>, section: &str) -> Option<String> {
 
 /// Takes a caller's key back, and with it what its client might have answered: a caller that
 /// gets the name next does not inherit it.
-pub(super) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
+pub(crate) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
     Keys::open(home)?.revoke(&record.name)?;
     let store = Store::open(home, StoreSettings::standard())?;
     let notice = keys::notice(Act::KeyRevoked, record, "a key was taken back");
@@ -138,12 +138,12 @@ pub(super) fn revoke(home: &Path, record: &KeyRecord) -> anyhow::Result<()> {
 }
 
 /// How far a client answers as the settings have it.
-pub(super) fn answers_now(config: &Config, name: &str) -> Option<Level> {
+pub(crate) fn answers_now(config: &Config, name: &str) -> Option<Level> {
     config.approvals.answers.get(&folded(name)).copied()
 }
 
 /// How far it is to answer: as was said, as it is, as the person says, or as usual.
-pub(super) fn answers(
+pub(crate) fn answers(
     said: Option<Level>,
     now: Option<Level>,
     client: &str,
@@ -184,7 +184,7 @@ pub(super) fn answers(
 
 /// Writes into the settings how far a caller's client answers. The answer is whether
 /// that was a change.
-pub(super) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyhow::Result<bool> {
+pub(crate) fn set_answers(home: &Path, name: &str, level: Option<Level>) -> anyhow::Result<bool> {
     let text = store::settings::read(home)?.unwrap_or_default();
     let changed = with_answers(&text, name, level)?;
     if changed == text {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The text with `section.name` set to an entry, or without it. Nothing if it is so
 /// already.
-pub(super) fn put(
+pub(crate) fn put(
     old: Option<&str>,
     section: &str,
     name: &str,
@@ -68,6 +68,12 @@ fn read(text: &str) -> anyhow::Result<Node> {
         None => Ok(root),
         Some(fault) => Err(anyhow!("{}", fault.message)),
     }
+}
+
+/// The whole of it as a value, under the same rules.
+pub(crate) fn value(text: &str) -> anyhow::Result<Value> {
+    let root = read(text)?;
+    to_value(text, &root)
 }
 
 fn to_value(text: &str, node: &Node) -> anyhow::Result<Value> {

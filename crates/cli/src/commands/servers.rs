@@ -1,0 +1,360 @@
+//! `ringfence servers`: other people's MCP servers, for their owner. Adding one, accepting
+//! what it offers and widening what it reaches happens here and nowhere else.
+
+/// Adds a server.
+mod add;
+/// Changes `[[server]]` in the settings.
+pub(crate) mod edit;
+/// How a server is started or reached.
+pub(crate) mod launch;
+/// What a server offers against what was accepted.
+mod review;
+/// The lock file.
+mod verify;
+
+use std::collections::BTreeSet;
+
+use anyhow::bail;
+use engine::Engine;
+use engine::server_admin::{ServerAdminError, ServerLook};
+use engine::servers::ServerView;
+use model::config::{ServerConfig, ServerTransport};
+use model::nearest::nearest;
+use model::text::{count, elided, one_line};
+use model::word::Word as _;
+use serde_json::{Value, json};
+use upstream::pin::{PinDecision, PinnedServer, ServedState};
+
+use crate::arguments::{ServersAccept, ServersArguments, ServersBlock, ServersCommand};
+use crate::output::console;
+use crate::output::exit::Exit;
+use crate::output::printer::{self, Format, Printer, Style};
+use crate::output::sheet;
+use crate::wiring;
+
+use launch::{ServerLaunch, finding_line, finding_value};
+use review::{ReviewSheet, state_word, state_words};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine(arguments.common())?;
+    match &arguments.command {
+        ServersCommand::List(_) => Ok(run_list(&engine, printer)),
+        ServersCommand::Show(named) => run_show(&engine, &named.name, printer),
+        ServersCommand::Add(add) => add::run(&engine, add, printer),
+        ServersCommand::Remove(named) => run_remove(&engine, &named.name, printer),
+        ServersCommand::Review(named) => run_review(&engine, &named.name, printer),
+        ServersCommand::Accept(accept) => run_accept(&engine, accept, printer),
+        ServersCommand::Block(block) => run_block(&engine, block, printer),
+        ServersCommand::Restart(named) => {
+            engine.servers().restart(&named.name)?;
+            say(printer, &named.name, "restarted");
+            Ok(Exit::Done)
+        }
+        ServersCommand::Logs(named) => run_logs(&engine, &named.name, printer),
+        ServersCommand::Verify(verify) => verify::run(&engine, verify, printer),
+    }
+}
+
+/// Starts a server and keeps what it offers. The last lines of one that fails go to
+/// standard error.
+pub(crate) fn look(
+    engine: &Engine,
+    name: &str,
+    printer: &mut Printer,
+) -> anyhow::Result<ServerLook> {
+    printer::progress(&format!("starting {name} …"));
+    let runtime = wiring::runtime()?;
+    let looked = runtime.block_on(engine.servers().look(name));
+    printer::clear_progress();
+    if let Err(ServerAdminError::Fault { log, .. }) = &looked {
+        for line in log {
+            printer.note(&format!("| {}", one_line(line)));
+        }
+    }
+    Ok(looked?)
+}
+
+fn say(printer: &mut Printer, name: &str, done: &str) {
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "server": name, "done": done })),
+        Format::Human => printer.line(&format!("{name}  {done}")),
+    }
+}
+
+/// What the owner said about a server.
+fn decision(view: &ServerView) -> &'static str {
+    if view.record.pins.is_empty() {
+        return PinDecision::Held.word();
+    }
+    match PinnedServer::from_json(&view.record.pins) {
+        Ok(pinned) => pinned.decision.word(),
+        Err(_) => "unreadable",
+    }
+}
+
+fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
+    let now = engine.registry().current();
+    let mut values = Vec::new();
+    for (name, view) in now.servers().servers() {
+        let items = view.served.iter().flat_map(|served| &served.items);
+        let number = |word: &str| {
+            let all = items.clone();
+            all.filter(|item| state_word(&item.state) == word).count()
+        };
+        let (callable, held) = (number("callable"), number("held"));
+        let launch = ServerLaunch::of(&view.config).shown();
+        if printer.format() == Format::Json {
+            values.push(json!({
+                "server": name,
+                "decision": decision(view),
+                "callable": callable,
+                "held": held,
+                "listed": !view.record.seen.is_empty(),
+                "launch": launch,
+                "fault": view.served.as_ref().err(),
+            }));
+            continue;
+        }
+        let shown = printer.styled(Style::Bold, name);
+        let tools = match (&view.served, view.record.seen.is_empty()) {
+            (Err(why), _) => one_line(why),
+            (Ok(_), true) => "never listed".to_owned(),
+            (Ok(_), false) => format!("{callable} callable, {held} held"),
+        };
+        printer.line(&format!("{shown}  {}  {tools}  {launch}", decision(view)));
+    }
+    match printer.format() {
+        Format::Json => printer.json(&Value::Array(values)),
+        Format::Human if now.servers().servers().is_empty() => {
+            printer.note("there is no server; add one with `ringfence servers add`");
+        }
+        Format::Human => {}
+    }
+    Exit::Done
+}
+
+/// What the settings say about a server, a word and its value to a line.
+fn settings(config: &ServerConfig) -> Vec<(&'static str, String)> {
+    let launch = ServerLaunch::of(config);
+    let names = |names: Vec<&String>| {
+        let names: Vec<_> = names.into_iter().map(|name| one_line(name)).collect();
+        names.join(", ")
+    };
+    let mut lines = vec![("reached by", launch.shown())];
+    match &config.transport {
+        ServerTransport::Command(command) => {
+            lines.push(("variables", names(command.environment.keys().collect())));
+            lines.push(("reads", names(command.read.iter().collect())));
+            lines.push(("writes", names(command.write.iter().collect())));
+            lines.push(("network", command.network.word().to_owned()));
+            lines.push(("sandbox", command.sandbox.word().to_owned()));
+        }
+        ServerTransport::Url(url) => {
+            lines.push(("headers", names(url.headers.keys().collect())));
+            let is_private = if url.private { "yes" } else { "no" };
+            lines.push(("private", is_private.to_owned()));
+        }
+    }
+    let secrets: Vec<_> = config.secrets().into_iter().collect();
+    lines.push(("secrets", secrets.join(", ")));
+    lines.push(("era", config.era.word().to_owned()));
+    lines.push(("sharing", config.sharing.word().to_owned()));
+    lines.retain(|(_, text)| !text.is_empty());
+    lines
+}
+
+fn run_show(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let now = engine.registry().current();
+    let Some(view) = now.servers().servers().get(name) else {
+        return Err(unknown(engine, name));
+    };
+    let lines = settings(&view.config);
+    let findings = ServerLaunch::of(&view.config).findings();
+    let items = view.served.iter().flat_map(|served| &served.items);
+    let here = |key: &upstream::definition::ItemKey| {
+        let names = &view.names.names;
+        names.get(&key.name).map(|name| name.as_str().to_owned())
+    };
+    if printer.format() == Format::Json {
+        let settings: serde_json::Map<_, _> = lines
+            .into_iter()
+            .map(|(word, text)| (word.to_owned(), Value::from(text)))
+            .collect();
+        printer.json(&json!({
+            "server": name,
+            "decision": decision(view),
+            "settings": settings,
+            "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
+            "fault": view.served.as_ref().err(),
+            "tools": items.map(|item| json!({
+                "name": item.key.name,
+                "as": here(&item.key),
+                "state": state_word(&item.state),
+            })).collect::<Vec<_>>(),
+        }));
+        return Ok(Exit::Done);
+    }
+    let shown = printer.styled(Style::Bold, name);
+    printer.line(&format!("{shown}  {}", decision(view)));
+    for (word, text) in lines {
+        printer.line(&format!("  {word:<10}  {text}"));
+    }
+    for finding in &findings {
+        printer.line(&format!("  warn  {}", finding_line(finding)));
+    }
+    if let Err(why) = &view.served {
+        printer.line(&format!("  stopped: {}", one_line(why)));
+    }
+    for item in items {
+        let name = match (&item.state, here(&item.key)) {
+            (ServedState::Callable { .. }, Some(name)) => name,
+            _ => elided(&item.key.name, 80),
+        };
+        let name = printer.styled(Style::Bold, &name);
+        printer.line(&format!("  {name}  {}", state_words(&item.state)));
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown(engine: &Engine, name: &str) -> anyhow::Error {
+    let now = engine.registry().current();
+    let known = now.servers().servers().keys().map(String::as_str);
+    ServerAdminError::NoSuchServer {
+        name: one_line(name),
+        nearest: nearest(name, known).map(str::to_owned),
+    }
+    .into()
+}
+
+fn run_remove(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let text = edit::read(engine.home())?;
+    let Some(changed) = edit::without(&text, name)? else {
+        return Err(unknown(engine, name));
+    };
+    // What was accepted goes first: if this ends in between, the server is held, and the
+    // command can be repeated.
+    engine.servers().forget(name)?;
+    store::settings::write(engine.home(), &changed)?;
+    say(printer, name, "removed");
+    Ok(Exit::Done)
+}
+
+fn run_review(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+    look(engine, name, printer)?;
+    let review = engine.servers().review(name)?;
+    let sheet = ReviewSheet::new(review);
+    sheet.show(printer);
+    if printer.format() == Format::Human {
+        match sheet.is_settled() {
+            true => printer.note("it offers what was accepted"),
+            false => printer.note(&format!(
+                "accept it with `ringfence servers accept {name}`, or block it"
+            )),
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn run_accept(
+    engine: &Engine,
+    accept: &ServersAccept,
+    printer: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let name = &accept.name;
+    look(engine, name, printer)?;
+    let sheet = ReviewSheet::new(engine.servers().review(name)?);
+    let tools: BTreeSet<String> = accept.tools.iter().cloned().collect();
+    let tools = (!tools.is_empty()).then_some(tools);
+    if printer.format() == Format::Human {
+        sheet.show(printer);
+        printer.emit();
+    }
+    if !accept.yes && !agreed(&sheet, name, tools.as_ref().map(BTreeSet::len))? {
+        printer.note("nothing was accepted");
+        return Ok(Exit::No);
+    }
+    let servers = engine.servers();
+    let accepted = servers.accept(name, sheet.digest(), tools.as_ref())?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({
+            "server": name, "accepted": accepted, "digest": sheet.digest(),
+        })),
+        Format::Human => printer.line(&format!("{name}  {} accepted", count(accepted, "tool"))),
+    }
+    Ok(Exit::Done)
+}
+
+fn agreed(sheet: &ReviewSheet, name: &str, tools: Option<usize>) -> anyhow::Result<bool> {
+    let number = tools.unwrap_or_else(|| sheet.offered_count());
+    let what = format!(
+        "{} of the server {}",
+        count(number, "tool"),
+        sheet::name(name)
+    );
+    let head = match sheet.holding_count() {
+        0 => format!("accept {what}, as shown above?"),
+        holding => format!(
+            "accept {what}, as shown above, with {} that would hold?",
+            count(holding, "finding")
+        ),
+    };
+    let here = console::is_here().then(|| console::agreed(&head, &[], &what));
+    match here.flatten() {
+        Some(agreed) => Ok(agreed),
+        None => bail!("there is no terminal to ask at; use `--yes`"),
+    }
+}
+
+fn run_block(engine: &Engine, block: &ServersBlock, printer: &mut Printer) -> anyhow::Result<Exit> {
+    engine.servers().block(&block.name, block.tool.as_deref())?;
+    match &block.tool {
+        None => say(printer, &block.name, "blocked"),
+        Some(tool) if printer.format() == Format::Json => printer.json(&json!({
+            "server": block.name, "tool": tool, "done": "blocked",
+        })),
+        Some(tool) => printer.line(&format!("{}  {}  blocked", block.name, elided(tool, 80))),
+    }
+    Ok(Exit::Done)
+}
+
+/// A server's lines live in the process that runs it, so this one starts its own.
+fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let runtime = wiring::runtime()?;
+    let looked = runtime.block_on(engine.servers().look(name));
+    let (log, fault) = match looked {
+        Ok(look) => (look.log, None),
+        Err(ServerAdminError::Fault { fault, log, .. }) => (log, Some(fault.to_string())),
+        Err(other) => return Err(other.into()),
+    };
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "server": name, "lines": log, "fault": fault })),
+        Format::Human => {
+            for line in &log {
+                printer.line(line);
+            }
+            match &fault {
+                Some(fault) => printer.note(&format!("{name} failed: {}", one_line(fault))),
+                None => printer.note(&format!("{name} started; {}", count(log.len(), "line"))),
+            }
+        }
+    }
+    Ok(match fault {
+        None => Exit::Done,
+        Some(_) => Exit::No,
+    })
+}
+
+/// A name that a placeholder can have.
+pub(crate) fn placeholder_name(raw_name: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit();
+    let upper = raw_name.to_ascii_uppercase();
+    let name: String = upper
+        .chars()
+        .map(|letter| if fits(letter) { letter } else { '_' })
+        .collect();
+    match name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
+        true => format!("_{name}"),
+        false => name,
+    }
+}

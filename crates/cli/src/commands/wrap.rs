@@ -1,0 +1,391 @@
+//! `ringfence wrap`: moves the MCP servers of a client behind Ringfence.
+//!
+//! The client's file is changed last, in one step. Everything before that only adds:
+//! secrets that nothing uses yet, servers that are held, a record, a copy. So whatever
+//! ends the command in between, the client still has its servers, and the command can be
+//! repeated.
+
+/// One server in a client's settings.
+pub(crate) mod entry;
+/// Files that are replaced whole.
+pub(crate) mod file;
+/// What would be done.
+mod plan;
+/// What was done, for `unwrap`.
+mod record;
+/// New lines of `secrets.env`.
+mod secrets;
+/// Which file is meant.
+pub(crate) mod target;
+/// `ringfence unwrap`.
+pub(crate) mod undo;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use engine::{Engine, SECRETS_FILE};
+use host::secrets::Secrets;
+use model::document::digest;
+use model::govern::approval::authority::CONNECTED_DEFAULT;
+use model::text::{count, elided, one_line};
+use serde_json::{Value, json};
+
+use crate::arguments::WrapArguments;
+use crate::commands::connect::client::{self, Entry};
+use crate::commands::connect::identity::{self, Identity};
+use crate::commands::connect::{NAME, splice};
+use crate::commands::servers::edit;
+use crate::commands::servers::launch::{finding_line, finding_value};
+use crate::output::console;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::output::sheet;
+use crate::settings;
+use crate::wiring;
+
+use plan::{Ground, ImportedServer, WrapPlan};
+use record::WrapRecord;
+use target::{ClientFile, ClientText};
+
+/// What the copy of a client's file is called.
+const BACKUP: &str = ".ringfence-backup";
+/// Copies of one file that are kept.
+const BACKUPS_MAX: usize = 100;
+/// What a client is called that was not named.
+const CALLER: &str = "client";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &WrapArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let Some(word) = &arguments.target else {
+        bail!("{}", which());
+    };
+    let home = wiring::absolute_home(&arguments.home)?;
+    let file = ClientFile::find(word)?;
+    let Some(read) = file.read()? else {
+        bail!("there is no `{}`", file.path.display());
+    };
+    let before = WrapRecord::of(&home, &file.path)?;
+    let is_wrapped = read.entries.iter().any(entry::ClientEntry::is_ours);
+    if before.is_some() && is_wrapped {
+        bail!(
+            "`{0}` is wrapped already; `ringfence unwrap {0}` puts it back",
+            file.path.display()
+        );
+    }
+    let engine = wiring::engine_at(&arguments.home)?;
+    let own_secrets = Secrets::open(home.join(SECRETS_FILE)).read()?;
+    let config = settings::config(Some(&home))?;
+    let plan = WrapPlan::new(
+        &read.entries,
+        &Ground {
+            config: &config,
+            secrets: &own_secrets,
+            environment: &settings::environment(),
+        },
+    );
+    if printer.format() == Format::Human {
+        show(&plan, &file.path, printer);
+    }
+    if plan.imported.is_empty() {
+        printer.note("there is no server to wrap; nothing was changed");
+        return Ok(finish(&Wrapped::none(&file, &plan), Exit::No, printer));
+    }
+    if arguments.dry_run {
+        printer.note("nothing was changed");
+        return Ok(finish(&Wrapped::none(&file, &plan), Exit::Done, printer));
+    }
+    printer.emit();
+    if !arguments.yes && !agreed("wrap", &file.path)? {
+        printer.note("nothing was changed");
+        return Ok(finish(&Wrapped::none(&file, &plan), Exit::No, printer));
+    }
+    let wrapping = Wrapping {
+        home: &home,
+        file: &file,
+        read: &read,
+        plan: &plan,
+        arguments,
+    };
+    let done = wrapping.apply(&engine, before.as_ref());
+    let wrapped = done.with_context(|| {
+        format!(
+            "`{}` is not changed; the command can be repeated",
+            file.path.display()
+        )
+    })?;
+    Ok(finish(&wrapped, Exit::Done, printer))
+}
+
+/// Which clients could be wrapped here.
+fn which() -> String {
+    let found = ClientFile::known();
+    let named = found.iter().filter_map(|file| {
+        let client = file.client?;
+        let read = file.read().ok()??;
+        let servers = read.entries.iter().filter(|entry| !entry.is_ours()).count();
+        (servers > 0).then(|| format!("{} ({})", client.caller(), count(servers, "server")))
+    });
+    let named: Vec<_> = named.collect();
+    match named.is_empty() {
+        true => "name a client or a file; no client here has servers to wrap".to_owned(),
+        false => format!("name a client or a file; here is {}", named.join(", ")),
+    }
+}
+
+/// Asks about a client's file.
+fn agreed(verb: &str, path: &Path) -> anyhow::Result<bool> {
+    let about = sheet::name(&path.display().to_string());
+    let head = format!("{verb} {about}?");
+    let here = console::is_here().then(|| console::agreed(&head, &[], &about));
+    match here.flatten() {
+        Some(agreed) => Ok(agreed),
+        None => bail!("there is no terminal to ask at; use `--yes`"),
+    }
+}
+
+/// What is done, once it is agreed to.
+struct Wrapping<'a> {
+    home: &'a Path,
+    file: &'a ClientFile,
+    read: &'a ClientText,
+    plan: &'a WrapPlan,
+    arguments: &'a WrapArguments,
+}
+
+impl Wrapping<'_> {
+    fn apply(&self, engine: &Engine, before: Option<&WrapRecord>) -> anyhow::Result<Wrapped<'_>> {
+        // A key from a run that was interrupted is in no client's file.
+        if let Some(before) = before {
+            undo::revoke(self.home, before)?;
+        }
+        self.keep_secrets()?;
+        self.add_servers(engine)?;
+        let own = self.identity()?;
+        let new = self.new_text(&own)?;
+        let backup = self.backup_path()?;
+        let record = WrapRecord {
+            version: WrapRecord::version(),
+            file: self.file.path.clone(),
+            backup: backup.clone(),
+            mode: self.read.mode,
+            section: self.read.section.to_owned(),
+            taken: self.each(|one| one.from.clone()),
+            servers: self.each(|one| one.written.name.clone()),
+            secrets: {
+                let moved = self.plan.imported.iter().flat_map(|one| &one.moved);
+                moved.map(|(_, secret)| secret.clone()).collect()
+            },
+            old_digest: digest::of_text(&self.read.text),
+            new_digest: digest::of_text(&new),
+            caller: own.is_new.then(|| own.record.name.clone()),
+        };
+        record.keep(self.home)?;
+        // It holds whatever the file held, so only its owner may read it.
+        file::replace(&backup, self.read.text.as_bytes(), 0o600)?;
+        own.keep(self.home)?;
+        // The new file holds a key.
+        let mode = self.read.mode & 0o700;
+        let written = file::replace(&self.file.path, new.as_bytes(), mode);
+        written.inspect_err(|_| own.undo(self.home))?;
+        // Last: if writing failed, the client must not be allowed to answer. One that was
+        // connected before keeps what its owner said.
+        if own.is_new {
+            let answers = Some(CONNECTED_DEFAULT);
+            identity::set_answers(self.home, &own.record.name, answers)?;
+        }
+        Ok(Wrapped {
+            path: &self.file.path,
+            plan: self.plan,
+            caller: Some(own.record.name),
+            backup: Some(backup),
+        })
+    }
+
+    fn each(&self, of: impl Fn(&ImportedServer) -> String) -> Vec<String> {
+        self.plan.imported.iter().map(of).collect()
+    }
+
+    fn keep_secrets(&self) -> anyhow::Result<()> {
+        if self.plan.secrets.is_empty() {
+            return Ok(());
+        }
+        let path = self.home.join(SECRETS_FILE);
+        // Its mode and its owner were checked when its values were read.
+        let old = crate::commands::connect::read(&path)?.unwrap_or_default();
+        let new = secrets::with(&old, &self.plan.secrets);
+        file::replace(&path, new.as_bytes(), 0o600)
+    }
+
+    fn add_servers(&self, engine: &Engine) -> anyhow::Result<()> {
+        let new = self.plan.imported.iter().filter(|one| !one.is_known);
+        let written: Vec<_> = new.clone().map(|one| one.written.clone()).collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let changed = edit::with(&edit::read(self.home)?, &written)?;
+        for one in new {
+            let shown = one.launch.shown();
+            engine.servers().note_added(&one.written.name, &shown)?;
+        }
+        Ok(store::settings::write(self.home, &changed)?)
+    }
+
+    fn identity(&self) -> anyhow::Result<Identity> {
+        let held = identity::held(Some(&self.read.text), self.read.section);
+        let usual = self.file.client.map_or(CALLER, |client| client.caller());
+        let name = self.arguments.name.as_deref();
+        Identity::of(self.home, held.as_deref(), name, usual)
+    }
+
+    /// The client's file with one entry in the place of those that move.
+    fn new_text(&self, own: &Identity) -> anyhow::Result<String> {
+        let program = std::env::current_exe().context("cannot find the file of this program")?;
+        let is_usual = settings::home_source(self.arguments.home.home.as_deref()) == "default";
+        let entry = Entry::Program {
+            program: &program,
+            home: (!is_usual).then_some(self.home),
+            key: &own.secret,
+        };
+        let entry = client::entry(self.read.spelling, &entry)?;
+        let mut text = self.read.text.clone();
+        let section = self.read.section;
+        if let Some(new) = splice::put(Some(&text), section, NAME, Some(&entry))? {
+            text = new;
+        }
+        for one in &self.plan.imported {
+            if let Some(new) = splice::put(Some(&text), section, &one.from, None)? {
+                text = new;
+            }
+        }
+        Ok(text)
+    }
+
+    /// A name beside the file that is free, or has this very copy.
+    fn backup_path(&self) -> anyhow::Result<PathBuf> {
+        for number in 1..=BACKUPS_MAX {
+            let end = match number {
+                1 => BACKUP.to_owned(),
+                number => format!("{BACKUP}.{number}"),
+            };
+            let path = file::beside(&self.file.path, &end);
+            match path.symlink_metadata() {
+                Err(_) => return Ok(path),
+                Ok(about) if about.is_file() => {
+                    let known = crate::commands::connect::read(&path)?;
+                    if known.as_deref() == Some(&self.read.text) {
+                        return Ok(path);
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+        bail!(
+            "there are {BACKUPS_MAX} copies beside `{}`; remove some",
+            self.file.path.display()
+        )
+    }
+}
+
+/// What came of it.
+struct Wrapped<'a> {
+    path: &'a Path,
+    plan: &'a WrapPlan,
+    /// Nothing if nothing was changed.
+    caller: Option<String>,
+    backup: Option<PathBuf>,
+}
+
+impl<'a> Wrapped<'a> {
+    fn none(file: &'a ClientFile, plan: &'a WrapPlan) -> Wrapped<'a> {
+        Wrapped {
+            path: &file.path,
+            plan,
+            caller: None,
+            backup: None,
+        }
+    }
+}
+
+fn finish(wrapped: &Wrapped<'_>, exit: Exit, printer: &mut Printer) -> Exit {
+    let path = wrapped.path.display();
+    if printer.format() == Format::Json {
+        printer.json(&value(wrapped));
+        return exit;
+    }
+    let (Some(caller), Some(backup)) = (&wrapped.caller, &wrapped.backup) else {
+        return exit;
+    };
+    printer.line(&format!("{path}  wrapped; restart the client"));
+    printer.note(&format!("the file as it was: {}", backup.display()));
+    printer.note(&format!("the client calls as `{caller}`"));
+    for one in &wrapped.plan.imported {
+        let name = &one.written.name;
+        printer.note(&format!(
+            "`{name}` is held until `ringfence servers accept {name}`"
+        ));
+    }
+    exit
+}
+
+fn value(wrapped: &Wrapped<'_>) -> Value {
+    let imported = wrapped.plan.imported.iter().map(|one| {
+        json!({
+            "from": one.from,
+            "server": one.written.name,
+            "launch": one.launch.shown(),
+            "network": one.written.network.unwrap_or("none"),
+            "secrets": one.moved.iter().map(|(field, name)| {
+                json!({ "field": field, "name": name })
+            }).collect::<Vec<_>>(),
+            "dropped": one.dropped,
+            "findings": one.launch.findings().iter().map(finding_value).collect::<Vec<_>>(),
+        })
+    });
+    let left = wrapped.plan.left.iter();
+    let left = left.map(|(name, why)| json!({ "name": name, "why": why }));
+    json!({
+        "file": wrapped.path.display().to_string(),
+        "wrapped": wrapped.caller.is_some(),
+        "caller": wrapped.caller,
+        "backup": wrapped.backup.as_ref().map(|path| path.display().to_string()),
+        "imported": imported.collect::<Vec<_>>(),
+        "left": left.collect::<Vec<_>>(),
+    })
+}
+
+/// What would change, without a secret.
+fn show(plan: &WrapPlan, path: &Path, printer: &mut Printer) {
+    printer.line(&path.display().to_string());
+    for one in &plan.imported {
+        let from = printer.styled(Style::Bold, &elided(&one.from, 60));
+        let name = &one.written.name;
+        let known = if one.is_known { ", there already" } else { "" };
+        printer.line(&format!("  {from}  becomes the server `{name}`{known}"));
+        printer.line(&format!("    {}", one.launch.shown()));
+        match (&one.written.url, one.written.network) {
+            (Some(_), _) => {}
+            (None, Some(_)) => {
+                printer.line("    it may connect to anything, for it downloads what it runs");
+            }
+            (None, None) => printer.line("    it may connect to nothing"),
+        }
+        for (field, secret) in &one.moved {
+            let field = one_line(field);
+            printer.line(&format!("    {field} moves to secrets.env as {secret}"));
+        }
+        if !one.dropped.is_empty() {
+            printer.line(&format!("    left out: {}", one.dropped.join(", ")));
+        }
+        let is_moved = |finding: &upstream::finding::UpstreamFinding| {
+            let mut fields = one.moved.iter();
+            fields.any(|(field, _)| finding.field.ends_with(&format!(".{}", one_line(field))))
+        };
+        for finding in one.launch.findings().iter().filter(|one| !is_moved(one)) {
+            printer.line(&format!("    warn  {}", finding_line(finding)));
+        }
+    }
+    for (name, why) in &plan.left {
+        let name = printer.styled(Style::Bold, &elided(name, 60));
+        printer.line(&format!("  {name}  stays: {}", one_line(why)));
+    }
+}

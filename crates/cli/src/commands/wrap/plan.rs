@@ -1,0 +1,331 @@
+//! What wrapping would do: which servers are imported under which names, which secrets
+//! move, and what stays with the client. Pure: nothing is written here.
+
+use std::collections::BTreeSet;
+
+use model::Environment;
+use model::config::{Config, ServerConfig};
+use model::limits;
+use upstream::name::ServerName;
+
+use super::entry::ClientEntry;
+use super::secrets;
+use crate::commands::servers::edit::{self, WrittenServer};
+use crate::commands::servers::launch::ServerLaunch;
+use crate::commands::servers::placeholder_name;
+
+/// Programs that download what they run.
+const RUNNERS: [&str; 12] = [
+    "npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "uvx", "uv", "pipx", "deno", "go",
+];
+/// What stands before a secret in a header.
+const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
+/// Names that are tried when one is taken.
+const NAMES_TRIED_MAX: usize = 1_000;
+
+/// What would be done.
+#[derive(Debug, Default)]
+pub(crate) struct WrapPlan {
+    pub(crate) imported: Vec<ImportedServer>,
+    /// Servers that stay with the client, and why.
+    pub(crate) left: Vec<(String, String)>,
+    /// New lines of `secrets.env`.
+    pub(crate) secrets: Vec<(String, String)>,
+}
+
+/// A server that moves.
+#[derive(Debug)]
+pub(crate) struct ImportedServer {
+    /// What the client calls it.
+    pub(crate) from: String,
+    /// As the client has it.
+    pub(crate) launch: ServerLaunch,
+    pub(crate) written: WrittenServer,
+    /// Whether the settings have exactly this server already.
+    pub(crate) is_known: bool,
+    /// Variables or headers, and the secret each became.
+    pub(crate) moved: Vec<(String, String)>,
+    pub(crate) dropped: Vec<String>,
+}
+
+/// What is there already.
+pub(crate) struct Ground<'a> {
+    pub(crate) config: &'a Config,
+    /// What `secrets.env` holds.
+    pub(crate) secrets: &'a Environment,
+    /// What the environment sets; it goes before the file.
+    pub(crate) environment: &'a Environment,
+}
+
+impl WrapPlan {
+    pub(crate) fn new(entries: &[ClientEntry], ground: &Ground<'_>) -> WrapPlan {
+        let mut plan = WrapPlan::default();
+        let known = ground.config.servers.iter();
+        let mut taken: BTreeSet<String> = known.map(|server| server.name.clone()).collect();
+        for entry in entries.iter().filter(|entry| !entry.is_ours()) {
+            match plan.import(entry, ground, &mut taken) {
+                Ok(imported) => plan.imported.push(imported),
+                Err(why) => plan.left.push((entry.name.clone(), why)),
+            }
+        }
+        plan
+    }
+
+    fn import(
+        &mut self,
+        entry: &ClientEntry,
+        ground: &Ground<'_>,
+        taken: &mut BTreeSet<String>,
+    ) -> Result<ImportedServer, String> {
+        if let Some(obstacle) = &entry.obstacle {
+            return Err(obstacle.clone());
+        }
+        if taken.len() >= limits::SERVERS_MAX {
+            return Err(format!("there are {} servers already", taken.len()));
+        }
+        let base = base_name(&entry.name);
+        // Secrets of a server that is refused below must not be written.
+        let secrets_before = self.secrets.len();
+        let done = self.import_as(entry, &base, ground, taken);
+        if done.is_err() {
+            self.secrets.truncate(secrets_before);
+        }
+        done
+    }
+
+    fn import_as(
+        &mut self,
+        entry: &ClientEntry,
+        base: &str,
+        ground: &Ground<'_>,
+        taken: &mut BTreeSet<String>,
+    ) -> Result<ImportedServer, String> {
+        let launch = &entry.launch;
+        let mut moved = Vec::new();
+        let mut values = launch.values.clone();
+        for field in launch.plain_secrets() {
+            let Some(value) = values.get_mut(&field) else {
+                continue;
+            };
+            let scheme = SCHEMES.iter().find(|scheme| value.starts_with(**scheme));
+            let scheme = scheme.filter(|_| launch.url.is_some()).copied();
+            let scheme = scheme.unwrap_or_default();
+            let secret = value.get(scheme.len()..).unwrap_or_default().to_owned();
+            if !secrets::fits(&secret) {
+                return Err(format!("the value of `{field}` has more than one line"));
+            }
+            let name = self.secret_name(base, &field, &secret, ground);
+            *value = format!("{scheme}${{{name}}}");
+            moved.push((field, name));
+        }
+        let mut written = WrittenServer {
+            name: base.to_owned(),
+            command: launch.command.clone(),
+            url: launch.url.clone(),
+            values,
+            network: is_runner(&launch.command).then_some("open"),
+            ..WrittenServer::default()
+        };
+        let (name, is_known) = server_name(&mut written, base, ground.config, taken)?;
+        written.name.clone_from(&name);
+        taken.insert(name);
+        Ok(ImportedServer {
+            from: entry.name.clone(),
+            launch: launch.clone(),
+            written,
+            is_known,
+            moved,
+            dropped: entry.dropped.clone(),
+        })
+    }
+
+    /// The name under which a secret is kept: its own, or with the server's before it if
+    /// that means something else already.
+    fn secret_name(
+        &mut self,
+        server: &str,
+        field: &str,
+        value: &str,
+        ground: &Ground<'_>,
+    ) -> String {
+        let own = placeholder_name(field);
+        let long = placeholder_name(&format!("{server}_{field}"));
+        let numbered = (2..).map(|number| format!("{long}_{number}"));
+        let mut tried = [own, long.clone()].into_iter().chain(numbered);
+        let added = self.secrets.clone();
+        let held = |name: &str| {
+            let new = added.iter().find(|(known, _)| known == name);
+            let new = new.map(|(_, value)| value.as_str());
+            // The environment goes before the file, so it would be what the server gets.
+            let there = ground.environment.get(name);
+            new.or(there).or_else(|| ground.secrets.get(name))
+        };
+        let free = tried.find(|name| held(name).is_none_or(|known| known == value));
+        let name = free.unwrap_or(long);
+        if held(&name).is_none() {
+            self.secrets.push((name.clone(), value.to_owned()));
+        }
+        name
+    }
+}
+
+/// A name for a server, and whether it is there already exactly so.
+fn server_name(
+    written: &mut WrittenServer,
+    base: &str,
+    config: &Config,
+    taken: &BTreeSet<String>,
+) -> Result<(String, bool), String> {
+    for number in 1..=NAMES_TRIED_MAX {
+        let end = match number {
+            1 => String::new(),
+            number => format!("-{number}"),
+        };
+        let room = limits::SERVER_NAME_CHARS_MAX.saturating_sub(end.len());
+        let head: String = base.chars().take(room).collect();
+        written.name = format!("{}{end}", head.trim_end_matches('-'));
+        let one = parsed(written)?;
+        let known = config.servers.iter().find(|known| known.name == one.name);
+        if known.is_some_and(|known| *known == one) {
+            return Ok((one.name, true));
+        }
+        if !taken.contains(&one.name) {
+            return Ok((one.name, false));
+        }
+    }
+    Err("no name is free for it".to_owned())
+}
+
+/// The server as the settings read it, or why they would not.
+fn parsed(written: &WrittenServer) -> Result<ServerConfig, String> {
+    let text = edit::with("", std::slice::from_ref(written));
+    let text = text.map_err(|fault| format!("{fault:#}"))?;
+    let config = Config::parse(&text).map_err(|_| "the settings would not load".to_owned())?;
+    let first = config.servers.into_iter().next();
+    first.ok_or_else(|| "the settings would not load".to_owned())
+}
+
+fn base_name(raw_name: &str) -> String {
+    match ServerName::parse(raw_name) {
+        Ok(name) => name.as_str().to_owned(),
+        Err(fault) => fault.suggestion.unwrap_or_else(|| "imported".to_owned()),
+    }
+}
+
+fn is_runner(command: &[String]) -> bool {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    RUNNERS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+    fn plan(servers: &Value, settings: &str, file: &str, environment: &str) -> WrapPlan {
+        let entries: Vec<_> = servers
+            .as_object()
+            .expect("an object")
+            .iter()
+            .map(|(name, entry)| ClientEntry::read(name, entry))
+            .collect();
+        let read = |text: &str| {
+            let mut environment = Environment::empty();
+            environment.read_lines(text).expect("lines");
+            environment
+        };
+        WrapPlan::new(
+            &entries,
+            &Ground {
+                config: &Config::parse(settings).expect("settings"),
+                secrets: &read(file),
+                environment: &read(environment),
+            },
+        )
+    }
+
+    fn names(plan: &WrapPlan) -> Vec<&str> {
+        let imported = plan.imported.iter();
+        imported.map(|one| one.written.name.as_str()).collect()
+    }
+
+    #[test]
+    fn names_fit_are_free_and_stay() {
+        let one = json!({"command": "a"});
+        let servers = json!({"GitHub MCP!": one, "github-mcp": {"command": "b"}, "fetch": one,
+            "ringfence": one, "日本": one, "a_very_long_name_of_a_server_indeed": one});
+        let plan = plan(&servers, "", "", "");
+        assert_eq!(
+            names(&plan),
+            [
+                "github-mcp",
+                "github-mcp-2",
+                "my-fetch",
+                "imported",
+                "a-very-long-name-of-a-se"
+            ]
+        );
+        assert!(plan.left.is_empty());
+    }
+
+    /// A second run after one that was interrupted finds its own work.
+    #[test]
+    fn what_is_there_already_is_used_again() {
+        let servers =
+            json!({"gh": {"command": "npx", "args": ["gh@1.0.0"], "env": {"GH_TOKEN": SECRET}}});
+        let first = plan(&servers, "", "", "");
+        assert_eq!(first.secrets, [("GH_TOKEN".to_owned(), SECRET.to_owned())]);
+        let written: Vec<_> = first
+            .imported
+            .iter()
+            .map(|one| one.written.clone())
+            .collect();
+        let settings = edit::with("", &written).expect("settings");
+        let file = secrets::with("", &first.secrets);
+        let second = plan(&servers, &settings, &file, "");
+        assert_eq!(names(&second), ["gh"]);
+        assert!(second.imported.iter().all(|one| one.is_known));
+        assert!(second.secrets.is_empty());
+    }
+
+    #[test]
+    fn secrets_move_and_never_mean_something_else() {
+        let servers = json!({
+            "gh": {"command": "npx", "args": ["-y", "gh"], "env": {"GH_TOKEN": SECRET, "LEVEL": "debug"}},
+            "far": {"url": "https://far.example/mcp", "headers": {"Authorization": format!("Bearer {SECRET}")}},
+        });
+        let plan = plan(&servers, "", "AUTHORIZATION=other", "GH_TOKEN=ambient");
+        let [gh, far] = plan.imported.as_slice() else {
+            panic!("{plan:?}");
+        };
+        assert_eq!(gh.written.network, Some("open"));
+        let value = |one: &ImportedServer, name: &str| one.written.values.get(name).cloned();
+        assert_eq!(value(gh, "GH_TOKEN").as_deref(), Some("${GH_GH_TOKEN}"));
+        assert_eq!(value(gh, "LEVEL").as_deref(), Some("debug"));
+        assert_eq!(
+            value(far, "Authorization").as_deref(),
+            Some("Bearer ${FAR_AUTHORIZATION}")
+        );
+        assert_eq!(far.written.network, None);
+        let kept: Vec<_> = plan.secrets.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(kept, ["GH_GH_TOKEN", "FAR_AUTHORIZATION"]);
+        assert!(plan.secrets.iter().all(|(_, value)| value == SECRET));
+    }
+
+    #[test]
+    fn what_cannot_be_imported_stays_and_leaves_no_secret() {
+        let servers = json!({
+            "place": {"command": "a", "cwd": "/x", "env": {"A_TOKEN": SECRET}},
+            "user": {"url": "https://me@far.example/", "headers": {"X-Api-Key": SECRET}},
+        });
+        let plan = plan(&servers, "", "", "");
+        assert!(
+            plan.imported.is_empty() && plan.secrets.is_empty(),
+            "{plan:?}"
+        );
+        assert_eq!(plan.left.len(), 2);
+    }
+}
