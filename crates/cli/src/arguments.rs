@@ -43,7 +43,7 @@ pub(crate) use script::{Script, ScriptCheck, ScriptCommand, ScriptRun};
 pub(crate) use secrets::{SecretsArguments, SecretsCommand, SecretsGrant, SecretsList};
 pub(crate) use servers::{
     EraWord, NetworkWord, ServersAccept, ServersAdd, ServersArguments, ServersBlock,
-    ServersCommand, ServersVerify,
+    ServersCommand, ServersLogin, ServersVerify,
 };
 pub(crate) use shell::script as completions;
 pub(crate) use trust::{FeedbackArguments, TrustArguments, TrustCommand};

@@ -113,6 +113,19 @@ impl ServerTools {
         self.tools.values()
     }
 
+    /// The server that has a tool of this name, callable or not.
+    pub(crate) fn server_of(&self, name: &str) -> Option<&str> {
+        let mut servers = self.servers.iter();
+        let has = |view: &ServerView| {
+            view.names
+                .names
+                .values()
+                .any(|known| known.as_str() == name)
+        };
+        let found = servers.find(|(_, view)| has(view));
+        found.map(|(server, _)| server.as_str())
+    }
+
     /// The names of every tool a server has or had, callable or not: rules may name it.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let servers = self.servers.values();

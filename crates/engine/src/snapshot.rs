@@ -123,7 +123,12 @@ impl Snapshot {
             }
             None => match Native::named(name).map(Native::feature) {
                 Some(part) => format!("{} is off (`{}`)", part.words(), part.setting()),
-                None => "no document has that name".to_owned(),
+                None => match self.servers.server_of(name) {
+                    Some(server) => {
+                        format!("it is not accepted; `ringfence servers review {server}` shows why")
+                    }
+                    None => "no document has that name".to_owned(),
+                },
             },
         }
     }

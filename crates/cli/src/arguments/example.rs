@@ -210,6 +210,10 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[("ringfence servers restart github", "after a failure")],
     ),
     (
+        "servers login",
+        &[("ringfence servers login tickets", "prints the page to open")],
+    ),
+    (
         "servers logs",
         &[("ringfence servers logs github", "why it does not start")],
     ),

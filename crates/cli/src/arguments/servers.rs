@@ -32,6 +32,8 @@ pub(crate) enum ServersCommand {
     Block(ServersBlock),
     /// Restart a server in every process, and forget its failures
     Restart(ServerNamed),
+    /// Sign in to a server at an address, in a browser
+    Login(ServersLogin),
     /// Start a server and print what it writes to standard error
     Logs(ServerNamed),
     /// Compare what servers offer with a lock file, or write that file
@@ -49,6 +51,18 @@ pub(crate) struct ServerNamed {
     /// The server
     #[arg(value_name = "SERVER")]
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServersLogin {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    pub(crate) name: String,
+    /// For which caller, where each has a connection of its own
+    #[arg(long, value_name = "CALLER", default_value = "owner")]
+    pub(crate) caller: String,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -170,6 +184,7 @@ impl ServersArguments {
             ServersCommand::Add(add) => &add.common,
             ServersCommand::Accept(accept) => &accept.common,
             ServersCommand::Block(block) => &block.common,
+            ServersCommand::Login(login) => &login.common,
             ServersCommand::Verify(verify) => &verify.common,
         }
     }

@@ -25,7 +25,9 @@ use model::word::Word as _;
 use serde_json::{Value, json};
 use upstream::pin::{PinDecision, PinnedServer, ServedState};
 
-use crate::arguments::{ServersAccept, ServersArguments, ServersBlock, ServersCommand};
+use crate::arguments::{
+    ServersAccept, ServersArguments, ServersBlock, ServersCommand, ServersLogin,
+};
 use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{self, Format, Printer, Style};
@@ -51,6 +53,7 @@ pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow
             say(printer, &named.name, "restarted");
             Ok(Exit::Done)
         }
+        ServersCommand::Login(login) => run_login(&engine, login, printer),
         ServersCommand::Logs(named) => run_logs(&engine, &named.name, printer),
         ServersCommand::Verify(verify) => verify::run(&engine, verify, printer),
     }
@@ -73,6 +76,31 @@ pub(crate) fn look(
         }
     }
     Ok(looked?)
+}
+
+/// Has a person sign in. The address of the page goes to standard error: it is for a
+/// person, and a script that reads our output has none.
+fn run_login(engine: &Engine, login: &ServersLogin, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let runtime = wiring::runtime()?;
+    let show = |page: &str| {
+        printer.note(&format!("open this page to sign in:\n{}", one_line(page)));
+    };
+    let servers = engine.servers();
+    let signed = runtime.block_on(servers.login(&login.name, &login.caller, show))?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({
+            "server": login.name,
+            "done": "signed in",
+            "issuer": signed.issuer,
+            "renewable": signed.is_renewable,
+        })),
+        Format::Human => printer.line(&format!(
+            "{}  signed in at {}",
+            login.name,
+            one_line(&signed.issuer)
+        )),
+    }
+    Ok(Exit::Done)
 }
 
 fn say(printer: &mut Printer, name: &str, done: &str) {

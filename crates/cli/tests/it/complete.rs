@@ -86,7 +86,7 @@ fn bash_offers_tools_callers_and_rules_of_the_home() {
     let folder = home.parent().unwrap();
     let before = files(folder);
     let all: &[(&[&str], &[&str])] = &[
-        (&["ser"], &["serve"]),
+        (&["ser"], &["serve", "servers"]),
         (&["run", "countM"], &["countMyBeans"]),
         (&["run", "countW"], &["countWords"]),
         (&["run", "count$"], &[]),

@@ -119,6 +119,7 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("servers accept", "one --yes", Writes::Nothing),
     ("servers block", "one", Writes::Value),
     ("servers restart", "one", Writes::Value),
+    ("servers login", "one", Writes::Nothing),
     ("servers logs", "one", Writes::Value),
     ("servers verify", "--write --lock new.lock", Writes::Value),
     ("servers remove", "one", Writes::Value),

@@ -10,9 +10,21 @@ use crate::terminal::{Terminal, USUAL};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ringfence");
 
-/// Tests enough tools to take a while, with these variables.
+/// Tests tools that take a while together, with these variables.
 fn tested(name: &str, variables: &str, size: (u16, u16)) -> (Vec<u8>, f64) {
     let folder = scratch(name);
+    let tools = folder.join("ring/tools");
+    std::fs::create_dir_all(&tools).unwrap();
+    for number in 0..20 {
+        let tool = serde_json::json!({
+            "name": format!("slow{number}"),
+            "description": "Takes its time.",
+            "code": "const end = Date.now() + 80; while (Date.now() < end); return 1;",
+            "codeType": "Javascript",
+        });
+        let file = tools.join(format!("slow{number}.json"));
+        std::fs::write(file, tool.to_string()).unwrap();
+    }
     let line = format!("{variables} {PROGRAM} test --offline --home ring");
     let begun = Instant::now();
     let bytes = Terminal::sized(&line, &folder, size).ended();

@@ -117,6 +117,20 @@ pub(super) fn take(
             files: BTreeMap::new(),
         };
     }
+    read_tools(&mut snapshot, folder, catalog, &standing, known)?;
+    take_servers(&mut snapshot, &standing.servers, known.servers.as_ref());
+    known.servers = Some(Arc::clone(&snapshot.servers));
+    Ok(snapshot)
+}
+
+/// The tools of the folder: each file read or known, each name claimed once.
+fn read_tools(
+    snapshot: &mut Snapshot,
+    folder: &ToolFolder,
+    catalog: &Catalog,
+    standing: &PublicationSnapshot,
+    known: &mut Known,
+) -> Result<(), EngineError> {
     let mut claims: BTreeMap<String, Vec<Tool>> = BTreeMap::new();
     let files = folder.scan()?;
     // On all processors: a command that starts reads a folder of a thousand documents
@@ -132,7 +146,7 @@ pub(super) fn take(
                 continue;
             }
         };
-        match tool(&file.file_name, &read, &standing) {
+        match tool(&file.file_name, &read, standing) {
             Ok(tool) => {
                 let name = tool.usable.document.name.clone();
                 claims.entry(name).or_default().push(tool);
@@ -142,12 +156,10 @@ pub(super) fn take(
         known.files.insert(file.file_name, read);
     }
     for (name, tools) in claims {
-        claim_name(&mut snapshot, catalog, &name, tools);
+        claim_name(snapshot, catalog, &name, tools);
     }
     snapshot.set_aside.sort_by(|a, b| a.file.cmp(&b.file));
-    take_servers(&mut snapshot, &standing.servers, known.servers.as_ref());
-    known.servers = Some(Arc::clone(&snapshot.servers));
-    Ok(snapshot)
+    Ok(())
 }
 
 /// The tools of servers, as far as nothing else has their names.

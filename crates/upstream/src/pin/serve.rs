@@ -1,8 +1,8 @@
 //! What a caller may see and call of a server, given what the owner accepted.
 //!
 //! First sight is held. Other words are not served: the accepted ones are. What accepts
-//! more, asks for more or comes from elsewhere is held; the accepted definition stays
-//! callable only while everything it accepts still fits.
+//! more, asks for more or comes from elsewhere is held, and the accepted definition with
+//! it: what runs is the server's new code, whatever arguments it is called with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,6 @@ use model::words;
 use super::compare::{ChangeClass, ChangeSubject, ItemChange, compare};
 use super::{PinDecision, PinnedItem, PinnedServer, SeenItem, SeenServer};
 use crate::definition::{Definition, ItemKey};
-use crate::schema::{self, DiffEffect};
 
 words! {
     /// Why an item is held.
@@ -179,7 +178,6 @@ fn item_state(
             callable(item, &now.definition, now.pin.digest(), false)
         }
         ChangeClass::Wording => old(true),
-        ChangeClass::Wider if stays_callable(&accepted.definition, now, change) => old(true),
         ChangeClass::Wider => ServedState::Held(HoldReason::Wider),
         ChangeClass::Identity => ServedState::Held(HoldReason::Identity),
         ChangeClass::New => ServedState::Held(HoldReason::New),
@@ -198,48 +196,6 @@ fn callable(item: &PinnedItem, definition: &Definition, digest: &str, is_old: bo
         digest: digest.to_owned(),
         is_old,
     }
-}
-
-/// Whether the accepted definition can still be called though the seen one is wider:
-/// only schemas changed, no argument moved into a header, and every call that the
-/// accepted schema allows is allowed by the seen one.
-fn stays_callable(accepted: &Definition, now: &SeenItem, change: &ItemChange) -> bool {
-    let (Definition::Tool(accepted), Definition::Tool(now)) = (accepted, &now.definition) else {
-        return false;
-    };
-    let mut wider = change
-        .diffs
-        .iter()
-        .filter(|diff| diff.effect >= DiffEffect::Wider);
-    let is_schema =
-        |path: &str| path.starts_with("inputSchema") || path.starts_with("outputSchema");
-    wider.all(|diff| is_schema(&diff.path))
-        && headers(&accepted.input_schema) == headers(&now.input_schema)
-        && schema::accepts_all(&now.input_schema, &accepted.input_schema)
-}
-
-/// The properties that travel as headers, with their places.
-fn headers(schema: &serde_json::Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut left = vec![(String::new(), schema)];
-    while let Some((path, value)) = left.pop() {
-        match value {
-            serde_json::Value::Object(fields) => {
-                for (key, value) in fields {
-                    if key == "x-mcp-header" {
-                        found.push(format!("{path}={value}"));
-                    }
-                    left.push((format!("{path}/{key}"), value));
-                }
-            }
-            serde_json::Value::Array(items) => {
-                left.extend(items.iter().map(|item| (format!("{path}/*"), item)));
-            }
-            _ => {}
-        }
-    }
-    found.sort();
-    found
 }
 
 /// An item that cannot be read is refused, not gone.

@@ -129,7 +129,7 @@ fn narrower_is_served_as_it_is() {
 }
 
 #[test]
-fn wider_is_held_unless_old_calls_still_fit() {
+fn wider_is_held_even_where_old_calls_still_fit() {
     let pinned = accepted(&seen(&[tool("a")]));
     let state = |tool: Value| shown(&pinned, Some(&seen(&[tool]))).join(", ");
     let optional = with(
@@ -137,7 +137,7 @@ fn wider_is_held_unless_old_calls_still_fit() {
         "/inputSchema/properties/note",
         json!({"type": "string"}),
     );
-    assert_eq!(state(optional.clone()), "a: old");
+    assert_eq!(state(optional.clone()), "a: held wider");
     let mut required = optional.clone();
     required["inputSchema"]["required"] = json!(["note", "path"]);
     assert_eq!(state(required), "a: held wider");
