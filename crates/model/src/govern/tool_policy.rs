@@ -1,7 +1,7 @@
 //! A policy in Rust, for programs that embed Ringfence.
 //!
-//! It is a list of rules: the same [`Rule`]s that `[[rule]]` in `ringfence.toml`
-//! makes, decided by the same [`Rules::decide`](super::rules::Rules::decide). It
+//! It is a list of rules: the same `Rule`s that `[[rule]]` in `ringfence.toml`
+//! makes, decided by the same `Rules::decide`. It
 //! has no evaluator of its own, so a policy in code and the same policy in
 //! configuration cannot drift apart.
 //!
