@@ -369,6 +369,12 @@ fn show(plan: &WrapPlan, path: &Path, printer: &mut Printer) {
             }
             (None, None) => printer.line("    it may connect to nothing"),
         }
+        for folder in &one.written.read {
+            let folder = one_line(folder);
+            printer.line(&format!(
+                "    it may read {folder}, and write only to its own folder"
+            ));
+        }
         for (field, secret) in &one.moved {
             let field = one_line(field);
             printer.line(&format!("    {field} moves to secrets.env as {secret}"));

@@ -2,6 +2,7 @@
 //! move, and what stays with the client. Pure: nothing is written here.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use model::Environment;
 use model::config::{Config, ServerConfig};
@@ -22,6 +23,9 @@ const RUNNERS: [&str; 12] = [
 const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
 /// Names that are tried when one is taken.
 const NAMES_TRIED_MAX: usize = 1_000;
+/// Parts of a path, the root among them, up to which a folder holds too much to be given:
+/// a person's home is one.
+const FOLDER_PARTS_MIN: usize = 3;
 
 /// What would be done.
 #[derive(Debug, Default)]
@@ -124,6 +128,8 @@ impl WrapPlan {
             url: launch.url.clone(),
             values,
             network: is_runner(&launch.command).then_some("open"),
+            read: named_folders(&launch.command),
+            private: launch.url.as_deref().is_some_and(is_loopback),
             ..WrittenServer::default()
         };
         let (name, is_known) = server_name(&mut written, base, ground.config, taken)?;
@@ -209,6 +215,41 @@ fn base_name(raw_name: &str) -> String {
     match ServerName::parse(raw_name) {
         Ok(name) => name.as_str().to_owned(),
         Err(fault) => fault.suggestion.unwrap_or_else(|| "imported".to_owned()),
+    }
+}
+
+/// The folders a command names: it was made to read them. A script of a package reads the
+/// packages beside it. A folder near the root is not given, for it would be everything.
+fn named_folders(command: &[String]) -> Vec<String> {
+    let mut folders = BTreeSet::new();
+    for argument in command.iter().skip(1) {
+        let path = Path::new(argument);
+        let kind = path.is_absolute().then(|| path.metadata().ok()).flatten();
+        let Some(kind) = kind else { continue };
+        let packages = path
+            .ancestors()
+            .find(|ancestor| ancestor.ends_with("node_modules"));
+        let folder = match (packages, kind.is_dir()) {
+            (Some(packages), _) => Some(packages),
+            (None, true) => Some(path),
+            (None, false) => path.parent(),
+        };
+        let is_narrow = |folder: &&Path| folder.components().count() > FOLDER_PARTS_MIN;
+        if let Some(folder) = folder.filter(is_narrow) {
+            folders.insert(folder.display().to_string());
+        }
+    }
+    folders.into_iter().collect()
+}
+
+/// Whether an address is one of this machine: the client named it, so it is meant.
+fn is_loopback(url: &str) -> bool {
+    let parsed = url::Url::parse(url).ok();
+    match parsed.as_ref().and_then(url::Url::host) {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
     }
 }
 
@@ -327,5 +368,28 @@ mod tests {
             "{plan:?}"
         );
         assert_eq!(plan.left.len(), 2);
+    }
+
+    #[test]
+    fn a_command_reads_what_it_names_and_an_address_here_is_meant() {
+        let here = env!("CARGO_MANIFEST_DIR");
+        let command = |argument: &str| vec!["node".to_owned(), argument.to_owned()];
+        assert_eq!(
+            named_folders(&command(&format!("{here}/Cargo.toml"))),
+            [here]
+        );
+        assert_eq!(named_folders(&command(here)), [here]);
+        for argument in [
+            "/",
+            "/etc",
+            "/etc/hostname",
+            "relative",
+            "/absent/x/y/z",
+            "--flag",
+        ] {
+            assert_eq!(named_folders(&command(argument)), [""; 0], "{argument}");
+        }
+        assert!(is_loopback("http://127.0.0.1:1/mcp") && is_loopback("http://[::1]/"));
+        assert!(!is_loopback("http://10.0.0.1/") && !is_loopback("https://example.com/"));
     }
 }
