@@ -521,3 +521,11 @@ proptest! {
         prop_assert_eq!(masked, plain);
     }
 }
+
+/// What reads like an escape may be part of the secret.
+#[test]
+fn a_secret_with_a_percent_is_found_below_two_encodings() {
+    let masker = Masker::new(["%a0 \u{e4}A\na"]).expect("a masker");
+    let text = "before %25a0%20%C3%A4A%5Cna after";
+    assert_eq!(masker.text(text).into_inner(), "before *** after");
+}

@@ -131,7 +131,9 @@ pub(super) fn of(text: &[u8], wanted: &Wanted, places: Places) -> Vec<View> {
             made.extend(base::unbase(bytes, wanted, empty()));
             made.extend(list::unlist(bytes, wanted, empty()));
             let kinds = Kinds::EACH.into_iter().filter(|kind| seen.has(*kind));
-            let kinds = kinds.filter(|_| depth == 0 && seen.are_several());
+            // In the text and in what comes out of it: a `%a0` of the secret itself must
+            // not be taken for an escape when only the JSON around it is undone.
+            let kinds = kinds.filter(|_| depth <= 1 && seen.are_several());
             // Nothing is looked for below these.
             let last = || View::empty(places, next, DEPTH_MAX);
             made.extend(kinds.filter_map(|kind| unescape(bytes, kind, wanted.bytes_max, last()).0));
