@@ -17,8 +17,8 @@ use sandbox::walls::{process, system};
 use crate::connect_answer;
 use crate::control_group::ControlGroup;
 use crate::disk_use::DiskUse;
-use crate::ground::Ground;
-use crate::identity::Identity;
+use crate::ground::JailGround;
+use crate::identity::ChildIdentity;
 use crate::limit;
 use crate::line::{self, LineBuffer, OrderedDescriptors};
 use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
@@ -69,13 +69,13 @@ fn supervise_child(
         JailNetwork::Proxy => Some(UnixStream::pair()?),
         JailNetwork::None | JailNetwork::Open => None,
     };
-    let mut ground = Ground {
+    let mut ground = JailGround {
         order,
         streams: &streams,
         door: door.as_ref(),
         hand: hands.as_ref().map(|(_, theirs)| theirs),
         group,
-        identity: Identity::claim(),
+        identity: ChildIdentity::claim(),
         no_namespaces: String::new(),
     };
     let started = start::start(control, &mut ground);
@@ -100,6 +100,7 @@ fn supervise_child(
         running,
         heard: LineBuffer::default(),
         last_pid: None,
+        door: None,
     };
     let user = identity.as_ref().ok().and_then(Option::as_ref);
     let user = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.user);
@@ -139,11 +140,14 @@ struct Watch<'a> {
     ends: PipeReader,
     disk: DiskUse,
     last_pid: Option<u32>,
+    /// Held while the child runs: its end tells the parent that no connection comes any more.
+    door: Option<OwnedFd>,
 }
 
 impl Watch<'_> {
-    fn answer_connects(&self, ours: &UnixStream, door: OwnedFd, user: u32) -> io::Result<()> {
+    fn answer_connects(&mut self, ours: &UnixStream, door: OwnedFd, user: u32) -> io::Result<()> {
         if !start::needs_answers(&self.running, self.order) {
+            self.door = Some(door);
             return Ok(());
         }
         match line::receive_descriptor(ours)? {
