@@ -53,7 +53,7 @@ pub struct Config {
     pub profiles: Profiles,
     /// The profile in force for every tool, if any.
     pub profile: Option<String>,
-    /// Which tools are on offer.
+    /// Which tools are exposed.
     pub exposure: Exposure,
     /// Names that may be named before they are there.
     pub expected: ExpectedNames,
