@@ -5,10 +5,11 @@
 //! tell the time and end. It cannot name a file, a process or an address.
 
 // The tests translate the kernel's numbers from those of x86_64.
-#[cfg(all(test, target_arch = "x86_64"))]
-#[path = "seccomp/machine.rs"]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod machine;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests;
 
 use std::collections::BTreeMap;

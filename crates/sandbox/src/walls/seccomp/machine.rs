@@ -1,5 +1,5 @@
-// A small machine for the instructions of a filter, and the numbers of system calls on
-// other architectures. Part of the tests of two crates, by path.
+//! A small machine for the instructions of a filter, and the numbers of system calls on
+//! other architectures. Part of the tests of two crates, by path.
 
 use std::collections::BTreeMap;
 
