@@ -1,5 +1,5 @@
 // Builds the Studio: src/ to a folder of files with hashed names, each also compressed, and
-// manifest.tsv, from which crates/studio embeds them in the program. The same sources give the same bytes.
+// table.rs, by which crates/studio embeds them in the program. The same sources give the same bytes.
 // `cargo xtask studio` calls it.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -89,10 +89,12 @@ for (const [name, plain] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
   all += gzip.length;
   if (first.all.includes(path.basename(name)) || name === 'index.html') atFirst += gzip.length;
   const digest = createHash('sha256').update(plain).digest('hex');
-  rows.push([name, MIME[path.extname(name)], digest, name.startsWith('assets/') ? '1' : '0'].join('\t') + '\n');
+  const row = [`path: "/${name}"`, `mime: "${MIME[path.extname(name)]}"`, `immutable: ${name.startsWith('assets/')}`, `etag: "${digest}"`];
+  row.push(`plain: include_bytes!("${name}")`, `gzip: include_bytes!("${name}.gz")`, `brotli: include_bytes!("${name}.br")`);
+  rows.push(`    Asset {\n${row.map((field) => `        ${field},\n`).join('')}    },\n`);
 }
-// Read by the build script of crates/studio: path, media type, SHA-256, whether the name holds a hash.
-fs.writeFileSync(path.join(target, 'manifest.tsv'), rows.join(''));
+// Included by crates/studio; sorted by path.
+fs.writeFileSync(path.join(target, 'table.rs'), `pub(crate) static ASSETS: &[Asset] = &[\n${rows.join('')}];\n`);
 const kilobytes = (bytes) => `${(bytes / 1024).toFixed(1)} KB`;
 console.log(`   ${files.size} files, ${kilobytes(all)} gzipped, of them ${kilobytes(atFirst)} for the first load`);
 if (all > ALL_BYTES_MAX || atFirst > FIRST_LOAD_BYTES_MAX) {

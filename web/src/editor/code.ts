@@ -55,13 +55,21 @@ const look = EditorView.theme({
   '.cm-diagnostic': { fontFamily: 'var(--sans)', fontSize: '13px', whiteSpace: 'pre-wrap' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--red)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--amber)' },
+  // The editor's own marks are images in data URLs, which the policy of the page does not load.
+  '.cm-lint-marker': { width: '1em', height: '1em', lineHeight: '1', fontSize: '11px' },
+  '.cm-lint-marker-error': { content: '"●"', color: 'var(--red)' },
+  '.cm-lint-marker-warning': { content: '"▲"', color: 'var(--amber)' },
+  '.cm-lint-marker-info': { content: '"■"', color: 'var(--blue)' },
+  '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--red)', textUnderlineOffset: '3px' },
+  '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline wavy var(--amber)', textUnderlineOffset: '3px' },
+  '.cm-lintRange-info, .cm-lintRange-hint': { backgroundImage: 'none', textDecoration: 'underline dotted var(--blue)', textUnderlineOffset: '3px' },
   '.cm-specialChar': { color: 'var(--red)' },
   '.cm-foldPlaceholder': { backgroundColor: 'var(--sunken)', color: 'var(--dim)', border: '1px solid var(--line)' },
   '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'transparent', outline: '1px solid var(--accent)' },
   '.cm-changedLine, .cm-insertedLine': { backgroundColor: 'var(--green-soft)' },
   '.cm-deletedChunk': { backgroundColor: 'var(--red-soft)' },
-  '.cm-changedText': { background: 'none', textDecoration: 'underline', textDecorationColor: 'var(--green)', textUnderlineOffset: '3px' },
-  '.cm-deletedText': { background: 'none', textDecoration: 'line-through', textDecorationColor: 'var(--red)' },
+  '&.cm-merge-b .cm-changedText, .cm-changedText': { background: 'none', textDecoration: 'underline', textDecorationColor: 'var(--green)', textUnderlineOffset: '3px' },
+  '&.cm-merge-b .cm-deletedText, .cm-deletedChunk .cm-deletedText, .cm-deletedText': { background: 'none', textDecoration: 'line-through', textDecorationColor: 'var(--red)' },
   '.cm-collapsedLines': { color: 'var(--dim)', background: 'var(--sunken)' },
 });
 

@@ -115,7 +115,7 @@ function Line({ row }: { row: AuditRow }) {
         <Time at={row.atMs} />
         <Risk level={row.risk} />
         <span class="what">
-          <strong><T text={row.tool} /></strong> <span class="dim">by <T text={row.caller} /></span> {row.status !== 'done' && row.message && <span class="dim"><T text={row.message} /></span>}
+          <strong><T text={row.tool} /></strong> <span class="dim">by <T text={row.caller} /></span> {row.status !== 'done' && row.message && <span class="dim">· <T text={row.message} /></span>}
         </span>
         <span class={`tag ${row.status}`}>{row.status}</span>
       </a>

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { path } from '../lib/api';
-import { duration, number } from '../lib/format';
+import { clock, duration, exact, number } from '../lib/format';
 import { useResource } from '../lib/resource';
 import { go, link, route, withQuery } from '../lib/router';
 import { Empty, Failed, Loading, T } from '../ui/common';
@@ -140,6 +140,12 @@ function Figure({ value, label }: { value: string; label: string }) {
   );
 }
 
+/** A time on the axis: the hour within two days, else the day. */
+function tick(time: number, times: number[]): string {
+  const isShort = (times.at(-1) ?? 0) - (times[0] ?? 0) <= 48 * 3600 * 1000;
+  return isShort ? clock(time).slice(0, 5) : exact(time).slice(5, 10);
+}
+
 type Series = [string, (number | null)[], string];
 
 /** A chart; the table below it has the same numbers for those who cannot see it. */
@@ -167,7 +173,7 @@ function Chart({ times, series, words, label }: { times: number[]; series: Serie
             width: host.current.clientWidth,
             height: 200,
             series: [{}, ...series.map(([name, , tone]) => ({ label: name, stroke: colour(tone), width: 1.5, points: { show: times.length < 3 }, value: (_: uPlot, value: number | null) => (value === null ? '–' : words(value)) }))],
-            axes: [axis, { ...axis, size: 64, values: (_: uPlot, values: number[]) => values.map(words) }],
+            axes: [{ ...axis, values: (_: uPlot, values: number[]) => values.map((value) => tick(value * 1000, times)) }, { ...axis, size: 64, values: (_: uPlot, values: number[]) => values.map(words) }],
             scales: { y: { range: (_u: uPlot, _low: number, high: number) => [0, Math.max(high, 1) * 1.05] } },
           },
           [times.map((time) => time / 1000), ...series.map(([, values]) => values)],
@@ -176,7 +182,7 @@ function Chart({ times, series, words, label }: { times: number[]; series: Serie
         probe.remove();
       });
     draw();
-    const resize = new ResizeObserver(() => plot?.setSize({ width: host.current!.clientWidth, height: 200 }));
+    const resize = new ResizeObserver(() => host.current && plot?.setSize({ width: host.current.clientWidth, height: 200 }));
     if (host.current) resize.observe(host.current);
     scheme.addEventListener('change', draw);
     return () => {

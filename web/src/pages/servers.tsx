@@ -5,6 +5,7 @@ import { useDeed, useResource } from '../lib/resource';
 import { go, link, route } from '../lib/router';
 import { canChange } from '../lib/session';
 import { count } from '../lib/text';
+import { words } from '../lib/words';
 import type { DiffLine, Risk as RiskFacts, UpstreamFinding } from '../lib/types';
 import { Button, Diff, Empty, Facts, Failed, Field, Fold, Icon, Loading, Note, Pre, Risk, Section, T, Tabs, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
@@ -204,7 +205,8 @@ function Review({ name }: { name: string }) {
   const open = facts.items.filter((item) => item.change !== 'same' || item.state !== 'callable');
   const rest = facts.items.filter((item) => !open.includes(item));
   const offered = open.filter((item) => item.change !== 'gone').map((item) => item.name);
-  const chosen = picked ?? new Set(offered);
+  // What the server's own words raise a finding about is accepted only by a person's own click.
+  const chosen = picked ?? new Set(open.filter((item) => item.change !== 'gone' && !item.findings.length).map((item) => item.name));
   return (
     <article data-test="review-view">
       <div class="detail-head">
@@ -268,7 +270,7 @@ function Review({ name }: { name: string }) {
               Keep the old text
             </a>
             <Button kind="primary" disabled={!chosen.size} isBusy={accept.isBusy} onClick={() => void accept.run(chosen.size === offered.length ? null : [...chosen])} test="accept">
-              Accept {chosen.size === offered.length ? 'all' : chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}
+              Accept {chosen.size === offered.length && chosen.size > 1 ? 'all ' : ''}{count(chosen.size, 'tool')}
             </Button>
             <span class="dim">digest {facts.digest.slice(0, 12)}</span>
           </div>
@@ -322,30 +324,6 @@ interface Trial {
   log: string[];
   fault: string | null;
   findings: UpstreamFinding[];
-}
-
-/** Splits a command line as a shell would, without one: quotes and backslashes, nothing else. */
-export function words(line: string): string[] {
-  const found: string[] = [];
-  let word: string | undefined;
-  let quote = '';
-  for (let at = 0; at < line.length; at++) {
-    const mark = line[at]!;
-    if (quote) {
-      if (mark === quote) quote = '';
-      else if (mark === '\\' && quote === '"' && at + 1 < line.length) word = (word ?? '') + line[++at];
-      else word = (word ?? '') + mark;
-    } else if (mark === '"' || mark === "'") {
-      quote = mark;
-      word ??= '';
-    } else if (mark === '\\' && at + 1 < line.length) word = (word ?? '') + line[++at];
-    else if (/\s/.test(mark)) {
-      if (word !== undefined) found.push(word);
-      word = undefined;
-    } else word = (word ?? '') + mark;
-  }
-  if (word !== undefined) found.push(word);
-  return found;
 }
 
 function Add() {

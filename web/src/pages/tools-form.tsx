@@ -75,7 +75,7 @@ function Params({ params, edit }: { params: unknown[]; edit: Edit }) {
             <input aria-label={label('description')} value={text(param.description)} onInput={(event) => edit(['params', index, 'description'], event.currentTarget.value || undefined)} placeholder="description" />
             <input class="mono" aria-label={label('test value')} value={text(param.testValue)} onInput={(event) => edit(['params', index, 'testValue'], event.currentTarget.value || undefined)} placeholder="test value" />
             <label class="check">
-              <input type="checkbox" aria-label={label('required')} checked={param.required === true} onChange={(event) => edit(['params', index, 'required'], event.currentTarget.checked)} />
+              <input type="checkbox" aria-label={label('required')} checked={param.required === true} onChange={(event) => edit(['params', index, 'required'], event.currentTarget.checked)} /> <span class="show-small">required</span>
             </label>
             <Button kind="quiet" class="small" aria-label={`remove parameter ${text(param.name)}`} onClick={() => edit(['params', index], undefined)}>
               <Icon name="no" />

@@ -114,8 +114,8 @@ export function Page({ title, actions, children, isWide }: { title: string; acti
         {actions}
         <div class="right">
           <State />
-          <Button kind="quiet" class="small" onClick={() => (isPaletteOpen.value = true)} aria-label="Command palette" test="palette">
-            <Icon name="search" /> <span class="kbd hide-small">{/Mac/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}</span>
+          <Button kind="quiet" class="small" onClick={() => (isPaletteOpen.value = true)} title="Command palette" test="palette">
+            <Icon name="search" /> <span class="hide">Command palette</span> <span class="kbd hide-small">{/Mac/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}</span>
           </Button>
           <Who />
         </div>
