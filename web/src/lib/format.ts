@@ -12,7 +12,7 @@ export function milliseconds(time: number | string): number {
   return typeof time === 'number' ? time : Date.parse(time);
 }
 
-/** `now`, `40 s`, `3 min`, `2 h`, `5 d`. */
+/** `40 s`, `3 min`, `2 h`, `5 d`. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 100) return `${seconds} s`;
@@ -27,7 +27,7 @@ export function span(ms: number): string {
 export function relative(time: number | string, at: number): string {
   const difference = at - milliseconds(time);
   if (Number.isNaN(difference)) return '';
-  if (Math.abs(difference) < 1500) return 'now';
+  if (Math.abs(difference) < 1500) return 'just now';
   return difference < 0 ? `in ${span(-difference)}` : `${span(difference)} ago`;
 }
 

@@ -1,13 +1,14 @@
 // What happened. Filters are the address; an empty answer names the filter that caused it; the chain is verified
 // from here.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { get, path, post } from '../lib/api';
+import { get, path, post, Refused } from '../lib/api';
 import { clock, duration } from '../lib/format';
 import { connection, gaps, listen } from '../lib/live';
 import { useDeed, useResource } from '../lib/resource';
 import { go, link, replace, route, withQuery } from '../lib/router';
 import { count, visible } from '../lib/text';
-import type { AuditRow, CallRow, Gate } from '../lib/types';
+import { keepTestValues } from '../lib/test-values';
+import type { AuditRow, CallRow, Gate, Tool } from '../lib/types';
 import { Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
 
@@ -254,6 +255,11 @@ function Detail({ id }: { id: string }) {
 }
 
 function CallView({ call }: { call: Call }) {
+  const asTest = useDeed(async () => {
+    const tool = await get<Tool>(path(['tools', call.tool]));
+    if (!keepTestValues(tool, call.arguments)) throw new Refused(0, 'studio.page', `${call.tool} is not a tool of your own`, 'copy it as a new one first', undefined);
+    go(link('tools', [call.tool, 'edit']));
+  });
   return (
     <article data-test="entry-view" data-status={call.status}>
       <div class="detail-head">
@@ -264,12 +270,18 @@ function CallView({ call }: { call: Call }) {
           <a class="button small" href={link('inspector', [call.tool], { from: call.id })} data-test="again">
             Call again
           </a>
+          {call.arguments !== null && call.arguments !== undefined && (
+            <Button class="small" isBusy={asTest.isBusy} onClick={() => void asTest.run()} test="make-test-value">
+              Make a test value
+            </Button>
+          )}
           <a class="button small" href={link('policy', ['edit'], { tool: call.tool, caller: call.caller })} data-test="make-rule">
             Make a rule
           </a>
           <Copy text={location.href} label="Link" />
         </div>
       </div>
+      {asTest.error && <Failed error={asTest.error} />}
       {call.message && (
         <div class="section">
           <Note kind={call.status === 'done' ? 'info' : 'error'}>

@@ -8,6 +8,7 @@ import { useDeed, useResource } from '../lib/resource';
 import { initial } from '../lib/schema';
 import { go, link, replace, route, withQuery } from '../lib/router';
 import { canChange } from '../lib/session';
+import { keepTestValues } from '../lib/test-values';
 import type { CallRow, ConsoleLine, Gate, Risk as RiskFacts, Schema, Tool, ToolRow } from '../lib/types';
 import { Button, Copy, Empty, Failed, Fold, Gates, Icon, Loading, Note, Pre, Risk, Section, T, Tabs } from '../ui/common';
 import { Editor } from '../ui/editor';
@@ -162,6 +163,11 @@ function Run({ tool, from }: { tool: Tool; from: string | null }) {
               Cancel
             </Button>
           )}
+          {tool.canEdit && 'value' in parsed && (
+            <Button kind="quiet" onClick={() => keepTestValues(tool, parsed.value) && go(link('tools', [tool.name, 'edit']))} test="as-test-value">
+              Use as test values
+            </Button>
+          )}
           <Button kind="quiet" onClick={() => (drop(draft), setTextOnly(JSON.stringify(start(tool), null, 2)))}>
             Reset
           </Button>
@@ -248,11 +254,6 @@ function CallResult({ result, tool, args }: { result: Called; tool: Tool; args: 
         )}
         <div class="row">
           <Copy text={args} label="Copy the arguments" />
-          {tool.canEdit && (
-            <a class="button small quiet" href={link('tools', [tool.name, 'edit'])}>
-              Use as test value
-            </a>
-          )}
           <a class="button small quiet" href={link('policy', ['edit'], { tool: tool.name })}>
             Make a rule
           </a>

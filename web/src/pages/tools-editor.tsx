@@ -174,7 +174,7 @@ function Desk({ name, tool, saved, reload }: { name: string | undefined; tool: T
         <div class="section">
           <Note kind="info" test="restored">
             <p>
-              Unsaved text from {relative(before!.time, now.value)} is shown.{' '}
+              Unsaved text is shown, typed {relative(before!.time, now.value)}.{' '}
               <button type="button" class="link" onClick={() => (setTextOnly(base.text), drop(draftName), setRestored(false))}>
                 Use the saved document instead
               </button>

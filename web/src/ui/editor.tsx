@@ -22,6 +22,8 @@ export function Editor({ text, language, label, onChange, marks, globals, origin
   const code = useRef<Code | undefined>(undefined);
   const change = useRef(onChange);
   change.current = onChange;
+  // What was typed and has not come back yet. A page that is a few keys behind must not undo them.
+  const sent = useRef<string[]>([]);
   const [isReady, setReady] = useState(false);
   useEffect(() => {
     let isGone = false;
@@ -35,7 +37,10 @@ export function Editor({ text, language, label, onChange, marks, globals, origin
         label,
         ...(isReadOnly ? { isReadOnly } : {}),
         ...(original !== undefined ? { original } : {}),
-        onChange: (typed) => change.current?.(typed),
+        onChange: (typed) => {
+          sent.current.push(typed);
+          change.current?.(typed);
+        },
       });
       setReady(true);
     });
@@ -43,10 +48,18 @@ export function Editor({ text, language, label, onChange, marks, globals, origin
       isGone = true;
       code.current?.destroy();
       code.current = undefined;
+      sent.current = [];
       setReady(false);
     };
   }, [language, original, isReadOnly]);
-  useEffect(() => code.current?.setText(text), [text, isReady]);
+  useEffect(() => {
+    const index = sent.current.lastIndexOf(text);
+    if (index >= 0) sent.current.splice(0, index + 1);
+    else {
+      sent.current = [];
+      code.current?.setText(text);
+    }
+  }, [text, isReady]);
   useEffect(() => code.current?.setMarks(marks ?? []), [marks, isReady]);
   useEffect(() => code.current?.setGlobals(globals ?? []), [globals, isReady]);
   useEffect(() => {

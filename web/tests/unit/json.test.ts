@@ -65,3 +65,11 @@ test('__proto__ is a name like any other', () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
   assert.deepEqual(node.members[0]!.name, '__proto__');
 });
+
+test('a call becomes test values, which are always text', async () => {
+  Object.assign(globalThis, { document: { addEventListener() {}, hidden: false }, location: { hash: '', pathname: '/' }, addEventListener() {} });
+  const { withTestValues } = await import('../../src/lib/test-values');
+  const changed = withTestValues(DOCUMENT, [{ name: 'x' }, { name: 'y' }], { x: 'text', y: { a: 1 }, other: 1 });
+  const params = (JSON.parse(changed) as { params: { testValue: unknown }[] }).params;
+  assert.deepEqual(params.map((param) => param.testValue), ['text', '{"a":1}']);
+});
