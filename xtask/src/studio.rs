@@ -72,7 +72,8 @@ fn digest(root: &Root) -> Result<String> {
     files.sort();
     let mut sum = Sha256::new();
     for file in files {
-        let bytes = fs::read(&file).with_context(|| format!("could not read {}", file.display()))?;
+        let bytes =
+            fs::read(&file).with_context(|| format!("could not read {}", file.display()))?;
         let name = file.strip_prefix(root.path()).unwrap_or(&file);
         sum.update(name.to_string_lossy().as_bytes());
         sum.update((bytes.len() as u64).to_le_bytes());
@@ -87,7 +88,8 @@ fn gather(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         files.push(path.to_path_buf());
         return Ok(());
     }
-    let entries = fs::read_dir(path).with_context(|| format!("could not list {}", path.display()))?;
+    let entries =
+        fs::read_dir(path).with_context(|| format!("could not list {}", path.display()))?;
     for entry in entries {
         gather(&entry.context("could not list web/")?.path(), files)?;
     }
@@ -120,10 +122,16 @@ impl Node {
             fs::remove_dir_all(&folder).context("could not remove the older Node")?;
         }
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .args(["--no-deps", "--target"])
-            .arg(folder.join("package"))
-            .arg(WHEEL);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(["--no-deps", "--target"])
+        .arg(folder.join("package"))
+        .arg(WHEEL);
         if !matches!(run::run(&mut pip), Ok(TaskAnswer::Yes)) {
             bail!("no Node {NODE_MIN} here, and pip could not install `{WHEEL}`");
         }
