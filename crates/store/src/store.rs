@@ -13,6 +13,7 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
+use crate::tables::jobs::Jobs;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -44,6 +45,7 @@ struct Inner {
     callers: CallerRecords,
     usage: QuotaUsage,
     scripts: Scripts,
+    jobs: Jobs,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -72,6 +74,7 @@ impl Store {
             callers,
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            jobs: Jobs::new(&home, &process),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -127,6 +130,12 @@ impl Store {
     #[must_use]
     pub fn scripts(&self) -> &Scripts {
         &self.inner.scripts
+    }
+
+    /// Background jobs of callers.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
     }
 
     /// Applies other settings from the next record on. The length of the queue is
