@@ -1,5 +1,5 @@
 //! The store of one home. Opening it makes what is absent, closes the calls of dead
-//! processes and starts two threads: one writes the audit, one syncs it.
+//! processes and starts three threads: one writes the audit, one syncs it, one signs it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::tables::callers::CallerRecords;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
+use crate::tables::witnessed::WitnessedHeads;
 
 /// The store of one home. Clones share it; dropping the last one closes it.
 #[derive(Clone, Debug)]
@@ -44,6 +45,7 @@ struct Inner {
     callers: CallerRecords,
     usage: QuotaUsage,
     scripts: Scripts,
+    witnessed: WitnessedHeads,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -72,6 +74,7 @@ impl Store {
             callers,
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            witnessed: WitnessedHeads::new(&home),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -83,10 +86,12 @@ impl Store {
                 .spawn(work)
                 .map_err(|error| StoreError::file("start the writer of", &home, error))
         };
-        let syncing = Arc::clone(&writer);
+        let (syncing, signing) = (Arc::clone(&writer), Arc::clone(&writer));
         let thread = start("audit-writer", Box::new(move || writer.run()))?;
         inner.threads.push(thread);
         let thread = start("audit-sync", Box::new(move || syncing.run_syncer()))?;
+        inner.threads.push(thread);
+        let thread = start("audit-sign", Box::new(move || signing.run_signer()))?;
         inner.threads.push(thread);
         Ok(Store {
             inner: Arc::new(inner),
@@ -129,6 +134,12 @@ impl Store {
         &self.inner.scripts
     }
 
+    /// The heads of other people's logs.
+    #[must_use]
+    pub fn witnessed(&self) -> &WitnessedHeads {
+        &self.inner.witnessed
+    }
+
     /// Applies other settings from the next record on. The length of the queue is
     /// fixed when the store is opened.
     pub fn set(&self, settings: StoreSettings) -> Result<(), StoreError> {
@@ -160,8 +171,8 @@ impl Store {
 }
 
 impl Drop for Inner {
-    /// Writes what waits, syncs it, and ends the threads. The writer ends first, for
-    /// the last sync must cover what it wrote.
+    /// Writes what waits, syncs it, signs it, and ends the threads. The writer ends first,
+    /// for the last sync and the last head must cover what it wrote.
     fn drop(&mut self) {
         let shared = self.writer.shared();
         shared.queue.close();
@@ -170,6 +181,7 @@ impl Drop for Inner {
             let _ = writer.join();
         }
         shared.syncer.stop();
+        shared.signer.stop();
         for thread in threads {
             let _ = thread.join();
         }
