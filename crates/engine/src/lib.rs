@@ -26,6 +26,8 @@ mod server_tool;
 mod services;
 /// One tool of the registry, and what runs when it is called.
 mod tool;
+/// The native tools that run programs, as documents.
+pub mod toolbox;
 
 // What there is.
 
@@ -58,6 +60,10 @@ mod entropy;
 mod gates;
 /// What a call holds until it is over.
 mod hold;
+/// One program in the jail.
+mod jailed;
+/// The background jobs that run in this process.
+mod jobs;
 /// What a call may use of the world.
 pub mod powers;
 /// Limits on calls.
@@ -111,7 +117,7 @@ pub use error::EngineError;
 pub use refusal::Gate;
 pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
-pub use services::{Alarm, Clock, Observer, RunStart};
+pub use services::{Alarm, Clock, Observer, RunStart, Stopwatch};
 pub use settings::protected;
 pub use store::{AuditEntry, Filter};
 

@@ -193,7 +193,7 @@ impl Registry {
                 let why = causes(&fault);
                 self.alarm
                     .raise(&format!("the tools could not be reloaded: {why}"));
-                latest.snapshot = Arc::new(latest.snapshot.without_tools());
+                latest.snapshot = Arc::new(latest.snapshot.without_tools(why));
                 latest.standing_version = u64::MAX;
             }
         }

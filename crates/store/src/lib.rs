@@ -42,6 +42,7 @@ pub use home::settings;
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
+pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob};
 pub use tables::keys::Keys;
 pub use tables::publications::{
     Pass, PublicationSnapshot, Publications, ServerRecord, ServerRecords, ToolGrants,
@@ -49,5 +50,5 @@ pub use tables::publications::{
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
 pub use tables::witnessed::{WitnessedHead, WitnessedHeads};
-pub use tables::{approvals, callers, keys, names, publications, scripts, usage};
+pub use tables::{approvals, callers, jobs, keys, names, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};

@@ -59,6 +59,10 @@ model::limits! {
     KEYS_MAX: i64 = 10_000;
     /// Replaced and revoked keys that are remembered.
     FORMER_KEYS_MAX: i64 = 1_000;
+    /// Background jobs of one caller that are remembered.
+    JOBS_PER_CALLER_MAX: i64 = 100;
+    /// Background jobs that are remembered.
+    JOBS_MAX: i64 = 10_000;
     /// How long a changed file may keep its stamp, in milliseconds.
     STAMP_TICK_MS: u64 = 20;
 }

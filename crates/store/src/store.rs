@@ -13,6 +13,7 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
+use crate::tables::jobs::Jobs;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -45,6 +46,7 @@ struct Inner {
     callers: CallerRecords,
     usage: QuotaUsage,
     scripts: Scripts,
+    jobs: Jobs,
     witnessed: WitnessedHeads,
     writer: Arc<Writer>,
     crashed: u64,
@@ -74,6 +76,7 @@ impl Store {
             callers,
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            jobs: Jobs::new(&home, &process),
             witnessed: WitnessedHeads::new(&home),
             writer: Arc::clone(&writer),
             crashed,
@@ -138,6 +141,12 @@ impl Store {
     #[must_use]
     pub fn witnessed(&self) -> &WitnessedHeads {
         &self.inner.witnessed
+    }
+
+    /// Background jobs of callers.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
     }
 
     /// Applies other settings from the next record on. The length of the queue is

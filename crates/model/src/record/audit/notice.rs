@@ -153,6 +153,9 @@ pub enum Act {
     /// The owner restarted a server.
     #[serde(rename = "server.restarted")]
     ServerRestarted,
+    /// A background job ended.
+    #[serde(rename = "job.ended")]
+    JobEnded,
     /// The log ends before a record that its index or the database remembers.
     #[serde(rename = "audit.cut")]
     AuditCut,
@@ -163,7 +166,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 25] = [
+    pub const ALL: [Act; 26] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -187,6 +190,7 @@ impl Act {
         Act::ServerAdded,
         Act::ServerRemoved,
         Act::ServerRestarted,
+        Act::JobEnded,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
     ];
@@ -218,6 +222,7 @@ impl Act {
             Act::ServerAdded => "server.added",
             Act::ServerRemoved => "server.removed",
             Act::ServerRestarted => "server.restarted",
+            Act::JobEnded => "job.ended",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",
         }

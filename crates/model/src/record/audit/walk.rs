@@ -300,7 +300,8 @@ impl Walk {
             | Act::ServerBlocked
             | Act::ServerAdded
             | Act::ServerRemoved
-            | Act::ServerRestarted => {}
+            | Act::ServerRestarted
+            | Act::JobEnded => {}
         }
     }
 

@@ -176,7 +176,7 @@ proptest! {
         prop_assert_eq!(broken(&chain), Some(expected));
     }
 
-    /// Whoever fixes the record's own hash is found at the next one.
+    /// Who fixes the record's own hash is found at the next one.
     #[test]
     fn a_change_with_a_new_hash_is_named_at_the_next(
         steps in steps(),
