@@ -359,7 +359,7 @@ impl ServerAdmin<'_> {
         })?)
     }
 
-    /// Has every process start a server anew and forget its failures.
+    /// Has every process restart a server and forget its failures.
     pub fn restart(&self, name: &str) -> Result<(), ServerAdminError> {
         self.find(name)?;
         let store = self.engine.store();

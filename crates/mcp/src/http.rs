@@ -24,6 +24,8 @@ mod resume;
 mod session;
 /// The route of the protocol.
 mod transport;
+/// A witness of other logs.
+pub mod witness;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -113,8 +115,9 @@ pub fn guarded(
             BodyBounds::of(bounds),
             body::read_whole,
         ));
+    let witness = witness::routes(door.clone());
     move |routes| {
-        let open = auth::documents(&auth).route("/", get(front));
+        let open = auth::documents(&auth).route("/", get(front)).merge(witness);
         let lost = Router::new().fallback(not_found);
         auth::agents(routes.protocol, &auth)
             .merge(auth::operators(operators, &auth))
