@@ -13,6 +13,7 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
+use crate::tables::people::People;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -42,6 +43,7 @@ struct Inner {
     publications: Publications,
     approvals: Approvals,
     callers: CallerRecords,
+    people: People,
     usage: QuotaUsage,
     scripts: Scripts,
     writer: Arc<Writer>,
@@ -70,6 +72,7 @@ impl Store {
             publications: Publications::open(&home, database)?,
             approvals: Approvals::new(&home),
             callers,
+            people: People::new(&home),
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
             writer: Arc::clone(&writer),
@@ -115,6 +118,12 @@ impl Store {
     #[must_use]
     pub fn callers(&self) -> &CallerRecords {
         &self.inner.callers
+    }
+
+    /// Codes and sessions of people at the Studio.
+    #[must_use]
+    pub fn people(&self) -> &People {
+        &self.inner.people
     }
 
     /// How much of their quotas callers used.

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use model::text::{count, elided, one_line};
 use serde_json::{Value, json};
 
-use super::servers::launch::{finding_line, finding_value};
+use engine::server_launch::{finding_line, finding_value};
 use super::wrap::target::{ClientFile, ClientText};
 use crate::arguments::ScanArguments;
 use crate::output::exit::Exit;

@@ -35,7 +35,7 @@ use crate::commands::connect::client::{self, Entry};
 use crate::commands::connect::identity::{self, Identity};
 use crate::commands::connect::{NAME, splice};
 use crate::commands::servers::edit;
-use crate::commands::servers::launch::{finding_line, finding_value};
+use engine::server_launch::{finding_line, finding_value};
 use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};

@@ -11,8 +11,8 @@ use upstream::name::ServerName;
 
 use super::entry::ClientEntry;
 use super::secrets;
-use crate::commands::servers::edit::{self, WrittenServer};
-use crate::commands::servers::launch::ServerLaunch;
+use engine::server_settings::{self as edit, WrittenServer};
+use engine::server_launch::ServerLaunch;
 use crate::commands::servers::placeholder_name;
 
 /// Programs that download what they run.

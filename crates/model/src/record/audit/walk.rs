@@ -282,7 +282,11 @@ impl Walk {
             | Act::ServerBlocked
             | Act::ServerAdded
             | Act::ServerRemoved
-            | Act::ServerRestarted => {}
+            | Act::ServerRestarted
+            | Act::PersonCodeMade
+            | Act::PersonSignedIn
+            | Act::PersonSignedOut
+            | Act::SecretChanged => {}
         }
     }
 
