@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::caller::Origin;
-use model::govern::person::Actor;
 use model::govern::consent::{Granted, Need, Variable};
+use model::govern::person::Actor;
 use model::nearest::nearest;
 use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;

@@ -156,7 +156,11 @@ pub async fn examine(home: Vec<HomeFinding>) -> Health {
 }
 
 fn none(fault: &sandbox::pool::PoolError) -> (Walls, Option<String>, Result<f64, String>) {
-    (walls::walls(), Some(causes(fault)), Err("no worker".to_owned()))
+    (
+        walls::walls(),
+        Some(causes(fault)),
+        Err("no worker".to_owned()),
+    )
 }
 
 async fn timed(pool: &Pool, started: Instant) -> Result<f64, String> {

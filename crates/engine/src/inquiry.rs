@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use model::caller::{Caller, Origin};
+use model::govern::approval;
 use model::govern::consent::{self, Need};
 use model::govern::person::{Person, PersonRole};
 use model::policy::risk::{Level, Risk};
@@ -103,7 +104,7 @@ impl Engine {
         let inbox = self.approvals();
         let row = inbox.found(id)?;
         let is_trust = trust::is_question(&row);
-        let arguments: Option<Value> = serde_json::from_str(&row.arguments).ok();
+        let arguments = approval::read_arguments(&row.arguments);
         let is_masked = row.arguments.contains(MASK);
         let (origin, parent) = self.whence(&row.call_id);
         let judged = match (&arguments, is_trust) {
@@ -123,7 +124,7 @@ impl Engine {
         };
         let last = self.store().approvals().last_approved(&row)?;
         let last = last.map(|last| {
-            let was: Option<Value> = serde_json::from_str(&last.arguments).ok();
+            let was = approval::read_arguments(&last.arguments);
             let changes = match (&was, &arguments) {
                 (Some(was), Some(is)) => json_change::between(was, is),
                 (_, _) => Vec::new(),
@@ -148,9 +149,13 @@ impl Engine {
     }
 
     /// What a question would become with other arguments. Nothing is written.
-    pub fn preview_change(&self, id: &str, arguments: &Value) -> Result<ChangePreview, AnswerFault> {
+    pub fn preview_change(
+        &self,
+        id: &str,
+        arguments: &Value,
+    ) -> Result<ChangePreview, AnswerFault> {
         let row = self.approvals().found(id)?;
-        let was: Option<Value> = serde_json::from_str(&row.arguments).ok();
+        let was = approval::read_arguments(&row.arguments);
         let changes = was.map(|was| json_change::between(&was, arguments));
         let (origin, _) = self.whence(&row.call_id);
         let (judged, closing) = self.judge_now(&row, arguments.clone(), origin);
@@ -160,7 +165,9 @@ impl Engine {
             Err(refusal) => Some(refusal.why().to_owned()),
         };
         Ok(ChangePreview {
-            risk: judged.ok().map(|judged| (*judged.checked.decided.held.risk).clone()),
+            risk: judged
+                .ok()
+                .map(|judged| (*judged.checked.decided.held.risk).clone()),
             gates: closing.gates,
             refused,
             changes: changes.unwrap_or_default(),
@@ -286,7 +293,10 @@ fn touches_of(checked: &CheckedCall) -> Vec<Touch> {
     if let ToolBody::Server(tool) = &held.found.body {
         touches.push(Touch {
             kind: "server",
-            words: format!("be passed on to the MCP server `{}`", text::one_line(&tool.server.name)),
+            words: format!(
+                "be passed on to the MCP server `{}`",
+                text::one_line(&tool.server.name)
+            ),
         });
     }
     touches

@@ -56,7 +56,12 @@ fn compare(
         }
         (Some(Value::Array(one)), Some(Value::Array(two))) => {
             for index in 0..one.len().max(two.len()) {
-                compare(&format!("{pointer}/{index}"), one.get(index), two.get(index), found);
+                compare(
+                    &format!("{pointer}/{index}"),
+                    one.get(index),
+                    two.get(index),
+                    found,
+                );
             }
         }
         (before, after) => found.push(JsonChange {

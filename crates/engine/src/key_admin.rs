@@ -92,7 +92,9 @@ impl Engine {
         let lasted = |expires_ms: i64| expires_ms.saturating_sub(record.created_ms);
         record.expires_ms = match days {
             Some(days) => Some(after(now_ms, days)),
-            None => record.expires_ms.map(|expires| now_ms.saturating_add(lasted(expires))),
+            None => record
+                .expires_ms
+                .map(|expires| now_ms.saturating_add(lasted(expires))),
         };
         record.created_ms = now_ms;
         record.digest = secret.digest();
@@ -120,7 +122,9 @@ impl Engine {
 
 fn find(keys: &Keys, name: &str) -> Result<KeyRecord, KeyFault> {
     let records = keys.all()?;
-    let mut found = records.iter().filter(|record| record.name.eq_ignore_ascii_case(name));
+    let mut found = records
+        .iter()
+        .filter(|record| record.name.eq_ignore_ascii_case(name));
     found.next().cloned().ok_or_else(|| {
         let known = records.iter().map(|record| record.name.as_str());
         let near = nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
@@ -131,7 +135,9 @@ fn find(keys: &Keys, name: &str) -> Result<KeyRecord, KeyFault> {
 
 fn notice(act: Act, record: &KeyRecord, message: &str, actor: Actor<'_>) -> Notice {
     let notice = Notice::new(act, actor.by, actor.through, message).about(&record.name);
-    notice.detail("id", &record.id).detail("role", record.role.word())
+    notice
+        .detail("id", &record.id)
+        .detail("role", record.role.word())
 }
 
 fn after(now_ms: i64, days: u32) -> i64 {

@@ -11,8 +11,8 @@ use model::document::finding::Finding;
 use model::document::json::Lines;
 use model::document::safety::Source;
 use model::document::{self, Document, ParsedDocument};
-use model::govern::person::Actor;
 use model::govern::consent::{Granted, Variable};
+use model::govern::person::Actor;
 use model::policy::Baseline;
 use model::policy::assessment::{self, Assessment, UsableDocument};
 use model::record::audit::{Act, Notice};
@@ -296,7 +296,9 @@ impl Engine {
         };
         let usable = usable.ok_or_else(|| unfit("the document cannot be used as it stands"))?;
         if usable.document.name != name {
-            return Err(unfit("the document has another name; save it as a new tool"));
+            return Err(unfit(
+                "the document has another name; save it as a new tool",
+            ));
         }
         let folder = self.registry().folder();
         let known = self.registry().current().tool(name).cloned();
@@ -304,7 +306,9 @@ impl Engine {
             (None, None) => {
                 self.claim(name, false)?;
                 self.forget_consent(name)?;
-                folder.create(&stem(name), text).map_err(EngineError::from)?;
+                folder
+                    .create(&stem(name), text)
+                    .map_err(EngineError::from)?;
             }
             (Some(tool), Some(seen)) => {
                 let tool = match tool.source {

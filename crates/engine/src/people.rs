@@ -126,9 +126,15 @@ impl People<'_> {
             expires_ms: now_ms.saturating_add(limit::PERSON_SESSION_HOURS_MAX * HOUR_MS),
         };
         // It grants something, so it is written down first.
-        let notice = Notice::new(Act::PersonSignedIn, &person.name, STUDIO, "a person signed in");
+        let notice = Notice::new(
+            Act::PersonSignedIn,
+            &person.name,
+            STUDIO,
+            "a person signed in",
+        );
         let notice = notice.about(&session.id).detail("role", person.role.word());
-        self.engine.notice(notice.detail("browser", &session.browser))?;
+        self.engine
+            .notice(notice.detail("browser", &session.browser))?;
         self.engine.store().people().begin(&session, now_ms)?;
         Ok((secret, open(session)))
     }

@@ -101,18 +101,25 @@ impl Engine {
         file: &str,
     ) -> Result<Vec<PlacedFinding>, EngineError> {
         let places = places(settings, file);
-        let placed = self.lint(settings)?.into_iter().map(|finding| PlacedFinding {
-            place: match &finding.place {
-                Some(place) => place.clone(),
-                None => places.get(&finding.rule).cloned().unwrap_or_default(),
-            },
-            finding,
-        });
+        let placed = self
+            .lint(settings)?
+            .into_iter()
+            .map(|finding| PlacedFinding {
+                place: match &finding.place {
+                    Some(place) => place.clone(),
+                    None => places.get(&finding.rule).cloned().unwrap_or_default(),
+                },
+                finding,
+            });
         Ok(placed.collect())
     }
 
     /// Decides recorded calls again, as a candidate would.
-    pub fn rehearse(&self, settings: &Arc<Settings>, filter: &Filter) -> Result<Replayed, EngineError> {
+    pub fn rehearse(
+        &self,
+        settings: &Arc<Settings>,
+        filter: &Filter,
+    ) -> Result<Replayed, EngineError> {
         self.registry().check_names(settings)?;
         let snapshot = self.registry().under(settings)?;
         Ok(self.replay(&snapshot, filter)?)
@@ -136,7 +143,9 @@ impl Engine {
             let words: Vec<_> = faults.iter().map(ToString::to_string).collect();
             ApplyFault::Unfit(words.join("\n"))
         })?;
-        let settings = self.candidate(Path::new(CONFIG_FILE), Some(text)).map_err(unfit)?;
+        let settings = self
+            .candidate(Path::new(CONFIG_FILE), Some(text))
+            .map_err(unfit)?;
         self.registry().check_names(&settings).map_err(unfit)?;
         let findings = self.lint(&settings)?;
         if let Some(finding) = findings.iter().find(|finding| finding.kind.is_error()) {
@@ -150,7 +159,9 @@ impl Engine {
         }
         let message = format!("the settings were changed: {reason}");
         let notice = Notice::new(Act::SettingsChanged, actor.by, actor.through, &message);
-        let notice = notice.about(CONFIG_FILE).detail("revision", &revision(text));
+        let notice = notice
+            .about(CONFIG_FILE)
+            .detail("revision", &revision(text));
         self.notice(notice).map_err(EngineError::from)?;
         store::settings::write(self.home(), text).map_err(EngineError::from)?;
         Ok(())
@@ -160,7 +171,9 @@ impl Engine {
 /// The place of each rule, by its id, and of each cost, in a file of this name.
 #[must_use]
 pub fn places(settings: &Settings, file: &str) -> BTreeMap<String, String> {
-    let all = settings.config.settings(&settings.text, &settings.rule_texts());
+    let all = settings
+        .config
+        .settings(&settings.text, &settings.rule_texts());
     let named = all.into_iter().filter_map(|setting| {
         let place = match &setting.source {
             SettingSource::Default => "default".to_owned(),

@@ -224,8 +224,7 @@ impl Engine {
             self.mark(&tool, false)?;
             if tool.state != ToolState::Published {
                 let message = format!("`{name}` was published");
-                let notice =
-                    Notice::new(Act::ToolPublished, actor.by, actor.through, &message);
+                let notice = Notice::new(Act::ToolPublished, actor.by, actor.through, &message);
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
             let publications = self.store().publications();

@@ -23,7 +23,9 @@ pub enum SecretFault {
     #[error("a variable's name has letters, digits and `_`, and begins with no digit")]
     Name,
     /// The value cannot stand in the file.
-    #[error("the value must be one line of text, not empty, without blanks around it, and not too long")]
+    #[error(
+        "the value must be one line of text, not empty, without blanks around it, and not too long"
+    )]
     Value,
     /// The file would be too large.
     #[error("the file of secrets has no room for it")]
@@ -58,8 +60,11 @@ impl Engine {
         value: Option<&str>,
         actor: Actor<'_>,
     ) -> Result<bool, SecretFault> {
-        let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-        let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let starts_well =
+            name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        let is_plain = name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         if !starts_well || !is_plain || name.len() > limit::SECRET_NAME_CHARS_MAX {
             return Err(SecretFault::Name);
         }
@@ -122,7 +127,11 @@ fn read(path: &Path) -> Result<String, SecretFault> {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.tmp", uuid::Uuid::new_v4().simple()));
     let mut options = fs::OpenOptions::new();
-    let made = options.write(true).create_new(true).mode(0o600).open(&unfinished);
+    let made = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished);
     let written = made.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()

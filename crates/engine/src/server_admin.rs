@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bridge::oauth::{SignedIn, TokenFile, login};
 use bridge::{ServerFault, ServerStatus};
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
+use model::govern::person::Actor;
 use model::nearest::nearest;
 use model::policy::risk::{Level, Risk};
 use model::record::audit::{Act, Notice};
 use model::record::mask::Masker;
 use store::{ServerRecord, StoreError};
-use model::govern::person::Actor;
 use upstream::definition::{ItemKey, ToolDefinition};
 use upstream::finding::UpstreamFinding;
 use upstream::pin::{AcceptScope, PinDecision, SeenServer, ServedServer};
@@ -302,7 +302,8 @@ impl<'a> ServerAdmin<'a> {
             "{} of the server `{name}` accepted",
             model::text::count(count, "tool")
         );
-        let notice = self.notice_of(Act::ServerAccepted, &message)
+        let notice = self
+            .notice_of(Act::ServerAccepted, &message)
             .about(name)
             .detail("digest", digest);
         let saved = self.save(name, &record, &pinned.to_json(), true, notice)?;

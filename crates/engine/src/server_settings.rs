@@ -96,7 +96,9 @@ pub fn with(text: &str, servers: &[WrittenServer]) -> Result<String, EngineError
         let mut tables = ArrayOfTables::new();
         for entry in list {
             let Some(entry) = entry.as_inline_table() else {
-                return Err(unfit(format!("`{KEY}` in `{CONFIG_FILE}` is not a list of tables")));
+                return Err(unfit(format!(
+                    "`{KEY}` in `{CONFIG_FILE}` is not a list of tables"
+                )));
             };
             tables.push(entry.clone().into_table());
         }
@@ -106,7 +108,9 @@ pub fn with(text: &str, servers: &[WrittenServer]) -> Result<String, EngineError
         .entry(KEY)
         .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     let Some(tables) = item.as_array_of_tables_mut() else {
-        return Err(unfit(format!("`{KEY}` in `{CONFIG_FILE}` is not a list of tables")));
+        return Err(unfit(format!(
+            "`{KEY}` in `{CONFIG_FILE}` is not a list of tables"
+        )));
     };
     for server in servers {
         tables.push(server.table());
@@ -158,7 +162,10 @@ pub fn with_exposure(text: &str, exposure: &Exposure) -> Result<String, EngineEr
         None => table["preset"] = value("none"),
     }
     table["auto"] = value(exposure.auto);
-    for (key, selection) in [("include", &exposure.include), ("exclude", &exposure.exclude)] {
+    for (key, selection) in [
+        ("include", &exposure.include),
+        ("exclude", &exposure.exclude),
+    ] {
         let mut lists = Table::new();
         for (name, words) in [
             ("names", &selection.names),
@@ -174,8 +181,14 @@ pub fn with_exposure(text: &str, exposure: &Exposure) -> Result<String, EngineEr
             table.insert(key, Item::Table(lists));
         }
     }
-    document.as_table_mut().insert("exposure", Item::Table(table));
-    checked(document.to_string())
+    // What stands in a file without a setting would come after the first one.
+    let head = match document.as_table().is_empty() {
+        true => std::mem::take(&mut document).to_string(),
+        false => String::new(),
+    };
+    let root = document.as_table_mut();
+    root.insert("exposure", Item::Table(table));
+    checked(format!("{head}{document}"))
 }
 
 /// The text of the settings.
@@ -194,7 +207,9 @@ fn checked(text: String) -> Result<String, EngineError> {
         Ok(_) => Ok(text),
         Err(faults) => {
             let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            Err(unfit(format!("the change would break `{CONFIG_FILE}`: {first}")))
+            Err(unfit(format!(
+                "the change would break `{CONFIG_FILE}`: {first}"
+            )))
         }
     }
 }

@@ -94,7 +94,11 @@ pub fn items(review: &ServerReview) -> Vec<SheetItem> {
         }
     }
     let item = |served: &upstream::pin::ServedItem| {
-        let now = review.seen.items.get(&served.key).map(|seen| &seen.definition);
+        let now = review
+            .seen
+            .items
+            .get(&served.key)
+            .map(|seen| &seen.definition);
         let change = changes.get(&served.key).copied();
         let about = review.findings.iter();
         let about = about.filter(|finding| finding.item.as_ref() == Some(&served.key));
@@ -154,7 +158,12 @@ pub fn tools(view: &ServerView) -> Vec<(String, Option<String>, &'static str, St
         let here = view.names.names.get(&item.key.name);
         let here = here.map(|name| name.as_str().to_owned());
         let state = &item.state;
-        (one_line(&item.key.name), here, state_word(state), state_words(state))
+        (
+            one_line(&item.key.name),
+            here,
+            state_word(state),
+            state_words(state),
+        )
     };
     items.map(tool).collect()
 }

@@ -54,7 +54,9 @@ fn date_ms(text: &str) -> Option<i64> {
     if !(1..=days_of(month)).contains(&day) {
         return None;
     }
-    let years: i64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
+    let years: i64 = (1970..year)
+        .map(|year| if is_leap(year) { 366 } else { 365 })
+        .sum();
     let months: i64 = (1..month).map(days_of).sum();
     Some((years + months + day - 1) * DAY_MS)
 }
@@ -77,8 +79,17 @@ mod tests {
             assert_eq!(moment(date, now), Some(at_ms), "{date}");
         }
         for odd in [
-            "yesterday", "-1d", "h", "", "2026-13-01", "2026-1-1", "2026-02-29", "1900-01-01",
-            "2026-01-31x", "2026-01-31-01", "+026-01-01",
+            "yesterday",
+            "-1d",
+            "h",
+            "",
+            "2026-13-01",
+            "2026-1-1",
+            "2026-02-29",
+            "1900-01-01",
+            "2026-01-31x",
+            "2026-01-31-01",
+            "+026-01-01",
         ] {
             assert_eq!(moment(odd, now), None, "{odd}");
         }

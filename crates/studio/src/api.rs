@@ -54,9 +54,13 @@ pub fn openapi() -> Value {
 fn operation(route: &Route, body: Option<Value>, answer: Option<Value>, error: &Value) -> Value {
     let mut parameters: Vec<Value> = Vec::new();
     for piece in route.path.split('/') {
-        if let Some(name) = piece.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        if let Some(name) = piece
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
             let schema = json!({"type": "string"});
-            parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+            parameters
+                .push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
     }
     for name in route.query {
@@ -90,7 +94,10 @@ fn operation(route: &Route, body: Option<Value>, answer: Option<Value>, error: &
     });
     if let (Some(schema), Some(members)) = (body, operation.as_object_mut()) {
         let content = json!({"application/json": {"schema": schema}});
-        members.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+        members.insert(
+            "requestBody".to_owned(),
+            json!({"required": true, "content": content}),
+        );
     }
     operation
 }

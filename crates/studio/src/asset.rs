@@ -109,7 +109,9 @@ fn packed(asset: &'static Asset, headers: &HeaderMap) -> (Option<&'static str>, 
 /// Whether one entry of `Accept-Encoding` names this encoding and does not refuse it.
 fn is_taken(entry: &str, name: &str) -> bool {
     let mut parts = entry.split(';').map(str::trim);
-    let is_named = parts.next().is_some_and(|word| word.eq_ignore_ascii_case(name));
+    let is_named = parts
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(name));
     let is_refused = parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
     is_named && !is_refused
 }

@@ -81,8 +81,7 @@ impl ApiError {
     }
 
     pub(crate) fn insecure() -> ApiError {
-        let message =
-            "the Studio is used on this machine, or at an address that begins with https";
+        let message = "the Studio is used on this machine, or at an address that begins with https";
         ApiError::new(StatusCode::FORBIDDEN, "studio.insecure", message)
             .with_fix("set `serve.public_url` to the https address of the proxy in front")
     }
@@ -157,7 +156,11 @@ impl ApiError {
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "studio.unavailable", message)
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "studio.unavailable",
+            message,
+        )
     }
 }
 

@@ -53,7 +53,6 @@ struct Kept {
 #[derive(Clone, Debug)]
 struct Event {
     seq: u64,
-    topic: &'static str,
     text: Arc<str>,
 }
 
@@ -87,7 +86,6 @@ impl EventHub {
         let seq = kept.seq;
         let event = Event {
             seq,
-            topic,
             text: self.text(Some(seq), seq, topic, data),
         };
         kept.events.push_back(event);
@@ -162,7 +160,10 @@ pub(crate) async fn stream(studio: Studio, asked: Asked) -> ApiResult<Response> 
     let mut first = vec![hub.text(None, seq, "hello", json!({}))];
     let mut seen = seq;
     if asked.headers.contains_key(LAST_EVENT_ID) {
-        match hub.left_off(&asked.headers).filter(|after| hub.since(*after).is_some()) {
+        match hub
+            .left_off(&asked.headers)
+            .filter(|after| hub.since(*after).is_some())
+        {
             Some(after) => seen = after,
             None => first.push(hub.text(Some(seq), seq, "reset", json!({}))),
         }
@@ -323,7 +324,13 @@ impl Seen {
     /// Looks again. The first look tells nothing: a page asks for everything itself.
     fn look(engine: &Engine, before: Option<Seen>) -> (Seen, News) {
         let snapshot = engine.registry().current();
-        let head = || engine.store().audit().head().map_or(0, |head| head.sequence);
+        let head = || {
+            engine
+                .store()
+                .audit()
+                .head()
+                .map_or(0, |head| head.sequence)
+        };
         let Some(before) = before else {
             let seen = Seen {
                 sequence: head(),
@@ -335,7 +342,10 @@ impl Seen {
         let mut news = News::new();
         let mut sequence = before.sequence;
         if head() > sequence {
-            let items = engine.store().audit().after(sequence, limit::EVENTS_AUDIT_MAX);
+            let items = engine
+                .store()
+                .audit()
+                .after(sequence, limit::EVENTS_AUDIT_MAX);
             for item in items.unwrap_or_default() {
                 sequence = sequence.max(item.last_sequence());
                 news.extend(topic_of(&item).map(|topic| (topic, json!({}))));
@@ -355,11 +365,16 @@ impl Seen {
                     let found = engine.approvals().find(id);
                     let state = found.map(|row| serde_json::to_value(row.state));
                     let state = state.ok().and_then(Result::ok);
-                    state.and_then(|state| state.as_str().map(str::to_owned)).unwrap_or_default()
+                    state
+                        .and_then(|state| state.as_str().map(str::to_owned))
+                        .unwrap_or_default()
                 }
             };
             let waiting = pending.len();
-            news.push(("inbox", json!({"id": id, "state": state, "waiting": waiting})));
+            news.push((
+                "inbox",
+                json!({"id": id, "state": state, "waiting": waiting}),
+            ));
         }
         if !Arc::ptr_eq(&snapshot, &before.snapshot) {
             news.push(("tools", json!({})));

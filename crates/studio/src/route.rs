@@ -165,8 +165,9 @@ impl Route {
         T: Serialize + JsonSchema + 'static,
         F: Future<Output = ApiResult<T>> + Send + 'static,
     {
-        let work: Work =
-            Arc::new(move |studio, asked| Box::pin(async move { json(&read(studio, asked).await?) }));
+        let work: Work = Arc::new(move |studio, asked| {
+            Box::pin(async move { json(&read(studio, asked).await?) })
+        });
         Route {
             method: Method::GET,
             path,
@@ -316,7 +317,11 @@ pub(crate) fn router(studio: &Studio) -> Router {
         let route = Arc::new(route);
         let answer = move |State(studio): State<Studio>, request: Request| {
             let route = Arc::clone(&route);
-            async move { respond(&route, studio, request).await.unwrap_or_else(Into::into) }
+            async move {
+                respond(&route, studio, request)
+                    .await
+                    .unwrap_or_else(Into::into)
+            }
         };
         let known = by_path.remove(path).unwrap_or_default();
         by_path.insert(path, known.on(filter, answer));
@@ -351,7 +356,9 @@ async fn respond(route: &Route, studio: Studio, request: Request) -> ApiResult<R
     let (mut parts, body) = request.into_parts();
     let path = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = path.map_err(|_| ApiError::request("the address is not spelt as addresses are"))?;
-    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let path = path
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut asked = Asked {
         session: None,
         path: path.collect(),

@@ -40,7 +40,10 @@ impl SignInTries {
     /// Counts a try before the code is looked at, so that many at once are many.
     fn begin(&self, now: Instant) -> Result<(), u64> {
         let mut tries = lock(&self.0);
-        while tries.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+        while tries
+            .front()
+            .is_some_and(|first| now.duration_since(*first) >= MINUTE)
+        {
             tries.pop_front();
         }
         match tries.front() {
@@ -70,7 +73,11 @@ pub(crate) fn csrf(secret: &Secret) -> String {
     let mut digest = Sha256::new();
     digest.update(b"ringfence studio csrf\n");
     digest.update(secret.reveal().as_bytes());
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Whether a change comes from a page that has the session.
@@ -146,8 +153,18 @@ struct Abilities {
 }
 
 const PAGES: [&str; 12] = [
-    "home", "inbox", "tools", "servers", "inspector", "audit", "policy", "callers", "numbers",
-    "secrets", "connect", "health",
+    "home",
+    "inbox",
+    "tools",
+    "servers",
+    "inspector",
+    "audit",
+    "policy",
+    "callers",
+    "numbers",
+    "secrets",
+    "connect",
+    "health",
 ];
 
 fn view(studio: &Studio, secret: &Secret, session: &OpenSession) -> SessionView {
@@ -197,7 +214,9 @@ pub(crate) fn sign_in(studio: &Studio, asked: &Asked, given: SignIn) -> ApiResul
     let signed = people.sign_in(&given.code, place);
     let (secret, session) = signed.map_err(|fault| match fault {
         SignInFault::Code => ApiError::code(fault.to_string()),
-        SignInFault::Random | SignInFault::Store(_) => studio.alarm("no session could begin", &fault),
+        SignInFault::Random | SignInFault::Store(_) => {
+            studio.alarm("no session could begin", &fault)
+        }
     })?;
     studio.inner.tries.forgive(began);
     for old in secrets(studio, &asked.headers) {
@@ -264,7 +283,10 @@ struct SessionRow {
 pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<SessionList> {
     let all = studio.engine().people().sessions();
     let all = all.map_err(|fault| studio.alarm("sessions cannot be read", &fault))?;
-    let current = asked.session.as_ref().map(|(_, session)| session.id.as_str());
+    let current = asked
+        .session
+        .as_ref()
+        .map(|(_, session)| session.id.as_str());
     let row = |session: OpenSession| SessionRow {
         current: current == Some(session.id.as_str()),
         id: session.id,

@@ -59,7 +59,11 @@ impl Studio {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: StudioSettings) -> Studio {
         let digest = Sha256::digest(settings.addresses.base().as_bytes());
-        let piece: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let piece: String = digest
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         Studio {
             inner: Arc::new(Inner {
                 engine,
@@ -103,14 +107,19 @@ impl Studio {
     }
 
     /// Tells the operator why the server failed, and the page that it did.
-    pub(crate) fn alarm(&self, what: &str, fault: &dyn std::error::Error) -> crate::error::ApiError {
+    pub(crate) fn alarm(
+        &self,
+        what: &str,
+        fault: &dyn std::error::Error,
+    ) -> crate::error::ApiError {
         let mut why = fault.to_string();
         let mut source = fault.source();
         while let Some(cause) = source {
             why = format!("{why}: {cause}");
             source = cause.source();
         }
-        self.engine().alarm(&format!("the Studio, {SERVER}: {what}: {why}"));
+        self.engine()
+            .alarm(&format!("the Studio, {SERVER}: {what}: {why}"));
         crate::error::ApiError::unavailable(format!("{what}; the operator sees why"))
     }
 

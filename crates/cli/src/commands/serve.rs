@@ -221,7 +221,10 @@ fn greet(
                 AuthMode::On => printer.line(&format!("Token: in {}", token_path.display())),
             }
             printer.line("");
-            printer.line(&format!("Studio: {}", printer.styled(Style::Bold, &page.url)));
+            printer.line(&format!(
+                "Studio: {}",
+                printer.styled(Style::Bold, &page.url)
+            ));
             let minutes = engine::limit::SIGN_IN_CODE_MINUTES;
             printer.line(&format!(
                 "Code: {} (once, within {minutes} minutes; `ringfence studio` prints another)",

@@ -15,7 +15,6 @@ use engine::Engine;
 use engine::server_admin::{ServerAdminError, ServerLook};
 use engine::server_settings as edit;
 use engine::server_sheet::{decision, state_word, state_words};
-use engine::servers::ServerView;
 use model::config::{ServerConfig, ServerTransport};
 use model::nearest::nearest;
 use model::text::{count, elided, one_line};

@@ -62,7 +62,9 @@ fn answers(url: &str) -> bool {
         return false;
     };
     let authority = rest.split('/').next().unwrap_or_default();
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let address = match has_port {
         true => authority.to_owned(),
         false if scheme == "https" => format!("{authority}:443"),

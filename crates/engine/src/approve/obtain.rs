@@ -427,7 +427,10 @@ fn verdict(given: &Approval, trail: &Trail) -> GateResult<Option<ChangedArgument
     let note = trail.note(given);
     let error = match given.state {
         ApprovalState::Approved | ApprovalState::Used => {
-            let changed = given.answer.as_ref().and_then(|answer| answer.changed.clone());
+            let changed = given
+                .answer
+                .as_ref()
+                .and_then(|answer| answer.changed.clone());
             return Ok(GatePass::new(changed, note));
         }
         ApprovalState::Declined => {

@@ -23,7 +23,8 @@ pub(super) fn request(
     request: &CallRequest,
     changed: &ChangedArguments,
 ) -> Result<CallRequest, CallRefusal> {
-    let arguments: Value = serde_json::from_str(&changed.arguments).map_err(|fault| stale(&fault))?;
+    let arguments: Value =
+        serde_json::from_str(&changed.arguments).map_err(|fault| stale(&fault))?;
     Ok(CallRequest {
         arguments,
         ..request.clone()
@@ -60,7 +61,9 @@ fn told(was: &Value, is: &Value) -> String {
     let changes = json_change::between(was, is);
     let words: Vec<_> = changes.iter().map(json_change::JsonChange::words).collect();
     let words = text::elided(&words.join("; "), limits::APPROVAL_ARGUMENTS_CHARS_MAX);
-    format!("a person changed the arguments before they approved the call, and it ran with theirs: {words}")
+    format!(
+        "a person changed the arguments before they approved the call, and it ran with theirs: {words}"
+    )
 }
 
 fn stale(why: &dyn std::fmt::Display) -> CallRefusal {

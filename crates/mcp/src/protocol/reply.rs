@@ -36,7 +36,9 @@ pub(crate) fn stamp(era: Era) -> MetaObject {
 pub(crate) fn of(mut outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
     let notes = std::mem::take(&mut outcome.notes);
     let mut result = answer(outcome, era)?;
-    result.content.extend(notes.into_iter().map(ContentBlock::text));
+    result
+        .content
+        .extend(notes.into_iter().map(ContentBlock::text));
     Ok(result)
 }
 

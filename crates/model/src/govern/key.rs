@@ -350,10 +350,23 @@ mod tests {
     fn a_code_is_read_as_people_type_it() {
         let code = sign_in_code([0, 1, 2, 3, 4, 5, 6, 7, 8, 255]);
         assert_eq!(code.reveal(), "01234-5678Z");
-        for typed in ["01234-5678Z", "012345678z", " o1234 - 5678z ", "OI234-5678Z", "0l2345678z"] {
+        for typed in [
+            "01234-5678Z",
+            "012345678z",
+            " o1234 - 5678z ",
+            "OI234-5678Z",
+            "0l2345678z",
+        ] {
             assert_eq!(read_sign_in_code(typed).as_ref(), Some(&code), "{typed}");
         }
-        for typed in ["", "01234", "01234-5678Z0", "01234-5678U", "01234-5678é", "01234_5678Z"] {
+        for typed in [
+            "",
+            "01234",
+            "01234-5678Z0",
+            "01234-5678U",
+            "01234-5678é",
+            "01234_5678Z",
+        ] {
             assert_eq!(read_sign_in_code(typed), None, "{typed}");
         }
     }
@@ -361,7 +374,10 @@ mod tests {
     #[test]
     fn no_key_is_spelt_like_a_session_and_no_session_like_a_key() {
         let session = session_secret([7; SECRET_BYTES]);
-        assert_eq!(read_session_secret(session.reveal()).as_ref(), Some(&session));
+        assert_eq!(
+            read_session_secret(session.reveal()).as_ref(),
+            Some(&session)
+        );
         assert_eq!(read(session.reveal()), None);
         let agent = key(&id([1; ID_BYTES]), [7; SECRET_BYTES]);
         let local = local_token([7; SECRET_BYTES]);

@@ -93,8 +93,14 @@ mod tests {
     #[test]
     fn only_the_owner_answers_as_the_owner() {
         assert_eq!(Person::owner().answerer().kind, CallerKind::Owner);
-        for (name, role) in [("oauth:owner", PersonRole::Owner), ("owner", PersonRole::Viewer)] {
-            let person = Person { name: name.to_owned(), role };
+        for (name, role) in [
+            ("oauth:owner", PersonRole::Owner),
+            ("owner", PersonRole::Viewer),
+        ] {
+            let person = Person {
+                name: name.to_owned(),
+                role,
+            };
             assert_eq!(person.answerer().kind, CallerKind::Named);
         }
     }

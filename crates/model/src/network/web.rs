@@ -339,7 +339,10 @@ mod tests {
     #[test]
     fn only_a_page_of_this_very_server_is_its_own() {
         let listen = "127.0.0.1:7464".parse().expect("an address");
-        let origins = ["https://app.example.com".to_owned(), "http://localhost:*".to_owned()];
+        let origins = [
+            "https://app.example.com".to_owned(),
+            "http://localhost:*".to_owned(),
+        ];
         let ours = Addresses::new(listen, Some("https://rf.example.com"), &[], &origins);
         let ours = ours.expect("addresses");
         for (host, origin, expected) in [
@@ -388,7 +391,11 @@ mod tests {
             ("", false, false),
         ] {
             assert_eq!(open.is_private_way(&[host.as_bytes()]), of_open, "{host}");
-            assert_eq!(sealed.is_private_way(&[host.as_bytes()]), of_sealed, "{host}");
+            assert_eq!(
+                sealed.is_private_way(&[host.as_bytes()]),
+                of_sealed,
+                "{host}"
+            );
         }
     }
 

@@ -349,7 +349,9 @@ impl Approvals {
         let connection = self.connection.lock()?;
         let sql = "SELECT id FROM approvals WHERE state = 'pending' AND expires_ms > ?1";
         let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
-        let rows = statement.query_map([now_ms], |row| row.get(0)).map_err(&fail)?;
+        let rows = statement
+            .query_map([now_ms], |row| row.get(0))
+            .map_err(&fail)?;
         rows.collect::<Result<_, _>>().map_err(&fail)
     }
 

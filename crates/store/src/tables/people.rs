@@ -100,7 +100,8 @@ impl People {
             match found {
                 None => Ok(false),
                 Some(code) => {
-                    let gone = change.execute("DELETE FROM person_codes WHERE digest = ?1", [code])?;
+                    let gone =
+                        change.execute("DELETE FROM person_codes WHERE digest = ?1", [code])?;
                     Ok(gone == 1)
                 }
             }

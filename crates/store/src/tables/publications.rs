@@ -154,7 +154,9 @@ impl Publications {
     /// The digest and the text of a tool as it was last published.
     pub fn text(&self, name: &str) -> Result<Option<(String, String)>, StoreError> {
         let sql = "SELECT digest, text FROM published_texts WHERE name = ?1";
-        let found = self.connection().query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)));
+        let found = self
+            .connection()
+            .query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)));
         found.optional().map_err(StoreError::database(DOING))
     }
 

@@ -85,7 +85,8 @@ pub(crate) fn row(item: &AuditItem) -> AuditRow {
         AuditItem::Notice(entry) => {
             let notice = &entry.notice;
             let details = notice.details.iter();
-            let details = details.map(|(name, value)| (text::one_line(name), text::one_line(value)));
+            let details =
+                details.map(|(name, value)| (text::one_line(name), text::one_line(value)));
             AuditRow::Notice(NoticeRow {
                 id: notice.id.clone(),
                 at_ms: notice.at_ms,
@@ -172,7 +173,10 @@ pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<AuditList> {
 fn has_reason(item: &AuditItem, reason: &str) -> bool {
     match item {
         AuditItem::Call(entry) => {
-            let error = entry.closing.as_ref().and_then(|closing| closing.error.as_ref());
+            let error = entry
+                .closing
+                .as_ref()
+                .and_then(|closing| closing.error.as_ref());
             error.is_some_and(|error| error.code == reason)
         }
         AuditItem::Notice(_) => false,
@@ -208,7 +212,9 @@ fn why_empty(engine: &Engine, asked: &Asked, said: &BTreeMap<String, String>) ->
         let found = engine.store().audit().items(&wider).unwrap_or_default();
         if !found.is_empty() {
             let value = said.get(name).map_or("", String::as_str);
-            return Ok(format!("nothing fits; without `{name}={value}` there is something"));
+            return Ok(format!(
+                "nothing fits; without `{name}={value}` there is something"
+            ));
         }
     }
     Ok("nothing fits, also with any one of the filters left out".to_owned())
@@ -238,7 +244,8 @@ fn filter(asked: &Asked) -> ApiResult<Filter> {
         Some("notice") => Rows::Notices,
         Some(_) => return Err(odd("kind", "call, notice, all")),
     };
-    let owned = |name: &str| -> ApiResult<Option<String>> { Ok(asked.word(name)?.map(str::to_owned)) };
+    let owned =
+        |name: &str| -> ApiResult<Option<String>> { Ok(asked.word(name)?.map(str::to_owned)) };
     Ok(Filter {
         rows,
         tool: owned("tool")?,
@@ -262,7 +269,11 @@ pub(crate) fn moment(asked: &Asked, name: &str) -> ApiResult<Option<i64>> {
         true => word.parse().ok(),
         false => model::time::moment(word, engine::now_ms()),
     };
-    let odd = || ApiError::request(format!("`{name}` is a length such as `2h`, a date or milliseconds"));
+    let odd = || {
+        ApiError::request(format!(
+            "`{name}` is a length such as `2h`, a date or milliseconds"
+        ))
+    };
     read.map(Some).ok_or_else(odd)
 }
 
@@ -361,12 +372,15 @@ fn call_view(engine: &Engine, entry: &AuditEntry) -> AuditView {
     view.hash.clone_from(&entry.hash);
     view.arguments_digest = Some(entry.opening.arguments_digest.clone());
     view.children = children(engine, entry);
-    view.parent = entry.opening.parent_id.as_deref().and_then(|id| {
-        match engine.store().audit().find(id) {
-            Ok(FoundEntry::One(parent)) => Some(AuditRow::Call(call_row(&parent))),
-            Ok(_) | Err(_) => None,
-        }
-    });
+    view.parent =
+        entry
+            .opening
+            .parent_id
+            .as_deref()
+            .and_then(|id| match engine.store().audit().find(id) {
+                Ok(FoundEntry::One(parent)) => Some(AuditRow::Call(call_row(&parent))),
+                Ok(_) | Err(_) => None,
+            });
     let Some(closing) = &entry.closing else {
         view.explain = vec!["it is still under way, or its process died".to_owned()];
         return view;
@@ -380,7 +394,11 @@ fn call_view(engine: &Engine, entry: &AuditEntry) -> AuditView {
     view.arguments.clone_from(&closing.arguments);
     view.result_digest.clone_from(&closing.result_digest);
     if let Some(tool) = &closing.tool {
-        view.risk_reasons = tool.risk_reasons.iter().map(|words| text::one_line(words)).collect();
+        view.risk_reasons = tool
+            .risk_reasons
+            .iter()
+            .map(|words| text::one_line(words))
+            .collect();
         view.tool_facts = serde_json::to_value(tool).ok();
     }
     view.events = closing.events.iter().map(event).collect();
@@ -390,7 +408,10 @@ fn call_view(engine: &Engine, entry: &AuditEntry) -> AuditView {
         run_us: timing.run_us,
         cpu_us: timing.cpu_us,
     });
-    view.shadow = closing.shadow.as_ref().and_then(|shadow| serde_json::to_value(shadow).ok());
+    view.shadow = closing
+        .shadow
+        .as_ref()
+        .and_then(|shadow| serde_json::to_value(shadow).ok());
     view.question = question_of(closing);
     view.explain = explained(entry, closing);
     view
@@ -398,7 +419,12 @@ fn call_view(engine: &Engine, entry: &AuditEntry) -> AuditView {
 
 /// The gate that decided: the one that stopped the call, or asked a person.
 fn decided(closing: &Closing) -> Option<usize> {
-    let at = |verdict: &str| closing.gates.iter().position(|gate| gate.verdict == verdict);
+    let at = |verdict: &str| {
+        closing
+            .gates
+            .iter()
+            .position(|gate| gate.verdict == verdict)
+    };
     at("stop").or_else(|| at("ask"))
 }
 
@@ -428,7 +454,11 @@ fn explained(entry: &AuditEntry, closing: &Closing) -> Vec<String> {
         said.push(format!("the gate `{}` {what}: {note}", gate.gate));
     }
     said.push(match (&closing.error, closing.status) {
-        (Some(error), _) => format!("its caller was told: {} [{}]", text::one_line(&error.message), error.code),
+        (Some(error), _) => format!(
+            "its caller was told: {} [{}]",
+            text::one_line(&error.message),
+            error.code
+        ),
         (None, Status::Done) => "it ran and returned".to_owned(),
         (None, status) => format!("it was {}", status.word()),
     });
@@ -437,9 +467,25 @@ fn explained(entry: &AuditEntry, closing: &Closing) -> Vec<String> {
 
 fn event(raw: &Value) -> EventView {
     let word = |name: &str| raw.get(name).and_then(Value::as_str);
-    let number = |name: &str| raw.get(name).and_then(Value::as_i64).map(|number| number.to_string());
-    let parts = ["method", "operation", "function", "host", "path", "refusal", "code"];
-    let mut words: Vec<String> = parts.iter().filter_map(|name| word(name)).map(text::one_line).collect();
+    let number = |name: &str| {
+        raw.get(name)
+            .and_then(Value::as_i64)
+            .map(|number| number.to_string())
+    };
+    let parts = [
+        "method",
+        "operation",
+        "function",
+        "host",
+        "path",
+        "refusal",
+        "code",
+    ];
+    let mut words: Vec<String> = parts
+        .iter()
+        .filter_map(|name| word(name))
+        .map(text::one_line)
+        .collect();
     words.extend(number("status"));
     EventView {
         kind: text::one_line(word("kind").unwrap_or("event")),
@@ -460,7 +506,9 @@ fn children(engine: &Engine, entry: &AuditEntry) -> Vec<AuditRow> {
     };
     let found = engine.store().audit().list(&filter).unwrap_or_default();
     let id = entry.opening.call_id.as_str();
-    let own = found.iter().filter(|child| child.opening.parent_id.as_deref() == Some(id));
+    let own = found
+        .iter()
+        .filter(|child| child.opening.parent_id.as_deref() == Some(id));
     let mut rows: Vec<_> = own.map(|child| AuditRow::Call(call_row(child))).collect();
     rows.reverse();
     rows
@@ -482,7 +530,10 @@ pub(crate) struct RawRecords {
 
 pub(crate) fn raw(studio: &Studio, asked: &Asked) -> ApiResult<RawRecords> {
     let (first, last) = match found(studio, asked.part("id"))? {
-        FoundEntry::One(entry) => (entry.sequence, entry.closed_sequence.unwrap_or(entry.sequence)),
+        FoundEntry::One(entry) => (
+            entry.sequence,
+            entry.closed_sequence.unwrap_or(entry.sequence),
+        ),
         FoundEntry::Notice(entry) => (entry.sequence, entry.sequence),
         FoundEntry::None | FoundEntry::Several(_) => return Err(unknown()),
     };
@@ -592,8 +643,14 @@ pub(crate) async fn export(studio: Studio, asked: Asked) -> ApiResult<Response> 
     });
     let mut response = Response::new(Body::from_stream(pieces));
     let (kind, name) = match format {
-        ExportFormat::Lines => ("application/x-ndjson", "attachment; filename=\"audit.jsonl\""),
-        ExportFormat::Table => ("text/csv; charset=utf-8", "attachment; filename=\"audit.csv\""),
+        ExportFormat::Lines => (
+            "application/x-ndjson",
+            "attachment; filename=\"audit.jsonl\"",
+        ),
+        ExportFormat::Table => (
+            "text/csv; charset=utf-8",
+            "attachment; filename=\"audit.csv\"",
+        ),
     };
     let into = response.headers_mut();
     into.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

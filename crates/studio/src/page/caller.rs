@@ -25,7 +25,13 @@ const RECENT_CALLS_MAX: usize = 2_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/callers", VIEW, "Every caller that is known", &[], list),
+        Route::get(
+            "/api/v1/callers",
+            VIEW,
+            "Every caller that is known",
+            &[],
+            list,
+        ),
         Route::get(
             "/api/v1/callers/{name}",
             VIEW,
@@ -47,8 +53,20 @@ pub(super) fn routes() -> Vec<Route> {
             "Lets the calls of a caller go on",
             resume,
         ),
-        Route::get("/api/v1/keys", VIEW, "The keys of callers, never their text", &[], keys),
-        Route::send(Method::POST, "/api/v1/keys", CHANGE, "Makes a key, shown once", make_key),
+        Route::get(
+            "/api/v1/keys",
+            VIEW,
+            "The keys of callers, never their text",
+            &[],
+            keys,
+        ),
+        Route::send(
+            Method::POST,
+            "/api/v1/keys",
+            CHANGE,
+            "Makes a key, shown once",
+            make_key,
+        ),
         Route::send(
             Method::DELETE,
             "/api/v1/keys/{name}",
@@ -134,13 +152,18 @@ impl Book {
         let recent = recent.map_err(|fault| studio.alarm("the audit cannot be read", &fault))?;
         let mut seen: BTreeMap<String, (i64, usize)> = BTreeMap::new();
         for AuditEntry { opening, .. } in &recent {
-            let row = seen.entry(opening.caller.clone()).or_insert((opening.at_ms, 0));
+            let row = seen
+                .entry(opening.caller.clone())
+                .or_insert((opening.at_ms, 0));
             row.0 = row.0.max(opening.at_ms);
             row.1 += 1;
         }
         let by_name = |record: KeyRecord| (record.name.clone(), record);
         Ok(Book {
-            known: known.into_iter().map(|one| (one.name.clone(), one)).collect(),
+            known: known
+                .into_iter()
+                .map(|one| (one.name.clone(), one))
+                .collect(),
             keys: keys.into_iter().map(by_name).collect(),
             seen,
         })
@@ -255,7 +278,11 @@ fn show(studio: &Studio, name: &str) -> ApiResult<CallerView> {
                     level: track.level,
                     since_ms: track.since_ms,
                     question: track.question,
-                    lines: track.lines.iter().map(|line| text::one_line(line)).collect(),
+                    lines: track
+                        .lines
+                        .iter()
+                        .map(|line| text::one_line(line))
+                        .collect(),
                 })
                 .collect(),
         }),
@@ -280,7 +307,11 @@ fn standing(rights: &model::govern::access::CallerRights) -> Vec<String> {
         format!("groups: {}", list(&rights.groups)),
     ];
     if rights.earned.is_some() {
-        said.push(format!("given {}, earned {}", word(&rights.given), word(&rights.earned)));
+        said.push(format!(
+            "given {}, earned {}",
+            word(&rights.given),
+            word(&rights.earned)
+        ));
     }
     said.push(match &rights.categories {
         None => "categories: all".to_owned(),
@@ -307,7 +338,9 @@ fn pause(studio: &Studio, asked: &Asked, given: PauseBody) -> ApiResult<CallerVi
     let paused = callers.pause(name, &asked.person()?.answerer(), why.as_deref());
     match paused.map_err(|fault| studio.alarm("the caller was not paused", &fault))? {
         Some(_) => show(studio, name),
-        None => Err(ApiError::invalid("there are too many callers; no room for another")),
+        None => Err(ApiError::invalid(
+            "there are too many callers; no room for another",
+        )),
     }
 }
 
@@ -361,7 +394,9 @@ fn make_key(studio: &Studio, asked: &Asked, given: KeyBody) -> ApiResult<NewKey>
         RoleWord::Agent => Role::Agent,
         RoleWord::Operator => Role::Operator,
     };
-    let made = studio.engine().make_key(&given.name, role, given.days, asked.actor()?);
+    let made = studio
+        .engine()
+        .make_key(&given.name, role, given.days, asked.actor()?);
     let (record, secret) = made.map_err(|fault| key_fault(studio, &fault))?;
     Ok(NewKey {
         row: key_view(&record),
@@ -377,7 +412,9 @@ pub(crate) struct RotateBody {
 }
 
 fn rotate_key(studio: &Studio, asked: &Asked, given: RotateBody) -> ApiResult<NewKey> {
-    let made = studio.engine().rotate_key(asked.part("name"), given.days, asked.actor()?);
+    let made = studio
+        .engine()
+        .rotate_key(asked.part("name"), given.days, asked.actor()?);
     let (record, secret) = made.map_err(|fault| key_fault(studio, &fault))?;
     Ok(NewKey {
         row: key_view(&record),
@@ -386,7 +423,9 @@ fn rotate_key(studio: &Studio, asked: &Asked, given: RotateBody) -> ApiResult<Ne
 }
 
 fn revoke_key(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
-    let revoked = studio.engine().revoke_key(asked.part("name"), asked.actor()?);
+    let revoked = studio
+        .engine()
+        .revoke_key(asked.part("name"), asked.actor()?);
     revoked.map_err(|fault| key_fault(studio, &fault))?;
     Ok(Done::OK)
 }
@@ -394,7 +433,9 @@ fn revoke_key(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
 fn key_fault(studio: &Studio, fault: &KeyFault) -> ApiError {
     match fault {
         KeyFault::Unknown(_) => ApiError::unknown(fault.to_string()),
-        KeyFault::Name(_) | KeyFault::Taken(_) | KeyFault::Full => ApiError::invalid(fault.to_string()),
+        KeyFault::Name(_) | KeyFault::Taken(_) | KeyFault::Full => {
+            ApiError::invalid(fault.to_string())
+        }
         KeyFault::Random | KeyFault::Store(_) => studio.alarm("the key was not changed", fault),
     }
 }

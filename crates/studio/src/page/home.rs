@@ -94,8 +94,15 @@ fn made(studio: &Studio, health: &Health) -> ApiResult<HomeView> {
     let waiting = engine.approvals().pending_ids().map_err(failed)?.len();
     let callers = engine.callers().list().map_err(failed)?.len();
     let now = engine.registry().current();
-    let servers: Vec<_> = now.servers().servers().iter().map(|(name, view)| server::row(name, view)).collect();
-    let exposed = now.tools().filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes());
+    let servers: Vec<_> = now
+        .servers()
+        .servers()
+        .iter()
+        .map(|(name, view)| server::row(name, view))
+        .collect();
+    let exposed = now
+        .tools()
+        .filter(|tool| now.exposed(&tool.usable.document, tool.source).is_yes());
     let has_own = now.tools().any(|tool| tool.source == Source::User);
     let counts = CountsView {
         waiting,
@@ -118,7 +125,9 @@ fn made(studio: &Studio, health: &Health) -> ApiResult<HomeView> {
     attention.extend(servers.iter().filter_map(server_attention));
     attention.extend(failing(&calls));
     attention.extend(unsound(health));
-    let is_connected = calls.iter().any(|entry| entry.opening.origin == model::caller::Origin::Mcp);
+    let is_connected = calls
+        .iter()
+        .any(|entry| entry.opening.origin == model::caller::Origin::Mcp);
     let steps = [
         ("connect", "Connect a client", is_connected, "/connect"),
         ("call", "Call a tool", !calls.is_empty(), "/inspector"),
@@ -156,7 +165,11 @@ fn server_attention(row: &server::ServerRow) -> Option<AttentionView> {
         (None, 0) => return None,
         (None, held) => (
             "warn",
-            format!("{}: {} held until you review it", row.name(), text::count(held, "tool")),
+            format!(
+                "{}: {} held until you review it",
+                row.name(),
+                text::count(held, "tool")
+            ),
         ),
     };
     Some(AttentionView {
@@ -211,7 +224,9 @@ fn escaped(text: &str) -> String {
 
 fn unsound(health: &Health) -> Vec<AttentionView> {
     let checks = health.checks();
-    let wrong = checks.iter().filter(|check| !check.is_up && check.is_required);
+    let wrong = checks
+        .iter()
+        .filter(|check| !check.is_up && check.is_required);
     let view = |check: &HealthCheck| AttentionView {
         kind: "health",
         severity: "error",
@@ -253,7 +268,10 @@ fn per_minute(calls: &[AuditEntry]) -> Vec<MinuteView> {
 async fn examined(studio: &Studio, is_fresh: bool) -> (Instant, Arc<Health>) {
     let mut kept = studio.inner.health.lock().await;
     let lasts = Duration::from_secs(limit::HEALTH_SECONDS_MAX);
-    if let Some((at, health)) = kept.as_ref().filter(|(at, _)| !is_fresh && at.elapsed() < lasts) {
+    if let Some((at, health)) = kept
+        .as_ref()
+        .filter(|(at, _)| !is_fresh && at.elapsed() < lasts)
+    {
         return (*at, Arc::clone(health));
     }
     let health = Arc::new(studio.engine().health().await);
@@ -299,7 +317,9 @@ pub(crate) async fn health(studio: Studio, asked: Asked) -> ApiResult<HealthView
     Ok(HealthView {
         ok: health.is_sound(),
         checks: health.checks().iter().map(row).collect(),
-        landlock_abi: serde_json::to_value(health.walls.landlock_abi).ok().and_then(|abi| abi.as_i64()),
+        landlock_abi: serde_json::to_value(health.walls.landlock_abi)
+            .ok()
+            .and_then(|abi| abi.as_i64()),
         first_result_ms: health.probe.as_ref().ok().copied(),
         checked_at_ms: engine::now_ms() - ago,
     })

@@ -1,10 +1,13 @@
 //! Questions for people: what waits, one question with everything that belongs to it, and
 //! the answer. What counts as an answer is the engine's to say.
 
-use engine::approve::{AnswerFault, ApprovalDecision, ApprovalScope, ApprovalVerdict, Channel, Inbox, Listed, Listing};
+use engine::approve::{
+    AnswerFault, ApprovalDecision, ApprovalScope, ApprovalVerdict, Channel, Inbox, Listed, Listing,
+};
 use engine::inquiry::{Inquiry, Standing};
 use engine::json_change;
 use model::document::digest;
+use model::govern::approval::read_arguments;
 use model::text;
 use model::word::Word as _;
 use schemars::JsonSchema;
@@ -134,8 +137,12 @@ pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<QuestionList> {
         Some("all") => (Listing::All, true),
         Some(_) => return Err(ApiError::request("`state` is `live` or `all`")),
     };
-    let mut found = inbox.list(listing).map_err(|fault| failed(studio, fault.into()))?;
-    let waiting = inbox.pending_ids().map_err(|fault| failed(studio, fault.into()))?;
+    let mut found = inbox
+        .list(listing)
+        .map_err(|fault| failed(studio, fault.into()))?;
+    let waiting = inbox
+        .pending_ids()
+        .map_err(|fault| failed(studio, fault.into()))?;
     if is_all {
         found.reverse();
     }
@@ -167,7 +174,12 @@ fn row(listed: &Listed) -> QuestionRow {
         risk: RiskView {
             level: level.badge(),
             label: level.label(),
-            reasons: listed.risk.reasons.iter().map(|words| text::one_line(words)).collect(),
+            reasons: listed
+                .risk
+                .reasons
+                .iter()
+                .map(|words| text::one_line(words))
+                .collect(),
         },
         sentence: format!("{caller} wants to run {tool}"),
         tool,
@@ -181,7 +193,7 @@ fn row(listed: &Listed) -> QuestionRow {
 
 fn answered(listed: &Listed) -> Option<AnswerView> {
     let changed = listed.changed.as_ref().map(|changed| {
-        let was: Option<Value> = serde_json::from_str(&listed.arguments).ok();
+        let was = read_arguments(&listed.arguments);
         let is: Option<Value> = serde_json::from_str(changed).ok();
         match (was, is) {
             (Some(was), Some(is)) => changes(&json_change::between(&was, &is)),
@@ -270,7 +282,9 @@ fn view(inquiry: &Inquiry) -> QuestionView {
         cannot_change_why,
         revision: revision(inquiry),
         inert_ms: limit::INERT_MS,
-        params: tool.map(|tool| params(&tool.usable.document)).unwrap_or_default(),
+        params: tool
+            .map(|tool| params(&tool.usable.document))
+            .unwrap_or_default(),
         input_schema: tool.map(|tool| tool.body.input_schema(&tool.usable.document)),
         row,
     }
@@ -296,7 +310,13 @@ fn scopes(listed: &Listed) -> Vec<ScopeView> {
 fn revision(inquiry: &Inquiry) -> String {
     let listed = &inquiry.listed;
     let stale = matches!(inquiry.standing, Standing::Stale(_));
-    let seen = json!([listed.id, listed.binding, listed.state.word(), listed.risk.level, stale]);
+    let seen = json!([
+        listed.id,
+        listed.binding,
+        listed.state.word(),
+        listed.risk.level,
+        stale
+    ]);
     digest::of_value(&seen).unwrap_or_default()
 }
 
@@ -342,7 +362,11 @@ impl ScopeWord {
 }
 
 /// Answers a question that is still what the person saw.
-pub(crate) fn answer(studio: &Studio, asked: &Asked, given: GivenAnswer) -> ApiResult<QuestionView> {
+pub(crate) fn answer(
+    studio: &Studio,
+    asked: &Asked,
+    given: GivenAnswer,
+) -> ApiResult<QuestionView> {
     let id = asked.part("id");
     let person = asked.person()?;
     let before = studio.engine().inquiry(id);
@@ -365,9 +389,13 @@ pub(crate) fn answer(studio: &Studio, asked: &Asked, given: GivenAnswer) -> ApiR
     let scope = given.scope.map(ScopeWord::scope);
     let done = match (&given.arguments, given.answer) {
         (Some(_), VerdictWord::Deny) => {
-            return Err(ApiError::invalid("arguments are changed by an approval only"));
+            return Err(ApiError::invalid(
+                "arguments are changed by an approval only",
+            ));
         }
-        (Some(_), VerdictWord::Approve) if scope.is_some_and(|scope| scope != ApprovalScope::Once) => {
+        (Some(_), VerdictWord::Approve)
+            if scope.is_some_and(|scope| scope != ApprovalScope::Once) =>
+        {
             return Err(ApiError::invalid("changed arguments are approved once"));
         }
         (Some(arguments), VerdictWord::Approve) => {
@@ -418,8 +446,14 @@ pub(crate) struct PreviewView {
     findings: Vec<FindingView>,
 }
 
-pub(crate) fn preview(studio: &Studio, asked: &Asked, given: ChangedArguments) -> ApiResult<PreviewView> {
-    let previewed = studio.engine().preview_change(asked.part("id"), &given.arguments);
+pub(crate) fn preview(
+    studio: &Studio,
+    asked: &Asked,
+    given: ChangedArguments,
+) -> ApiResult<PreviewView> {
+    let previewed = studio
+        .engine()
+        .preview_change(asked.part("id"), &given.arguments);
     let previewed = previewed.map_err(|fault| failed(studio, fault))?;
     let refused = previewed.refused.as_deref().map(text::one_line);
     let finding = |why: &String| FindingView::in_code("argument", "error", why, (0, 0));

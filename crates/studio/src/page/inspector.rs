@@ -112,12 +112,16 @@ impl UnderWay {
         let cancel = CancellationToken::new();
         let mut calls = lock(&studio.inner.calls);
         if calls.len() >= limit::CALLS_MAX {
-            return Err(ApiError::unavailable("too many calls are under way from here"));
+            return Err(ApiError::unavailable(
+                "too many calls are under way from here",
+            ));
         }
         // One without a name counts too.
         let name = id.unwrap_or_else(|| format!("unnamed {:p}", &cancel));
         if name.len() > 100 || calls.contains_key(&name) {
-            return Err(ApiError::invalid("the name of the call is taken or too long"));
+            return Err(ApiError::invalid(
+                "the name of the call is taken or too long",
+            ));
         }
         calls.insert(name.clone(), cancel.clone());
         drop(calls);
@@ -168,7 +172,10 @@ fn call_view(tool: &str, arguments: &Value, outcome: Outcome) -> CallView {
                 Some(error) => format!("{} [{}]", error.message, error.reason.code()),
                 None => outcome.text(),
             };
-            (vec![json!({"type": "text", "text": words})], outcome.value.clone())
+            (
+                vec![json!({"type": "text", "text": words})],
+                outcome.value.clone(),
+            )
         }
     };
     let result = json!({"content": content, "structuredContent": structured, "isError": is_error});
@@ -183,13 +190,20 @@ fn call_view(tool: &str, arguments: &Value, outcome: Outcome) -> CallView {
         call_id: outcome.call_id.clone(),
         status: outcome.status.word(),
         // What is very long is there as text alone, once.
-        result: outcome.value.clone().filter(|_| bytes <= limit::RESULT_BYTES_MAX),
+        result: outcome
+            .value
+            .clone()
+            .filter(|_| bytes <= limit::RESULT_BYTES_MAX),
         result_text: text_of,
         result_bytes: bytes,
         content,
         structured,
         error: outcome.error.as_ref().map(CallErrorView::of),
-        notes: outcome.notes.iter().map(|note| text::one_line(note)).collect(),
+        notes: outcome
+            .notes
+            .iter()
+            .map(|note| text::one_line(note))
+            .collect(),
         console: console(&outcome.console),
         elapsed_ms: outcome.elapsed_ms(),
     }
@@ -263,7 +277,10 @@ fn explain(studio: &Studio, _: &Asked, given: ExplainBody) -> ApiResult<ExplainV
         told: explained.told.as_ref().map(CallErrorView::of),
         gates: gates(&closing.gates),
         risk: closing.tool.as_ref().map(|tool| tool.risk.clone()),
-        shadow: closing.shadow.as_ref().and_then(|shadow| serde_json::to_value(shadow).ok()),
+        shadow: closing
+            .shadow
+            .as_ref()
+            .and_then(|shadow| serde_json::to_value(shadow).ok()),
         sentences: sentences.collect(),
     })
 }
@@ -281,7 +298,9 @@ impl ScriptBody {
         let Some(word) = self.preset.as_deref().filter(|word| !word.is_empty()) else {
             return Ok(None);
         };
-        let found = ScriptPreset::ALL.iter().find(|preset| preset.word() == word);
+        let found = ScriptPreset::ALL
+            .iter()
+            .find(|preset| preset.word() == word);
         let odd = || ApiError::request("there is no such preset");
         Ok(Some(*found.ok_or_else(odd)?))
     }
@@ -301,10 +320,19 @@ fn check_script(studio: &Studio, _: &Asked, given: ScriptBody) -> ApiResult<Scri
     let now = studio.engine().registry().current();
     let mut report = studio.engine().check_script(&given.code, preset);
     Ok(ScriptCheckView {
-        valid: report.get("valid").and_then(Value::as_bool).unwrap_or(false),
+        valid: report
+            .get("valid")
+            .and_then(Value::as_bool)
+            .unwrap_or(false),
         preset: preset.unwrap_or(now.config.codecall.preset).word(),
-        presets: ScriptPreset::ALL.iter().map(|preset| preset.word()).collect(),
-        issues: report.get_mut("issues").map(Value::take).unwrap_or_default(),
+        presets: ScriptPreset::ALL
+            .iter()
+            .map(|preset| preset.word())
+            .collect(),
+        issues: report
+            .get_mut("issues")
+            .map(Value::take)
+            .unwrap_or_default(),
     })
 }
 
@@ -333,7 +361,9 @@ async fn run_script(studio: Studio, asked: Asked, given: ScriptBody) -> ApiResul
     let of = studio.clone();
     let children = tokio::task::spawn_blocking(move || children_of(&of, &id)).await;
     let status = outcome.value.as_ref().and_then(|value| value.get("status"));
-    let status = status.and_then(Value::as_str).unwrap_or(outcome.status.word());
+    let status = status
+        .and_then(Value::as_str)
+        .unwrap_or(outcome.status.word());
     Ok(ScriptRunView {
         status: status.to_owned(),
         error: outcome.error.as_ref().map(CallErrorView::of),

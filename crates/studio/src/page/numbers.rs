@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AuditEntry, Filter};
 use engine::approve::Listing;
+use engine::{AuditEntry, Filter};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::text;
@@ -132,9 +132,16 @@ pub(crate) fn numbers(studio: &Studio, asked: &Asked) -> ApiResult<NumbersView> 
         let opening = &entry.opening;
         let bucket = opening.at_ms - opening.at_ms.rem_euclid(bucket_ms);
         buckets.entry(bucket).or_default().add(entry);
-        let name = if by_caller { &opening.caller } else { &opening.tool };
+        let name = if by_caller {
+            &opening.caller
+        } else {
+            &opening.tool
+        };
         groups.entry(text::one_line(name)).or_default().add(entry);
-        let error = entry.closing.as_ref().and_then(|closing| closing.error.as_ref());
+        let error = entry
+            .closing
+            .as_ref()
+            .and_then(|closing| closing.error.as_ref());
         if let Some(error) = error {
             *reasons.entry(error.code.clone()).or_default() += 1;
         }
@@ -173,15 +180,13 @@ pub(crate) fn numbers(studio: &Studio, asked: &Asked) -> ApiResult<NumbersView> 
 fn bucket(least_ms: i64) -> i64 {
     let round = [1, 5, 10, 30, 60, 180, 360, 720, 1_440, 10_080];
     let mut round = round.into_iter().map(|minutes| minutes * MINUTE_MS);
-    round.find(|length| *length >= least_ms).unwrap_or_else(|| least_ms.max(MINUTE_MS))
+    round
+        .find(|length| *length >= least_ms)
+        .unwrap_or_else(|| least_ms.max(MINUTE_MS))
 }
 
 /// Every call since a moment, the newest first. Returns whether older ones were left out.
-fn each_call(
-    studio: &Studio,
-    since_ms: i64,
-    each: &mut dyn FnMut(&AuditEntry),
-) -> ApiResult<bool> {
+fn each_call(studio: &Studio, since_ms: i64, each: &mut dyn FnMut(&AuditEntry)) -> ApiResult<bool> {
     let mut filter = Filter {
         since_ms: Some(since_ms),
         limit: Some(2_000),
@@ -204,7 +209,8 @@ fn each_call(
 fn counted(reasons: BTreeMap<String, u64>) -> Vec<ReasonCount> {
     let meaning = |code: &str| {
         let mut all = Reason::ALL.iter();
-        all.find(|reason| reason.code() == code).map(|reason| reason.meaning())
+        all.find(|reason| reason.code() == code)
+            .map(|reason| reason.meaning())
     };
     let count = |(code, count): (String, u64)| ReasonCount {
         meaning: meaning(&code),
@@ -239,7 +245,10 @@ fn rows(groups: BTreeMap<String, Tally>) -> Vec<NumbersRow> {
 fn approvals(studio: &Studio, since_ms: i64) -> ApiResult<ApprovalNumbers> {
     let all = studio.engine().approvals().list(Listing::All);
     let all = all.map_err(|fault| studio.alarm("the inbox cannot be read", &fault))?;
-    let recent: Vec<_> = all.iter().filter(|row| row.asked_at_ms >= since_ms).collect();
+    let recent: Vec<_> = all
+        .iter()
+        .filter(|row| row.asked_at_ms >= since_ms)
+        .collect();
     let waited = recent.iter().filter_map(|row| {
         let waited = row.answered_at_ms?.saturating_sub(row.asked_at_ms);
         u64::try_from(waited).ok()

@@ -105,7 +105,13 @@ struct RuleFileView {
 /// The rules of some settings, the strongest first.
 pub(crate) fn rules(settings: &Settings, concerns: &dyn Fn(&Rule) -> bool) -> Vec<RuleView> {
     let places = policy_admin::places(settings, CONFIG_FILE);
-    let mut rules: Vec<_> = settings.config.rules.list.iter().filter(|rule| concerns(rule)).collect();
+    let mut rules: Vec<_> = settings
+        .config
+        .rules
+        .list
+        .iter()
+        .filter(|rule| concerns(rule))
+        .collect();
     rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
     let view = |rule: &&Rule| RuleView {
         id: text::one_line(&rule.id),
@@ -119,11 +125,18 @@ pub(crate) fn rules(settings: &Settings, concerns: &dyn Fn(&Rule) -> bool) -> Ve
 fn findings(found: &[PlacedFinding]) -> Vec<LintView> {
     let view = |placed: &PlacedFinding| {
         let finding = &placed.finding;
-        let line = placed.place.rsplit_once(':').and_then(|(_, line)| line.parse().ok());
+        let line = placed
+            .place
+            .rsplit_once(':')
+            .and_then(|(_, line)| line.parse().ok());
         LintView {
             rule: text::one_line(&finding.rule),
             kind: finding.kind.word(),
-            severity: if finding.kind.is_error() { "error" } else { "warning" },
+            severity: if finding.kind.is_error() {
+                "error"
+            } else {
+                "warning"
+            },
             message: text::one_line(&finding.message),
             source: text::one_line(&placed.place),
             line,
@@ -169,7 +182,9 @@ pub(crate) struct LintList {
 }
 
 fn candidate(studio: &Studio, text: &str) -> Result<Arc<Settings>, Vec<LintView>> {
-    let read = studio.engine().candidate(Path::new(CONFIG_FILE), Some(text));
+    let read = studio
+        .engine()
+        .candidate(Path::new(CONFIG_FILE), Some(text));
     read.map_err(|fault| {
         let words = fault.to_string();
         let view = |line: &str| LintView {
@@ -321,7 +336,12 @@ fn group(group: &policy_admin::ChangeGroup) -> GroupView {
         caller: text::one_line(&one.caller),
         count: group.calls.len(),
         reason: text::one_line(&one.reason),
-        calls: group.calls.iter().take(limit::GROUP_CALLS_MAX).cloned().collect(),
+        calls: group
+            .calls
+            .iter()
+            .take(limit::GROUP_CALLS_MAX)
+            .cloned()
+            .collect(),
     }
 }
 
@@ -357,7 +377,10 @@ fn widened(now: &Settings, then: &Settings) -> Vec<String> {
     let weaker = now.config.rules.list.iter().filter_map(|rule| {
         let id = text::one_line(&rule.id);
         match after.iter().find(|other| other.id == rule.id) {
-            None => Some(format!("the rule `{id}` is removed: {}", text::one_line(&rule.words()))),
+            None => Some(format!(
+                "the rule `{id}` is removed: {}",
+                text::one_line(&rule.words())
+            )),
             Some(other) if other.effect < rule.effect => Some(format!(
                 "the rule `{id}` weakens from {} to {}",
                 rule.effect.word(),
@@ -386,7 +409,10 @@ fn apply(studio: &Studio, asked: &Asked, given: ApplyBody) -> ApiResult<PolicyVi
     let reason = note(Some(&given.reason))?;
     let reason = reason.ok_or_else(|| ApiError::invalid("say why, for the audit"))?;
     let who = (asked.actor()?, reason.as_str());
-    match studio.engine().apply_settings(&given.text, &given.revision, who) {
+    match studio
+        .engine()
+        .apply_settings(&given.text, &given.revision, who)
+    {
         Ok(()) => show(studio, asked),
         Err(ApplyFault::Changed) => {
             let message = "the settings changed since they were read";

@@ -41,7 +41,8 @@ struct UseView {
 pub(crate) fn list(studio: &Studio, _: &Asked) -> ApiResult<SecretList> {
     let engine = studio.engine();
     let environment = engine.environment();
-    let environment = environment.map_err(|fault| studio.alarm("secrets cannot be read", &fault))?;
+    let environment =
+        environment.map_err(|fault| studio.alarm("secrets cannot be read", &fault))?;
     let in_file = engine.secret_names();
     let in_file = in_file.map_err(|fault| studio.alarm("secrets cannot be read", &fault))?;
     let now = engine.registry().current();
@@ -96,13 +97,17 @@ impl std::fmt::Debug for SecretBody {
 
 pub(crate) fn set(studio: &Studio, asked: &Asked, given: SecretBody) -> ApiResult<Done> {
     let value = Some(given.value.as_str());
-    let done = studio.engine().set_secret(asked.part("name"), value, asked.actor()?);
+    let done = studio
+        .engine()
+        .set_secret(asked.part("name"), value, asked.actor()?);
     done.map_err(|fault| failed(studio, &fault))?;
     Ok(Done::OK)
 }
 
 pub(crate) fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
-    let done = studio.engine().set_secret(asked.part("name"), None, asked.actor()?);
+    let done = studio
+        .engine()
+        .set_secret(asked.part("name"), None, asked.actor()?);
     match done.map_err(|fault| failed(studio, &fault))? {
         true => Ok(Done::OK),
         false => Err(ApiError::unknown("the file of secrets has no such name")),

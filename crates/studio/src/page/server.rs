@@ -29,7 +29,13 @@ use crate::studio::Studio;
 pub(super) fn routes() -> Vec<Route> {
     let at = "/api/v1/servers/{name}";
     vec![
-        Route::get("/api/v1/servers", VIEW, "The servers and how they stand", &[], list),
+        Route::get(
+            "/api/v1/servers",
+            VIEW,
+            "The servers and how they stand",
+            &[],
+            list,
+        ),
         Route::send(
             Method::POST,
             "/api/v1/servers",
@@ -129,7 +135,12 @@ fn list(studio: &Studio, _: &Asked) -> ApiResult<ServerList> {
 
 pub(crate) fn row(name: &str, view: &KnownServer) -> ServerRow {
     let tools = server_sheet::tools(view);
-    let count = |word: &str| tools.iter().filter(|(_, _, state, _)| *state == word).count();
+    let count = |word: &str| {
+        tools
+            .iter()
+            .filter(|(_, _, state, _)| *state == word)
+            .count()
+    };
     let (callable, held) = (count("callable"), count("held"));
     let listed = !view.record.seen.is_empty();
     let fault = view.served.as_ref().err().map(|why| text::one_line(why));
@@ -200,7 +211,12 @@ pub(crate) fn show(studio: &Studio, name: &str) -> ApiResult<ServerShown> {
     let tools = server_sheet::tools(view).into_iter();
     Ok(ServerShown {
         row: row(name, view),
-        secrets: view.config.secrets().into_iter().map(text::one_line).collect(),
+        secrets: view
+            .config
+            .secrets()
+            .into_iter()
+            .map(text::one_line)
+            .collect(),
         findings: findings.map(|finding| found(&finding)).collect(),
         tools: tools
             .map(|(name, here, state, words)| ServerToolView {
@@ -248,7 +264,7 @@ enum NetworkWord {
 
 impl ServerBody {
     fn written(&self) -> ApiResult<WrittenServer> {
-        if let Err(why) = engine::server_settings::check_name(&self.name) {
+        if let Err(why) = server_settings::check_name(&self.name) {
             return Err(ApiError::invalid(why));
         }
         let is_url = self.url.as_deref().is_some_and(|url| !url.is_empty());
@@ -316,7 +332,11 @@ fn preview(studio: &Studio, _: &Asked, given: ServerBody) -> ApiResult<ServerPre
     let findings: Vec<_> = launch.findings().iter().map(SheetFinding::of).collect();
     Ok(ServerPreview {
         name: written.name.clone(),
-        argv: written.command.iter().map(|word| text::one_line(word)).collect(),
+        argv: written
+            .command
+            .iter()
+            .map(|word| text::one_line(word))
+            .collect(),
         environment: written.values.iter().map(value).collect(),
         url: written.url.as_deref().map(text::one_line),
         diff: diff(&now.settings.text, &changed),
@@ -344,8 +364,14 @@ fn secret_in(names: &BTreeSet<String>) -> Option<String> {
 
 fn digest_of(written: &WrittenServer) -> String {
     let exact = json!([
-        written.name, written.command, written.url, written.values, written.read, written.write,
-        written.network, written.private,
+        written.name,
+        written.command,
+        written.url,
+        written.values,
+        written.read,
+        written.write,
+        written.network,
+        written.private,
     ]);
     digest::of_value(&exact).unwrap_or_default()
 }
@@ -353,7 +379,9 @@ fn digest_of(written: &WrittenServer) -> String {
 fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerShown> {
     let written = given.written()?;
     if given.digest.as_deref() != Some(digest_of(&written).as_str()) {
-        return Err(ApiError::invalid("what is to be added is not what was shown"));
+        return Err(ApiError::invalid(
+            "what is to be added is not what was shown",
+        ));
     }
     let launch = launch(&written);
     if let Some(why) = secret_in(&launch.plain_secrets()) {
@@ -369,7 +397,10 @@ fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerSho
     let changed = changed.map_err(|fault| refused(studio, &fault))?;
     let actor = asked.actor()?;
     // The notice first: nothing is added that the audit does not know of.
-    let noted = engine.servers().by(actor).note_added(&written.name, &launch.shown());
+    let noted = engine
+        .servers()
+        .by(actor)
+        .note_added(&written.name, &launch.shown());
     noted.map_err(|fault| failed(studio, &fault))?;
     let reason = format!("the server `{}` was added", written.name);
     let applied_text = engine.apply_settings(&changed, &revision(seen), (actor, &reason));
@@ -447,7 +478,10 @@ async fn review(studio: Studio, asked: Asked) -> ApiResult<ReviewView> {
 }
 
 fn reviewed_view(name: &str, review: &ServerReview) -> ReviewView {
-    let own = review.findings.iter().filter(|finding| finding.item.is_none());
+    let own = review
+        .findings
+        .iter()
+        .filter(|finding| finding.item.is_none());
     let own: Vec<_> = own.map(SheetFinding::of).collect();
     let instructions = review.seen.server.instructions.as_deref();
     ReviewView {
@@ -550,7 +584,9 @@ fn failed(studio: &Studio, fault: &ServerAdminError) -> ApiError {
             ApiError::unknown(words)
         }
         ServerAdminError::Changed(_) => ApiError::conflict(words, &()),
-        ServerAdminError::NeverSeen(_) | ServerAdminError::Record { .. } => ApiError::invalid(words),
+        ServerAdminError::NeverSeen(_) | ServerAdminError::Record { .. } => {
+            ApiError::invalid(words)
+        }
         ServerAdminError::Fault { log, .. } => {
             let lines: Vec<_> = log.iter().map(|line| text::one_line(line)).collect();
             ApiError::invalid(words).with_details(json!({ "log": lines }))

@@ -41,7 +41,9 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/v1/tools",
             VIEW,
             "The tools, with risk, state, source and exposure",
-            &["search", "state", "source", "level", "category", "tag", "exposed"],
+            &[
+                "search", "state", "source", "level", "category", "tag", "exposed",
+            ],
             list,
         ),
         Route::get(
@@ -241,7 +243,8 @@ fn list(studio: &Studio, asked: &Asked) -> ApiResult<ToolList> {
 }
 
 fn is_wanted(asked: &Asked, row: &ToolRow) -> ApiResult<bool> {
-    let same = |wanted: Option<&str>, word: &str| wanted.is_none_or(|it| it.eq_ignore_ascii_case(word));
+    let same =
+        |wanted: Option<&str>, word: &str| wanted.is_none_or(|it| it.eq_ignore_ascii_case(word));
     let search = asked.word("search")?.map(str::to_lowercase);
     let is_found = search.is_none_or(|search| {
         let tags = row.tags.join(" ");
@@ -253,9 +256,14 @@ fn is_wanted(asked: &Asked, row: &ToolRow) -> ApiResult<bool> {
         && same(asked.word("state")?, row.state.as_str().unwrap_or(""))
         && same(asked.word("source")?, row.source)
         && same(asked.word("level")?, row.risk.level)
-        && same(asked.word("category")?, row.category.as_deref().unwrap_or(""))
+        && same(
+            asked.word("category")?,
+            row.category.as_deref().unwrap_or(""),
+        )
         && tag.is_none_or(|tag| row.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)))
-        && asked.flag("exposed")?.is_none_or(|wanted| wanted == row.exposed))
+        && asked
+            .flag("exposed")?
+            .is_none_or(|wanted| wanted == row.exposed))
 }
 
 fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
@@ -267,7 +275,10 @@ fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
     let exposed = now.exposed(document, tool.source);
     let state = serde_json::to_value(state).unwrap_or_default();
     let is_active = tool.state == ToolState::Published && missing.is_empty();
-    let pass = engine.store().publications().pass(&facts.digest.to_string());
+    let pass = engine
+        .store()
+        .publications()
+        .pass(&facts.digest.to_string());
     let pass = pass.map_err(|fault| studio.alarm("the tools cannot be read", &fault))?;
     let description = text::one_line(document.description.lines().next().unwrap_or(""));
     Ok(ToolRow {
@@ -286,11 +297,18 @@ fn row(studio: &Studio, now: &Snapshot, tool: &Tool) -> ApiResult<ToolRow> {
             Source::User => "own",
             Source::Server => "server",
         },
-        server: tool.body.server().map(|server| text::one_line(&server.server.name)),
+        server: tool
+            .body
+            .server()
+            .map(|server| text::one_line(&server.server.name)),
         exposed: is_active && exposed.is_yes(),
         exposure: exposed.why().to_owned(),
         category: document.category.as_deref().map(text::one_line),
-        tags: document.tags.iter().map(|tag| text::one_line(tag)).collect(),
+        tags: document
+            .tags
+            .iter()
+            .map(|tag| text::one_line(tag))
+            .collect(),
         approval: approval_word(document.approval()),
         file: tool.file.as_ref().map(|stem| format!("{stem}.json")),
         last_pass: pass.map(|pass| PassView {
@@ -394,7 +412,9 @@ pub(crate) fn show(studio: &Studio, name: &str) -> ApiResult<ToolView> {
     let now = engine.registry().current();
     let row = row(studio, &now, &tool)?;
     let document = &tool.usable.document;
-    let file = engine.file_text(&tool).map_err(|fault| refused(studio, &fault))?;
+    let file = engine
+        .file_text(&tool)
+        .map_err(|fault| refused(studio, &fault))?;
     let kept = engine.store().publications().text(name);
     let kept = kept.map_err(|fault| studio.alarm("the tools cannot be read", &fault))?;
     let environment = engine.environment().unwrap_or_default();
@@ -452,7 +472,8 @@ fn template(studio: &Studio, asked: &Asked) -> ApiResult<DocumentText> {
     let engine = studio.engine();
     let now = engine.registry().current();
     let free = |base: &str| {
-        let mut names = std::iter::once(base.to_owned()).chain((2..1_000).map(|at| format!("{base}{at}")));
+        let mut names =
+            std::iter::once(base.to_owned()).chain((2..1_000).map(|at| format!("{base}{at}")));
         names.find(|name| now.tool(name).is_none())
     };
     let name = match asked.word("name")? {
@@ -559,7 +580,10 @@ fn check(studio: &Studio, _: &Asked, given: CheckBody) -> ApiResult<CheckView> {
         Some(one) if !is_many => one,
         _ => return Err(ApiError::invalid("the text must be one document")),
     };
-    let saved = given.name.as_deref().and_then(|name| engine.tool(name).ok());
+    let saved = given
+        .name
+        .as_deref()
+        .and_then(|name| engine.tool(name).ok());
     Ok(checked(studio, &assessed, usable.as_ref(), saved.as_ref()))
 }
 
@@ -581,7 +605,11 @@ fn checked(
         (_, _) => Vec::new(),
     };
     let digest = usable.map(|usable| usable.facts.digest.to_string());
-    let is_taken = |name: &str| engine.catalog().is_taken(name, digest.as_deref().unwrap_or(""));
+    let is_taken = |name: &str| {
+        engine
+            .catalog()
+            .is_taken(name, digest.as_deref().unwrap_or(""))
+    };
     let input_schema = document.map(|document| input_schema(&document.params));
     CheckView {
         ok: usable.is_some() && !any_error(&assessed.findings),
@@ -617,7 +645,10 @@ fn widened(before: Option<&Risk>, risk: &Risk) -> Vec<String> {
     let had = |words: &str| {
         before.is_some_and(|before| before.signals.iter().any(|signal| signal.words == words))
     };
-    let new = risk.signals.iter().filter(|signal| signal.level > Level::L0 && !had(&signal.words));
+    let new = risk
+        .signals
+        .iter()
+        .filter(|signal| signal.level > Level::L0 && !had(&signal.words));
     new.map(|signal| text::one_line(&signal.words)).collect()
 }
 
@@ -646,7 +677,9 @@ fn oversight(saved: Option<&Tool>, document: &Document) -> Option<OversightView>
         ApprovalMode::AutoApprove => {
             "a person is asked only where the operator's rules say so; other calls run at once"
         }
-        ApprovalMode::Disabled => "no person is asked by this tool; only rules can still ask or deny",
+        ApprovalMode::Disabled => {
+            "no person is asked by this tool; only rules can still ask or deny"
+        }
     };
     Some(OversightView {
         from: approval_word(from),
@@ -667,7 +700,9 @@ pub(crate) struct SaveBody {
 
 fn save(studio: &Studio, asked: &Asked, given: SaveBody) -> ApiResult<ToolView> {
     let name = asked.part("name");
-    let saved = studio.engine().save(name, &given.document, given.revision.as_deref());
+    let saved = studio
+        .engine()
+        .save(name, &given.document, given.revision.as_deref());
     match saved {
         Ok(()) => show(studio, name),
         Err(SaveFault::Unfit { why, findings }) => {
@@ -758,7 +793,10 @@ async fn test(studio: Studio, asked: Asked, given: TestBody) -> ApiResult<TestVi
     agree(&studio, &asked, &usable, given.consent.as_ref())?;
     match given.arguments {
         Some(arguments) => {
-            let outcome = studio.engine().trial_run(&usable, Origin::Studio, arguments).await;
+            let outcome = studio
+                .engine()
+                .trial_run(&usable, Origin::Studio, arguments)
+                .await;
             Ok(tried(&usable, outcome.get(), true))
         }
         None => {
@@ -813,7 +851,10 @@ fn passed_view(usable: &UsableDocument, passed: &Passed) -> TestView {
         },
     };
     view.ok = passed.ok;
-    view.message = passed.error.as_ref().map(|error| text::one_line(&error.message));
+    view.message = passed
+        .error
+        .as_ref()
+        .map(|error| text::one_line(&error.message));
     view
 }
 
@@ -832,7 +873,12 @@ fn tried(usable: &UsableDocument, outcome: &Outcome, tried: bool) -> TestView {
         put("time", usage.wall_us / 1_000, Some(policy.timeout_ms), "ms");
         put("cpu", usage.cpu_us / 1_000, None, "ms");
         put("memory", usage.memory_bytes, None, "bytes");
-        put("statements", usage.work, Some(policy.statements_max), "statements");
+        put(
+            "statements",
+            usage.work,
+            Some(policy.statements_max),
+            "statements",
+        );
         put("hostCalls", u64::from(usage.host_calls), None, "calls");
     }
     let pretty = |value: &Value| serde_json::to_string_pretty(value).ok();
@@ -840,7 +886,11 @@ fn tried(usable: &UsableDocument, outcome: &Outcome, tried: bool) -> TestView {
         tried,
         ok: outcome.error.is_none(),
         call_id: Some(outcome.call_id.clone()),
-        result_text: outcome.value.as_ref().and_then(pretty).map(|json| text::json_line(&json)),
+        result_text: outcome
+            .value
+            .as_ref()
+            .and_then(pretty)
+            .map(|json| text::json_line(&json)),
         result: outcome.value.clone(),
         error: outcome.error.as_ref().map(CallErrorView::of),
         message: None,
@@ -873,7 +923,10 @@ async fn publish(studio: Studio, asked: Asked, given: PublishBody) -> ApiResult<
     let tool = tool.map_err(|fault| refused(&studio, &fault))?;
     if tool.usable.facts.digest.to_string() != given.digest {
         let current = show(&studio, &name).ok();
-        return Err(ApiError::conflict("the document changed since it was seen", &current));
+        return Err(ApiError::conflict(
+            "the document changed since it was seen",
+            &current,
+        ));
     }
     agree(&studio, &asked, &tool.usable, given.consent.as_ref())?;
     let passed = studio.engine().publish_by(&name, asked.actor()?).await;
@@ -900,7 +953,9 @@ pub(crate) struct DeletedView {
 }
 
 fn delete(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DeletedView> {
-    let trash = studio.engine().delete_by(asked.part("name"), asked.actor()?);
+    let trash = studio
+        .engine()
+        .delete_by(asked.part("name"), asked.actor()?);
     let trash = trash.map_err(|fault| refused(studio, &fault))?;
     Ok(DeletedView {
         ok: true,
@@ -940,9 +995,7 @@ fn difference(studio: &Studio, asked: &Asked) -> ApiResult<DifferenceView> {
     let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     let published = kept.map(|(_, text)| text);
     let differs = match &published {
-        Some(published) => {
-            engine::json_change::between(&value(published), &value(&draft))
-        }
+        Some(published) => engine::json_change::between(&value(published), &value(&draft)),
         None => Vec::new(),
     };
     Ok(DifferenceView {
@@ -1014,7 +1067,9 @@ fn import(studio: &Studio, asked: &Asked, given: ImportBody) -> ApiResult<Import
         prefix: given.prefix,
         renames: given.renames,
     };
-    let imported = studio.engine().import_by(&given.document, &how, asked.actor()?);
+    let imported = studio
+        .engine()
+        .import_by(&given.document, &how, asked.actor()?);
     let imported = imported.map_err(|fault| refused(studio, &fault))?;
     let view = |one: &life::Imported| ImportedView {
         name: one.name.as_deref().map(text::one_line),

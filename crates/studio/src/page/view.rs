@@ -25,7 +25,10 @@ pub(crate) struct RiskView {
 
 impl RiskView {
     pub(crate) fn of(risk: &Risk) -> RiskView {
-        let reasons = risk.signals.iter().map(|signal| text::one_line(&signal.words));
+        let reasons = risk
+            .signals
+            .iter()
+            .map(|signal| text::one_line(&signal.words));
         RiskView {
             level: risk.level.badge(),
             label: risk.level.label(),
@@ -241,7 +244,11 @@ pub(crate) struct DiffLine {
 pub(crate) fn diff(old: &str, new: &str) -> Vec<DiffLine> {
     let old: Vec<&str> = old.lines().collect();
     let new: Vec<&str> = new.lines().collect();
-    let before = old.iter().zip(&new).take_while(|(one, two)| one == two).count();
+    let before = old
+        .iter()
+        .zip(&new)
+        .take_while(|(one, two)| one == two)
+        .count();
     let rest = old.len().min(new.len()) - before;
     let ends = old.iter().rev().zip(new.iter().rev()).take(rest);
     let after = ends.take_while(|(one, two)| one == two).count();
@@ -269,10 +276,20 @@ pub(crate) fn diff(old: &str, new: &str) -> Vec<DiffLine> {
                 Some(before + two),
             ),
             Step::Gone(one) => {
-                push("remove", gone.get(one).copied().unwrap_or_default(), Some(before + one), None);
+                push(
+                    "remove",
+                    gone.get(one).copied().unwrap_or_default(),
+                    Some(before + one),
+                    None,
+                );
             }
             Step::Come(two) => {
-                push("add", come.get(two).copied().unwrap_or_default(), None, Some(before + two));
+                push(
+                    "add",
+                    come.get(two).copied().unwrap_or_default(),
+                    None,
+                    Some(before + two),
+                );
             }
         }
     }
@@ -389,7 +406,10 @@ mod tests {
 
     #[test]
     fn a_difference_keeps_what_is_common() {
-        assert_eq!(shown("a\nb\nc\nd", "a\nX\nc\nY\nd"), [" a", "-b", "+X", " c", "+Y", " d"]);
+        assert_eq!(
+            shown("a\nb\nc\nd", "a\nX\nc\nY\nd"),
+            [" a", "-b", "+X", " c", "+Y", " d"]
+        );
         assert_eq!(shown("", "a"), ["+a"]);
         assert_eq!(shown("a", ""), ["-a"]);
         assert_eq!(shown("a\nb", "a\nb"), [" a", " b"]);

@@ -25,7 +25,11 @@ fn described() -> BTreeSet<(String, String)> {
 fn the_document_has_every_route_and_no_other() {
     let routes: BTreeSet<_> = Studio::routes().into_iter().collect();
     assert_eq!(routes, described());
-    assert_eq!(routes.len(), Studio::routes().len(), "no route is there twice");
+    assert_eq!(
+        routes.len(),
+        Studio::routes().len(),
+        "no route is there twice"
+    );
     assert!(routes.len() > 60, "{}", routes.len());
 }
 
@@ -78,29 +82,48 @@ async fn the_router_takes_exactly_these_methods() {
 fn check(document: &Value, method: &str, path: &str, answer: &Value) {
     let operation = &document["paths"][path][method];
     let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
-    assert!(schema.is_object() || schema.is_boolean(), "{method} {path} has no schema");
+    assert!(
+        schema.is_object() || schema.is_boolean(),
+        "{method} {path} has no schema"
+    );
     let whole = json!({"allOf": [schema], "components": document["components"]});
     let validator = jsonschema::validator_for(&whole).unwrap();
-    let faults: Vec<_> = validator.iter_errors(answer).map(|fault| fault.to_string()).collect();
+    let faults: Vec<_> = validator
+        .iter_errors(answer)
+        .map(|fault| fault.to_string())
+        .collect();
     assert!(faults.is_empty(), "{method} {path}: {faults:?}\n{answer}");
 }
 
 #[tokio::test]
 async fn answers_are_what_the_document_says() {
-    let world = World::new("[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"look\"\n");
+    let world = World::new(
+        "[expected]\ntools = [\"ask\"]\n[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"look\"\n",
+    );
     world.publish(&asking("ask")).await;
     let owner = world.owner().await;
     let waiting = world.call("ask", json!({"path": "a"}));
     let id = world.question().await;
     let actor = model::govern::person::Actor::OWNER_AT_TERMINAL;
-    world.engine.make_key("ann", model::govern::key::Role::Agent, None, actor).unwrap();
+    world
+        .engine
+        .make_key("ann", model::govern::key::Role::Agent, None, actor)
+        .unwrap();
     let document = openapi();
-    let call = owner.post("/api/v1/inspector/call", &json!({"tool": "none", "arguments": {}})).await;
+    let call = owner
+        .post(
+            "/api/v1/inspector/call",
+            &json!({"tool": "none", "arguments": {}}),
+        )
+        .await;
     check(&document, "post", "/api/v1/inspector/call", &call.body);
     let call = call.body["callId"].as_str().unwrap().to_owned();
     let mut checked = 0;
     for (method, path) in described() {
-        if method != "GET" || path.ends_with("/events") || path.ends_with("/export") && path.contains("audit") {
+        if method != "GET"
+            || path.ends_with("/events")
+            || path.ends_with("/export") && path.contains("audit")
+        {
             continue;
         }
         let at = match path.as_str() {
@@ -121,25 +144,49 @@ async fn answers_are_what_the_document_says() {
     }
     assert!(checked >= 20, "{checked}");
     // The control: a schema notices what is not in it.
-    let schema = &document["paths"]["/api/v1/sessions"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    let schema = &document["paths"]["/api/v1/sessions"]["get"]["responses"]["200"]["content"]["application/json"]
+        ["schema"];
     let whole = json!({"allOf": [schema], "components": document["components"]});
-    assert!(!jsonschema::validator_for(&whole).unwrap().is_valid(&json!({"items": [{"id": 1}]})));
+    assert!(
+        !jsonschema::validator_for(&whole)
+            .unwrap()
+            .is_valid(&json!({"items": [{"id": 1}]}))
+    );
     for (path, body) in [
-        ("/api/v1/tools/check", json!({"document": asking("ask").to_string()})),
+        (
+            "/api/v1/tools/check",
+            json!({"document": asking("ask").to_string()}),
+        ),
         ("/api/v1/policy/lint", json!({"text": ""})),
         ("/api/v1/policy/rehearse", json!({"text": ""})),
         ("/api/v1/policy/preview", json!({"text": ""})),
         ("/api/v1/audit/verify", json!({})),
-        ("/api/v1/inspector/explain", json!({"tool": "ask", "arguments": {}})),
-        ("/api/v1/inspector/script/check", json!({"code": "return 1"})),
-        ("/api/v1/servers/preview", json!({"name": "calc", "command": ["calc"]})),
+        (
+            "/api/v1/inspector/explain",
+            json!({"tool": "ask", "arguments": {}}),
+        ),
+        (
+            "/api/v1/inspector/script/check",
+            json!({"code": "return 1"}),
+        ),
+        (
+            "/api/v1/servers/preview",
+            json!({"name": "calc", "command": ["calc"]}),
+        ),
     ] {
         let answer = owner.post(path, &body).await;
         assert_eq!(answer.status, StatusCode::OK, "{path} {}", answer.body);
         check(&document, "post", path, &answer.body);
     }
     let error = owner.get("/api/v1/tools/nothing").await;
-    let schema = json!({"$ref": "#/components/schemas/ErrorBody", "components": document["components"]});
-    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&error.body), "{}", error.body);
+    let schema =
+        json!({"$ref": "#/components/schemas/ErrorBody", "components": document["components"]});
+    assert!(
+        jsonschema::validator_for(&schema)
+            .unwrap()
+            .is_valid(&error.body),
+        "{}",
+        error.body
+    );
     waiting.abort();
 }

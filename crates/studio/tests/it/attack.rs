@@ -19,7 +19,10 @@ fn method(word: &str) -> Method {
 
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", "default-src 'none'"),
-    ("content-security-policy", "require-trusted-types-for 'script'; trusted-types 'none'"),
+    (
+        "content-security-policy",
+        "require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
     ("content-security-policy", "frame-ancestors 'none'"),
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
@@ -36,7 +39,13 @@ async fn every_answer_of_every_route_has_the_headers() {
     let mut foreign = owner.clone();
     foreign.host = "evil.example.com".to_owned();
     let mut routes = Studio::routes();
-    for path in ["/", "/index.html", "/nothing", "/api/v1/nothing", "/assets/../x"] {
+    for path in [
+        "/",
+        "/index.html",
+        "/nothing",
+        "/api/v1/nothing",
+        "/assets/../x",
+    ] {
         routes.push(("GET".to_owned(), path.to_owned()));
         routes.push(("POST".to_owned(), path.to_owned()));
     }
@@ -45,7 +54,9 @@ async fn every_answer_of_every_route_has_the_headers() {
         for browser in [&owner, &stranger, &foreign] {
             // A stream does not end, and signing out ends what is tested.
             let is_stream = path.ends_with("/events") || path.ends_with("/sessions");
-            if is_stream && std::ptr::eq(browser, &owner) || word == "DELETE" && path == "/api/v1/session" {
+            if is_stream && std::ptr::eq(browser, &owner)
+                || word == "DELETE" && path == "/api/v1/session"
+            {
                 continue;
             }
             let answer = browser.send(method(word), &filled(path), &json!({})).await;
@@ -54,7 +65,10 @@ async fn every_answer_of_every_route_has_the_headers() {
                 assert!(value.contains(part), "{word} {path} {name}: {value}");
             }
             let policy = answer.header("content-security-policy");
-            assert!(!policy.contains("unsafe") && !policy.contains('*'), "{policy}");
+            assert!(
+                !policy.contains("unsafe") && !policy.contains('*'),
+                "{policy}"
+            );
             assert!(answer.headers.get("access-control-allow-origin").is_none());
             seen += 1;
         }
@@ -75,7 +89,9 @@ async fn no_route_works_without_a_session_and_no_change_without_its_header() {
     wrong.csrf = Some("0".repeat(64));
     let (mut open, mut changes) = (Vec::new(), 0);
     for (word, path) in Studio::routes() {
-        let answer = stranger.send(method(&word), &filled(&path), &json!({})).await;
+        let answer = stranger
+            .send(method(&word), &filled(&path), &json!({}))
+            .await;
         match answer.code() {
             "studio.session" => {}
             other => open.push(format!("{word} {path} {} {other}", answer.status.as_u16())),
@@ -84,7 +100,9 @@ async fn no_route_works_without_a_session_and_no_change_without_its_header() {
             continue;
         }
         for browser in [&forged, &wrong] {
-            let answer = browser.send(method(&word), &filled(&path), &json!({})).await;
+            let answer = browser
+                .send(method(&word), &filled(&path), &json!({}))
+                .await;
             assert_eq!(answer.code(), "studio.csrf", "{word} {path}");
         }
         changes += 1;
@@ -98,7 +116,9 @@ async fn no_route_works_without_a_session_and_no_change_without_its_header() {
     );
     assert!(changes > 30, "{changes}");
     // The control: with everything in place, a change is made.
-    let done = owner.post("/api/v1/tools/check", &json!({"document": "{}"})).await;
+    let done = owner
+        .post("/api/v1/tools/check", &json!({"document": "{}"}))
+        .await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.body);
 }
 
@@ -152,7 +172,7 @@ async fn a_change_is_json_from_our_own_page_or_nothing() {
         assert_eq!(answer.code(), "studio.origin", "{site}");
     }
     let state = owner.get("/api/v1/tools/ask").await.body["state"].clone();
-    assert_eq!(state, "active", "nothing of that did anything");
+    assert_eq!(state, "ACTIVE", "nothing of that did anything");
     let done = owner.post(path, &json!({})).await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.body);
 }
@@ -163,8 +183,15 @@ async fn a_name_that_is_not_ours_is_refused() {
     let world = World::new("");
     let owner = world.owner().await;
     for host in [
-        "evil.example.com", "evil.example.com:7464", "127.0.0.1.example.com", "127.1", "0.0.0.0:7464",
-        "2130706433", "localhost.", "127.0.0.1:7464@evil", "",
+        "evil.example.com",
+        "evil.example.com:7464",
+        "127.0.0.1.example.com",
+        "127.1",
+        "0.0.0.0:7464",
+        "2130706433",
+        "localhost.",
+        "127.0.0.1:7464@evil",
+        "",
     ] {
         let mut browser = owner.clone();
         browser.host = host.to_owned();
@@ -185,16 +212,31 @@ async fn a_planted_session_is_not_the_one_that_is_opened() {
     let attacker = world.owner().await;
     let mut victim = Browser::new(&world.router);
     victim.cookie.clone_from(&attacker.cookie);
-    let answer = victim.post("/api/v1/session", &json!({ "code": world.code() })).await;
+    let answer = victim
+        .post("/api/v1/session", &json!({ "code": world.code() }))
+        .await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_ne!(answer.cookie(), attacker.cookie);
     // What was planted is over.
-    assert_eq!(attacker.get("/api/v1/tools").await.status, StatusCode::UNAUTHORIZED);
-    let name = attacker.cookie.as_deref().unwrap().split_once('=').unwrap().0.to_owned();
+    assert_eq!(
+        attacker.get("/api/v1/tools").await.status,
+        StatusCode::UNAUTHORIZED
+    );
+    let name = attacker
+        .cookie
+        .as_deref()
+        .unwrap()
+        .split_once('=')
+        .unwrap()
+        .0
+        .to_owned();
     let made_up = format!("{name}=rfs_{}", "0".repeat(52));
     let mut browser = Browser::new(&world.router);
     browser.cookie = Some(made_up);
-    assert_eq!(browser.get("/api/v1/tools").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        browser.get("/api/v1/tools").await.status,
+        StatusCode::UNAUTHORIZED
+    );
 }
 
 /// Attack: codes are guessed, many at once.
@@ -206,16 +248,31 @@ async fn guessing_codes_is_stopped() {
     let guess = |at: usize| format!("{:05}-{:05}", at, at);
     let tries = (0..200).map(|at| {
         let browser = browser.clone();
-        async move { browser.post("/api/v1/session", &json!({ "code": guess(at) })).await }
+        async move {
+            browser
+                .post("/api/v1/session", &json!({ "code": guess(at) }))
+                .await
+        }
     });
     let answers = futures_util::future::join_all(tries).await;
-    let looked_at = answers.iter().filter(|answer| answer.code() == "studio.code").count();
+    let looked_at = answers
+        .iter()
+        .filter(|answer| answer.code() == "studio.code")
+        .count();
     assert_eq!(looked_at, engine::limit::SIGN_IN_WRONG_PER_MINUTE_MAX);
-    let stopped = answers.iter().filter(|answer| answer.code() == "studio.rate");
+    let stopped = answers
+        .iter()
+        .filter(|answer| answer.code() == "studio.rate");
     assert_eq!(stopped.clone().count(), 200 - looked_at);
-    assert!(stopped.clone().all(|answer| !answer.header("retry-after").is_empty()));
+    assert!(
+        stopped
+            .clone()
+            .all(|answer| !answer.header("retry-after").is_empty())
+    );
     // Fails closed: the right one waits too.
-    let right = browser.post("/api/v1/session", &json!({ "code": code })).await;
+    let right = browser
+        .post("/api/v1/session", &json!({ "code": code }))
+        .await;
     assert_eq!(right.code(), "studio.rate");
 }
 
@@ -226,9 +283,15 @@ async fn no_path_leads_out_and_no_answer_sends_away() {
     let world = World::new("");
     let owner = world.owner().await;
     for path in [
-        "/../../etc/passwd", "/assets/../../ringfence.toml", "/%2e%2e/%2e%2e/etc/passwd",
-        "/assets/%2e%2e%2fsecrets.env", "//evil.example.com/", "/%5c..%5cx", "/api/v1/../../token",
-        "/api/v1/session?next=https://evil.example.com", "/?next=//evil.example.com",
+        "/../../etc/passwd",
+        "/assets/../../ringfence.toml",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/assets/%2e%2e%2fsecrets.env",
+        "//evil.example.com/",
+        "/%5c..%5cx",
+        "/api/v1/../../token",
+        "/api/v1/session?next=https://evil.example.com",
+        "/?next=//evil.example.com",
     ] {
         let answer = owner.get(path).await;
         assert!(answer.headers.get("location").is_none(), "{path}");
@@ -258,7 +321,9 @@ async fn stored_text_arrives_with_nothing_hidden() {
     let question = owner.get(&format!("/api/v1/inbox/{id}")).await;
     assert_eq!(question.body["argumentsTree"]["children"][0]["hidden"], 3);
     let denied = json!({"revision": question.body["revision"], "answer": "deny", "note": evil});
-    let answered = owner.post(&format!("/api/v1/inbox/{id}/answer"), &denied).await;
+    let answered = owner
+        .post(&format!("/api/v1/inbox/{id}/answer"), &denied)
+        .await;
     assert_eq!(answered.status, StatusCode::OK, "{}", answered.body);
     waiting.await.unwrap();
     let entry = owner.get("/api/v1/audit?kind=call&limit=1").await;
@@ -312,12 +377,20 @@ async fn more_than_fits_is_paged_or_refused() {
     }
     let (mut seen, mut cursor) = (std::collections::BTreeSet::new(), None::<String>);
     loop {
-        let from = cursor.as_ref().map(|at| format!("&cursor={at}")).unwrap_or_default();
-        let page = owner.get(&format!("/api/v1/audit?kind=notice&limit=500{from}")).await;
+        let from = cursor
+            .as_ref()
+            .map(|at| format!("&cursor={at}"))
+            .unwrap_or_default();
+        let page = owner
+            .get(&format!("/api/v1/audit?kind=notice&limit=500{from}"))
+            .await;
         let items = page.body["items"].as_array().unwrap();
         assert!(items.len() <= 500);
         for item in items {
-            assert!(seen.insert(item["id"].as_str().unwrap().to_owned()), "twice");
+            assert!(
+                seen.insert(item["id"].as_str().unwrap().to_owned()),
+                "twice"
+            );
         }
         match page.body["next"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
@@ -330,8 +403,14 @@ async fn more_than_fits_is_paged_or_refused() {
     assert_eq!(answer.code(), "studio.too_large");
     let before = Browser::new(&world.router);
     let code = json!({"code": "x".repeat(limit::SIGN_IN_BYTES_MAX)});
-    assert_eq!(before.post("/api/v1/session", &code).await.code(), "studio.too_large");
-    let long = format!("/api/v1/audit?tool={}", "x".repeat(limit::ADDRESS_CHARS_MAX));
+    assert_eq!(
+        before.post("/api/v1/session", &code).await.code(),
+        "studio.too_large"
+    );
+    let long = format!(
+        "/api/v1/audit?tool={}",
+        "x".repeat(limit::ADDRESS_CHARS_MAX)
+    );
     assert_eq!(owner.get(&long).await.code(), "studio.too_large");
 }
 
@@ -347,7 +426,12 @@ async fn a_large_result_comes_whole() {
     let owner = world.owner().await;
     let expose = json!({"tool": "large", "arguments": {}});
     let answer = owner.post("/api/v1/inspector/call", &expose).await;
-    assert_eq!(answer.body["status"], "done", "{}", &answer.text[..500.min(answer.text.len())]);
+    assert_eq!(
+        answer.body["status"],
+        "done",
+        "{}",
+        &answer.text[..500.min(answer.text.len())]
+    );
     assert_eq!(answer.body["result"].as_str().unwrap().len(), 1_000_000);
     assert_eq!(answer.body["resultBytes"], 1_000_002);
 }

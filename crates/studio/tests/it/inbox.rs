@@ -8,7 +8,9 @@ use crate::world::{World, asking};
 
 #[tokio::test]
 async fn a_question_says_everything_and_is_approved_once() {
-    let world = World::new("[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"a person looks\"\n");
+    let world = World::new(
+        "[expected]\ntools = [\"ask\"]\n[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"a person looks\"\n",
+    );
     world.publish(&asking("ask")).await;
     let owner = world.owner().await;
     let waiting = world.call("ask", json!({"path": "/tmp/a"}));
@@ -37,10 +39,16 @@ async fn a_question_says_everything_and_is_approved_once() {
     // A second answer is told who came first.
     let again = owner.post(&format!("{path}/answer"), &answer).await;
     assert_eq!(again.status, StatusCode::CONFLICT);
-    assert_eq!(again.body["error"]["details"]["current"]["answered"]["by"], "owner");
+    assert_eq!(
+        again.body["error"]["details"]["current"]["answered"]["by"],
+        "owner"
+    );
     let notices = owner.get("/api/v1/audit?kind=notice&limit=5").await;
     let text = notices.body.to_string();
-    assert!(text.contains("approval.answered") && text.contains("\"studio\""), "{text}");
+    assert!(
+        text.contains("approval.answered") && text.contains("\"studio\""),
+        "{text}"
+    );
     // The next call of the same is compared with this one.
     let waiting = world.call("ask", json!({"path": "/tmp/b"}));
     let next = world.question().await;
@@ -60,8 +68,11 @@ async fn a_denial_reaches_the_caller_with_its_reason() {
     let waiting = world.call("ask", json!({"path": "a"}));
     let id = world.question().await;
     let question = owner.get(&format!("/api/v1/inbox/{id}")).await;
-    let answer = json!({"revision": question.body["revision"], "answer": "deny", "note": "not on a Friday"});
-    owner.post(&format!("/api/v1/inbox/{id}/answer"), &answer).await;
+    let answer =
+        json!({"revision": question.body["revision"], "answer": "deny", "note": "not on a Friday"});
+    owner
+        .post(&format!("/api/v1/inbox/{id}/answer"), &answer)
+        .await;
     let outcome = waiting.await.unwrap();
     assert_eq!(outcome.status, Status::Refused);
     assert!(outcome.error.unwrap().message.contains("not on a Friday"));
@@ -79,7 +90,12 @@ async fn a_call_is_approved_with_changes() {
     let path = format!("/api/v1/inbox/{id}");
     let question = owner.get(&path).await;
     assert_eq!(question.body["canChange"], true);
-    let preview = owner.post(&format!("{path}/preview"), &json!({"arguments": {"path": "/tmp"}})).await;
+    let preview = owner
+        .post(
+            &format!("{path}/preview"),
+            &json!({"arguments": {"path": "/tmp"}}),
+        )
+        .await;
     assert_eq!(preview.body["ok"], true, "{}", preview.body);
     assert_eq!(preview.body["diff"][0]["after"], "\"/tmp\"");
     let answer = json!({
@@ -91,8 +107,14 @@ async fn a_call_is_approved_with_changes() {
     let outcome = waiting.await.unwrap();
     assert_eq!(outcome.value, Some(json!("path /tmp")), "{outcome:?}");
     assert_eq!(outcome.notes.len(), 1);
-    assert!(outcome.notes[0].contains("/path: \"/etc\" → \"/tmp\""), "{:?}", outcome.notes);
-    let call = owner.get(&format!("/api/v1/audit/{}", outcome.call_id)).await;
+    assert!(
+        outcome.notes[0].contains("/path: \"/etc\" → \"/tmp\""),
+        "{:?}",
+        outcome.notes
+    );
+    let call = owner
+        .get(&format!("/api/v1/audit/{}", outcome.call_id))
+        .await;
     assert_eq!(call.body["arguments"], json!({"path": "/tmp"}));
     let notes = call.body["gates"].to_string();
     assert!(notes.contains("with changed arguments by owner"), "{notes}");
@@ -107,7 +129,7 @@ async fn a_call_is_approved_with_changes() {
 /// once, are not taken, and the question still waits.
 #[tokio::test]
 async fn changes_are_checked_and_judged() {
-    let rule = "[[rule]]\nid = \"no-etc\"\ntools = [\"ask\"]\nwhen = \"args.path == '/etc'\"\neffect = \"deny\"\nreason = \"never there\"\n";
+    let rule = "[expected]\ntools = [\"ask\"]\n[[rule]]\nid = \"no-etc\"\ntools = [\"ask\"]\nwhen = \"args.path == '/etc'\"\neffect = \"deny\"\nreason = \"never there\"\n";
     let world = World::new(rule);
     world.publish(&asking("ask")).await;
     let owner = world.owner().await;
@@ -128,7 +150,12 @@ async fn changes_are_checked_and_judged() {
             "arguments": arguments,
         });
         let refused = owner.post(&format!("{path}/answer"), &answer).await;
-        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{arguments} {}", refused.body);
+        assert_eq!(
+            refused.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{arguments} {}",
+            refused.body
+        );
     }
     assert_eq!(owner.get(&path).await.body["state"], "pending");
     waiting.abort();
@@ -156,7 +183,10 @@ async fn a_stale_question_is_said_to_be_stale() {
         assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.body);
     }
     let deny = json!({"revision": after.body["revision"], "answer": "deny"});
-    assert_eq!(owner.post(&format!("{path}/answer"), &deny).await.status, StatusCode::OK);
+    assert_eq!(
+        owner.post(&format!("{path}/answer"), &deny).await.status,
+        StatusCode::OK
+    );
     assert_eq!(waiting.await.unwrap().status, Status::Refused);
 }
 
@@ -182,7 +212,9 @@ async fn the_owner_approves_no_call_of_their_own_where_another_must() {
     assert!(world.engine.check_person(&id, &person).is_err());
     let question = owner.get(&format!("/api/v1/inbox/{id}")).await;
     let answer = json!({"revision": question.body["revision"], "answer": "approve"});
-    let refused = owner.post(&format!("/api/v1/inbox/{id}/answer"), &answer).await;
+    let refused = owner
+        .post(&format!("/api/v1/inbox/{id}/answer"), &answer)
+        .await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
     own.abort();
 }

@@ -29,7 +29,6 @@ pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
     pub(crate) router: Router,
     pub(crate) home: PathBuf,
-    pub(crate) alarms: Arc<Mutex<Vec<String>>>,
     now_ms: Arc<AtomicI64>,
 }
 
@@ -64,7 +63,6 @@ impl World {
             engine,
             router,
             home,
-            alarms,
             now_ms,
         }
     }
@@ -75,7 +73,12 @@ impl World {
 
     /// A code, as `serve` prints it.
     pub(crate) fn code(&self) -> String {
-        self.engine.people().make_code().unwrap().reveal().to_owned()
+        self.engine
+            .people()
+            .make_code()
+            .unwrap()
+            .reveal()
+            .to_owned()
     }
 
     /// A browser that has signed in.
@@ -238,7 +241,10 @@ impl<'a> Browser<'a> {
             ("sec-fetch-mode", self.mode.as_ref()),
             ("cookie", self.cookie.as_ref()),
             ("x-ringfence-csrf", self.csrf.as_ref().filter(|_| changes)),
-            ("content-type", self.content_type.as_ref().filter(|_| changes)),
+            (
+                "content-type",
+                self.content_type.as_ref().filter(|_| changes),
+            ),
         ] {
             if let Some(value) = value {
                 request = request.header(name, value);

@@ -5,12 +5,12 @@ use anyhow::{Context as _, bail};
 use engine::Engine;
 use upstream::name::ServerName;
 
-use engine::server_settings::{self as edit, WrittenServer};
-use engine::server_launch::ServerLaunch;
 use super::{look, review::ReviewSheet};
 use crate::arguments::{EraWord, NetworkWord, ServersAdd};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
+use engine::server_launch::ServerLaunch;
+use engine::server_settings::{self as edit, WrittenServer};
 
 pub(super) fn run(
     engine: &Engine,

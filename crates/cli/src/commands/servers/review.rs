@@ -16,9 +16,9 @@ use upstream::definition::{Definition, ItemKey, ToolDefinition};
 use upstream::finding::{FindingWeight, UpstreamFinding};
 use upstream::pin::{ChangeClass, ChangeSubject, ItemChange, ServedItem, ServedState};
 
-use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 use crate::output::badge;
 use crate::output::printer::{Format, Printer, Style};
+use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 
 /// Characters of one value of a difference, or of one text.
 const TEXT_CHARS_MAX: usize = 8_000;

@@ -116,7 +116,11 @@ fn view(studio: &Studio, now: &Snapshot) -> ExposureView {
                 why: verdict.why().to_owned(),
                 level: tool.usable.facts.risk.level.badge(),
                 category: document.category.as_deref().map(text::one_line),
-                tags: document.tags.iter().map(|tag| text::one_line(tag)).collect(),
+                tags: document
+                    .tags
+                    .iter()
+                    .map(|tag| text::one_line(tag))
+                    .collect(),
             }
         })
         .collect();
@@ -174,7 +178,11 @@ pub(super) fn preview(studio: &Studio, _: &Asked, given: ExposureBody) -> ApiRes
     Ok(after)
 }
 
-pub(super) fn apply(studio: &Studio, asked: &Asked, given: ExposureBody) -> ApiResult<ExposureView> {
+pub(super) fn apply(
+    studio: &Studio,
+    asked: &Asked,
+    given: ExposureBody,
+) -> ApiResult<ExposureView> {
     let text = changed(studio, &given)?;
     let who = (asked.actor()?, "which tools are exposed");
     match studio.engine().apply_settings(&text, &given.revision, who) {
