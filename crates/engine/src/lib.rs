@@ -28,6 +28,8 @@ mod server_tool;
 mod services;
 /// One tool of the registry, and what runs when it is called.
 mod tool;
+/// The native tools that run programs, as documents.
+pub mod toolbox;
 
 // What there is.
 
@@ -60,6 +62,10 @@ mod entropy;
 mod gates;
 /// What a call holds until it is over.
 mod hold;
+/// One program in the jail.
+mod jailed;
+/// The background jobs that run in this process.
+mod jobs;
 /// What a call may use of the world.
 pub mod powers;
 /// Limits on calls.

@@ -14,6 +14,7 @@ use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
 use crate::tables::people::People;
+use crate::tables::jobs::Jobs;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -46,6 +47,7 @@ struct Inner {
     people: People,
     usage: QuotaUsage,
     scripts: Scripts,
+    jobs: Jobs,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -75,6 +77,7 @@ impl Store {
             people: People::new(&home),
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            jobs: Jobs::new(&home, &process),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -136,6 +139,12 @@ impl Store {
     #[must_use]
     pub fn scripts(&self) -> &Scripts {
         &self.inner.scripts
+    }
+
+    /// Background jobs of callers.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
     }
 
     /// Applies other settings from the next record on. The length of the queue is

@@ -6,6 +6,8 @@
 pub mod approvals;
 /// Denials, pauses, trust levels and feedback of callers.
 pub mod callers;
+/// Background jobs of callers.
+pub mod jobs;
 /// The keys with which callers identify themselves.
 pub mod keys;
 /// Names, read without taking part in the home.

@@ -165,6 +165,9 @@ pub enum Act {
     /// A secret was set or removed.
     #[serde(rename = "secret.changed")]
     SecretChanged,
+    /// A background job ended.
+    #[serde(rename = "job.ended")]
+    JobEnded,
     /// The log ends before a record that its index or the database remembers.
     #[serde(rename = "audit.cut")]
     AuditCut,
@@ -175,7 +178,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 29] = [
+    pub const ALL: [Act; 30] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -203,6 +206,7 @@ impl Act {
         Act::PersonSignedIn,
         Act::PersonSignedOut,
         Act::SecretChanged,
+        Act::JobEnded,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
     ];
@@ -238,6 +242,7 @@ impl Act {
             Act::PersonSignedIn => "person.signed_in",
             Act::PersonSignedOut => "person.signed_out",
             Act::SecretChanged => "secret.changed",
+            Act::JobEnded => "job.ended",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",
         }

@@ -286,7 +286,8 @@ impl Walk {
             | Act::PersonCodeMade
             | Act::PersonSignedIn
             | Act::PersonSignedOut
-            | Act::SecretChanged => {}
+            | Act::SecretChanged
+            | Act::JobEnded => {}
         }
     }
 
