@@ -46,7 +46,5 @@ pub use tables::publications::{
 };
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
-pub use tables::{
-    approvals, callers, jobs, keys, names, people, publications, scripts, usage,
-};
+pub use tables::{approvals, callers, jobs, keys, names, people, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};
