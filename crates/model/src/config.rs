@@ -18,6 +18,7 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
+use crate::record::note::{NoteFault, NoteKey};
 use crate::text::elided;
 use crate::word::{Word, words};
 
@@ -55,7 +56,7 @@ pub struct Config {
     pub profiles: Profiles,
     /// The profile in force for every tool, if any.
     pub profile: Option<String>,
-    /// Which tools are on offer.
+    /// Which tools are exposed.
     pub exposure: Exposure,
     /// Names that may be named before they are there.
     pub expected: ExpectedNames,
@@ -127,6 +128,12 @@ pub struct AuditConfig {
     pub bytes_max: u64,
     /// What happens when they are nearly used up.
     pub when_full: WhenFull,
+    /// A file elsewhere that signed heads are added to; relative to the home.
+    pub heads_file: Option<String>,
+    /// The address of a witness that heads are shown to.
+    pub witness: Option<String>,
+    /// The public keys of logs that this server is a witness of.
+    pub witness_of: Vec<NoteKey>,
 }
 
 crate::words! {
@@ -233,6 +240,9 @@ impl Config {
                 keep_days: None,
                 bytes_max: limits::AUDIT_BYTES_DEFAULT,
                 when_full: WhenFull::Refuse,
+                heads_file: None,
+                witness: None,
+                witness_of: Vec::new(),
             },
             sandbox: SandboxConfig {
                 workers: limits::WORKERS_DEFAULT,
@@ -351,6 +361,9 @@ struct AuditFile {
     keep_days: Option<toml::Spanned<u64>>,
     bytes_max: Option<toml::Spanned<u64>>,
     when_full: Option<toml::Spanned<String>>,
+    heads_file: Option<String>,
+    witness: Option<toml::Spanned<String>>,
+    witness_of: Vec<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -512,6 +525,29 @@ impl Faults<'_> {
         let bytes_max = self.read_number("bytes_max", file.bytes_max, bytes);
         audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
         self.set_word("when_full", file.when_full, &mut audit.when_full);
+        audit.heads_file = file.heads_file;
+        audit.witness = file.witness.and_then(|witness| self.web_address(&witness));
+        for key in &file.witness_of {
+            match key.get_ref().parse() {
+                Ok(key) => audit.witness_of.push(key),
+                Err(fault) => {
+                    let fault: NoteFault = fault;
+                    self.say(key, fault.to_string(), None);
+                }
+            }
+        }
+    }
+
+    /// An address of HTTP without a path to end with.
+    fn web_address(&mut self, text: &toml::Spanned<String>) -> Option<String> {
+        let address = text.get_ref().trim_end_matches('/');
+        let is_web = url::Url::parse(address)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some());
+        if !is_web {
+            let message = "an address begins with `https://` or `http://` and names a host";
+            self.say(text, message.to_owned(), None);
+        }
+        is_web.then(|| address.to_owned())
     }
 
     fn files(&mut self, file: FilesFile, files: &mut FilesConfig) {

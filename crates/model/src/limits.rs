@@ -117,6 +117,14 @@ limits! {
     NOTICE_WORDS_CHARS_MAX: usize = 400;
     /// Details of one notice.
     NOTICE_DETAILS_MAX: usize = 100;
+    /// The name of a log or witness, in bytes.
+    LOG_NAME_BYTES_MAX: usize = 255;
+    /// A signed note, in bytes.
+    NOTE_BYTES_MAX: usize = 1024 * 1024;
+    /// Hashes of one proof.
+    PROOF_HASHES_MAX: usize = 64;
+    /// Signatures of one note.
+    NOTE_SIGNATURES_MAX: usize = 64;
     /// Files of rules in the folder `rules`.
     RULE_FILES_MAX: usize = 100;
     /// All files of rules together, in bytes.

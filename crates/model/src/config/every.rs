@@ -179,6 +179,9 @@ arguments = "digest"
 keep_days = 9
 bytes_max = 1048576
 when_full = "refuse"
+heads_file = "a"
+witness = "https://a.example"
+witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]
 
 [sandbox]
 workers = 1

@@ -14,6 +14,7 @@ use crate::govern::rules::Rule;
 use crate::govern::trust::{Criteria, Step};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::risk::Level;
+use crate::record::note::NoteKey;
 use crate::word::Word as _;
 
 /// One setting.
@@ -78,6 +79,9 @@ impl Config {
             ("audit.keep_days", keep_days.unwrap_or_default()),
             ("audit.bytes_max", audit.bytes_max.to_string()),
             ("audit.when_full", quoted(audit.when_full.word())),
+            ("audit.heads_file", or_nothing(audit.heads_file.as_deref())),
+            ("audit.witness", or_nothing(audit.witness.as_deref())),
+            ("audit.witness_of", keys(&audit.witness_of)),
             ("sandbox.workers", sandbox.workers.to_string()),
             ("sandbox.sharing", quoted(sandbox.sharing.word())),
             ("codecall.mode", quoted(self.codecall.mode.word())),
@@ -441,6 +445,11 @@ fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
         (format!("{key}.deny"), patterns(&lists.deny)),
         (format!("{key}.hosts"), held),
     ]
+}
+
+fn keys(keys: &[NoteKey]) -> String {
+    let words: Vec<_> = keys.iter().map(ToString::to_string).collect();
+    toml_list(words.iter().map(String::as_str))
 }
 
 fn hosts(hosts: &[HostPattern]) -> String {
