@@ -209,6 +209,8 @@ limits! {
     APPROVAL_REPLY_MS: u64 = 250;
     /// Milliseconds a person needs at least to answer a question, however short it is.
     APPROVAL_READ_MS_MIN: u64 = 400;
+    /// Places of changed arguments that are named.
+    ARGUMENT_CHANGES_MAX: usize = 200;
     /// Characters of a question a person reads in a second at most, on top of that. People
     /// who skim take in a tenth of it.
     APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
