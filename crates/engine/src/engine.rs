@@ -43,7 +43,7 @@ use crate::search_index::SearchIndex;
 use crate::servers::connections::Connections;
 use crate::servers::review::KeptReview;
 use crate::services::{Alarm, Clock, Observer, RunStart, Stopwatch, VariableSource};
-use crate::settings::{protected, read_config, store_settings};
+use crate::settings::{heads_file, protected, read_config, store_settings};
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
 use store::clock::now_ms;
@@ -148,6 +148,7 @@ impl Engine {
         let home = settings.home.as_path();
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
+        store.audit().copy_heads_to(heads_file(home, &config));
         let clock = settings.clock.clone().unwrap_or_else(Clock::system);
         let alarm = &settings.alarm;
         let callers = Arc::new(CallerBook::new(&store, &clock, alarm));
@@ -249,6 +250,7 @@ impl Engine {
             book: &self.callers,
             schedule: &self.schedule,
             now: self.registry.current(),
+            through: "cli",
         }
     }
 

@@ -301,6 +301,8 @@ impl Registry {
             let why = causes(&fault);
             return Err(format!("the change could not be recorded: {why}"));
         }
+        let heads_file = settings::heads_file(&self.home, &settings.config);
+        self.store.audit().copy_heads_to(heads_file);
         latest.is_owing = false;
         latest.refused = None;
         self.say_gone(latest, gone);

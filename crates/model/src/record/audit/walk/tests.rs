@@ -109,6 +109,7 @@ fn retain(chain: &mut Vec<Record>, through: u64) {
         from_ms: 0,
         to_ms: 0,
         kept,
+        root: None,
     };
     add(chain, RecordKind::Checkpoint, |sequence| {
         checkpoint_body(sequence, &checkpoint).expect("canonical")
