@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::help::{Scratch, User, marked, marker};
+use crate::help::{Scratch, User, everywhere, marked, marker};
 
 /// Doubles its processes nine times and no more, for the machine's sake.
 const BOMB: &str = include_str!("attack/bomb.py");
 
 #[test]
 fn a_bomb_of_processes_is_killed_whole() {
-    for user in User::all() {
-        let (scratch, marker) = (Scratch::new(user), marker());
+    for (user, rung) in everywhere() {
+        let (scratch, marker) = (Scratch::on(user, rung), marker());
         let mut request = scratch.attack(BOMB, &[&marker, "9"]);
         request["limits"]["processes"] = json!(40);
         let ran = scratch.run(&request);
