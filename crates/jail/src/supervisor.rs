@@ -100,6 +100,7 @@ fn supervise_child(
         running,
         heard: LineBuffer::default(),
         last_pid: None,
+        door: None,
     };
     let user = identity.as_ref().ok().and_then(Option::as_ref);
     let user = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.user);
@@ -139,11 +140,14 @@ struct Watch<'a> {
     ends: PipeReader,
     disk: DiskUse,
     last_pid: Option<u32>,
+    /// Held while the child runs: its end tells the parent that no connection comes any more.
+    door: Option<OwnedFd>,
 }
 
 impl Watch<'_> {
-    fn answer_connects(&self, ours: &UnixStream, door: OwnedFd, user: u32) -> io::Result<()> {
+    fn answer_connects(&mut self, ours: &UnixStream, door: OwnedFd, user: u32) -> io::Result<()> {
         if !start::needs_answers(&self.running, self.order) {
+            self.door = Some(door);
             return Ok(());
         }
         match line::receive_descriptor(ours)? {
