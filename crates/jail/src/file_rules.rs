@@ -93,7 +93,7 @@ pub(crate) fn make_own_folders(home: &Path) -> Result<OwnFolders, JailFault> {
 
 /// What a child is given, by who owns it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenFiles {
     /// Every rule of a child without namespaces, one for each path.
     pub(crate) rules: Vec<FileRule>,
     /// The program's installation.
@@ -111,7 +111,7 @@ pub(crate) fn given(
     settings: &JailSettings,
     home: &Path,
     needs: &BTreeSet<PathBuf>,
-) -> Result<Given, JailFault> {
+) -> Result<GivenFiles, JailFault> {
     check_counts(settings)?;
     let mut own = vec![home.to_path_buf()];
     for workspace in &settings.workspaces {
@@ -168,7 +168,7 @@ pub(crate) fn given(
             limit::FILE_RULES_MAX
         ));
     }
-    Ok(Given {
+    Ok(GivenFiles {
         rules: rules.into_list(),
         installation,
         declared,

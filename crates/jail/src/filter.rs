@@ -11,7 +11,7 @@ use sandbox::walls::system::FilterInstruction;
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallVerdict {
     /// It is carried out.
     Allow,
     /// It fails: not permitted.
@@ -69,7 +69,7 @@ const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
 
 /// The instructions for a list of calls. Numbers that are not in it, those of x32 among
 /// them, are absent; another architecture is the end of the process.
-pub(crate) fn assemble(calls: &BTreeMap<c_long, Verdict>) -> Vec<FilterInstruction> {
+pub(crate) fn assemble(calls: &BTreeMap<c_long, CallVerdict>) -> Vec<FilterInstruction> {
     let mut program = vec![
         instruction(LOAD_WORD, 0, 0, ARCHITECTURE),
         instruction(JUMP_IF_EQUAL, 1, 0, OWN_ARCHITECTURE),
@@ -83,10 +83,10 @@ pub(crate) fn assemble(calls: &BTreeMap<c_long, Verdict>) -> Vec<FilterInstructi
 /// A run of numbers with one verdict, from its first on.
 struct Segment<'a> {
     first: u32,
-    verdict: &'a Verdict,
+    verdict: &'a CallVerdict,
 }
 
-fn segments(calls: &BTreeMap<c_long, Verdict>) -> Vec<Segment<'_>> {
+fn segments(calls: &BTreeMap<c_long, CallVerdict>) -> Vec<Segment<'_>> {
     let mut segments: Vec<Segment<'_>> = Vec::new();
     let mut push = |first: u32, verdict| match segments.last() {
         Some(last) if last.verdict == verdict => {}
@@ -99,19 +99,19 @@ fn segments(calls: &BTreeMap<c_long, Verdict>) -> Vec<Segment<'_>> {
             continue;
         };
         if number > next || next == 0 {
-            push(next, &Verdict::Absent);
+            push(next, &CallVerdict::Absent);
         }
         push(number, verdict);
         next = number.saturating_add(1);
     }
-    push(next, &Verdict::Absent);
+    push(next, &CallVerdict::Absent);
     segments
 }
 
 fn halve(segments: &[Segment<'_>]) -> Vec<FilterInstruction> {
     let (left, right) = segments.split_at(segments.len() / 2);
     let Some(middle) = right.first() else {
-        return verdict(&Verdict::Absent);
+        return verdict(&CallVerdict::Absent);
     };
     if left.is_empty() {
         return verdict(middle.verdict);
@@ -126,14 +126,14 @@ fn halve(segments: &[Segment<'_>]) -> Vec<FilterInstruction> {
     program
 }
 
-fn verdict(verdict: &Verdict) -> Vec<FilterInstruction> {
+fn verdict(verdict: &CallVerdict) -> Vec<FilterInstruction> {
     let answer = |answer| vec![instruction(RETURN, 0, 0, answer)];
     match verdict {
-        Verdict::Allow => answer(libc::SECCOMP_RET_ALLOW),
-        Verdict::Refuse => answer(REFUSED),
-        Verdict::Absent => answer(ABSENT),
-        Verdict::Hand => answer(libc::SECCOMP_RET_USER_NOTIF),
-        Verdict::Check(tests) => {
+        CallVerdict::Allow => answer(libc::SECCOMP_RET_ALLOW),
+        CallVerdict::Refuse => answer(REFUSED),
+        CallVerdict::Absent => answer(ABSENT),
+        CallVerdict::Hand => answer(libc::SECCOMP_RET_USER_NOTIF),
+        CallVerdict::Check(tests) => {
             let mut program: Vec<FilterInstruction> = tests.iter().flat_map(test).collect();
             program.extend(answer(libc::SECCOMP_RET_ALLOW));
             program

@@ -4,12 +4,12 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use crate::control_group::ControlGroup;
-use crate::identity::Identity;
+use crate::identity::ChildIdentity;
 use crate::line::STREAMS;
 use crate::message::JailOrder;
 
 /// What a child is made from.
-pub(crate) struct Ground<'a> {
+pub(crate) struct JailGround<'a> {
     pub(crate) order: &'a JailOrder,
     pub(crate) streams: &'a [OwnedFd; STREAMS],
     /// Where the parent takes connections of the child.
@@ -18,13 +18,13 @@ pub(crate) struct Ground<'a> {
     pub(crate) hand: Option<&'a UnixStream>,
     pub(crate) group: &'a Result<ControlGroup, String>,
     /// `None` if the child is who its parent is.
-    pub(crate) identity: Result<Option<Identity>, String>,
+    pub(crate) identity: Result<Option<ChildIdentity>, String>,
     /// Why there are no namespaces, on the lower rung.
     pub(crate) no_namespaces: String,
 }
 
-impl Ground<'_> {
-    pub(crate) fn identity(&self) -> Result<Option<&Identity>, String> {
+impl JailGround<'_> {
+    pub(crate) fn identity(&self) -> Result<Option<&ChildIdentity>, String> {
         match &self.identity {
             Ok(identity) => Ok(identity.as_ref()),
             Err(reason) => Err(reason.clone()),

@@ -7,6 +7,7 @@
 //! disk, and declared ones are as open to it as to any other user.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -31,16 +32,16 @@ pub(crate) fn is_child_user(user: u32) -> bool {
 
 /// The user a child runs as. Its group has the same number.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub(crate) struct ChildIdentity {
     pub(crate) user: u32,
     /// Held while the child runs, so that no other child of this machine gets the number.
     claim: Option<UnixListener>,
 }
 
-impl Identity {
+impl ChildIdentity {
     /// A user no other child has; `None` if this process is an ordinary user, which its
     /// children then are, too.
-    pub(crate) fn claim() -> Result<Option<Identity>, String> {
+    pub(crate) fn claim() -> Result<Option<ChildIdentity>, String> {
         if !rustix::process::getuid().is_root() {
             return Ok(None);
         }
@@ -63,7 +64,7 @@ impl Identity {
                 .and_then(|name| UnixListener::bind_addr(&name));
             match claim {
                 Ok(claim) => {
-                    return Ok(Some(Identity {
+                    return Ok(Some(ChildIdentity {
                         user,
                         claim: Some(claim),
                     }));
@@ -78,9 +79,9 @@ impl Identity {
 
     /// The user that owns the child's folder already: children of one workspace share it,
     /// where owners are on the disk.
-    pub(crate) fn of_folder(self, folder: &Path) -> Identity {
+    pub(crate) fn of_folder(self, folder: &Path) -> ChildIdentity {
         match fs::symlink_metadata(folder) {
-            Ok(found) if is_child_user(found.uid()) => Identity {
+            Ok(found) if is_child_user(found.uid()) => ChildIdentity {
                 user: found.uid(),
                 claim: self.claim.filter(|_| found.uid() == self.user),
             },
@@ -182,13 +183,11 @@ impl Owners {
     pub(crate) fn show(&mut self, tree: &OwnedFd, user: u32) -> io::Result<()> {
         let found = rustix::fs::fstat(tree)?;
         let owner = (found.st_uid, found.st_gid);
-        if !self.known.contains_key(&owner) {
-            self.known.insert(owner, user_namespace(owner, user)?);
-        }
-        match self.known.get(&owner) {
-            Some(users) => system::set_mount_users(tree.as_fd(), users.as_fd()),
-            None => Err(io::Error::other("no namespace for the owner")),
-        }
+        let users = match self.known.entry(owner) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(user_namespace(owner, user)?),
+        };
+        system::set_mount_users(tree.as_fd(), users.as_fd())
     }
 }
 

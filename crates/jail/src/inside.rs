@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal};
 use sandbox::walls::{process, system};
 
-use crate::ground::Ground;
+use crate::ground::JailGround;
 use crate::launcher::{self, Surroundings};
 use crate::limit;
 use crate::line;
@@ -33,7 +33,11 @@ pub(crate) const GO: &str = "go";
 const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 
 /// A copy of the supervisor: makes the namespaces and ends, or says why it cannot.
-pub(crate) fn make_namespaces(ground: &Ground<'_>, report: &UnixStream, lifeline: UnixStream) -> ! {
+pub(crate) fn make_namespaces(
+    ground: &JailGround<'_>,
+    report: &UnixStream,
+    lifeline: UnixStream,
+) -> ! {
     let joined = ground.join_group();
     let plan = RootPlan::new(ground.order);
     let trees = match become_user(ground, &plan) {
@@ -77,7 +81,7 @@ fn give_up(report: &UnixStream, said: &JailReport) -> ! {
 }
 
 /// As root: opens what is given, then becomes the child's user.
-fn become_user(ground: &Ground<'_>, plan: &RootPlan) -> Result<Trees, JailReport> {
+fn become_user(ground: &JailGround<'_>, plan: &RootPlan) -> Result<Trees, JailReport> {
     let refuse = |reason: String| JailReport::Refused(shorten(&reason));
     match ground.identity() {
         Ok(None) => Ok(Trees::default()),
@@ -93,7 +97,7 @@ fn become_user(ground: &Ground<'_>, plan: &RootPlan) -> Result<Trees, JailReport
 }
 
 /// New namespaces for this process, and its user known in them.
-fn enter(ground: &Ground<'_>) -> Result<(), String> {
+fn enter(ground: &JailGround<'_>) -> Result<(), String> {
     let (user, group) = (
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
@@ -142,7 +146,7 @@ fn refusal(error: &io::Error) -> String {
 /// The first process inside: the root folder, the network, and the way to the parent.
 /// Whether there are facts about processes.
 fn prepare(
-    ground: &Ground<'_>,
+    ground: &JailGround<'_>,
     plan: &RootPlan,
     trees: Trees,
     lifeline: &UnixStream,
@@ -184,7 +188,7 @@ fn is_alone() -> Result<(), String> {
 
 /// Starts the launcher and stays until the child has ended.
 fn run(
-    ground: &Ground<'_>,
+    ground: &JailGround<'_>,
     report: &UnixStream,
     lifeline: UnixStream,
     surroundings: Surroundings,

@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit};
 use sandbox::walls::{process, system};
 
 use crate::file_wall;
-use crate::ground::Ground;
+use crate::ground::JailGround;
 use crate::identity;
 use crate::limit;
 use crate::line::{self, STREAMS};
@@ -38,7 +38,7 @@ pub(crate) struct Surroundings {
 }
 
 /// A copy of the supervisor: becomes the child on the lower rung.
-pub(crate) fn launch_here(ground: &Ground<'_>, report: &UnixStream, supervisor: u32) -> ! {
+pub(crate) fn launch_here(ground: &JailGround<'_>, report: &UnixStream, supervisor: u32) -> ! {
     let joined = ground.join_group();
     let outcome = ground.identity().and_then(|identity| {
         let Some(identity) = identity else {
@@ -63,7 +63,11 @@ pub(crate) fn launch_here(ground: &Ground<'_>, report: &UnixStream, supervisor: 
 }
 
 /// Becomes the child. Does not return; if it could not, it has said why.
-pub(crate) fn launch(ground: &Ground<'_>, report: &UnixStream, surroundings: Surroundings) -> ! {
+pub(crate) fn launch(
+    ground: &JailGround<'_>,
+    report: &UnixStream,
+    surroundings: Surroundings,
+) -> ! {
     let order = ground.order;
     let rung = surroundings.rung;
     let reason = match fence(ground, surroundings) {
@@ -87,7 +91,7 @@ pub(crate) fn launch(ground: &Ground<'_>, report: &UnixStream, surroundings: Sur
 
 /// Every wall, in the one order that works: what needs files or privileges comes before
 /// Landlock and the loss of capabilities, the filter of system calls comes last.
-fn fence(ground: &Ground<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, String> {
+fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, String> {
     let order = ground.order;
     let Surroundings {
         rung,
@@ -119,7 +123,7 @@ fn fence(ground: &Ground<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, S
         JailNetwork::Open => None,
     };
     if let Some(tried) = tried {
-        let network = calls.clone().and_then(|()| tried);
+        let network = calls.clone().and(tried);
         walls.push(Wall::new(JailLayer::Network, network));
     }
     walls.push(Wall::new(JailLayer::SystemCalls, calls));
@@ -127,7 +131,7 @@ fn fence(ground: &Ground<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, S
     Ok(walls)
 }
 
-fn restrict_calls(ground: &Ground<'_>, rung: JailRung) -> Result<(), String> {
+fn restrict_calls(ground: &JailGround<'_>, rung: JailRung) -> Result<(), String> {
     let listener = seccomp::restrict(ground.order.network, rung)?;
     if let Some(listener) = listener {
         let handed = ground

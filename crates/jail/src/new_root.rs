@@ -18,7 +18,7 @@ use sandbox::walls::system::{
     self, MOUNT_NO_DEVICES, MOUNT_NO_SET_USER, MOUNT_READ_ONLY, OldMount,
 };
 
-use crate::identity::{self, Identity, Owners};
+use crate::identity::{self, ChildIdentity, Owners};
 use crate::limit;
 use crate::message::{FileRight, JailOrder};
 use crate::place::{DEVICES, Place, RootPlan};
@@ -45,7 +45,7 @@ pub(crate) struct Trees {
 pub(crate) fn open_given(
     plan: &RootPlan,
     order: &JailOrder,
-    identity: &Identity,
+    identity: &ChildIdentity,
 ) -> Result<Trees, String> {
     let mut trees = Trees::default();
     let mut owners = Owners::default();

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use libc::c_long;
 use sandbox::walls::system::{self, FilterInstruction, FilterListener};
 
-use crate::filter::{self, ArgumentTest, Verdict};
+use crate::filter::{self, ArgumentTest, CallVerdict};
 use crate::settings::{JailNetwork, JailRung};
 
 use self::ordinary::{ORDINARY, ORDINARY_HERE, SHARED_MEMORY};
@@ -150,19 +150,19 @@ fn program(network: JailNetwork, rung: JailRung) -> Vec<FilterInstruction> {
     filter::assemble(&calls(network, rung))
 }
 
-fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, Verdict> {
-    let mut calls: BTreeMap<c_long, Verdict> = BTreeMap::new();
+fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, CallVerdict> {
+    let mut calls: BTreeMap<c_long, CallVerdict> = BTreeMap::new();
     for call in ORDINARY.iter().chain(ORDINARY_HERE) {
-        calls.insert(*call, Verdict::Allow);
+        calls.insert(*call, CallVerdict::Allow);
     }
     for call in REFUSED.iter().chain(REFUSED_HERE) {
-        calls.insert(*call, Verdict::Refuse);
+        calls.insert(*call, CallVerdict::Refuse);
     }
     for call in SHARED_MEMORY {
         let verdict = match rung {
-            JailRung::Namespaces => Verdict::Allow,
+            JailRung::Namespaces => CallVerdict::Allow,
             // All programs of one user share it.
-            JailRung::Landlock => Verdict::Refuse,
+            JailRung::Landlock => CallVerdict::Refuse,
         };
         calls.insert(*call, verdict);
     }
@@ -170,7 +170,7 @@ fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, Verdict> {
         argument: 0,
         bits: NAMESPACES.unsigned_abs(),
     };
-    calls.insert(libc::SYS_clone, Verdict::Check(vec![clone]));
+    calls.insert(libc::SYS_clone, CallVerdict::Check(vec![clone]));
     for (call, argument) in OWN_PROCESS_ONLY {
         let mut tests = vec![only(*argument, u32::MAX, &[0])];
         tests.extend(
@@ -179,12 +179,12 @@ fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, Verdict> {
                 .filter(|(whole, _)| whole == call)
                 .map(|(_, which)| none_of(0, &[*which])),
         );
-        calls.insert(*call, Verdict::Check(tests));
+        calls.insert(*call, CallVerdict::Check(tests));
     }
     let typed = none_of(1, &TERMINAL_INPUT);
-    calls.insert(libc::SYS_ioctl, Verdict::Check(vec![typed]));
+    calls.insert(libc::SYS_ioctl, CallVerdict::Check(vec![typed]));
     let personality = only(0, u32::MAX, &PERSONALITIES);
-    calls.insert(libc::SYS_personality, Verdict::Check(vec![personality]));
+    calls.insert(libc::SYS_personality, CallVerdict::Check(vec![personality]));
     calls.insert(libc::SYS_socket, sockets(network, rung));
     if has_handed(network, rung) {
         hand_connections(&mut calls);
@@ -198,7 +198,7 @@ fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, Verdict> {
 /// a socket in the file system before version 9, and behind such sockets are programs
 /// that act for the user: the session bus starts programs, Docker's is as good as
 /// root, agents hold keys. Pairs of connected sockets are another call and stay.
-fn sockets(network: JailNetwork, rung: JailRung) -> Verdict {
+fn sockets(network: JailNetwork, rung: JailRung) -> CallVerdict {
     let family = |family: i32| family.unsigned_abs();
     let internet = [family(libc::AF_INET), family(libc::AF_INET6)];
     let stream = libc::SOCK_STREAM.unsigned_abs();
@@ -206,14 +206,14 @@ fn sockets(network: JailNetwork, rung: JailRung) -> Verdict {
     let tcp = libc::IPPROTO_TCP.unsigned_abs();
     let udp = libc::IPPROTO_UDP.unsigned_abs();
     match (network, rung) {
-        (JailNetwork::None, _) => Verdict::Refuse,
-        (JailNetwork::Proxy, JailRung::Namespaces) => Verdict::Check(vec![
+        (JailNetwork::None, _) => CallVerdict::Refuse,
+        (JailNetwork::Proxy, JailRung::Namespaces) => CallVerdict::Check(vec![
             only(0, u32::MAX, &internet),
             only(1, SOCKET_TYPE, &[stream, datagram]),
             only(2, u32::MAX, &[0, tcp, udp]),
         ]),
         // SCTP and SMC connect without `connect`.
-        (JailNetwork::Proxy, JailRung::Landlock) => Verdict::Check(vec![
+        (JailNetwork::Proxy, JailRung::Landlock) => CallVerdict::Check(vec![
             only(0, u32::MAX, &internet),
             only(1, SOCKET_TYPE, &[stream]),
             only(2, u32::MAX, &[0, tcp]),
@@ -221,7 +221,7 @@ fn sockets(network: JailNetwork, rung: JailRung) -> Verdict {
         (JailNetwork::Open, _) => {
             let netlink = family(libc::AF_NETLINK);
             let [four, six] = internet;
-            Verdict::Check(vec![
+            CallVerdict::Check(vec![
                 only(0, u32::MAX, &[four, six, netlink]),
                 // Which addresses the machine has: all that programs ask of netlink.
                 ArgumentTest::OneOfWhen {
@@ -236,10 +236,10 @@ fn sockets(network: JailNetwork, rung: JailRung) -> Verdict {
 }
 
 /// Every connection is the supervisor's to make, and there is no other way to one.
-fn hand_connections(calls: &mut BTreeMap<c_long, Verdict>) {
-    calls.insert(libc::SYS_connect, Verdict::Hand);
+fn hand_connections(calls: &mut BTreeMap<c_long, CallVerdict>) {
+    calls.insert(libc::SYS_connect, CallVerdict::Hand);
     for call in [libc::SYS_bind, libc::SYS_listen, libc::SYS_sendmmsg] {
-        calls.insert(call, Verdict::Refuse);
+        calls.insert(call, CallVerdict::Refuse);
     }
     // Fast open connects while it sends.
     for (call, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
@@ -247,7 +247,7 @@ fn hand_connections(calls: &mut BTreeMap<c_long, Verdict>) {
             argument,
             bits: MSG_FASTOPEN,
         };
-        calls.insert(call, Verdict::Check(vec![flags]));
+        calls.insert(call, CallVerdict::Check(vec![flags]));
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, WaitOptions};
 use sandbox::walls::system;
 
-use crate::ground::Ground;
+use crate::ground::JailGround;
 use crate::identity;
 use crate::inside;
 use crate::launcher;
@@ -35,7 +35,10 @@ pub(crate) struct Running {
 }
 
 /// Starts the child on the highest rung there is. `Err` is the report of why there is none.
-pub(crate) fn start(control: &UnixStream, ground: &mut Ground<'_>) -> Result<Running, JailReport> {
+pub(crate) fn start(
+    control: &UnixStream,
+    ground: &mut JailGround<'_>,
+) -> Result<Running, JailReport> {
     let refused = |reason: String| JailReport::Refused(reason);
     match start_inside(control, ground).map_err(|error| refused(early_end(&error)))? {
         Attempt::Running(running) => Ok(running),
@@ -57,7 +60,7 @@ pub(crate) fn start(control: &UnixStream, ground: &mut Ground<'_>) -> Result<Run
 }
 
 /// Without namespaces, owners are those on the disk: the child's folders become its user's.
-fn take_folders(ground: &mut Ground<'_>) -> Result<(), String> {
+fn take_folders(ground: &mut JailGround<'_>) -> Result<(), String> {
     let (Ok(identity), Some(home)) = (&mut ground.identity, ground.order.own.first()) else {
         return Ok(());
     };
@@ -79,7 +82,7 @@ enum Attempt {
 }
 
 /// The higher rung: a copy makes the namespaces, and its copy is the first process in them.
-fn start_inside(control: &UnixStream, ground: &Ground<'_>) -> io::Result<Attempt> {
+fn start_inside(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Attempt> {
     let (report, its_report) = UnixStream::pair()?;
     let (lifeline, its_lifeline) = UnixStream::pair()?;
     let Some(outer) = system::fork()? else {
@@ -103,7 +106,7 @@ fn start_inside(control: &UnixStream, ground: &Ground<'_>) -> io::Result<Attempt
 }
 
 /// The lower rung: a copy becomes the child.
-fn start_here(control: &UnixStream, ground: &Ground<'_>) -> io::Result<Attempt> {
+fn start_here(control: &UnixStream, ground: &JailGround<'_>) -> io::Result<Attempt> {
     let (report, its_report) = UnixStream::pair()?;
     let supervisor = std::process::id();
     let Some(pid) = system::fork()? else {

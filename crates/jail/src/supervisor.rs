@@ -17,8 +17,8 @@ use sandbox::walls::{process, system};
 use crate::connect_answer;
 use crate::control_group::ControlGroup;
 use crate::disk_use::DiskUse;
-use crate::ground::Ground;
-use crate::identity::Identity;
+use crate::ground::JailGround;
+use crate::identity::ChildIdentity;
 use crate::limit;
 use crate::line::{self, LineBuffer, OrderedDescriptors};
 use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
@@ -69,13 +69,13 @@ fn supervise_child(
         JailNetwork::Proxy => Some(UnixStream::pair()?),
         JailNetwork::None | JailNetwork::Open => None,
     };
-    let mut ground = Ground {
+    let mut ground = JailGround {
         order,
         streams: &streams,
         door: door.as_ref(),
         hand: hands.as_ref().map(|(_, theirs)| theirs),
         group,
-        identity: Identity::claim(),
+        identity: ChildIdentity::claim(),
         no_namespaces: String::new(),
     };
     let started = start::start(control, &mut ground);

@@ -18,6 +18,7 @@ mod children;
 mod home;
 
 use home::Finding;
+use jail::JailTrial;
 
 /// What was found out.
 struct Health {
@@ -26,6 +27,8 @@ struct Health {
     start: Option<String>,
     /// Whether a script gave the right answer, and how long the first took.
     probe: Result<f64, String>,
+    /// What stands around a child process.
+    children: Result<JailTrial, String>,
     /// The home folder and what is in it.
     home: Vec<Finding>,
 }
@@ -59,6 +62,7 @@ async fn examine(home: Vec<Finding>) -> Health {
                 walls: pool.walls(),
                 start: None,
                 probe,
+                children: children::try_out().await,
                 home,
             }
         }
@@ -66,6 +70,7 @@ async fn examine(home: Vec<Finding>) -> Health {
             walls: walls::walls(),
             probe: Err("no worker".to_owned()),
             start: Some(format!("{:#}", anyhow::Error::from(error))),
+            children: children::try_out().await,
             home,
         },
     }
@@ -152,7 +157,7 @@ fn show(health: &Health, printer: &mut Printer) {
         }
     };
     printer.line(&line);
-    children::show(&jail::probe(), printer);
+    children::show(&health.children, printer);
     for finding in &health.home {
         let name = finding.name;
         let what = &finding.what;
@@ -187,7 +192,7 @@ fn to_value(health: &Health, sound: bool) -> Value {
         "home": home.collect::<Vec<_>>(),
         "landlockAbi": health.walls.landlock_abi,
         "layers": layers,
-        "children": children::to_value(&jail::probe()),
+        "children": children::to_value(&health.children),
         "startError": health.start,
         "probeError": health.probe.as_ref().err(),
         "firstResultMs": health.probe.as_ref().ok().map(|ms| (ms * 1000.0).round() / 1000.0),

@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::egress::EgressSettings;
 use crate::egress::event::EgressEvent;
-use crate::egress::meter::{Direction, EgressBudget, Meter, MeteredBody};
+use crate::egress::meter::{Direction, EgressBudget, EgressMeter, MeteredBody};
 use crate::egress::route::{RouteBody, RouteReply};
 use crate::fetch::HttpFault;
 use crate::fetch::Tls;
@@ -51,7 +51,7 @@ impl EgressGuard {
         method: &Method,
         to: Option<&FetchTarget>,
         route: Option<&str>,
-    ) -> Arc<Meter> {
+    ) -> Arc<EgressMeter> {
         let event = EgressEvent {
             method: method.to_string(),
             host: to.map_or_else(String::new, |to| to.host.to_string()),
@@ -59,14 +59,14 @@ impl EgressGuard {
             route: route.map(str::to_owned),
             ..EgressEvent::default()
         };
-        Meter::open(&self.budget, event)
+        EgressMeter::open(&self.budget, event)
     }
 
     /// A stream to a checked address of the target.
     pub(crate) async fn open(
         &self,
         target: &FetchTarget,
-        meter: &Meter,
+        meter: &EgressMeter,
     ) -> Result<Box<dyn Stream>, HttpFault> {
         let opened = self.open_checked(target, meter).await;
         opened.inspect_err(|fault| meter.note(|event| event.refusal = Some(fault.reason)))
@@ -75,7 +75,7 @@ impl EgressGuard {
     async fn open_checked(
         &self,
         target: &FetchTarget,
-        meter: &Meter,
+        meter: &EgressMeter,
     ) -> Result<Box<dyn Stream>, HttpFault> {
         let limits = &self.settings.limits;
         let Some(rule) = &self.rule else {
@@ -134,7 +134,7 @@ impl EgressGuard {
         method: Method,
         headers: HeaderMap,
         body: RouteBody,
-        meter: &Arc<Meter>,
+        meter: &Arc<EgressMeter>,
     ) -> Result<RouteReply, HttpFault> {
         let sent = self.exchange(target, method, headers, body, meter).await;
         sent.inspect_err(|fault| meter.note(|event| event.refusal = Some(fault.reason)))
@@ -146,7 +146,7 @@ impl EgressGuard {
         method: Method,
         mut headers: HeaderMap,
         body: RouteBody,
-        meter: &Arc<Meter>,
+        meter: &Arc<EgressMeter>,
     ) -> Result<RouteReply, HttpFault> {
         let (limits, host) = (&self.settings.limits, &target.host);
         let stream = self.open(target, meter).await?;

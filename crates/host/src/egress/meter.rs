@@ -59,7 +59,7 @@ impl EgressBudget {
 
 /// One exchange under way. Its event is recorded when the last that uses it is dropped.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct EgressMeter {
     budget: Arc<EgressBudget>,
     event: Mutex<EgressEvent>,
     started: Instant,
@@ -72,9 +72,9 @@ pub(crate) enum Direction {
     ToChild,
 }
 
-impl Meter {
-    pub(crate) fn open(budget: &Arc<EgressBudget>, event: EgressEvent) -> Arc<Meter> {
-        Arc::new(Meter {
+impl EgressMeter {
+    pub(crate) fn open(budget: &Arc<EgressBudget>, event: EgressEvent) -> Arc<EgressMeter> {
+        Arc::new(EgressMeter {
             budget: Arc::clone(budget),
             event: Mutex::new(event),
             started: Instant::now(),
@@ -103,7 +103,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for EgressMeter {
     fn drop(&mut self) {
         let mut event = std::mem::take(&mut *lock(&self.event));
         event.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -114,7 +114,7 @@ impl Drop for Meter {
 /// A body under way that is counted, and does not keep silent for longer than it may.
 pub(crate) struct MeteredBody {
     incoming: Incoming,
-    meter: Arc<Meter>,
+    meter: Arc<EgressMeter>,
     direction: Direction,
     silence: Duration,
     patience: Pin<Box<Sleep>>,
@@ -123,7 +123,7 @@ pub(crate) struct MeteredBody {
 impl MeteredBody {
     pub(crate) fn new(
         incoming: Incoming,
-        meter: Arc<Meter>,
+        meter: Arc<EgressMeter>,
         direction: Direction,
         silence: Duration,
     ) -> MeteredBody {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::egress::hop::{EgressGuard, strip};
 use crate::egress::limits;
-use crate::egress::meter::{Direction, Meter, MeteredBody};
+use crate::egress::meter::{Direction, EgressMeter, MeteredBody};
 use crate::egress::route::{RouteBody, RouteGuard, RouteReply, RouteRequest};
 use crate::fetch::HttpFault;
 use crate::fetch::connect::Stream;
@@ -153,7 +153,7 @@ async fn forward(request: Request<Incoming>, guard: &Arc<EgressGuard>) -> RouteR
     sent.unwrap_or_else(|fault| refusal(&fault))
 }
 
-fn metered(body: Incoming, meter: &Arc<Meter>, silence: Duration) -> RouteBody {
+fn metered(body: Incoming, meter: &Arc<EgressMeter>, silence: Duration) -> RouteBody {
     let meter = Arc::clone(meter);
     RouteBody::stream(MeteredBody::new(body, meter, Direction::FromChild, silence))
 }
@@ -232,7 +232,7 @@ fn connect_target(request: &Request<Incoming>) -> Result<FetchTarget, HttpFault>
 async fn move_bytes(
     child: impl AsyncRead + AsyncWrite,
     server: Box<dyn Stream>,
-    meter: &Meter,
+    meter: &EgressMeter,
     silence: Duration,
 ) {
     let (from_child, to_child) = tokio::io::split(child);
@@ -246,7 +246,7 @@ async fn move_bytes(
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    meter: &Meter,
+    meter: &EgressMeter,
     direction: Direction,
     silence: Duration,
 ) -> io::Result<()> {
