@@ -43,8 +43,8 @@ use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
 use crate::servers::connections::Connections;
 use crate::servers::review::KeptReview;
-use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource};
-use crate::settings::{protected, read_config, store_settings};
+use crate::services::{Alarm, Clock, Observer, RunStart, Stopwatch, VariableSource};
+use crate::settings::{heads_file, protected, read_config, store_settings};
 use crate::toolbox::JailStanding;
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
@@ -79,6 +79,8 @@ pub struct EngineSettings {
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
+    /// What the budgets of scripts are counted by, instead of the system's time; for tests.
+    pub stopwatch: Option<Stopwatch>,
     /// Milliseconds the tools of a script have together, where that is less than its
     /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
@@ -105,6 +107,7 @@ impl EngineSettings {
             powers: None,
             run_start: None,
             clock: None,
+            stopwatch: None,
             tools_ms_max: None,
             observer: None,
             policy: ToolPolicy::ALLOW_ALL,
@@ -150,6 +153,7 @@ impl Engine {
         JailStanding::learn(&settings.program, home);
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
+        store.audit().copy_heads_to(heads_file(home, &config));
         let clock = settings.clock.clone().unwrap_or_else(Clock::system);
         let alarm = &settings.alarm;
         let callers = Arc::new(CallerBook::new(&store, &clock, alarm));
@@ -252,6 +256,7 @@ impl Engine {
             book: &self.callers,
             schedule: &self.schedule,
             now: self.registry.current(),
+            through: "cli",
         }
     }
 
@@ -381,6 +386,12 @@ impl Engine {
         })
     }
 
+    /// A stopwatch for one script.
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        let given = self.settings.stopwatch.clone();
+        given.unwrap_or_else(Stopwatch::system)
+    }
+
     /// What tools of a script have, if less than its preset says.
     pub(crate) fn tools_ms_max(&self) -> Option<u32> {
         self.settings.tools_ms_max
@@ -398,6 +409,11 @@ impl Engine {
     /// Background jobs of callers.
     pub(crate) fn jobs(&self) -> &RunningJobs {
         &self.jobs
+    }
+
+    /// How to start this program again.
+    pub(crate) fn worker_program(&self) -> &WorkerProgram {
+        &self.settings.program
     }
 
     /// What starts programs in the jail.

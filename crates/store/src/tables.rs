@@ -12,9 +12,13 @@ pub mod jobs;
 pub mod keys;
 /// Names, read without taking part in the home.
 pub mod names;
+/// Codes and sessions of people at the Studio.
+pub mod people;
 /// Test results, published documents and grants of tools.
 pub mod publications;
 /// Journals of scripts that wait for a person.
 pub mod scripts;
 /// How much of their quotas callers used.
 pub mod usage;
+/// The heads of other people's logs.
+pub(crate) mod witnessed;

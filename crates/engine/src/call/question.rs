@@ -23,7 +23,7 @@ use crate::snapshot::Snapshot;
 use crate::toolbox::ToolboxTool;
 
 /// What a person is to be asked, and what the answer binds to.
-pub(super) fn asking<'a>(
+pub(crate) fn asking<'a>(
     engine: &Engine,
     now: &Snapshot,
     request: &'a CallRequest,

@@ -284,7 +284,7 @@ impl McpServer {
             Some(Some(after)) if after.len() <= limit::CURSOR_CHARS_MAX => after,
             Some(_) => {
                 return Err(ErrorData::invalid_params(
-                    "the cursor is not one of ours",
+                    "the cursor is not valid; use `nextCursor` of the page before",
                     None,
                 ));
             }
@@ -380,6 +380,8 @@ fn reason_of(fault: &AnswerFault) -> Reason {
         | AnswerFault::Answered(_)
         | AnswerFault::Expired
         | AnswerFault::TooWide { .. }
+        | AnswerFault::Refused(_)
+        | AnswerFault::Masked
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
         | AnswerFault::NotByClient
