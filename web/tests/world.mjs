@@ -44,6 +44,7 @@ export class World {
     const lines = readline.createInterface({ input: this.child.stdout });
     const first = await new Promise((resolve, reject) => {
       lines.once('line', resolve);
+      this.child.once('error', reject);
       this.child.once('exit', () => reject(new Error(`serve ended: ${this.errors}`)));
     });
     lines.on('line', () => {});

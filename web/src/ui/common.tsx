@@ -453,7 +453,9 @@ export function useListKeys(isOn = true) {
       if (event.key.startsWith('Arrow') && !inList) return;
       const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
       if (!rows.length) return;
-      const index = rows.findIndex((row) => row.getAttribute('aria-current') === 'true' || row === document.activeElement);
+      // Keys come faster than pages: the focus is ahead of what is marked.
+      const focused = rows.indexOf(document.activeElement as HTMLElement);
+      const index = focused >= 0 ? focused : rows.findIndex((row) => row.getAttribute('aria-current') === 'true');
       const next = rows[Math.min(rows.length - 1, Math.max(0, index + step))];
       event.preventDefault();
       next?.focus();
