@@ -8,7 +8,7 @@ import { connection, listen } from '../lib/live';
 import { drop, keep, kept } from '../lib/draft';
 import { useDeed, useResource } from '../lib/resource';
 import { link, route } from '../lib/router';
-import { canApprove } from '../lib/session';
+import { canApprove, door } from '../lib/session';
 import type { Change, Gate, Question, QuestionRow, Risk as RiskFacts, TreeNode } from '../lib/types';
 import { Button, Changes, Copy, Empty, Facts, Failed, Findings, Fold, Gates, isTyping, Loading, Note, Reasons, Risk, Section, T, Time, Tree, useInert, useListKeys } from '../ui/common';
 import { Editor } from '../ui/editor';
@@ -287,7 +287,7 @@ function Decide({ question, set, reload }: { question: Question; set: (question:
       else reload();
     }
   });
-  const cannot = !canApprove.value ? 'your role may look, not answer' : isOffline ? 'no connection: nothing can be answered' : !question.canAnswer ? (question.cannotWhy ?? 'it cannot be answered here') : undefined;
+  const cannot = door.value !== 'in' ? 'sign in first' : !canApprove.value ? 'your role may look, not answer' : isOffline ? 'no connection: nothing can be answered' : !question.canAnswer ? (question.cannotWhy ?? 'it cannot be answered here') : undefined;
   const isOff = cannot !== undefined || isInert || answer.isBusy;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {

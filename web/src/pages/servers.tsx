@@ -270,7 +270,7 @@ function Review({ name }: { name: string }) {
               Keep the old text
             </a>
             <Button kind="primary" disabled={!chosen.size} isBusy={accept.isBusy} onClick={() => void accept.run(chosen.size === offered.length ? null : [...chosen])} test="accept">
-              Accept {chosen.size === offered.length && chosen.size > 1 ? 'all ' : ''}{count(chosen.size, 'tool')}
+              {chosen.size ? `Accept ${chosen.size === offered.length && chosen.size > 1 ? 'all ' : ''}${count(chosen.size, 'tool')}` : 'Tick what you accept'}
             </Button>
             <span class="dim">digest {facts.digest.slice(0, 12)}</span>
           </div>
