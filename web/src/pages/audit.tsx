@@ -12,7 +12,7 @@ import type { AuditRow, CallRow, Gate, Tool } from '../lib/types';
 import { Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
 
-const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'parent', 'differs'] as const;
+const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'differs'] as const;
 type Filter = Partial<Record<(typeof FILTERS)[number], string>>;
 /** Rows of the live tail that stay on the page. */
 const TAIL_MAX = 500;
@@ -77,7 +77,7 @@ function useLog(filter: Filter) {
   const [older, setOlder] = useState<{ of: string; rows: AuditRow[]; next: string | null }>({ of: query, rows: [], next: null });
   const [fresh, setFresh] = useState<AuditRow[]>([]);
   const first = useResource<Log>(query);
-  const isPlain = !filter.until && !filter.reason && !filter.parent && !filter.differs;
+  const isPlain = !filter.until && !filter.reason && !filter.differs;
   useEffect(() => {
     setOlder({ of: query, rows: [], next: null });
     setFresh([]);
@@ -142,7 +142,7 @@ function Filters({ filter }: { filter: Filter }) {
       ))}
     </select>
   );
-  const extra = (['until', 'reason', 'parent', 'differs', 'origin'] as const).filter((name) => filter[name]);
+  const extra = (['until', 'reason', 'differs', 'origin'] as const).filter((name) => filter[name]);
   const exported = (format: string) => `/api/v1${path(['audit', 'export'], { ...filter, format })}`;
   return (
     <div class="list-head">
@@ -206,9 +206,9 @@ function Row({ row, isAt, filter }: { row: AuditRow; isAt: boolean; filter: Filt
 interface Happening {
   kind: string;
   words: string;
-  atUs: number | null;
-  us: number | null;
-  ok: boolean;
+  atUs?: number | null;
+  us?: number | null;
+  ok?: boolean;
   raw: unknown;
 }
 interface Call extends CallRow {
@@ -342,17 +342,29 @@ function CallView({ call }: { call: Call }) {
   );
 }
 
-/** What the call did outside of its sandbox, on one time line. */
+/** What the call did outside of its sandbox, in order; on one time line where times are recorded. */
 function Waterfall({ call }: { call: Call }) {
   if (!call.events.length) return null;
   const total = Math.max(call.timing?.totalUs ?? 0, ...call.events.map((event) => (event.atUs ?? 0) + (event.us ?? 0)), 1);
+  const isTimed = call.events.some((event) => event.us !== undefined && event.us !== null);
   return (
     <Section title="What it did" aside={call.eventsDropped ? `${call.eventsDropped} more are not recorded` : undefined} test="waterfall">
-      <div class="fall">
-        {call.events.map((event) => (
-          <Fall label={event.words} at={event.atUs} us={event.us} total={total} isBad={!event.ok} kind={event.kind} />
-        ))}
-      </div>
+      {isTimed ? (
+        <div class="fall">
+          {call.events.map((event) => (
+            <Fall label={event.words} at={event.atUs ?? null} us={event.us ?? null} total={total} isBad={event.ok === false} kind={event.kind} />
+          ))}
+        </div>
+      ) : (
+        <ol class="touches">
+          {call.events.map((event) => (
+            <li>
+              <span class="tag">{event.kind}</span>
+              <span><T text={event.words} /></span>
+            </li>
+          ))}
+        </ol>
+      )}
     </Section>
   );
 }

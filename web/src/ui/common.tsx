@@ -36,6 +36,16 @@ export function Risk({ risk, level, isLong }: { risk?: RiskFacts | null; level?:
   );
 }
 
+/** Where a document stands, in small letters. */
+export function State({ of, test }: { of: string; test?: string }) {
+  const word = of.toLowerCase().replaceAll('_', '-');
+  return (
+    <span class={`tag ${word}`} data-test={test}>
+      {word.replaceAll('-', ' ')}
+    </span>
+  );
+}
+
 export function Reasons({ risk }: { risk: RiskFacts }) {
   if (!risk.reasons.length) return <p class="dim">No reason raises it: it reaches no network, no file and no secret.</p>;
   return (
