@@ -179,6 +179,25 @@ export const tests = {
     });
   },
 
+  async 'a storm of events neither starves the page nor floods the server'(browser) {
+    await withFake(browser, async ({ fake, page }) => {
+      await visit(page, '/inbox');
+      await by(page, 'question').first().waitFor();
+      const before = fake.asked.length;
+      fake.questions.push(question('g7', { tool: 'stormy' }));
+      const storm = setInterval(() => fake.emit('inbox', { id: 'g7', state: 'pending', waiting: 2 }), 5);
+      try {
+        // It comes while the storm goes on, not after it.
+        await page.locator('[data-test=question][data-tool=stormy]').waitFor({ timeout: 5000 });
+        const enough = fake.seq + 200;
+        while (fake.seq < enough) await new Promise((resolve) => setTimeout(resolve, 10));
+      } finally {
+        clearInterval(storm);
+      }
+      assert.ok(fake.asked.length - before < 120, `${fake.asked.length - before} requests`);
+    });
+  },
+
   async 'the back button goes where one came from'(browser) {
     await withFake(browser, async ({ page }) => {
       for (const address of ['/inbox', '/inbox/a1', '/tools', '/audit?tool=x']) await visit(page, address);
