@@ -29,6 +29,8 @@ use crate::callers::{CallerBook, Callers};
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
 use crate::error::{EngineError, causes};
+use crate::jailed::Jailer;
+use crate::jobs::RunningJobs;
 use crate::notice::loudly;
 use crate::powers::PowerSettings;
 use crate::quota::Quotas;
@@ -127,6 +129,8 @@ pub struct Engine {
     schedule: Schedule,
     search_index: SearchIndex,
     server_connections: Connections,
+    /// Background jobs of callers.
+    jobs: RunningJobs,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<LoadedByCaller>,
     /// One permit for each script that may run now.
@@ -168,6 +172,7 @@ impl Engine {
             quotas: Quotas::new(&store, &clock, alarm),
             schedule: Schedule::new(&store, &clock),
             upkeep: Upkeep::new(&store, &clock, alarm),
+            jobs: RunningJobs::new(home, &store, &clock, alarm),
             server_connections: Connections::new(
                 home,
                 settings.program.clone(),
@@ -241,6 +246,7 @@ impl Engine {
             book: &self.callers,
             schedule: &self.schedule,
             now: self.registry.current(),
+            through: "cli",
         }
     }
 
@@ -377,6 +383,20 @@ impl Engine {
 
     pub(crate) fn variable_source(&self) -> &VariableSource {
         &self.variables
+    }
+
+    /// Background jobs of callers.
+    pub(crate) fn jobs(&self) -> &RunningJobs {
+        &self.jobs
+    }
+
+    /// What starts programs in the jail.
+    pub(crate) fn jailer(&self) -> Jailer {
+        let user_home = self.settings.environment.get("HOME");
+        Jailer {
+            program: self.settings.program.clone(),
+            user_home: user_home.map(PathBuf::from),
+        }
     }
 
     pub(crate) fn powers(&self) -> &PowerSettings {

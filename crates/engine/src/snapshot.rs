@@ -16,11 +16,12 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use store::ToolGrants;
 
-use crate::catalog::{Bundled, Catalog, Natives};
+use crate::catalog::{Bundled, Catalog, Natives, Toolbox};
 use crate::native::Native;
 use crate::servers::ServerTools;
 use crate::settings::Settings;
 use crate::tool::{SetAside, Tool};
+use crate::toolbox::ToolboxTool;
 
 /// Everything a call depends on, at one moment.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ pub struct Snapshot {
     pub(crate) own: BTreeMap<String, Tool>,
     pub(crate) bundled: Bundled,
     pub(crate) natives: Natives,
+    pub(crate) toolbox: Toolbox,
     pub(crate) servers: Arc<ServerTools>,
     pub(crate) grants: Arc<ToolGrants>,
     /// Files that cannot be used, and why.
@@ -63,6 +65,7 @@ impl Snapshot {
         let own = self.own.get(name);
         own.or_else(|| self.bundled.get(name))
             .or_else(|| self.natives.get(name))
+            .or_else(|| self.toolbox.get(name))
             .or_else(|| self.servers.get(name))
     }
 
@@ -75,6 +78,7 @@ impl Snapshot {
     /// Every tool, by name.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         let shipped = self.bundled.all().chain(self.natives.all());
+        let shipped = shipped.chain(self.toolbox.all());
         let served = self.servers.all();
         let mut tools: Vec<_> = self.own.values().chain(shipped).chain(served).collect();
         tools.sort_by(|a, b| a.usable.document.name.cmp(&b.usable.document.name));
@@ -84,7 +88,10 @@ impl Snapshot {
     /// The name of every tool, by name where it is one's own.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.own.keys().map(String::as_str);
-        own.chain(self.bundled.names()).chain(self.servers.names())
+        let toolbox = self.toolbox.all().iter().map(name_of);
+        own.chain(self.bundled.names())
+            .chain(toolbox)
+            .chain(self.servers.names())
     }
 
     /// The tools scripts may call as `space.method(args)`: how, and by which name.
@@ -123,6 +130,9 @@ impl Snapshot {
             }
             None => match Native::named(name).map(Native::feature) {
                 Some(part) => format!("{} is off (`{}`)", part.words(), part.setting()),
+                None if ToolboxTool::named(name).is_some() => {
+                    "its category is not enabled (`toolbox.enabled`)".to_owned()
+                }
                 None => match self.servers.server_of(name) {
                     Some(server) => {
                         format!("it is not accepted; `ringfence servers review {server}` shows why")
@@ -143,6 +153,7 @@ impl Snapshot {
                 .map(String::as_str)
                 .chain(self.bundled.names())
                 .chain(self.natives.all().iter().map(name_of))
+                .chain(self.toolbox.all().iter().map(name_of))
                 .chain(self.servers.all().map(name_of)),
         )
     }
@@ -157,9 +168,8 @@ impl Snapshot {
             bundled: source == Source::Builtin,
             in_preset: source == Source::Builtin && self.preset.contains(&document.name),
             part: (source == Source::Builtin)
-                .then(|| Native::named(&document.name))
-                .flatten()
-                .map(|native| native.feature().words()),
+                .then(|| part_of(&document.name))
+                .flatten(),
         };
         self.config.exposure.of(&offered)
     }
@@ -186,6 +196,12 @@ pub(crate) fn place_word(place: Option<&Path>) -> String {
         .unwrap_or_default()
 }
 
+/// The part of ours that a tool of this name belongs to.
+fn part_of(name: &str) -> Option<&'static str> {
+    let native = Native::named(name).map(|native| native.feature().words());
+    native.or_else(|| ToolboxTool::named(name).map(|_| "the toolbox"))
+}
+
 fn name_of(tool: &Tool) -> &str {
     &tool.usable.document.name
 }
@@ -208,6 +224,7 @@ impl Snapshot {
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
             natives: Natives::none(&self.ground),
+            toolbox: Toolbox::none(&self.ground),
             servers: Arc::default(),
             grants: Arc::default(),
             set_aside: Vec::new(),

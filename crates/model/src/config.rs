@@ -28,6 +28,7 @@ mod names;
 mod progressive;
 mod servers;
 mod shown;
+mod toolbox;
 mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
@@ -40,6 +41,7 @@ pub use servers::{
     ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
+pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
 /// What the operator set.
 ///
@@ -94,6 +96,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Other people's MCP servers.
     pub servers: Vec<ServerConfig>,
+    /// Native tools that run programs.
+    pub toolbox: ToolboxConfig,
     /// Settings that still count under an old name: a sentence for the operator each.
     pub outdated: Vec<String>,
 }
@@ -248,6 +252,7 @@ impl Config {
             oauth: None,
             telemetry: TelemetryConfig::default(),
             servers: Vec::new(),
+            toolbox: ToolboxConfig::standard(),
         }
     }
 
@@ -312,6 +317,7 @@ struct ConfigFile {
     oauth: Option<doors::OauthFile>,
     telemetry: doors::TelemetryFile,
     server: Vec<toml::Spanned<servers::ServerFile>>,
+    toolbox: toolbox::ToolboxFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -438,6 +444,7 @@ impl ConfigFile {
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         config.servers = faults.servers(self.server, &config.rules.actions);
+        config.toolbox = faults.toolbox(self.toolbox);
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         faults.profiles(&config, spanned.as_ref());

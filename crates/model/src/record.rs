@@ -3,6 +3,8 @@
 
 /// The rows of the audit and their chain.
 pub mod audit;
+/// Background jobs of callers.
+pub mod job;
 /// Secrets taken out of all that leaves.
 pub mod mask;
 /// How a call ended.

@@ -13,6 +13,8 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
+use crate::tables::people::People;
+use crate::tables::jobs::Jobs;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -42,8 +44,10 @@ struct Inner {
     publications: Publications,
     approvals: Approvals,
     callers: CallerRecords,
+    people: People,
     usage: QuotaUsage,
     scripts: Scripts,
+    jobs: Jobs,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -70,8 +74,10 @@ impl Store {
             publications: Publications::open(&home, database)?,
             approvals: Approvals::new(&home),
             callers,
+            people: People::new(&home),
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            jobs: Jobs::new(&home, &process),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -117,6 +123,12 @@ impl Store {
         &self.inner.callers
     }
 
+    /// Codes and sessions of people at the Studio.
+    #[must_use]
+    pub fn people(&self) -> &People {
+        &self.inner.people
+    }
+
     /// How much of their quotas callers used.
     #[must_use]
     pub fn usage(&self) -> &QuotaUsage {
@@ -127,6 +139,12 @@ impl Store {
     #[must_use]
     pub fn scripts(&self) -> &Scripts {
         &self.inner.scripts
+    }
+
+    /// Background jobs of callers.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
     }
 
     /// Applies other settings from the next record on. The length of the queue is

@@ -49,5 +49,6 @@ mod script_store;
 mod script_time;
 mod script_words;
 mod servers;
+mod toolbox;
 mod trust;
 mod world;

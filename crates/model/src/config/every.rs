@@ -252,6 +252,19 @@ name = "web"
 url = "https://mcp.example.com/mcp"
 headers = { Authorization = "Bearer ${WEB_TOKEN}" }
 private = true
+
+[toolbox]
+enabled = ["terminal", "git"]
+folder = "/srv/project"
+hosts = ["git.example.com"]
+seconds_max = 60
+memory_bytes_max = 1073741824
+processes_max = 9
+file_bytes_max = 1048576
+output_bytes_max = 65536
+network_bytes_max = 1048576
+jobs_per_caller_max = 2
+job_seconds_max = 60
 "#;
 
 /// Settings whose lists hold no names of tools, callers, categories or tags.
@@ -262,6 +275,7 @@ const NO_NAMES: &[&str] = &[
     "command",
     "commands",
     "deny_classes",
+    "enabled",
     "hosts",
     "origins",
     "private_hosts",

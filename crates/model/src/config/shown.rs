@@ -112,6 +112,7 @@ impl Config {
         rows.extend(self.trust_rows());
         rows.extend(self.expected_rows());
         rows.extend(self.servers.iter().flat_map(server_rows));
+        rows.extend(self.toolbox.rows());
         rows
     }
 
@@ -559,11 +560,11 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
 }
 
 /// A string as TOML writes it. JSON's escapes are also TOML's.
-fn toml_text(text: &str) -> String {
+pub(super) fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", words.map(toml_text).collect::<Vec<_>>().join(", "))
 }
 

@@ -282,7 +282,12 @@ impl Walk {
             | Act::ServerBlocked
             | Act::ServerAdded
             | Act::ServerRemoved
-            | Act::ServerRestarted => {}
+            | Act::ServerRestarted
+            | Act::PersonCodeMade
+            | Act::PersonSignedIn
+            | Act::PersonSignedOut
+            | Act::SecretChanged
+            | Act::JobEnded => {}
         }
     }
 

@@ -1,31 +1,42 @@
-//! Changes of `[[server]]` in ringfence.toml. The rest of the file stays as it is,
+//! Changes of `[[server]]` and `[exposure]` in ringfence.toml. The rest of the file stays as it is,
 //! comments included, and what would not load is not saved.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-use engine::registry::CONFIG_FILE;
 use model::config::Config;
+use model::govern::exposure::Exposure;
+use store::settings::CONFIG_FILE;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
+
+use upstream::name::ServerName;
+
+use crate::error::EngineError;
 
 /// The table's name in the file.
 const KEY: &str = "server";
 
 /// A server as it is written into the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WrittenServer {
-    pub(crate) name: String,
+pub struct WrittenServer {
+    /// Its name.
+    pub name: String,
     /// The program and its arguments; empty for a server at an address.
-    pub(crate) command: Vec<String>,
-    pub(crate) url: Option<String>,
+    pub command: Vec<String>,
+    /// The address, if it is reached at one.
+    pub url: Option<String>,
     /// The variables of a program, or the headers of an address.
-    pub(crate) values: BTreeMap<String, String>,
-    pub(crate) read: Vec<String>,
-    pub(crate) write: Vec<String>,
-    pub(crate) network: Option<&'static str>,
-    pub(crate) era: Option<&'static str>,
-    pub(crate) private: bool,
+    pub values: BTreeMap<String, String>,
+    /// Files and folders it may read.
+    pub read: Vec<String>,
+    /// Files and folders it may change.
+    pub write: Vec<String>,
+    /// `none` or `open`.
+    pub network: Option<&'static str>,
+    /// `auto`, `legacy` or `modern`.
+    pub era: Option<&'static str>,
+    /// Whether its address may be a private one.
+    pub private: bool,
 }
 
 impl WrittenServer {
@@ -65,8 +76,19 @@ impl WrittenServer {
     }
 }
 
+/// Why a server cannot have a name, in one sentence.
+pub fn check_name(raw_name: &str) -> Result<(), String> {
+    match ServerName::parse(raw_name) {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(match &fault.suggestion {
+            Some(name) => format!("{fault}; `{name}` would do"),
+            None => fault.to_string(),
+        }),
+    }
+}
+
 /// The settings with more servers.
-pub(crate) fn with(text: &str, servers: &[WrittenServer]) -> anyhow::Result<String> {
+pub fn with(text: &str, servers: &[WrittenServer]) -> Result<String, EngineError> {
     let mut document = parse(text)?;
     let root = document.as_table_mut();
     // `server = [{…}]` says the same; a file that has it keeps what it says.
@@ -74,7 +96,9 @@ pub(crate) fn with(text: &str, servers: &[WrittenServer]) -> anyhow::Result<Stri
         let mut tables = ArrayOfTables::new();
         for entry in list {
             let Some(entry) = entry.as_inline_table() else {
-                bail!("`{KEY}` in `{CONFIG_FILE}` is not a list of tables");
+                return Err(unfit(format!(
+                    "`{KEY}` in `{CONFIG_FILE}` is not a list of tables"
+                )));
             };
             tables.push(entry.clone().into_table());
         }
@@ -84,7 +108,9 @@ pub(crate) fn with(text: &str, servers: &[WrittenServer]) -> anyhow::Result<Stri
         .entry(KEY)
         .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     let Some(tables) = item.as_array_of_tables_mut() else {
-        bail!("`{KEY}` in `{CONFIG_FILE}` is not a list of tables");
+        return Err(unfit(format!(
+            "`{KEY}` in `{CONFIG_FILE}` is not a list of tables"
+        )));
     };
     for server in servers {
         tables.push(server.table());
@@ -93,7 +119,7 @@ pub(crate) fn with(text: &str, servers: &[WrittenServer]) -> anyhow::Result<Stri
 }
 
 /// The settings without a server; nothing if they have none of that name.
-pub(crate) fn without(text: &str, name: &str) -> anyhow::Result<Option<String>> {
+pub fn without(text: &str, name: &str) -> Result<Option<String>, EngineError> {
     let mut document = parse(text)?;
     let root = document.as_table_mut();
     let is_it = |found: Option<&str>| found == Some(name);
@@ -123,25 +149,73 @@ pub(crate) fn without(text: &str, name: &str) -> anyhow::Result<Option<String>> 
     checked(document.to_string()).map(Some)
 }
 
+/// The settings with another exposure. The rest of the file stays as it is.
+pub fn with_exposure(text: &str, exposure: &Exposure) -> Result<String, EngineError> {
+    let mut document = parse(text)?;
+    let mut table = match document.as_table_mut().remove("exposure") {
+        Some(Item::Table(table)) => table,
+        Some(Item::Value(toml_edit::Value::InlineTable(inline))) => inline.into_table(),
+        Some(_) | None => Table::new(),
+    };
+    match &exposure.preset {
+        Some(preset) => table["preset"] = value(preset),
+        None => table["preset"] = value("none"),
+    }
+    table["auto"] = value(exposure.auto);
+    for (key, selection) in [
+        ("include", &exposure.include),
+        ("exclude", &exposure.exclude),
+    ] {
+        let mut lists = Table::new();
+        for (name, words) in [
+            ("names", &selection.names),
+            ("tags", &selection.tags),
+            ("categories", &selection.categories),
+        ] {
+            if !words.is_empty() {
+                lists.insert(name, value(words.iter().collect::<Array>()));
+            }
+        }
+        table.remove(key);
+        if !lists.is_empty() {
+            table.insert(key, Item::Table(lists));
+        }
+    }
+    // What stands in a file without a setting would come after the first one.
+    let head = match document.as_table().is_empty() {
+        true => std::mem::take(&mut document).to_string(),
+        false => String::new(),
+    };
+    let root = document.as_table_mut();
+    root.insert("exposure", Item::Table(table));
+    checked(format!("{head}{document}"))
+}
+
 /// The text of the settings.
-pub(crate) fn read(home: &Path) -> anyhow::Result<String> {
+pub fn read(home: &Path) -> Result<String, EngineError> {
     Ok(store::settings::read(home)?.unwrap_or_default())
 }
 
-fn parse(text: &str) -> anyhow::Result<DocumentMut> {
+fn parse(text: &str) -> Result<DocumentMut, EngineError> {
     text.parse()
-        .with_context(|| format!("`{CONFIG_FILE}` cannot be changed"))
+        .map_err(|_| unfit(format!("`{CONFIG_FILE}` cannot be changed: it is not TOML")))
 }
 
 /// What would not load must not be saved.
-fn checked(text: String) -> anyhow::Result<String> {
+fn checked(text: String) -> Result<String, EngineError> {
     match Config::parse(&text) {
         Ok(_) => Ok(text),
         Err(faults) => {
             let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            bail!("the change would break `{CONFIG_FILE}`: {first}")
+            Err(unfit(format!(
+                "the change would break `{CONFIG_FILE}`: {first}"
+            )))
         }
     }
+}
+
+fn unfit(why: String) -> EngineError {
+    EngineError::Settings(why)
 }
 
 #[cfg(test)]

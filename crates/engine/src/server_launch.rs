@@ -17,17 +17,19 @@ const SHOWN_CHARS_MAX: usize = 300;
 
 /// How a server is started or reached, in our settings or in a client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerLaunch {
+pub struct ServerLaunch {
     /// The program and its arguments; empty for a server at an address.
-    pub(crate) command: Vec<String>,
-    pub(crate) url: Option<String>,
+    pub command: Vec<String>,
+    /// The address, if it is reached at one.
+    pub url: Option<String>,
     /// The variables of a program, or the headers of an address.
-    pub(crate) values: BTreeMap<String, String>,
+    pub values: BTreeMap<String, String>,
 }
 
 impl ServerLaunch {
     /// As the settings have it.
-    pub(crate) fn of(config: &ServerConfig) -> ServerLaunch {
+    #[must_use]
+    pub fn of(config: &ServerConfig) -> ServerLaunch {
         match &config.transport {
             ServerTransport::Command(command) => ServerLaunch {
                 command: command.command.clone(),
@@ -43,7 +45,8 @@ impl ServerLaunch {
     }
 
     /// What is suspicious in it.
-    pub(crate) fn findings(&self) -> Vec<UpstreamFinding> {
+    #[must_use]
+    pub fn findings(&self) -> Vec<UpstreamFinding> {
         // A value with a placeholder has its secret elsewhere.
         let is_plain = |value: &str| placeholder::names(value).next().is_none();
         let plain = self.values.iter().filter(|(_, value)| is_plain(value));
@@ -63,7 +66,8 @@ impl ServerLaunch {
     }
 
     /// The variables or headers whose values are secrets in plain text.
-    pub(crate) fn plain_secrets(&self) -> BTreeSet<String> {
+    #[must_use]
+    pub fn plain_secrets(&self) -> BTreeSet<String> {
         let findings = self.findings();
         let fields = findings
             .iter()
@@ -82,7 +86,8 @@ impl ServerLaunch {
     }
 
     /// How it is started or reached, on one line and without secrets.
-    pub(crate) fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         let findings = self.findings();
         let is_secret = |field: &str| {
             let mut all = findings.iter();
@@ -122,7 +127,8 @@ fn host(url: &str) -> String {
 }
 
 /// A finding in one line. What a shell reads is not repeated: it may hold a secret.
-pub(crate) fn finding_line(finding: &UpstreamFinding) -> String {
+#[must_use]
+pub fn finding_line(finding: &UpstreamFinding) -> String {
     let field = one_line(&finding.field);
     let head = format!("{}  {}: {}", finding.code.word(), field, finding.message);
     match finding.code {
@@ -133,7 +139,8 @@ pub(crate) fn finding_line(finding: &UpstreamFinding) -> String {
 }
 
 /// The same as a value.
-pub(crate) fn finding_value(finding: &UpstreamFinding) -> Value {
+#[must_use]
+pub fn finding_value(finding: &UpstreamFinding) -> Value {
     json!({
         "code": finding.code.word(),
         "weight": finding.weight().word(),

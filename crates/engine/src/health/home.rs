@@ -1,22 +1,22 @@
-//! The home folder: permissions, settings, secrets, store, clock, tools.
+//! Whether a home folder is sound: permissions, settings, secrets, store, clock, tools.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use engine::registry::read_config;
-use engine::settings::folder_faults;
-use engine::upkeep;
-use engine::{Alarm, Engine, EngineSettings, SECRETS_FILE};
 use host::secrets::{Credentials, Secrets};
 use model::Environment;
 use model::govern::approval::authority;
 use model::text::{count, one_line};
 use store::settings::{CONFIG_FILE, RULES_FOLDER};
-use store::{Filter, Store, StoreSettings};
+use store::{Filter, Store, StoreError, StoreSettings};
 
-use crate::output::hint;
-use crate::settings;
+use crate::engine::{Engine, EngineSettings, SECRETS_FILE};
+use crate::error::causes;
+use crate::limit;
+use crate::services::Alarm;
+use crate::settings::{folder_faults, read_config};
+use crate::upkeep;
 
 /// 2026-01-01. A clock before this was never set.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
@@ -33,38 +33,58 @@ const DATED: &[&str] = &[
 const CLOCK_AHEAD_MS_MAX: i64 = 60_000;
 
 /// One check.
-pub(super) struct Finding {
-    pub(super) name: &'static str,
-    pub(super) what: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeFinding {
+    /// What was looked at.
+    pub name: &'static str,
+    /// What was found.
+    pub what: String,
     /// What to do, if something is wrong.
-    pub(super) fault: Option<String>,
+    pub fault: Option<String>,
 }
 
-fn well(name: &'static str, what: impl Into<String>) -> Finding {
-    Finding {
+fn well(name: &'static str, what: impl Into<String>) -> HomeFinding {
+    HomeFinding {
         name,
         what: what.into(),
         fault: None,
     }
 }
 
-fn wrong(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding {
+fn wrong(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> HomeFinding {
+    HomeFinding {
         name,
         what: what.into(),
         fault: Some(fix.into()),
     }
 }
 
-/// Checks a home folder; never creates one.
-pub(super) fn examine(home: &Path) -> Vec<Finding> {
+/// The same checks for a home that an engine is open on.
+pub(super) fn examine_open(engine: &Engine) -> Vec<HomeFinding> {
+    let home = engine.home();
+    let (finding, newest_ms) = audit(engine.store());
+    let mut findings = vec![folder(home), secrets(home), finding, clock(newest_ms)];
+    findings.extend(file_times(home));
+    findings.push(answers(home));
+    findings.extend([names(engine), room(engine), tools(engine)]);
+    findings.extend(folders(home));
+    findings
+}
+
+/// Checks a home folder; never creates one. `fix` says what helps with a store that does
+/// not open.
+pub fn examine(
+    home: &Path,
+    handed: Option<&Credentials>,
+    fix: &dyn Fn(&StoreError) -> Option<String>,
+) -> Vec<HomeFinding> {
     let mut findings = vec![folder(home)];
     if !home.is_dir() {
         findings.push(clock(None));
         return findings;
     }
     findings.push(secrets(home));
-    findings.extend(settings::credentials().map(|handed| credentials(&handed)));
+    findings.extend(handed.map(credentials));
     match Store::open(home, StoreSettings::standard()) {
         Ok(store) => {
             let (finding, newest_ms) = audit(&store);
@@ -72,24 +92,23 @@ pub(super) fn examine(home: &Path) -> Vec<Finding> {
             findings.push(clock(newest_ms));
         }
         Err(error) => {
-            let error = anyhow::Error::from(error);
-            let fix = hint::of(&error);
+            let fix = fix(&error);
             let fix = fix.unwrap_or_else(|| "give the home folder room and rights".to_owned());
-            let what = format!("{error:#}");
+            let what = causes(&error);
             findings.push(wrong("store", what, fix));
             findings.push(clock(None));
         }
     }
     findings.extend(file_times(home));
     findings.push(answers(home));
-    findings.extend(engine(home));
+    findings.extend(opened(home));
     findings.extend(folders(home));
     findings
 }
 
 /// Whose clients may answer questions about their own calls.
-fn answers(home: &Path) -> Finding {
-    let Ok(config) = settings::config(Some(home)) else {
+fn answers(home: &Path) -> HomeFinding {
+    let Ok((config, _)) = read_config(home) else {
         // Another check reports broken settings.
         return well(
             "answers",
@@ -124,7 +143,7 @@ fn answers(home: &Path) -> Finding {
 
 /// The folders that settings give to tools; settings that cannot be read are told
 /// elsewhere.
-fn folders(home: &Path) -> Vec<Finding> {
+fn folders(home: &Path) -> Vec<HomeFinding> {
     let Ok((config, _)) = read_config(home) else {
         return Vec::new();
     };
@@ -136,7 +155,7 @@ fn folders(home: &Path) -> Vec<Finding> {
     told.collect()
 }
 
-fn folder(home: &Path) -> Finding {
+fn folder(home: &Path) -> HomeFinding {
     let shown = home.display();
     match std::fs::metadata(home) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -161,7 +180,7 @@ fn folder(home: &Path) -> Finding {
     }
 }
 
-fn secrets(home: &Path) -> Finding {
+fn secrets(home: &Path) -> HomeFinding {
     let path = home.join(SECRETS_FILE);
     match Secrets::open(&path).read() {
         Ok(_) if path.exists() => well("secrets", "only you can read them"),
@@ -175,7 +194,7 @@ fn secrets(home: &Path) -> Finding {
 }
 
 /// What the service manager handed over.
-fn credentials(handed: &Credentials) -> Finding {
+fn credentials(handed: &Credentials) -> HomeFinding {
     match handed.values().and_then(|_| handed.token()) {
         Ok(Some(_)) => well("credentials", "they can be read, the token among them"),
         Ok(None) => well(
@@ -191,7 +210,7 @@ fn credentials(handed: &Credentials) -> Finding {
 }
 
 /// The store, and the time of its newest entry.
-fn audit(store: &Store) -> (Finding, Option<i64>) {
+fn audit(store: &Store) -> (HomeFinding, Option<i64>) {
     let newest = Filter {
         limit: Some(1),
         ..Filter::default()
@@ -199,7 +218,7 @@ fn audit(store: &Store) -> (Finding, Option<i64>) {
     let fix = "run `ringfence audit verify`";
     match store.audit().list(&newest) {
         Err(error) => {
-            let what = format!("{:#}", anyhow::Error::from(error));
+            let what = causes(&error);
             (wrong("store", what, fix), None)
         }
         Ok(entries) => {
@@ -217,7 +236,7 @@ fn audit(store: &Store) -> (Finding, Option<i64>) {
     }
 }
 
-fn clock(newest_ms: Option<i64>) -> Finding {
+fn clock(newest_ms: Option<i64>) -> HomeFinding {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(0));
     if now_ms < CLOCK_MS_MIN {
@@ -238,7 +257,7 @@ fn clock(newest_ms: Option<i64>) -> Finding {
 
 /// Files of the home that were changed in the future: one of two clocks was wrong. Such
 /// a file may be read again and again, and looks newer than every later change.
-fn file_times(home: &Path) -> Option<Finding> {
+fn file_times(home: &Path) -> Option<HomeFinding> {
     let now = SystemTime::now();
     let ahead = |name: &'static str| {
         let changed = std::fs::metadata(home.join(name)).ok()?.modified().ok()?;
@@ -263,7 +282,7 @@ fn span(ms: i64) -> String {
 }
 
 /// Settings, documents and the room of the audit, as the engine finds them.
-fn engine(home: &Path) -> Vec<Finding> {
+fn opened(home: &Path) -> Vec<HomeFinding> {
     let settings =
         EngineSettings::new(home.to_path_buf(), Environment::empty(), Alarm::new(|_| ()));
     match Engine::open(settings) {
@@ -272,7 +291,7 @@ fn engine(home: &Path) -> Vec<Finding> {
     }
 }
 
-fn tools(engine: &Engine) -> Finding {
+fn tools(engine: &Engine) -> HomeFinding {
     let now = engine.registry().current();
     let total = now.tools().count();
     match now.set_aside.len() {
@@ -286,9 +305,9 @@ fn tools(engine: &Engine) -> Finding {
 }
 
 /// Whether the next call can be recorded, and how much room is left.
-fn room(engine: &Engine) -> Finding {
-    let failed = |fault: store::StoreError| {
-        let what = format!("{:#}", anyhow::Error::from(fault));
+fn room(engine: &Engine) -> HomeFinding {
+    let failed = |fault: StoreError| {
+        let what = causes(&fault);
         wrong(
             "audit",
             what,
@@ -303,14 +322,14 @@ fn room(engine: &Engine) -> Finding {
         Err(fault) => return failed(fault),
     };
     let when_full = engine.registry().current().config.audit.when_full;
-    match room.percent() >= engine::limit::AUDIT_TOLD_FROM_PERCENT {
+    match room.percent() >= limit::AUDIT_TOLD_FROM_PERCENT {
         true => well("audit", upkeep::full_soon(room, when_full)),
         false => well("audit", format!("{} % of its room is used", room.percent())),
     }
 }
 
 /// Whether everything the settings name is there.
-fn names(engine: &Engine) -> Finding {
+fn names(engine: &Engine) -> HomeFinding {
     let now = engine.registry().current();
     match engine.registry().check_names(&now.settings) {
         Ok(()) => well("settings", "everything they name is there"),

@@ -94,7 +94,7 @@ impl Addresses {
                 Some(Authority { host, port: None }) => known.push(host),
                 Some(_) | None => problems.push(format!(
                     "`{}` in `serve.hosts` is not a host name; leave out scheme, port and path",
-                    model::text::elided(raw, 80)
+                    crate::text::elided(raw, 80)
                 )),
             }
         }
@@ -103,7 +103,7 @@ impl Addresses {
                 Some(pattern) => pages.push(pattern),
                 None => problems.push(format!(
                     "`{}` in `serve.origins` is not an origin; write it as a browser does, such as `https://app.example.com` or `http://localhost:*`",
-                    model::text::elided(raw, 80)
+                    crate::text::elided(raw, 80)
                 )),
             }
         }
@@ -149,6 +149,45 @@ impl Addresses {
             }
         };
         self.host_is_ours(raw_hosts) || matches!(raw_hosts, [raw] if is_reached(raw))
+    }
+
+    /// Whether a page that this server itself sent made a request: the page's origin is
+    /// exactly where the request goes. Pages that the operator welcomes besides, and pages
+    /// of another port of the same host, are not.
+    #[must_use]
+    pub fn is_own_page(&self, raw_hosts: &[&[u8]], raw_origins: &[&[u8]]) -> bool {
+        let ([raw_host], [raw_origin]) = (raw_hosts, raw_origins) else {
+            return false;
+        };
+        let text = |raw: &[u8]| std::str::from_utf8(raw).ok().map(str::to_ascii_lowercase);
+        let host = text(raw_host).and_then(|text| authority(&text));
+        let page = std::str::from_utf8(raw_origin).ok().and_then(origin);
+        let (Some(host), Some(page)) = (host, page) else {
+            return false;
+        };
+        let is_web = matches!(page.scheme.as_str(), "http" | "https");
+        let reached = WebOrigin::new(&page.scheme, host.host.clone(), host.port);
+        is_web && self.hosts.contains(&host.host) && page == reached
+    }
+
+    /// Whether what passes between a browser and this host is safe from others on the
+    /// way: it never leaves the machine, or the public address is encrypted.
+    #[must_use]
+    pub fn is_private_way(&self, raw_hosts: &[&[u8]]) -> bool {
+        let [raw] = raw_hosts else {
+            return false;
+        };
+        let text = std::str::from_utf8(raw).ok().map(str::to_ascii_lowercase);
+        let Some(host) = text.and_then(|text| authority(&text)) else {
+            return false;
+        };
+        let is_here = match &host.host {
+            HostName::Name(name) => name == "localhost",
+            HostName::Address(address) => address.is_loopback(),
+        };
+        let is_public = self.base.starts_with("https://")
+            && public(&self.base).is_ok_and(|(origin, _)| origin.host == host.host);
+        is_here || is_public
     }
 
     /// Whether a page of this origin may talk to the server. Exactly one must be
@@ -201,7 +240,7 @@ fn public(raw: &str) -> Result<(WebOrigin, String), String> {
     let problem = || {
         format!(
             "`{}` in `serve.public_url` is not an address; write it as `https://tools.example.com`",
-            model::text::elided(raw, 80)
+            crate::text::elided(raw, 80)
         )
     };
     let base = raw.trim_end_matches('/');
@@ -297,6 +336,69 @@ mod tests {
         Addresses::new(listen, None, &[], &[]).expect("addresses")
     }
 
+    #[test]
+    fn only_a_page_of_this_very_server_is_its_own() {
+        let listen = "127.0.0.1:7464".parse().expect("an address");
+        let origins = [
+            "https://app.example.com".to_owned(),
+            "http://localhost:*".to_owned(),
+        ];
+        let ours = Addresses::new(listen, Some("https://rf.example.com"), &[], &origins);
+        let ours = ours.expect("addresses");
+        for (host, origin, expected) in [
+            ("127.0.0.1:7464", "http://127.0.0.1:7464", true),
+            ("localhost:7464", "http://localhost:7464", true),
+            ("LOCALHOST:7464", "http://localhost:7464", true),
+            ("rf.example.com", "https://rf.example.com", true),
+            ("rf.example.com", "https://rf.example.com:443", true),
+            // Another port of the same host is the same site, and another origin.
+            ("127.0.0.1:7464", "http://127.0.0.1:7465", false),
+            ("127.0.0.1:7464", "http://localhost:7464", false),
+            ("127.0.0.1:7464", "https://127.0.0.1:7464", true),
+            // Welcome to call tools, not to act for the person at the page.
+            ("127.0.0.1:7464", "https://app.example.com", false),
+            ("localhost:7464", "http://localhost:9999", false),
+            ("evil.example.com", "http://evil.example.com", false),
+            ("127.0.0.1:7464", "null", false),
+            ("127.0.0.1:7464", "", false),
+            ("127.0.0.1:7464", "file://127.0.0.1:7464", false),
+        ] {
+            let is_own = ours.is_own_page(&[host.as_bytes()], &[origin.as_bytes()]);
+            assert_eq!(is_own, expected, "{host} {origin}");
+        }
+        let origin = b"http://127.0.0.1:7464".as_slice();
+        let host = b"127.0.0.1:7464".as_slice();
+        assert!(!ours.is_own_page(&[host, host], &[origin]));
+        assert!(!ours.is_own_page(&[host], &[origin, origin]));
+        assert!(!ours.is_own_page(&[host], &[]));
+    }
+
+    #[test]
+    fn a_way_is_private_on_this_machine_or_encrypted() {
+        let listen = "0.0.0.0:7464".parse().expect("an address");
+        let hosts = ["box.lan".to_owned()];
+        let open = Addresses::new(listen, Some("http://rf.example.com"), &hosts, &[]);
+        let open = open.expect("addresses");
+        let sealed = Addresses::new(listen, Some("https://rf.example.com"), &hosts, &[]);
+        let sealed = sealed.expect("addresses");
+        for (host, of_open, of_sealed) in [
+            ("127.0.0.1:7464", true, true),
+            ("localhost", true, true),
+            ("[::1]:7464", true, true),
+            ("box.lan:7464", false, false),
+            ("rf.example.com", false, true),
+            ("192.168.1.4:7464", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(open.is_private_way(&[host.as_bytes()]), of_open, "{host}");
+            assert_eq!(
+                sealed.is_private_way(&[host.as_bytes()]),
+                of_sealed,
+                "{host}"
+            );
+        }
+    }
+
     proptest! {
         /// Whatever is put around a name of ours, it is ours only when nothing but a
         /// port is.
@@ -322,9 +424,7 @@ mod tests {
             let is_ours = ours().host_is_ours(&[&bytes]);
             prop_assert!(!is_ours || text.to_lowercase().contains("localhost") || text.contains('1'));
             prop_assert!(!ours().origin_is_welcome(&[&bytes]));
-            let _ = crate::auth::bearer::read(&[&bytes], Some(&text));
-            prop_assert!(crate::auth::jwt::RawToken::read(&text).is_none());
-            prop_assert_eq!(model::govern::key::read(&text), None);
+            prop_assert!(!ours().is_own_page(&[&bytes], &[&bytes]));
         }
     }
 }
