@@ -16,7 +16,7 @@ const whole = { ...tool, document: DOCUMENT, revision: 'r', inputSchema: SCHEMA,
 const caller = { name: 'researcher', paused: true, pausedAtMs: now, pausedBy: 'owner', pausedWhy: 'too many refusals', deniedInARow: 1, deniedInAll: 4, level: 'standard', earned: 'elevated', key: { id: 'k1', role: 'agent', createdMs: now, expiresMs: now, expired: false }, lastSeenAtMs: now, calls: 12 };
 const rule = { id: 'no-deleting', effect: 'deny', words: 'denies deleteFile', source: 'ringfence.toml:4', reason: 'production is frozen' };
 const lint = { rule: 'x', kind: 'covered', severity: 'warning', message: 'never decides', source: 'ringfence.toml:12', line: 1 };
-const DIFF = [{ kind: 'same', text: '[[rules]]', old: 1, new: 1 }, { kind: 'remove', text: 'effect = "deny"', old: 2, new: null }, { kind: 'add', text: 'effect = "ask"', old: null, new: 2 }];
+const DIFF = [{ kind: 'same', text: '[[rule]]', old: 1, new: 1 }, { kind: 'remove', text: 'effect = "deny"', old: 2, new: null }, { kind: 'add', text: 'effect = "ask"', old: null, new: 2 }];
 const server = { name: 'calc', decision: 'accepted', state: 'review', words: '1 callable, 1 held', callable: 1, held: 1, listed: true, launch: 'npx calc', fault: 'it ended with 1' };
 const exposure = { preset: 'starter', presets: [{ name: 'starter', description: 'a dozen tools', tools: ['hello'] }], auto: true, include: { names: ['x'], tags: [], categories: [] }, exclude: { names: [], tags: [], categories: [] }, tools: [{ name: 'getForecast', exposed: true, why: 'preset starter', level: 'L3', category: null, tags: [] }], exposed: 1, total: 2, revision: 'r' };
 
@@ -70,7 +70,7 @@ export const SAMPLE = {
   'GET /audit/c1': { ...call('c1', 'refused'), gates: GATES, decided: 2, argumentsText: '{"city":"Lyon"}', arguments: { city: 'Lyon' }, argumentsDigest: 'd', resultDigest: 'e', riskReasons: ['network: 1 host listed'], events: [{ kind: 'fetch', words: 'GET api.example.com 200', raw: {} }], eventsDropped: 2, timing: { totalUs: 1200, runUs: 1000, cpuUs: 300 }, shadow: { effect: 'deny' }, children: [call('c2')], parent: call('c0'), question: 'a1', hash: 'f', explain: ['researcher asked; a rule denied it'] },
   'GET /audit/n1': notice,
   'POST /audit/verify': { ok: false, records: 9, entries: 4, open: 0, checkpoints: 0, notices: 1, cuts: 0, head: '9:abc', broken: { sequence: 5, callId: 'c1', what: 'its hash does not match' }, tookMs: 12, command: 'ringfence audit verify' },
-  'GET /policy': { file: 'ringfence.toml', text: '[[rules]]\nid = "x"\n', revision: 'r', rules: [rule], askFrom: 'L4', shadow: 'shadow.toml', findings: [lint], files: [{ name: 'rules.toml', text: 'x = 1' }] },
+  'GET /policy': { file: 'ringfence.toml', text: '[[rule]]\nid = "x"\n', revision: 'r', rules: [rule], askFrom: 'L4', shadow: 'shadow.toml', findings: [lint], files: [{ name: 'rules.toml', text: 'x = 1' }] },
   'POST /policy/lint': { ok: true, findings: [lint], rules: [] },
   'POST /policy/rehearse': { calls: 10, decided: 10, changed: 2, tightened: 1, loosened: 1, summary: 'would change 2 of 10 calls', groups: [{ kind: 'loosened', before: 'deny', live: 'deny', after: 'allow', beforeRule: 'x', afterRule: 'y', tool: 'deleteFile', caller: 'builder', count: 1, reason: 'no rule', calls: ['c1'] }], missing: [{ why: 'only digests', count: 3 }] },
   'POST /policy/preview': { diff: DIFF, widens: ['deleteFile was denied and is asked for'], findings: [], ok: true },

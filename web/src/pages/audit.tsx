@@ -9,7 +9,7 @@ import { go, link, replace, route, withQuery } from '../lib/router';
 import { count, visible } from '../lib/text';
 import { keepTestValues } from '../lib/test-values';
 import type { AuditRow, CallRow, Gate, Tool } from '../lib/types';
-import { Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
+import { beyondGates, Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
 
 const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'differs'] as const;
@@ -290,11 +290,13 @@ function CallView({ call }: { call: Call }) {
           </Note>
         </div>
       )}
-      <Section title="In words">
-        {call.explain.map((sentence) => (
-          <p><T text={sentence} /></p>
-        ))}
-      </Section>
+      {beyondGates(call.explain, call.gates).length > 0 && (
+        <Section title="In words">
+          {beyondGates(call.explain, call.gates).map((sentence) => (
+            <p><T text={sentence} /></p>
+          ))}
+        </Section>
+      )}
       <Section title="Gates">
         <Gates gates={call.gates} decided={call.decided} />
       </Section>

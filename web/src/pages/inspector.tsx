@@ -9,7 +9,7 @@ import { go, link, replace, route, withQuery } from '../lib/router';
 import { canChange } from '../lib/session';
 import { keepTestValues } from '../lib/test-values';
 import type { CallRow, ConsoleLine, Gate, Risk as RiskFacts, Schema, Tool, ToolRow } from '../lib/types';
-import { Button, Copy, Empty, Failed, Fold, Gates, Icon, Loading, Note, Pre, Risk, Section, State, T, Tabs } from '../ui/common';
+import { beyondGates, Button, Copy, Empty, Failed, Fold, Gates, Icon, Loading, Note, Pre, Risk, Section, State, T, Tabs } from '../ui/common';
 import { Editor } from '../ui/editor';
 import { Page } from '../ui/frame';
 import { SchemaForm } from '../ui/schema-form';
@@ -315,7 +315,7 @@ function Explain({ tool, args }: { tool: Tool; args: unknown }) {
               {value.effect}
             </span>
           </p>
-          {value.sentences.map((sentence) => (
+          {beyondGates(value.sentences, value.gates).map((sentence) => (
             <p><T text={sentence} /></p>
           ))}
           <Gates gates={value.gates} />

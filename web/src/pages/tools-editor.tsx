@@ -139,7 +139,11 @@ function Desk({ name, tool, saved, reload }: { name: string | undefined; tool: T
     () => (node instanceof json.JsonError ? [{ ...json.place(text, node.offset), severity: 'error' as const, message: node.message }] : marksOf(findings, 'document')),
     [findings, node],
   );
-  const codeMarks = useMemo(() => marksOf(findings, 'code'), [findings]);
+  const codeMarks = useMemo(() => {
+    const thrown = result?.of === text ? result.value.error : undefined;
+    const marks = marksOf(findings, 'code');
+    return thrown?.line ? [...marks, { line: thrown.line, column: thrown.column ?? 1, severity: 'error' as const, message: thrown.message }] : marks;
+  }, [findings, result, text]);
   const shownName = checked?.name ?? name ?? 'New tool';
   const isOff = !canChange.value;
   return (

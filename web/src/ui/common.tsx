@@ -357,6 +357,11 @@ export function Diff({ lines, label }: { lines: DiffLine[]; label: string }) {
   );
 }
 
+/** Sentences that say more than the gates, which are shown beside them. */
+export function beyondGates(sentences: string[], gates: Gate[]): string[] {
+  return sentences.filter((sentence) => !gates.some((gate) => sentence.startsWith(`${gate.gate}: `)));
+}
+
 const MARK = { pass: 'ok', ask: 'wait', stop: 'no' } as const;
 const SAYS = { pass: 'pass', ask: 'ask', stop: 'stop' } as const;
 

@@ -22,7 +22,7 @@ preset = "everything"
 [approvals]
 wait_seconds = 300
 
-[[rules]]
+[[rule]]
 id = "no-deleting"
 effect = "deny"
 tools = ["deleteFile"]
