@@ -73,7 +73,8 @@ export default function AuditPage() {
 
 /** The filtered log, with what happens meanwhile on top and older entries on demand. */
 function useLog(filter: Filter) {
-  const query = path(['audit'], filter);
+  const asked = { ...filter, kind: filter.kind ?? 'call' };
+  const query = path(['audit'], asked);
   const [older, setOlder] = useState<{ of: string; rows: AuditRow[]; next: string | null }>({ of: query, rows: [], next: null });
   const [fresh, setFresh] = useState<AuditRow[]>([]);
   const first = useResource<Log>(query);
@@ -95,7 +96,7 @@ function useLog(filter: Filter) {
   void gaps.value;
   const more = useDeed(async () => {
     const cursor = older.of === query && older.next ? older.next : first.data!.next!;
-    const page = await get<Log>(path(['audit'], { ...filter, cursor }));
+    const page = await get<Log>(path(['audit'], { ...asked, cursor }));
     setOlder((old) => ({ of: query, rows: [...(old.of === query ? old.rows : []), ...page.items], next: page.next }));
   });
   const items = useMemo(() => {
@@ -143,7 +144,7 @@ function Filters({ filter }: { filter: Filter }) {
     </select>
   );
   const extra = (['until', 'reason', 'differs', 'origin'] as const).filter((name) => filter[name]);
-  const exported = (format: string) => `/api/v1${path(['audit', 'export'], { ...filter, format })}`;
+  const exported = (format: string) => `/api/v1${path(['audit', 'export'], { ...filter, kind: filter.kind ?? 'call', format })}`;
   return (
     <div class="list-head">
       <div class="filters">

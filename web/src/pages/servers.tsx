@@ -100,7 +100,7 @@ function Detail({ name }: { name: string }) {
           </a>
           {canChange.value && (
             <>
-              <Button class="small" isBusy={restart.isBusy} onClick={() => void restart.run()}>
+              <Button class="small" isBusy={restart.isBusy} onClick={() => void restart.run()} test="restart">
                 Restart
               </Button>
               {facts.decision !== 'blocked' && (
@@ -245,7 +245,7 @@ function Review({ name }: { name: string }) {
       </div>
       <Upstream findings={facts.findings} />
       {facts.instructions && <Fold title="Its instructions for the model"><Pre text={facts.instructions} label="instructions" /></Fold>}
-      {!open.length && <Note kind="good">Nothing waits: what the server offers is what you accepted.</Note>}
+      {!open.length && <div class="section"><Note kind="good">Nothing waits: what the server offers is what you accepted.</Note></div>}
       {open.map((item) => (
         <div class="card section" data-test="review-item" data-name={item.name}>
           <div class="row">

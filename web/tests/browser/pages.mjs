@@ -79,7 +79,7 @@ async function names(browser, world) {
   await visit(page, '/inbox');
   await by(page, 'question').nth(1).waitFor();
   const questions = await by(page, 'question').evaluateAll((rows) => rows.map((row) => row.getAttribute('href').split('/')[2].split('?')[0]));
-  const calls = world.audit().filter((row) => (row.tool ?? row.name) === 'codecall_execute');
+  const calls = await page.evaluate(async () => (await (await fetch('/api/v1/audit?tool=codecall_execute&kind=call')).json()).items);
   await page.context().close();
   return { question: questions[0], call: calls[0].id };
 }
