@@ -168,7 +168,7 @@ export class Fake {
   }
 }
 
-const SESSION = { person: { name: 'owner', role: 'owner' }, csrf: 'of-this-session', startedAtMs: 0, expiresAtMs: Date.now() + 3e7, idleSeconds: 3600, server: { version: '0.0.0', home: '/home/ada', url: '', mcpUrl: '' }, can: { approve: true, change: true } };
+const SESSION = { person: { name: 'owner', role: 'owner' }, csrf: 'of-this-session', startedAtMs: 0, expiresAtMs: Date.now() + 3e7, idleSeconds: 3600, server: { version: '0.0.0', home: 'home of ada', url: '', mcpUrl: '' }, can: { approve: true, change: true } };
 
 function failure(status, code, message, details) {
   return { status, value: { error: { code, message, fix: null, details } } };
