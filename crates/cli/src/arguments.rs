@@ -9,6 +9,7 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 
 mod approvals;
+mod audit;
 mod callers;
 /// What a shell completes the word before the cursor with.
 pub(crate) mod complete;
@@ -33,6 +34,9 @@ mod wrap;
 pub(crate) use approvals::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
     ApprovalsWatch, ScopeWord,
+};
+pub(crate) use audit::{
+    AuditAgainst, AuditCheckpoint, AuditKey, AuditProve, AuditWitness, ExportFormat,
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use complete::CompleteArguments;
@@ -391,6 +395,14 @@ pub(crate) enum AuditCommand {
     Prune(AuditPrune),
     /// Acknowledge that records are missing from the end
     Acknowledge(AuditAcknowledge),
+    /// Show the public key that signs heads of the log, for an auditor
+    Key(AuditKey),
+    /// Print the newest signed head, to be kept elsewhere
+    Checkpoint(AuditCheckpoint),
+    /// Prove that a call is among those that were signed
+    Prove(AuditProve),
+    /// Show the newest signed head to a witness, which refuses a log that was rolled back
+    Witness(AuditWitness),
 }
 
 #[derive(Debug, Args)]
@@ -462,6 +474,8 @@ pub(crate) struct AuditVerify {
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
     #[command(flatten)]
+    pub(crate) against: AuditAgainst,
+    #[command(flatten)]
     pub(crate) home: HomeArguments,
 }
 
@@ -485,6 +499,9 @@ pub(crate) struct AuditExport {
     /// Calls, notices or both
     #[arg(long, value_name = "KIND", default_value = "all")]
     pub(crate) kind: KindWord,
+    /// Records, records with proofs, or events for a SIEM
+    #[arg(long, value_name = "FORMAT", default_value = "records")]
+    pub(crate) format: ExportFormat,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }
@@ -628,6 +645,10 @@ impl AuditArguments {
             AuditCommand::Tail(tail) => &tail.home,
             AuditCommand::Prune(prune) => &prune.home,
             AuditCommand::Acknowledge(acknowledge) => &acknowledge.home,
+            AuditCommand::Key(key) => &key.home,
+            AuditCommand::Checkpoint(checkpoint) => &checkpoint.home,
+            AuditCommand::Prove(prove) => &prove.home,
+            AuditCommand::Witness(witness) => &witness.home,
         }
     }
 }

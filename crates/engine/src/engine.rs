@@ -42,8 +42,8 @@ use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
 use crate::servers::connections::Connections;
 use crate::servers::review::KeptReview;
-use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource};
-use crate::settings::{protected, read_config, store_settings};
+use crate::services::{Alarm, Clock, Observer, RunStart, Stopwatch, VariableSource};
+use crate::settings::{heads_file, protected, read_config, store_settings};
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
 use store::clock::now_ms;
@@ -77,6 +77,8 @@ pub struct EngineSettings {
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
+    /// What the budgets of scripts are counted by, instead of the system's time; for tests.
+    pub stopwatch: Option<Stopwatch>,
     /// Milliseconds the tools of a script have together, where that is less than its
     /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
@@ -103,6 +105,7 @@ impl EngineSettings {
             powers: None,
             run_start: None,
             clock: None,
+            stopwatch: None,
             tools_ms_max: None,
             observer: None,
             policy: ToolPolicy::ALLOW_ALL,
@@ -145,6 +148,7 @@ impl Engine {
         let home = settings.home.as_path();
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
+        store.audit().copy_heads_to(heads_file(home, &config));
         let clock = settings.clock.clone().unwrap_or_else(Clock::system);
         let alarm = &settings.alarm;
         let callers = Arc::new(CallerBook::new(&store, &clock, alarm));
@@ -374,6 +378,12 @@ impl Engine {
             now_ms: now_ms(),
             seed: self.entropy.seed(),
         })
+    }
+
+    /// A stopwatch for one script.
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        let given = self.settings.stopwatch.clone();
+        given.unwrap_or_else(Stopwatch::system)
     }
 
     /// What tools of a script have, if less than its preset says.

@@ -287,6 +287,14 @@ pub(crate) fn find_document(
             "only the owner may run a document that is not published",
         ));
     }
+    // What was granted cannot be read either. To say that the owner has not agreed would
+    // send them to agree once more.
+    if let Some(why) = &now.unread {
+        let message =
+            "the tools and what they were granted cannot be read just now; it did not run";
+        let error = CallError::passing(Reason::ToolUnavailable, message);
+        return Err(CallRefusal::new(error).noted(why.clone()));
+    }
     // A document from a file is never taken for a bundled one, even if it reads the
     // same: anyone may have written the file, and ours have grants that users' lack.
     let ours = match request.place {

@@ -241,6 +241,6 @@ pub fn child_fix(layer: JailLayer) -> &'static str {
         | JailLayer::Rlimits
         | JailLayer::Session
         | JailLayer::Descriptors
-        | JailLayer::ParentDeath => "ask who set this system up: the kernel refused",
+        | JailLayer::ParentDeath => "the kernel refused: ask the administrator of this system",
     }
 }

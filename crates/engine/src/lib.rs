@@ -139,7 +139,7 @@ pub use error::EngineError;
 pub use refusal::Gate;
 pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
-pub use services::{Alarm, Clock, Observer, RunStart};
+pub use services::{Alarm, Clock, Observer, RunStart, Stopwatch};
 pub use settings::protected;
 pub use store::clock::now_ms;
 pub use store::{

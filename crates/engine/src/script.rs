@@ -112,6 +112,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
     let people_ms_max = people_ms_max(&work, &limits);
     let job = job(&prepared, given.context, &limits, people_ms_max, &journal);
     let clock = Arc::new(ScriptClock::start(
+        work.engine.stopwatch(),
         limits.script_ms_max,
         limits.tools_ms_max,
     ));

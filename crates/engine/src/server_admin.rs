@@ -372,7 +372,7 @@ impl<'a> ServerAdmin<'a> {
         })?)
     }
 
-    /// Has every process start a server anew and forget its failures.
+    /// Has every process restart a server and forget its failures.
     pub fn restart(&self, name: &str) -> Result<(), ServerAdminError> {
         self.find(name)?;
         let store = self.engine.store();

@@ -47,6 +47,8 @@ pub struct Snapshot {
     pub(crate) preset: Vec<String>,
     /// Why nothing runs, while the audit does not say which settings are in force.
     pub(crate) owed: Option<String>,
+    /// Why there are no tools and no grants, while they cannot be read.
+    pub(crate) unread: Option<String>,
 }
 
 /// A candidate that is tried beside the live rules.
@@ -121,6 +123,9 @@ impl Snapshot {
     /// Why there is no tool of a name, for the operator.
     #[must_use]
     pub(crate) fn why_not(&self, name: &str) -> String {
+        if let Some(why) = &self.unread {
+            return format!("the tools cannot be read: {why}");
+        }
         let mut aside = self.set_aside.iter();
         match aside.find(|aside| aside.name.as_deref() == Some(name)) {
             Some(aside) => {
@@ -214,7 +219,7 @@ impl Snapshot {
     /// What is left when the tools cannot be read: none, for an old list may
     /// offer what was taken away. The settings stay: without them, what they deny
     /// would not be denied to what comes without the registry.
-    pub(crate) fn without_tools(&self) -> Snapshot {
+    pub(crate) fn without_tools(&self, why: String) -> Snapshot {
         Snapshot {
             serial: next_serial(),
             config: self.config.clone(),
@@ -230,6 +235,7 @@ impl Snapshot {
             set_aside: Vec::new(),
             preset: Vec::new(),
             owed: self.owed.clone(),
+            unread: Some(why),
         }
     }
 
@@ -237,8 +243,8 @@ impl Snapshot {
     /// what the owner brings.
     pub(crate) fn unsettled(&self, why: String) -> Snapshot {
         Snapshot {
-            owed: Some(why),
-            ..self.without_tools()
+            owed: Some(why.clone()),
+            ..self.without_tools(why)
         }
     }
 

@@ -5,7 +5,7 @@
 //! checked, a connection to a checked address and no other, our own TLS roots, no
 //! proxy, no cookies, nothing from the environment. Private addresses only for
 //! hosts the owner names. A redirect is followed only to the same origin and only
-//! if it keeps the method and the body; each hop is decided anew.
+//! if it keeps the method and the body; each hop is decided by itself.
 
 mod body;
 pub mod limits;
@@ -353,7 +353,7 @@ impl HttpClient {
 
 /// The owner named the host. Attack: ssrf. Where clouds keep credentials there is
 /// no server of ours, even if the owner names it.
-fn admit_private(reach: Reach, target: &FetchTarget) -> Result<Admission, HttpFault> {
+pub(crate) fn admit_private(reach: Reach, target: &FetchTarget) -> Result<Admission, HttpFault> {
     let is_allowed = match reach {
         Reach::Public => true,
         Reach::Reserved(reserved) => match reserved {

@@ -24,6 +24,8 @@ mod resume;
 mod session;
 /// The route of the protocol.
 mod transport;
+/// A witness of other logs.
+pub mod witness;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -115,8 +117,9 @@ pub fn guarded(
             BodyBounds::of(bounds),
             body::read_whole,
         ));
+    let witness = witness::routes(door.clone());
     move |routes| {
-        let mut open = auth::documents(&auth);
+        let mut open = auth::documents(&auth).merge(witness);
         if page.is_none() {
             open = open.route("/", get(front));
         }

@@ -250,9 +250,11 @@ reasons! {
     ToolDraft, "tool.draft",
         "The tool has not earned its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",
-        "The tool is not on offer. `ringfence expose NAME` puts it there. Only the owner is told; to others it is unknown.";
+        "The tool is not exposed. `ringfence expose NAME` exposes it. Only the owner is told; to others it is unknown.";
     ToolThrew, "tool.threw",
         "The tool's own code threw an error, or does not parse.";
+    ToolUnavailable, "tool.unavailable",
+        "The tools of the home, and what their owner granted, cannot be read just now. It did not run; the operator sees why.";
     ToolUnknown, "tool.unknown",
         "There is no tool of that name for this caller.";
 }

@@ -20,3 +20,5 @@ pub mod publications;
 pub mod scripts;
 /// How much of their quotas callers used.
 pub mod usage;
+/// The heads of other people's logs.
+pub(crate) mod witnessed;

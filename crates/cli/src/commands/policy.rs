@@ -124,12 +124,12 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     match &settings.shadow {
         None => {}
         Some(Candidate::Good { file, .. }) => printer.line(&format!(
-            "beside these `{}` is tried and decides nothing",
+            "`{}` is evaluated beside them and decides nothing",
             one_line(file)
         )),
         Some(Candidate::Broken { file, .. }) => {
             printer.line(&format!(
-                "`{}` cannot be tried beside these",
+                "`{}` cannot be evaluated beside them",
                 one_line(file)
             ));
         }
@@ -197,7 +197,7 @@ fn show_findings(
     }
     if findings.is_empty() {
         let rules = count(rules, "rule");
-        printer.line(&format!("{rules}, nothing wrong with them"));
+        printer.line(&format!("{rules}, no findings"));
     }
 }
 

@@ -29,11 +29,12 @@ use port_holder::PortHolder;
 use crate::arguments::Serve;
 use crate::commands::connect;
 use crate::output::exit::Exit;
-use crate::output::printer::{Format, Printer, Style};
+use crate::output::printer::{Format, Printer, Style, is_output_watched};
 use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::telemetry::Traces;
 use crate::wiring::waiting;
+use crate::wiring::witness;
 
 /// Runs the command.
 pub(crate) fn run(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -86,12 +87,20 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
         ..HttpBounds::of(&config.serve)
     };
     let guard = http::guarded(auth, &door, metrics, &bounds, Some(studio.router()));
+    let ca_file = config.network.ca_file.as_ref();
+    let trust = TlsTrust::system(ca_file.map(|path| door.engine().home().join(path)));
+    let witnessing = tokio::spawn(witness::run(
+        Arc::clone(door.engine()),
+        trust,
+        alarm.clone(),
+    ));
     let started = StartupSettings::with(config, serve.listen.is_some());
     let watching = tokio::spawn(restart::watch(Arc::clone(door.engine()), started, alarm));
     let waiting = waiting::report(door.engine());
     let served = http::serve(door, listener, bounds, guard, shutdown).await;
     watching.abort();
     waiting.abort();
+    witnessing.abort();
     if let Some(traces) = traces {
         // The last spans are sent by a thread that needs the runtime meanwhile.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
@@ -211,7 +220,8 @@ fn greet(
             }
             match mode {
                 AuthMode::Off => {}
-                AuthMode::On if token.is_new => {
+                // A service's output is a journal, which others read and which is kept.
+                AuthMode::On if token.is_new && is_output_watched() => {
                     printer.line(&format!(
                         "Token, shown this once: {}",
                         token.secret.reveal()

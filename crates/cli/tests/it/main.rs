@@ -26,6 +26,7 @@ mod run;
 mod screen;
 mod serve;
 mod session;
+mod studio;
 mod terminal;
 mod wrap;
 

@@ -110,6 +110,7 @@ pub(super) fn take(
         set_aside: Vec::new(),
         preset,
         owed: None,
+        unread: None,
     };
     let standing = store.publications().all()?;
     snapshot.grants = Arc::new(standing.grants.clone());

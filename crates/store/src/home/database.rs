@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/servers.sql"),
     include_str!("schema/former_keys.sql"),
     include_str!("schema/jobs.sql"),
+    include_str!("schema/signed_heads.sql"),
     include_str!("schema/people.sql"),
 ];
 

@@ -25,8 +25,17 @@ use crate::request::Asked;
 use crate::route::{CHANGE, Route, VIEW};
 use crate::studio::Studio;
 
+mod globals;
+
 pub(super) fn routes() -> Vec<Route> {
     vec![
+        Route::get(
+            "/api/v1/inspector/globals",
+            VIEW,
+            "The globals that code has, for completion",
+            &[],
+            globals::globals,
+        ),
         Route::send_later(
             Method::POST,
             "/api/v1/inspector/call",
