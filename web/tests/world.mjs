@@ -117,7 +117,7 @@ async function sdk() {
 /** A page of a browser that fails the test when the page reports an error. */
 export async function open(browser, world, { scheme = 'light', width = 1280, signIn = true } = {}) {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 800 }, serviceWorkers: 'block' });
-  if (process.env.STUDIO_DEV) await fromFolder(context);
+  if (process.env.STUDIO_DEV && world instanceof World) await fromFolder(context);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.problems = [];
@@ -141,7 +141,9 @@ async function fromFolder(context) {
   await context.route(/^http:\/\/[^/]+\/(?:assets\/.*|favicon.*)?$/, async (route) => {
     const name = new URL(route.request().url()).pathname;
     const file = path.join(root, 'target/studio', name === '/' ? 'index.html' : name);
-    const headers = (await route.fetch({ url: new URL('/', route.request().url()).href })).headers();
+    const answer = await route.fetch({ url: new URL('/', route.request().url()).href }).catch(() => undefined);
+    if (!answer) return void (await route.abort());
+    const headers = answer.headers();
     await route.fulfill({ path: file, headers: { 'content-security-policy': headers['content-security-policy'] ?? '' }, contentType: { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }[path.extname(file)] ?? 'text/html' });
   });
 }
