@@ -7,6 +7,8 @@
 //! decision is an event of its call.
 
 pub mod event;
+/// The route of git to one repository.
+pub mod git;
 mod hop;
 pub mod limits;
 mod meter;
@@ -54,6 +56,8 @@ pub struct EgressSettings {
     pub private_hosts: Arc<[HostPattern]>,
     /// What a child finds at `/-/NAME/` of its proxy.
     pub routes: BTreeMap<String, Arc<dyn EgressRoute>>,
+    /// Whether routes are all there is: no tunnel, no forwarding.
+    pub routes_only: bool,
 }
 
 impl EgressSettings {
@@ -68,6 +72,7 @@ impl EgressSettings {
             ports_blocked: PORTS_BLOCKED.into(),
             private_hosts: Arc::new([]),
             routes: BTreeMap::new(),
+            routes_only: false,
         }
     }
 }

@@ -74,6 +74,13 @@ pub(crate) async fn serve(stream: impl Stream + 'static, hold: Hold) {
 
 async fn answer(request: Request<Incoming>, hold: Hold) -> Response<RouteBody> {
     let method = request.method().clone();
+    let is_direct = method == Method::CONNECT || request.uri().scheme_str().is_some();
+    if is_direct && hold.guard.settings.routes_only {
+        let meter = hold.guard.meter(&method, None, None);
+        meter.note(|event| event.refusal = Some("routes-only"));
+        let sentence = "this program reaches its routes and nothing else";
+        return to_response(RouteReply::refused("routes-only", sentence));
+    }
     if method == Method::CONNECT {
         return to_response(tunnel(request, hold).await);
     }

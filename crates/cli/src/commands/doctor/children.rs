@@ -2,16 +2,26 @@
 //! unsound: a server that would need it does not start.
 
 use engine::health::child_fix;
+<<<<<<< HEAD
 use jail::{JailLayer, JailRung, Wall};
+=======
+use jail::{JailLayer, JailRung, JailTrial};
+>>>>>>> main
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
 
 const NAME: &str = "child processes";
 
+<<<<<<< HEAD
 /// One line for all walls, or one for each that is missing.
 pub(super) fn show(walls: &[Wall], printer: &mut Printer) {
     for line in lines(walls, printer) {
+=======
+/// One line for the rung, and one for each layer that is missing.
+pub(super) fn show(trial: &Result<JailTrial, String>, printer: &mut Printer) {
+    for line in lines(trial, printer) {
+>>>>>>> main
         printer.line(&line);
     }
 }
@@ -41,9 +51,23 @@ fn lines(walls: &[Wall], printer: &Printer) -> Vec<String> {
     lines
 }
 
+<<<<<<< HEAD
 pub(super) fn to_value(walls: &[Wall]) -> Value {
     walls
         .iter()
         .map(|wall| json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing}))
         .collect()
+=======
+pub(super) fn to_value(trial: &Result<JailTrial, String>) -> Value {
+    match trial {
+        Ok(trial) => {
+            let layers = trial.walls.iter().map(|wall| {
+                let fix = wall.missing.as_ref().map(|_| child_fix(wall.layer));
+                json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing, "fix": fix})
+            });
+            json!({"rung": trial.rung.name(), "layers": layers.collect::<Vec<_>>()})
+        }
+        Err(reason) => json!({"error": reason}),
+    }
+>>>>>>> main
 }
