@@ -5,7 +5,7 @@
 //! checked, a connection to a checked address and no other, our own TLS roots, no
 //! proxy, no cookies, nothing from the environment. Private addresses only for
 //! hosts the owner names. A redirect is followed only to the same origin and only
-//! if it keeps the method and the body; each hop is decided anew.
+//! if it keeps the method and the body; each hop is decided by itself.
 
 mod body;
 pub mod limits;

@@ -1,4 +1,4 @@
-//! A function that does something is called by a verb. Whoever reads
+//! A function that does something is called by a verb. A reader of
 //! `row.changed()` expects an answer, not a transaction. The rule sees `async`
 //! functions and those that take `&mut self`; those older than the rule are
 //! listed in `xtask/tidy.toml`.

@@ -1,4 +1,4 @@
-//! A tool of an MCP server: the call goes on to the server, and what comes back is
+//! A tool, a prompt or a resource of an MCP server: the call goes on to the server, and what comes back is
 //! passed on whole.
 
 use std::pin::Pin;
@@ -19,6 +19,7 @@ use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::server_tool::ServerTool;
 use crate::servers::address::Outbound;
+use crate::servers::item;
 use crate::tool::ToolBody;
 
 /// What a call of a server's tool works with.
@@ -123,7 +124,9 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
             progress.tell(&progress_words(done, total, words));
         })
     });
+    let (kind, _) = item::kind(tool.item.key().kind);
     let tool_call = ToolCall {
+        kind,
         tool: tool.definition.name.clone(),
         arguments,
         timeout: Duration::from_millis(config.call_timeout_ms),
