@@ -13,14 +13,14 @@ help:
 
 # The task runner is built like the program, so that both share their dependencies.
 serve: cargo
-	@echo "== 0 of 4: the task runner of this project"
+	@echo "== 0 of 5: the task runner of this project"
 	@cargo build --locked --profile serve --package xtask --no-default-features
 	@exec target/serve/xtask serve
 
 # Built as a part of the workspace, the task runner shares its dependencies with the tests:
 # alone it would build 74 units that they do not use.
 test: cargo
-	@echo "== 0 of 11: the task runner of this project"
+	@echo "== 0 of 13: the task runner of this project"
 	@cargo build --locked --workspace --bin xtask
 	@exec target/debug/xtask ci
 

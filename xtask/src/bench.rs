@@ -15,17 +15,23 @@ use crate::run::{self, TaskAnswer};
 
 pub(crate) use gate::PromiseSet;
 
-/// What is measured, and the crate whose `benches/` folder does it: a server is
-/// measured as the program people start.
-const CRATES: &[(&str, &str)] = &[
-    ("model", "ringfence-model"),
-    ("guard", "ringfence-guard"),
-    ("host", "ringfence-host"),
-    ("sandbox", "ringfence-sandbox"),
-    ("store", "ringfence-store"),
-    ("engine", "ringfence-engine"),
-    ("mcp", "ringfence-cli"),
+/// What is measured, and the bench targets that do it: a server is measured as the
+/// program people start.
+const BENCHES: &[(&str, &[&str])] = &[
+    ("model", &["model"]),
+    ("find", &["find"]),
+    ("guard", &["guard"]),
+    ("host", &["fetch", "files"]),
+    ("sandbox", &["cell", "pages", "pool"]),
+    ("store", &["audit"]),
+    ("engine", &["call", "govern"]),
+    ("mcp", &["mcp"]),
 ];
+
+/// Every bench is built as a part of the whole workspace and in the profile of `make
+/// serve`: package by package, cargo resolves other features and builds the dependencies
+/// again for each, and link-time optimisation takes minutes for each program.
+const BUILD: &[&str] = &["bench", "--locked", "--workspace", "--profile", "serve"];
 
 /// Runs the benchmarks of one crate, or of each in turn, so that they do not
 /// share the machine. `arguments` go to the benchmark programs as they are.
@@ -36,12 +42,12 @@ pub(crate) fn bench(
     arguments: &[OsString],
 ) -> Result<TaskAnswer> {
     let is_chosen = |known: &str| name.is_none_or(|name| name == known);
-    let chosen: Vec<_> = CRATES
+    let chosen: Vec<_> = BENCHES
         .iter()
         .filter(|(known, _)| is_chosen(known))
         .collect();
     if chosen.is_empty() {
-        let known: Vec<_> = CRATES.iter().map(|(known, _)| *known).collect();
+        let known: Vec<_> = BENCHES.iter().map(|(known, _)| *known).collect();
         bail!(
             "`{}` has no benches; {} have",
             name.unwrap_or_default(),
@@ -49,9 +55,12 @@ pub(crate) fn bench(
         );
     }
     let mut answer = TaskAnswer::Yes;
-    for (known, package) in chosen {
-        let mut command = run::cargo(root, &["bench", "--package", package, "--benches", "--"]);
-        command.args(arguments);
+    for (known, targets) in chosen {
+        let mut command = run::cargo(root, BUILD);
+        for target in *targets {
+            command.args(["--bench", target]);
+        }
+        command.arg("--").args(arguments);
         let Some(promises) = promises else {
             match run::run(&mut command)? {
                 TaskAnswer::Yes => continue,

@@ -16,6 +16,7 @@ use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
 use crate::setup;
+use crate::studio;
 use crate::test::{self, Lanes, Totals};
 
 /// Holds the commit for which everything was green.
@@ -47,6 +48,12 @@ const GUEST: Part = Part {
     warm: "0:01",
     installs: "a C compiler from PyPI, into target/guest",
 };
+const STUDIO: Part = Part {
+    name: "the web page of the Studio",
+    cold: "0:15",
+    warm: "0:00",
+    installs: "packages of npm into web/node_modules; Node from PyPI into target/node, if there is none",
+};
 const CLIENTS: Part = Part {
     name: "clients and suites of other people",
     cold: "0:10",
@@ -64,6 +71,12 @@ const TESTS: Part = Part {
     cold: "7:00",
     warm: "7:00",
     installs: "",
+};
+const PAGES: Part = Part {
+    name: "the Studio in a browser",
+    cold: "3:00",
+    warm: "2:00",
+    installs: "Debian's chromium, unpacked into target/peers, where there is none",
 };
 const RELEASE: Part = Part {
     name: "a release, made, installed and used",
@@ -155,9 +168,9 @@ fn clean_commit(root: &Root) -> Option<String> {
 }
 
 fn all_parts() -> Vec<&'static Part> {
-    let mut parts = vec![&SETUP, &GUEST];
+    let mut parts = vec![&SETUP, &GUEST, &STUDIO];
     parts.extend(CHECKS);
-    parts.extend([&CLIENTS, &BUILD, &TESTS, &RELEASE]);
+    parts.extend([&CLIENTS, &BUILD, &TESTS, &PAGES, &RELEASE]);
     parts
 }
 
@@ -188,6 +201,7 @@ fn run_parts(root: &Root, report: &mut Report, totals: &mut Totals) -> Result<Ta
         let clients = scope.spawn(|| peers::peers(root));
         let mut answer = report.time(&SETUP, || setup::setup(root))?;
         answer = answer.and_then(|| report.time(&GUEST, || guest::compare(root)))?;
+        answer = answer.and_then(|| report.time(&STUDIO, || studio::ensure(root)))?;
         for (part, step) in CHECKS.iter().zip(check::STEPS) {
             answer = answer.and_then(|| report.time(part, || step.run(root)))?;
         }
@@ -206,8 +220,9 @@ fn run_parts(root: &Root, report: &mut Report, totals: &mut Totals) -> Result<Ta
             return Ok(answer);
         }
         let tested = report.time(&TESTS, || test::run(root, Lanes::All, None, totals))?;
+        let pages = report.time(&PAGES, || test::studio(root, totals))?;
         let released = report.time(&RELEASE, || test::release(root, totals))?;
-        Ok(tested.and(released))
+        Ok(tested.and(pages).and(released))
     })
 }
 

@@ -25,6 +25,7 @@ use crate::guest;
 use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
+use crate::studio;
 
 use dependencies::Dependencies;
 use stage::Stage;
@@ -69,7 +70,7 @@ impl Release {
 
 /// Makes a release. `key` is a key of OpenSSH that signs it.
 pub(crate) fn dist(root: &Root, key: Option<&Path>) -> Result<TaskAnswer> {
-    match guest::ensure(root)? {
+    match guest::ensure(root)?.and_then(|| studio::ensure(root))? {
         TaskAnswer::Yes => {}
         TaskAnswer::No => return Ok(TaskAnswer::No),
     }

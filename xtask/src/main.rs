@@ -18,6 +18,7 @@ mod root;
 mod run;
 mod serve;
 mod setup;
+mod studio;
 mod subject;
 mod test;
 mod tidy;
@@ -82,6 +83,8 @@ enum Task {
         #[arg(long, conflicts_with = "write")]
         check: bool,
     },
+    /// Build the web page of the Studio, if there is none for the sources as they are
+    Studio,
     /// Build the program and start its server
     Serve,
     /// Make a release: archive, Debian package, image, SBOM, checksums
@@ -155,6 +158,7 @@ fn perform(task: Task) -> Result<TaskAnswer> {
                 (false, false) => guest::Wish::Ensure,
             },
         ),
+        Task::Studio => studio::ensure(&root),
         Task::Serve => serve::serve(&root),
         Task::Dist { sign, program } => match program {
             Some(program) => dist::pack_given(&root, &program, sign.as_deref()),

@@ -11,7 +11,7 @@ use crate::build::{self, clock};
 use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer, TaskStep};
-use crate::{guest, setup};
+use crate::{guest, setup, studio};
 
 /// What building the program usually takes from nothing, on two cores.
 const USUAL: Duration = Duration::from_secs(6 * 60);
@@ -32,6 +32,7 @@ pub(crate) fn serve(root: &Root) -> Result<TaskAnswer> {
         ("what is needed on this machine", setup::for_serving),
         ("the sources of the dependencies", fetch),
         ("the sandbox guest", guest::ensure),
+        ("the web page of the Studio", studio::ensure),
         ("the program", |root| build::build(root, BUILD, USUAL)),
     ];
     match run::parts(root, parts)? {

@@ -18,6 +18,7 @@ use crate::peers;
 use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
+use crate::studio as page;
 
 /// Tests that need more than a moment look for this variable.
 const SLOW_TESTS: &str = "SLOW_TESTS";
@@ -46,6 +47,9 @@ pub(crate) enum Lanes {
 /// Runs the lanes, of one crate or of all, and prints the totals alone on the last line.
 pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<TaskAnswer> {
     let mut totals = Totals::default();
+    if page::ensure(root)? == TaskAnswer::No {
+        return Ok(TaskAnswer::No);
+    }
     if let Lanes::All = lanes {
         match peers::peers(root)? {
             TaskAnswer::Yes => {}
@@ -60,6 +64,7 @@ pub(crate) fn test(root: &Root, lanes: Lanes, name: Option<&str>) -> Result<Task
     if answer == TaskAnswer::Yes {
         answer = run(root, lanes, name, &mut totals)?;
         if let Lanes::All = lanes {
+            answer = answer.and(studio(root, &mut totals)?);
             answer = answer.and(release(root, &mut totals)?);
         }
     }
@@ -89,6 +94,13 @@ pub(crate) fn run(
     if answer == TaskAnswer::No && totals.failed == 0 {
         printer::note("a test program could not be built, or did not reach its end");
     }
+    Ok(totals.answer(answer))
+}
+
+/// The Studio: its units, and its pages in a browser against the program the tests used.
+pub(crate) fn studio(root: &Root, totals: &mut Totals) -> Result<TaskAnswer> {
+    let mut command = page::tests(root)?;
+    let answer = lane(&mut command, totals, Patience::USUAL)?;
     Ok(totals.answer(answer))
 }
 

@@ -205,6 +205,7 @@ fn power() -> Fetch {
     let secrets = Masker::new(["a-secret-of-the-call"]).unwrap();
     let mut settings = FetchSettings::new(Tls::system(None).unwrap(), Arc::new(secrets));
     settings.resolver = Arc::new(Loopback);
+    settings.private_hosts = Arc::new([HostPattern::parse("localhost").unwrap()]);
     let grant = NetworkGrant::Allowlist(patterns.into());
     Fetch::from_grant(&grant, &HostBounds::default(), settings).unwrap()
 }
