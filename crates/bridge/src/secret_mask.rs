@@ -8,7 +8,6 @@ use model::record::mask::Masker;
 use model::sync::lock;
 use serde_json::Value;
 
-use crate::connect::{ServerSettings, ServerTarget};
 use crate::fault::ServerFault;
 use crate::limit;
 use crate::oauth::{OAuthFault, TokenSource, TokenStamp};
@@ -62,13 +61,11 @@ impl MaskNow {
 }
 
 impl SecretMask {
-    pub(crate) fn of(settings: &ServerSettings) -> SecretMask {
+    /// Hides what `configured` does, and the tokens of a sign-in if there is one.
+    pub(crate) fn new(configured: Arc<Masker>, tokens: Option<TokenSource>) -> SecretMask {
         SecretMask {
-            configured: Arc::clone(&settings.masker),
-            tokens: match &settings.target {
-                ServerTarget::Command { .. } => None,
-                ServerTarget::Address(address) => address.tokens.clone(),
-            },
+            configured,
+            tokens,
             known: Arc::default(),
         }
     }

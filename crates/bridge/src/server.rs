@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::backoff::Backoff;
 use crate::call::{self, ToolCall, ToolResult};
 use crate::client::Client;
-use crate::connect::{self, Opened, ServerSettings};
+use crate::connect::{self, Opened, ServerSettings, ServerTarget};
 use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
 use crate::limit;
@@ -87,12 +87,17 @@ impl Server {
     #[must_use]
     pub fn new(settings: ServerSettings, reviewer: Arc<dyn Reviewer>) -> Server {
         let stop = CancellationToken::new();
+        let tokens = match &settings.target {
+            ServerTarget::Command { .. } => None,
+            ServerTarget::Address(address) => address.tokens.clone(),
+        };
+        let mask = SecretMask::new(Arc::clone(&settings.masker), tokens);
         // Lines that cannot be kept for others are still in the memory of this process.
         let kept = settings.logs.as_deref().map(ErrorLog::kept_in);
         let log = kept.and_then(Result::ok).unwrap_or_default();
         Server {
             inner: Arc::new(Inner {
-                mask: SecretMask::of(&settings),
+                mask,
                 settings,
                 reviewer,
                 state: tokio::sync::Mutex::default(),

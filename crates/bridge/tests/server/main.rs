@@ -224,6 +224,22 @@ impl TestServer {
                 answer(id, page(tool, None));
             }
             "no-list" => refuse(id, -32603, "no list today"),
+            "grows-on-second-page" if number == 0 => answer(id, page(self.tools(), Some("1"))),
+            "grows-on-second-page" => {
+                let required = if self.call_count >= 3 {
+                    json!(["more"])
+                } else {
+                    json!([])
+                };
+                let schema = json!({
+                    "type": "object", "required": required,
+                    "properties": {"more": {"type": "string"}},
+                });
+                answer(
+                    id,
+                    page(json!([{"name": "second", "inputSchema": schema}]), None),
+                );
+            }
             "two-pages" if number == 0 => answer(id, page(self.tools(), Some("1"))),
             "two-pages" => answer(id, page(one("second".to_owned()), None)),
             _ => answer(id, page(self.tools(), None)),
@@ -277,16 +293,22 @@ impl TestServer {
         ])
     }
 
-    fn call(&mut self, id: &Value, params: &Value) -> Option<ExitCode> {
+    /// What happens before a call is answered.
+    fn begin_call(&mut self) {
         self.call_count += 1;
         if self.behaviour == "list-flood" {
             for _ in 0..10_000 {
                 self.tell_change();
             }
         }
-        if self.behaviour == "changes-after-three" && self.call_count == 3 {
+        let changes = ["changes-after-three", "grows-on-second-page"];
+        if changes.contains(&self.behaviour.as_str()) && self.call_count == 3 {
             self.tell_change();
         }
+    }
+
+    fn call(&mut self, id: &Value, params: &Value) -> Option<ExitCode> {
+        self.begin_call();
         let name = params
             .get("name")
             .and_then(Value::as_str)
@@ -313,6 +335,7 @@ impl TestServer {
                     "structuredContent": {"sum": sum},
                 })
             }
+            "second" => text("from the second page"),
             "fail" => json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}),
             "refuse" => {
                 refuse(id, -32000, "not today");
@@ -324,22 +347,11 @@ impl TestServer {
                 text("done")
             }
             "variable" => text(&std::env::var(word("name")).unwrap_or_else(|_| "unset".to_owned())),
-            "read" => match std::fs::read_to_string(word("path")) {
-                Ok(content) => text(&content),
-                Err(error) => {
-                    json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true})
-                }
-            },
+            "read" => read(word("path")),
             "ask" if self.modern => match params.get("inputResponses") {
                 Some(answers) => text(&answers.to_string()),
                 None => {
-                    let request =
-                        json!({"method": "elicitation/create", "params": question(&arguments)});
-                    let asks = json!({
-                        "resultType": "input_required", "requestState": "round one",
-                        "inputRequests": {"colour": request},
-                    });
-                    answer(id, asks);
+                    answer(id, asks(&arguments));
                     return None;
                 }
             },
@@ -362,6 +374,15 @@ impl TestServer {
         }
         answer(id, result);
         None
+    }
+}
+
+fn read(path: &str) -> Value {
+    match std::fs::read_to_string(path) {
+        Ok(content) => text(&content),
+        Err(error) => {
+            json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true})
+        }
     }
 }
 
@@ -396,6 +417,15 @@ fn slow(params: &Value, arguments: &Value) {
             }));
         }
     }
+}
+
+/// An answer that ends with a question, as the newer era has it.
+fn asks(arguments: &Value) -> Value {
+    let request = json!({"method": "elicitation/create", "params": question(arguments)});
+    json!({
+        "resultType": "input_required", "requestState": "round one",
+        "inputRequests": {"colour": request},
+    })
 }
 
 fn question(arguments: &Value) -> Value {

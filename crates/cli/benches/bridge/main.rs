@@ -16,6 +16,7 @@ mod load;
 mod many;
 mod proxy;
 #[path = "../mcp/server.rs"]
+#[expect(dead_code, reason = "the bench of calls uses the rest")]
 mod server;
 
 use std::process::ExitCode;

@@ -175,9 +175,10 @@ impl Connection {
                 &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}),
             );
             self.receive();
-            let start = self.body.find('{').unwrap();
-            let text = self.body[start..].trim();
-            let answer: Value = serde_json::from_str(text).unwrap();
+            // In a stream, the field's name comes first.
+            let (_, rest) = self.body.split_once('{').unwrap();
+            let text = format!("{{{}", rest.trim());
+            let answer: Value = serde_json::from_str(&text).unwrap();
             count += answer["result"]["tools"].as_array().unwrap().len();
             cursor = answer["result"]["nextCursor"].clone();
             if cursor.is_null() {

@@ -84,7 +84,9 @@ pub(crate) fn look(
 fn run_login(engine: &Engine, login: &ServersLogin, printer: &mut Printer) -> anyhow::Result<Exit> {
     let runtime = wiring::runtime()?;
     let show = |page: &str| {
-        printer.note(&format!("open this page to sign in:\n{}", one_line(page)));
+        // A line of its own: it is copied whole.
+        printer.note("open this page to sign in:");
+        printer.note(page);
     };
     let servers = engine.servers();
     let signed = runtime.block_on(servers.login(&login.name, &login.caller, show))?;

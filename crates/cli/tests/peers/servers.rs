@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -218,15 +218,18 @@ struct Foreign {
 /// Stands in every command line, so that the processes of this test are known.
 const MARK: &str = "ringfence-peers-mark";
 
+fn repository(folder: &Path) -> PathBuf {
+    let repository = folder.join(MARK);
+    let mut made = Command::new("git");
+    let made = made.args(["init", "-q"]).arg(&repository).status();
+    assert!(made.unwrap().success());
+    repository
+}
+
 fn foreign(folder: &Path) -> Vec<Foreign> {
     let folder = folder.canonicalize().unwrap();
     let text = |path: &Path| path.display().to_string();
-    let repository = folder.join(MARK);
-    let made = Command::new("git")
-        .args(["init", "-q"])
-        .arg(&repository)
-        .status();
-    assert!(made.unwrap().success());
+    let repository = repository(&folder);
     let (python, proxies) = (peers().join("python"), peers().join("proxies"));
     let program = |venv: &Path, name: &str| text(&venv.join("bin").join(name));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/notes.py");

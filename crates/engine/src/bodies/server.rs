@@ -207,7 +207,25 @@ fn script_value(result: &ToolResult) -> Value {
     }
 }
 
-fn relay(tool: &ServerTool, result: ToolResult) -> RunResult {
+/// Puts the addresses of a server's resources as clients read them here, if they may.
+fn show_links(tool: &ServerTool, content: &mut [Value]) {
+    if !tool.server.resources || !tool.is_tool() {
+        return;
+    }
+    for block in content {
+        let uri = match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => block.get_mut("uri"),
+            Some("resource") => block.pointer_mut("/resource/uri"),
+            _ => None,
+        };
+        if let Some(Value::String(uri)) = uri {
+            *uri = item::shown_uri(&tool.server.name, uri);
+        }
+    }
+}
+
+fn relay(tool: &ServerTool, mut result: ToolResult) -> RunResult {
+    show_links(tool, &mut result.content);
     let value = script_value(&result);
     let wrong = match result.is_error {
         true => None,

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use bridge::CallKind;
 use model::word::Word as _;
 use serde_json::{Map, Value, json};
-use upstream::definition::{
-    Definition, ItemKey, ItemKind, PromptDefinition, ToolAnnotations, ToolDefinition,
-};
+pub use upstream::definition::Definition;
+use upstream::definition::{ItemKey, ItemKind, PromptDefinition, ToolAnnotations, ToolDefinition};
 use upstream::name::{NameTable, SEPARATOR, ServerName};
 use upstream::pin::ServedServer;
 

@@ -150,6 +150,20 @@ async fn a_secret_is_masked_in_what_a_resource_holds() {
     assert_eq!(text, Some(json!("***")), "{read:?}");
 }
 
+/// A link leads somewhere only if its owner offers the server's resources.
+#[tokio::test]
+async fn links_in_results_are_those_that_can_be_read_here() {
+    for (more, link) in [
+        ("", "test://b"),
+        ("resources = true", "ringfence://test/test://b"),
+    ] {
+        let world = accepted(more, "").await;
+        let picture = world.call("test__picture", json!({})).await;
+        let content = picture.relayed.expect("what the server gave").content;
+        assert_eq!(content[4]["uri"], link, "{content:?}");
+    }
+}
+
 #[test]
 fn names_of_clients_lead_to_names_of_calls() {
     assert_eq!(item::prompt_target("test__greet"), "test__prompt.greet");
@@ -194,4 +208,34 @@ async fn a_definition_that_differs_by_caller_is_held_for_that_caller() {
     listed(&["words", "to"]);
     let bob = as_caller("bob").await;
     assert_eq!(reason(&bob), Some(Reason::ServerChanged), "{bob:?}");
+}
+
+/// Attack: everything is as accepted until the third call; then a tool of the second page
+/// asks for more.
+#[tokio::test]
+async fn a_tool_of_the_second_page_that_grows_after_the_third_call_is_held() {
+    let home = Home::new();
+    home.file("ringfence.toml", &section(&["grows-on-second-page"], ""));
+    let world = World::with(home, |settings| settings.single = false);
+    accept(&world).await;
+    for _ in 0..3 {
+        let called = world.call("test__second", json!({})).await;
+        assert_eq!(
+            called.value,
+            Some(json!("from the second page")),
+            "{called:?}"
+        );
+    }
+    // The server said that its list changed; that is looked at in a moment.
+    let held = loop {
+        let called = world.call("test__second", json!({})).await;
+        match reason(&called) {
+            None => tokio::task::yield_now().await,
+            Some(reason) => break reason,
+        }
+    };
+    let reasons = [Reason::ToolUnknown, Reason::ServerChanged];
+    assert!(reasons.contains(&held), "{held:?}");
+    let echo = world.call("test__echo", json!({"words": "x"})).await;
+    assert!(echo.error.is_none(), "only that tool is held: {echo:?}");
 }

@@ -2,12 +2,11 @@
 
 use engine::Engine;
 use engine::callable::CallableTool;
-use engine::servers::item::{prompt_name, shown_uri};
+use engine::servers::item::{Definition, prompt_name, shown_uri};
 use model::caller::Caller;
 use rmcp::model::{Prompt, Resource, ResourceTemplate};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use upstream::definition::Definition;
 
 /// What a caller sees: its prompts, and its resources with their templates.
 pub(crate) fn lists(engine: &Engine, caller: &Caller) -> (Value, Value) {

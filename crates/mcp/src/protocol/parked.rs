@@ -69,14 +69,14 @@ impl ServerQuestion {
 }
 
 impl ParkedCalls {
-    /// Keeps a call until its client comes again. Gives it back if there are too many.
-    pub(crate) fn park(&self, parked: ParkedCall) -> Result<(), ParkedCall> {
+    /// Keeps a call until its client comes again. One too many is given up.
+    pub(crate) fn park(&self, parked: ParkedCall) -> bool {
         let mut all = lock(&self.0);
-        if all.len() >= limit::PARKED_CALLS_MAX {
-            return Err(parked);
+        let has_room = all.len() < limit::PARKED_CALLS_MAX;
+        if has_room {
+            all.insert(parked.question.id.clone(), parked);
         }
-        all.insert(parked.question.id.clone(), parked);
-        Ok(())
+        has_room
     }
 
     /// Takes the call that waits for this question. Each is taken once.
@@ -189,7 +189,7 @@ pub(crate) struct RunningCall {
 #[derive(Debug)]
 pub(crate) enum CallStep {
     /// A server asks.
-    Asks(ServerQuestion),
+    Asks(Box<ServerQuestion>),
     /// It is over.
     Ended(Box<Outcome>, CallSlot),
     /// It is over, and nothing is known of it.
@@ -240,7 +240,7 @@ impl RunningCall {
             loop {
                 tokio::select! {
                     biased;
-                    Some(question) = questions.recv() => return CallStep::Asks(question),
+                    Some(question) = questions.recv() => return CallStep::Asks(Box::new(question)),
                     ended = &mut *task => return match ended {
                         Ok((outcome, slot)) => CallStep::Ended(Box::new(outcome), slot),
                         Err(_) => CallStep::Lost,

@@ -33,10 +33,78 @@ use crate::{CallReport, Fixture, Suite};
 
 const NAME: &str = "fixture__";
 const PLACE: &str = "ringfence://fixture/";
-const SETTINGS: &str = "[exposure]\npreset = \"none\"\n\n[callers.ann]\nanswers = \"L5\"\n";
+const SETTINGS: &str = "[exposure]\npreset = \"none\"\n\n[codecall]\nmode = \"off\"\n\n[callers.ann]\nanswers = \"L5\"\n";
 
-/// What does not pass through the bridge, and why. One that passes again must go.
-const EXCEPTIONS: &[(&str, &str)] = &[];
+/// What does not pass through the bridge, and why: checks that begin so.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("completion-complete", "completion is not passed on"),
+    ("logging-set-level", "logging is not passed on"),
+    ("tools-call-with-logging", "logging is not passed on"),
+    (
+        "resources-subscribe",
+        "single resources cannot be subscribed to",
+    ),
+    (
+        "resources-unsubscribe",
+        "single resources cannot be subscribed to",
+    ),
+    (
+        "tools-call-sampling",
+        "no server gets the client's language model",
+    ),
+    ("tasks-", "tasks are not passed on"),
+    (
+        "server-stateless/sep-2575-server-sends-tools-list-changed",
+        "a tool that is new is held until its owner accepts it, so no list changes",
+    ),
+    (
+        "server-stateless/sep-2575-server-sends-prompts-list-changed",
+        "the same for a prompt",
+    ),
+    (
+        "server-stateless/sep-2575-server-rejects-undeclared-capability",
+        "a server's error of the protocol is the result of the call here, and sampling is not offered",
+    ),
+    (
+        "server-stateless/sep-2575-missing-capability-http-400",
+        "the same",
+    ),
+    (
+        "input-required-result-basic-sampling",
+        "no server gets the client's language model",
+    ),
+    (
+        "input-required-result-capability-check",
+        "no server gets the client's language model",
+    ),
+    (
+        "input-required-result-basic-list-roots",
+        "a server learns no roots: the answer is ours, and empty",
+    ),
+    (
+        "input-required-result-multiple-input-requests",
+        "one of the three is for the client's language model",
+    ),
+    (
+        "input-required-result-basic-elicitation",
+        "the question is passed on under a key of ours",
+    ),
+    (
+        "input-required-result-ignore-extra-params",
+        "the same: an answer under the server's key is none",
+    ),
+];
+
+/// What a fixture of the older era cannot show: it ends no answer with a question.
+const OLDER_FIXTURE: &[(&str, &str)] = &[("input-required-result-", "only since 2026-07-28")];
+
+/// What a fixture of the newer era cannot show: some of its tools ask in the middle of a
+/// call, which is gone.
+const NEWER_FIXTURE: &[(&str, &str)] = &[
+    ("elicitation-sep1034-defaults", "only before 2026-07-28"),
+    ("elicitation-sep1330-enums", "only before 2026-07-28"),
+    ("tools-call-elicitation", "only before 2026-07-28"),
+];
 
 #[test]
 fn the_older_suite_passes_through_the_bridge() {
@@ -55,7 +123,7 @@ fn the_newer_suite_passes_through_the_bridge_with_the_revision_of_2025() {
 
 #[test]
 fn the_newer_suite_passes_through_the_bridge_with_the_revision_of_2026() {
-    for era in ["legacy", "modern"] {
+    for era in ["modern", "legacy"] {
         let arguments = &["--requirements", "2026-07-28"];
         compare("2026-07-28", "conformance-modern", arguments, era);
     }
@@ -79,7 +147,11 @@ fn compare(
     let report = suite.run_at(&bridged.url, &format!("{name}-through-{era}"));
     let failed = failures(&report);
     let is_known = |check: &str| {
-        let mut known = EXCEPTIONS.iter();
+        let more = match era {
+            "legacy" => OLDER_FIXTURE,
+            _ => NEWER_FIXTURE,
+        };
+        let mut known = EXCEPTIONS.iter().chain(more);
         known.any(|(exception, _)| check.starts_with(exception))
     };
     let surprises: Vec<_> = failed
@@ -212,9 +284,12 @@ async fn translate(request: Request, next: Next) -> Response {
     });
     if parts.method == Method::POST {
         let bytes = to_bytes(body, 1 << 20).await.unwrap();
-        let (bytes, name) = incoming(bytes);
-        if let (Some(name), true) = (name, parts.headers.contains_key("mcp-name")) {
-            let name = HeaderValue::from_str(&name).unwrap();
+        let (bytes, head) = incoming(bytes);
+        let name = parts.headers.get("mcp-name");
+        let name = name.and_then(|name| name.to_str().ok());
+        // One that lies about the name goes on lying.
+        if let (Some(head), Some(name)) = (head, name) {
+            let name = HeaderValue::from_str(&format!("{head}{}", name.trim())).unwrap();
             parts.headers.insert("mcp-name", name);
         }
         parts.headers.remove(CONTENT_LENGTH);
@@ -228,13 +303,16 @@ async fn translate(request: Request, next: Next) -> Response {
     Response::from_parts(parts, Body::from_stream(pieces))
 }
 
-/// A message with our names in it, and the name it goes by if it has one. The header of a
-/// request that lies about its name keeps lying.
-fn incoming(bytes: Bytes) -> (Bytes, Option<String>) {
+/// A message with our names in it, and what was put in front of its name if it has one.
+fn incoming(bytes: Bytes) -> (Bytes, Option<&'static str>) {
     let Ok(mut message) = serde_json::from_slice::<Value>(&bytes) else {
         return (bytes, None);
     };
-    let method = message["method"].as_str().unwrap_or_default().to_owned();
+    let method = message
+        .get("method")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let (field, head) = match method.as_str() {
         "tools/call" | "prompts/get" => ("name", NAME),
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => ("uri", PLACE),
@@ -244,8 +322,7 @@ fn incoming(bytes: Bytes) -> (Bytes, Option<String>) {
         return (bytes, None);
     };
     *name = format!("{head}{name}");
-    let name = name.clone();
-    (Bytes::from(message.to_string()), Some(name))
+    (Bytes::from(message.to_string()), Some(head))
 }
 
 fn outgoing(bytes: &Bytes) -> Bytes {

@@ -160,7 +160,8 @@ impl McpServer {
             Operated::Ended(mut outcome, slot) => {
                 self.hold_reply(&mut outcome, slot, &context)?;
                 let era = era_of(&context);
-                let mut result: GetPromptResult = read(*outcome, era, ErrorCode::INVALID_PARAMS)?;
+                let absent = ErrorData::invalid_params("there is no such prompt", None);
+                let mut result: GetPromptResult = read(*outcome, era, absent)?;
                 result.meta = Some(reply::stamp(era));
                 Ok(result.into())
             }
@@ -176,7 +177,8 @@ impl McpServer {
         if !self.switches().resources {
             return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
         }
-        let (name, server, uri) = self.reader(&request.uri);
+        let raw_uri = request.uri;
+        let (name, server, uri) = self.reader(&raw_uri);
         let operation = Operation {
             name,
             arguments: json!({"uri": uri}),
@@ -189,10 +191,12 @@ impl McpServer {
                 self.hold_reply(&mut outcome, slot, &context)?;
                 let era = era_of(&context);
                 // The newest revision has no code of its own for a resource that is not there.
-                let absent = match era {
+                let code = match era {
                     Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,
                     Era::Modern => ErrorCode::INVALID_PARAMS,
                 };
+                let about = json!({"uri": raw_uri});
+                let absent = ErrorData::new(code, "there is no such resource", Some(about));
                 if let Some(relayed) = &mut outcome.relayed
                     && let Some(value) = &mut relayed.structured
                 {
@@ -224,7 +228,7 @@ impl McpServer {
 fn read<T: DeserializeOwned>(
     outcome: Outcome,
     era: Era,
-    absent: ErrorCode,
+    absent: ErrorData,
 ) -> Result<T, ErrorData> {
     let Outcome {
         error,
@@ -235,7 +239,7 @@ fn read<T: DeserializeOwned>(
     if let Some(error) = error {
         // Denied and absent look the same, to the byte: no call id, no detail.
         if error.reason == Reason::ToolUnknown {
-            return Err(ErrorData::new(absent, "there is no such thing here", None));
+            return Err(absent);
         }
         let code = match error.reason {
             Reason::ArgumentSchema | Reason::ArgumentType => ErrorCode::INVALID_PARAMS,

@@ -174,7 +174,10 @@ impl McpServer {
     ) -> Result<Operated, ErrorData> {
         let era = era_of(context);
         match call.follow(context).await {
-            CallStep::Asks(question) => self.park(ParkedCall { call, question }, binding, era),
+            CallStep::Asks(question) => {
+                let question = *question;
+                self.park(ParkedCall { call, question }, binding, era)
+            }
             CallStep::Ended(outcome, slot) => {
                 let question = call.approval.take();
                 conclude(self.inner(), *outcome, slot, question, binding, era)
@@ -199,8 +202,10 @@ impl McpServer {
         };
         // What is not kept is dropped, which cancels the call.
         let asked = asked.ok_or_else(unasked)?;
-        inner.parked.park(parked).map_err(|_| unasked())?;
-        Ok(Operated::Asks(asked.with_meta(reply::stamp(era))))
+        match inner.parked.park(parked) {
+            true => Ok(Operated::Asks(asked.with_meta(reply::stamp(era)))),
+            false => Err(unasked()),
+        }
     }
 }
 
