@@ -29,7 +29,7 @@ finish() {
 trap finish EXIT
 
 # A clean environment: nothing of ours is set.
-clean() { env -i PATH=/usr/bin:/bin HOME="$work/nobody" "$@"; }
+clean() { env -i PATH=/usr/bin:/bin HOME="$work/no-home" "$@"; }
 
 # use NAME COMMAND…: what every kind must be able to do with its program.
 use() {
@@ -114,7 +114,7 @@ try_deb() {
     [ ! -e "$root/usr/bin/ringfence" ]
 }
 
-# The image without an engine: its one layer as the root of a process that is nobody,
+# The image without an engine: its one layer as the root of a process without privileges,
 # with a `/proc` of its own. With an engine see docs/guide/install.md.
 try_image() {
     unshare --mount --pid --fork true 2>/dev/null || cannot "no namespaces can be made here"
@@ -187,7 +187,7 @@ try_docker() {
 }
 
 # The unit as systemd reads it: nothing unknown, an exposure of at most 2.0, and its
-# filter of system calls, applied to the program as nobody's user, leaves both walls up.
+# filter of system calls, applied to the program as a user without rights, leaves both walls up.
 try_unit() {
     local unit="$work/ringfence.service" home="$work/unit-home"
     mkdir "$work/unit"

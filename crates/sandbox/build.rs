@@ -51,7 +51,7 @@ fn embed() -> Result<(), String> {
     let wanted = key::of_inputs(root).map_err(|error| format!("could not read guest/: {error}"))?;
     // The one in the repository, for most people; while the guest is being worked on,
     // the one that was just built.
-    let kept = root.join("guest/image").join(env::consts::ARCH);
+    let kept = root.join("guest/image").join(key::arch());
     let folders = [guest_folder(&out, root), kept];
     let [_, kept] = &folders;
     for folder in &folders {
@@ -64,7 +64,7 @@ fn embed() -> Result<(), String> {
     let folder = folders
         .iter()
         .find(is_wanted)
-        .ok_or_else(|| format!("there is no sandbox guest of these sources; {ADVICE}"))?;
+        .ok_or_else(|| missing(&key::arch()))?;
     let artifact = fs::read(folder.join(key::ARTIFACT))
         .map_err(|error| format!("could not read the sandbox guest ({error}); {ADVICE}"))?;
     if folder == kept {
@@ -78,6 +78,16 @@ fn embed() -> Result<(), String> {
         .map_err(|error| format!("could not copy the sandbox guest ({error})"))?;
     println!("cargo::rustc-env=RINGFENCE_GUEST_KEY={wanted}");
     Ok(())
+}
+
+/// What to do without a guest. It is compiled on the kind of machine it runs on.
+fn missing(arch: &str) -> String {
+    match arch == env::consts::ARCH {
+        true => format!("there is no sandbox guest of these sources; {ADVICE}"),
+        false => format!(
+            "there is no sandbox guest of these sources for {arch}; on a machine of that kind, {ADVICE}"
+        ),
+    }
 }
 
 /// Its sources' key says nothing about the bytes in the repository; their digest does.

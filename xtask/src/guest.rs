@@ -1,5 +1,5 @@
 //! `cargo xtask guest`: what runs inside the sandbox. Its image for this kind of
-//! processor is in the repository, so that nobody has to build a compiler first; it
+//! processor is in the repository, so a build needs no compiler for it; it
 //! can be built again from its sources, byte for byte, and CI does.
 
 use std::fs;

@@ -9,6 +9,7 @@ use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
 
 mod approvals;
+mod audit;
 mod callers;
 /// What a shell completes the word before the cursor with.
 pub(crate) mod complete;
@@ -33,6 +34,9 @@ mod wrap;
 pub(crate) use approvals::{
     ApprovalsApprove, ApprovalsArguments, ApprovalsCommand, ApprovalsList, ApprovalsShow,
     ApprovalsWatch, ScopeWord,
+};
+pub(crate) use audit::{
+    AuditAgainst, AuditCheckpoint, AuditKey, AuditProve, AuditWitness, ExportFormat,
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use complete::CompleteArguments;
@@ -79,6 +83,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the exposed tools to the MCP client that starts it
     Stdio(Stdio),
+    /// Open the page for people of a running server, with a code to sign in
+    Studio(StudioArguments),
     /// Create a tool to start from, which passes its own test
     New(New),
     /// List tools: state, risk level, whether they are exposed
@@ -213,6 +219,20 @@ pub(crate) struct Serve {
 pub(crate) struct Stdio {
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// The code signs the owner in once. It is typed into the page, and never part of an address.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 a server answers there, 1 none does, 2 no code could be made.")]
+pub(crate) struct StudioArguments {
+    /// The address of the server, instead of the one in the settings
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Do not open the browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -375,6 +395,14 @@ pub(crate) enum AuditCommand {
     Prune(AuditPrune),
     /// Acknowledge that records are missing from the end
     Acknowledge(AuditAcknowledge),
+    /// Show the public key that signs heads of the log, for an auditor
+    Key(AuditKey),
+    /// Print the newest signed head, to be kept elsewhere
+    Checkpoint(AuditCheckpoint),
+    /// Prove that a call is among those that were signed
+    Prove(AuditProve),
+    /// Show the newest signed head to a witness, which refuses a log that was rolled back
+    Witness(AuditWitness),
 }
 
 #[derive(Debug, Args)]
@@ -446,6 +474,8 @@ pub(crate) struct AuditVerify {
     #[arg(long, value_name = "HEAD")]
     pub(crate) head: Option<String>,
     #[command(flatten)]
+    pub(crate) against: AuditAgainst,
+    #[command(flatten)]
     pub(crate) home: HomeArguments,
 }
 
@@ -469,6 +499,9 @@ pub(crate) struct AuditExport {
     /// Calls, notices or both
     #[arg(long, value_name = "KIND", default_value = "all")]
     pub(crate) kind: KindWord,
+    /// Records, records with proofs, or events for a SIEM
+    #[arg(long, value_name = "FORMAT", default_value = "records")]
+    pub(crate) format: ExportFormat,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }
@@ -564,6 +597,7 @@ impl CommandLine {
             Command::Run(run) => &run.common.home,
             Command::Script(script) => script.home(),
             Command::Serve(serve) => &serve.common.home,
+            Command::Studio(studio) => &studio.home,
             Command::New(new) => &new.home,
             Command::List(list) => &list.common.home,
             Command::Show(named) => &named.common.home,
@@ -611,6 +645,10 @@ impl AuditArguments {
             AuditCommand::Tail(tail) => &tail.home,
             AuditCommand::Prune(prune) => &prune.home,
             AuditCommand::Acknowledge(acknowledge) => &acknowledge.home,
+            AuditCommand::Key(key) => &key.home,
+            AuditCommand::Checkpoint(checkpoint) => &checkpoint.home,
+            AuditCommand::Prove(prove) => &prove.home,
+            AuditCommand::Witness(witness) => &witness.home,
         }
     }
 }

@@ -6,10 +6,14 @@ pub(crate) mod approver;
 pub(crate) mod auth;
 /// Asks whether a tool may be tried with what it reaches for.
 pub(crate) mod consent;
+/// A client for an address of the operator.
+pub(crate) mod outbound;
 /// Exports traces to a collector.
 pub(crate) mod telemetry;
 /// Reports calls that wait for approval.
 pub(crate) mod waiting;
+/// Shows heads of the log to a witness.
+pub(crate) mod witness;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -178,6 +178,7 @@ fn decided() -> f64 {
         arguments: &arguments,
         policy: &policy,
         risk: &risk,
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 1_794_799_200_000,
     };
     let decision = config.rules.decide(&asked);

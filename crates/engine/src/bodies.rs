@@ -7,3 +7,4 @@ pub(crate) mod invoke;
 pub(crate) mod listing;
 pub(crate) mod search;
 pub(crate) mod server;
+pub(crate) mod toolbox;

@@ -1,12 +1,15 @@
 //! Step 9: what runs. A kind of body is one arm of `run` and one file of its own.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::outcome::CallError;
 
 use crate::bodies::server::ServerCall;
-use crate::bodies::{describe, invoke, listing, search, server};
+use crate::bodies::toolbox::ToolboxWork;
+use crate::bodies::{describe, invoke, listing, search, server, toolbox};
 use crate::engine::Engine;
 use crate::gates::{CheckedCall, DecidedCall, HeldTool};
 use crate::hold::CallHold;
@@ -21,6 +24,7 @@ use crate::server_tool::ServerTool;
 use crate::snapshot::Snapshot;
 use crate::stage;
 use crate::tool::ToolBody;
+use crate::toolbox::ToolboxTool;
 use crate::work::Work;
 
 /// Runs the body of a call that passed every gate.
@@ -50,6 +54,9 @@ pub(crate) async fn run(
             run_native(native, work).await
         }
         ToolBody::Server(tool) => run_server(engine, request, checked, &tool, record, hold).await,
+        ToolBody::Toolbox(tool) => {
+            run_toolbox(engine, now, request, checked, tool, record, hold).await
+        }
     }
 }
 
@@ -83,6 +90,53 @@ async fn run_server(
         masker: checked.masker,
     })
     .await
+}
+
+/// Runs a native tool, with powers made from its grant.
+async fn run_toolbox(
+    engine: &Engine,
+    now: &Snapshot,
+    request: &CallRequest,
+    checked: CheckedCall,
+    tool: ToolboxTool,
+    record: &mut CallRecord,
+    hold: &mut CallHold,
+) -> Result<RunResult, CallRefusal> {
+    let CheckedCall {
+        decided, masker, ..
+    } = checked;
+    let DecidedCall {
+        held, arguments, ..
+    } = decided;
+    let policy = held.policy.into_owned();
+    let settings = engine.powers().for_call(&now.config, &request.caller);
+    let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
+    let settings = settings.or_else(|refusal| record.gate(Gate::Powers, Err(refusal)))?;
+    let deadline = Instant::now() + Duration::from_secs(now.config.toolbox.seconds_max);
+    let grant = Grant::from_policy(&policy);
+    let powers = Powers::from_grant(&grant, &settings, Arc::clone(&masker), deadline);
+    let powers = match powers {
+        Ok(powers) => Ok(GatePass::new(Arc::new(powers), "a jail")),
+        Err(fault) => Err(stage::no_powers(request, &fault)),
+    };
+    let powers = record.gate(Gate::Powers, powers)?;
+    hold.begin_run();
+    record.run_with(&powers);
+    if let Some(begins) = &request.begins {
+        script::note_begun(engine, begins).await?;
+    }
+    let work = ToolboxWork {
+        engine,
+        now,
+        request,
+        call_id: record.call_id().to_owned(),
+        arguments: arguments.into_values(),
+        policy,
+        masker,
+        powers,
+        settings,
+    };
+    toolbox::run(tool, work).await
 }
 
 /// Runs the code of a document in a fresh sandbox.

@@ -60,8 +60,12 @@ impl CallableTool {
             .body
             .native()
             .is_some_and(|native| !native.only_reads());
+        let runs_programs = self
+            .body
+            .toolbox()
+            .is_some_and(|tool| tool.reach().programs);
         let network = self.policy.reaches_out() || calls_others;
-        let changes = network || self.policy.file_write || self.policy.destructive;
+        let changes = network || runs_programs || self.policy.file_write || self.policy.destructive;
         Hints {
             read_only: !changes,
             destructive: changes,

@@ -21,10 +21,13 @@ use store::parallel;
 use crate::error::EngineError;
 use crate::native::Native;
 use crate::tool::{Tool, ToolBody, ToolState};
+use crate::toolbox::ToolboxTool;
 
 mod natives;
+mod toolbox;
 
 pub(crate) use natives::Natives;
+pub(crate) use toolbox::Toolbox;
 
 mod embedded {
     //! Written by the build script.
@@ -118,7 +121,9 @@ impl Catalog {
     #[must_use]
     pub fn is_taken(&self, name: &str, digest: &str) -> bool {
         let shipped = self.digest(name);
-        shipped.is_some_and(|shipped| shipped != digest) || Native::named(name).is_some()
+        shipped.is_some_and(|shipped| shipped != digest)
+            || Native::named(name).is_some()
+            || ToolboxTool::named(name).is_some()
     }
 
     /// The names that no other tool may have.

@@ -29,6 +29,8 @@ use crate::callers::{CallerBook, Callers};
 use crate::catalog::Catalog;
 use crate::entropy::Entropy;
 use crate::error::{EngineError, causes};
+use crate::jailed::Jailer;
+use crate::jobs::RunningJobs;
 use crate::notice::loudly;
 use crate::powers::PowerSettings;
 use crate::quota::Quotas;
@@ -40,8 +42,8 @@ use crate::scratch::Scratch;
 use crate::search_index::SearchIndex;
 use crate::servers::connections::Connections;
 use crate::servers::review::KeptReview;
-use crate::services::{Alarm, Clock, Observer, RunStart, VariableSource};
-use crate::settings::{protected, read_config, store_settings};
+use crate::services::{Alarm, Clock, Observer, RunStart, Stopwatch, VariableSource};
+use crate::settings::{heads_file, protected, read_config, store_settings};
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
 use store::clock::now_ms;
@@ -75,6 +77,8 @@ pub struct EngineSettings {
     /// What the audit, approvals, limits, pauses and trust tell the time by, instead of the
     /// system's clock; for tests.
     pub clock: Option<Clock>,
+    /// What the budgets of scripts are counted by, instead of the system's time; for tests.
+    pub stopwatch: Option<Stopwatch>,
     /// Milliseconds the tools of a script have together, where that is less than its
     /// preset says; for tests.
     pub tools_ms_max: Option<u32>,
@@ -101,6 +105,7 @@ impl EngineSettings {
             powers: None,
             run_start: None,
             clock: None,
+            stopwatch: None,
             tools_ms_max: None,
             observer: None,
             policy: ToolPolicy::ALLOW_ALL,
@@ -127,6 +132,8 @@ pub struct Engine {
     schedule: Schedule,
     search_index: SearchIndex,
     server_connections: Connections,
+    /// Background jobs of callers.
+    jobs: RunningJobs,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<LoadedByCaller>,
     /// One permit for each script that may run now.
@@ -141,6 +148,7 @@ impl Engine {
         let home = settings.home.as_path();
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
+        store.audit().copy_heads_to(heads_file(home, &config));
         let clock = settings.clock.clone().unwrap_or_else(Clock::system);
         let alarm = &settings.alarm;
         let callers = Arc::new(CallerBook::new(&store, &clock, alarm));
@@ -168,6 +176,7 @@ impl Engine {
             quotas: Quotas::new(&store, &clock, alarm),
             schedule: Schedule::new(&store, &clock),
             upkeep: Upkeep::new(&store, &clock, alarm),
+            jobs: RunningJobs::new(home, &store, &clock, alarm),
             server_connections: Connections::new(
                 home,
                 settings.program.clone(),
@@ -241,6 +250,7 @@ impl Engine {
             book: &self.callers,
             schedule: &self.schedule,
             now: self.registry.current(),
+            through: "cli",
         }
     }
 
@@ -370,6 +380,12 @@ impl Engine {
         })
     }
 
+    /// A stopwatch for one script.
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        let given = self.settings.stopwatch.clone();
+        given.unwrap_or_else(Stopwatch::system)
+    }
+
     /// What tools of a script have, if less than its preset says.
     pub(crate) fn tools_ms_max(&self) -> Option<u32> {
         self.settings.tools_ms_max
@@ -377,6 +393,20 @@ impl Engine {
 
     pub(crate) fn variable_source(&self) -> &VariableSource {
         &self.variables
+    }
+
+    /// Background jobs of callers.
+    pub(crate) fn jobs(&self) -> &RunningJobs {
+        &self.jobs
+    }
+
+    /// What starts programs in the jail.
+    pub(crate) fn jailer(&self) -> Jailer {
+        let user_home = self.settings.environment.get("HOME");
+        Jailer {
+            program: self.settings.program.clone(),
+            user_home: user_home.map(PathBuf::from),
+        }
     }
 
     pub(crate) fn powers(&self) -> &PowerSettings {

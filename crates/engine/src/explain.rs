@@ -101,7 +101,9 @@ fn preview(
     }
     let powers = match &held.found.body {
         ToolBody::Native(_) | ToolBody::Server(_) => Ok(GatePass::new((), "none needed")),
-        ToolBody::Code => stage::check_powers(&settings, request, &held.policy),
+        ToolBody::Code | ToolBody::Toolbox(_) => {
+            stage::check_powers(&settings, request, &held.policy)
+        }
     };
     record.gate(Gate::Powers, powers)?;
     Ok(effect)

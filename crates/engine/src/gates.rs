@@ -19,8 +19,9 @@ use model::caller::{CallerKind, Origin};
 use model::document::params::Arguments;
 use model::document::safety::Source;
 use model::govern::access::CallerRights;
+use model::govern::action::Action;
 use model::govern::consent::{self, Granted};
-use model::govern::rules::{Decision, Effect, RuleInput};
+use model::govern::rules::{BodyFacts, Decision, Effect, RuleInput};
 use model::policy::assessment::UsableDocument;
 use model::policy::risk::{self, Risk};
 use model::policy::{self, EffectivePolicy};
@@ -37,6 +38,7 @@ use crate::run::Variables;
 use crate::services::VariableSource;
 use crate::snapshot::Snapshot;
 use crate::tool::{Tool, ToolBody};
+use crate::toolbox::JailStanding;
 
 mod absent;
 mod shadow;
@@ -285,6 +287,14 @@ pub(crate) fn find_document(
             "only the owner may run a document that is not published",
         ));
     }
+    // What was granted cannot be read either. To say that the owner has not agreed would
+    // send them to agree once more.
+    if let Some(why) = &now.unread {
+        let message =
+            "the tools and what they were granted cannot be read just now; it did not run";
+        let error = CallError::passing(Reason::ToolUnavailable, message);
+        return Err(CallRefusal::new(error).noted(why.clone()));
+    }
     // A document from a file is never taken for a bundled one, even if it reads the
     // same: anyone may have written the file, and ours have grants that users' lack.
     let ours = match request.place {
@@ -437,7 +447,10 @@ impl FoundTool {
         match policy {
             HeldPolicy::AsRegistered(usable) => HeldRisk::AsRegistered(Arc::clone(usable)),
             HeldPolicy::Own(policy) => {
-                let risk = risk::of(&self.usable.document, &now.ground, policy);
+                let mut risk = risk::of(&self.usable.document, &now.ground, policy);
+                if let Some(tool) = self.body.toolbox() {
+                    tool.raise(JailStanding::of_machine(), &mut risk);
+                }
                 HeldRisk::Own(Box::new(risk))
             }
         }
@@ -646,7 +659,8 @@ impl HeldTool {
                 // Its author is asked once for what it reaches for, not for each try.
                 // What the operator wants asked is asked.
                 CallPurpose::LocalPass => {
-                    let asked = self.asked(request, &arguments, at_ms);
+                    let stated = self.stated_actions(&arguments);
+                    let asked = self.asked(request, &arguments, stated.as_deref(), at_ms);
                     now.config.rules.operator_asks(&asked)
                 }
             };
@@ -665,8 +679,15 @@ impl HeldTool {
         arguments: &Arguments,
         at_ms: i64,
     ) -> Decision {
-        let asked = self.asked(request, arguments, at_ms);
+        let stated = self.stated_actions(arguments);
+        let asked = self.asked(request, arguments, stated.as_deref(), at_ms);
         now.config.rules.decide(&asked)
+    }
+
+    /// What the call does, where its body knows.
+    fn stated_actions(&self, arguments: &Arguments) -> Option<Vec<Action>> {
+        let body = &self.found.body;
+        body.stated_actions(arguments.values(), &self.policy)
     }
 
     /// What the rules are asked about.
@@ -674,6 +695,7 @@ impl HeldTool {
         &'a self,
         request: &'a CallRequest,
         arguments: &'a Arguments,
+        actions: Option<&'a [Action]>,
         at_ms: i64,
     ) -> RuleInput<'a> {
         RuleInput {
@@ -684,6 +706,10 @@ impl HeldTool {
             arguments,
             policy: &self.policy,
             risk: &self.risk,
+            body: BodyFacts {
+                actions,
+                contained: self.found.body.is_contained(),
+            },
             at_ms,
         }
     }

@@ -1,6 +1,22 @@
 //! Every bound of the engine, named, in one place.
 
 model::limits! {
+    /// Minutes a code for signing in at the Studio counts.
+    SIGN_IN_CODE_MINUTES: i64 = 10;
+    /// Wrong codes, of all peers together, in one minute. Then none is looked at.
+    SIGN_IN_WRONG_PER_MINUTE_MAX: usize = 10;
+    /// Minutes a person's session may be unused.
+    PERSON_IDLE_MINUTES_MAX: i64 = 60;
+    /// Hours a person's session lasts, however much it is used.
+    PERSON_SESSION_HOURS_MAX: i64 = 12;
+    /// Seconds between two notes that a session was used.
+    PERSON_SEEN_SECONDS: i64 = 30;
+    /// What a browser calls itself, in characters.
+    BROWSER_CHARS_MAX: usize = 80;
+    /// The name of a secret that is set, in characters.
+    SECRET_NAME_CHARS_MAX: usize = 128;
+    /// Bytes of the file of secrets after one was set.
+    SECRETS_FILE_BYTES_MAX: usize = 1 << 20;
     /// A path or a name in an event of a call, in characters.
     EVENT_CHARS_MAX: usize = 256;
     /// Seconds that a run without powers may compute outside its sandbox.
@@ -41,4 +57,28 @@ model::limits! {
     SCRIPT_ERROR_CHARS_MAX: usize = 2_000;
     /// Warnings about calls that a script did not await.
     SCRIPT_UNAWAITED_MAX: usize = 10;
+    /// Bytes a program may write to one stream before it is killed; fewer are kept.
+    PROCESS_OUTPUT_BYTES_MAX: u64 = 256 << 20;
+    /// Seconds of one git, network included.
+    GIT_SECONDS_MAX: u64 = 120;
+    /// Times one call starts git.
+    GIT_INVOCATIONS_MAX: usize = 16;
+    /// Filters of a repository that are switched off, each by its name.
+    GIT_FILTERS_MAX: usize = 64;
+    /// Entries of a status.
+    GIT_ENTRIES_MAX: usize = 10_000;
+    /// Characters of what git says about a failure.
+    GIT_ERROR_CHARS_MAX: usize = 500;
+    /// Seconds that the end of a cancelled job is waited for.
+    JOB_CANCEL_SECONDS_MAX: u64 = 15;
+    /// Seconds that what a job wrote is kept.
+    JOB_FILES_SECONDS_MAX: u64 = 7 * 86_400;
+    /// Characters of a job's command that are remembered.
+    JOB_COMMAND_CHARS_MAX: usize = 2_000;
+    /// Bytes read from a program at one time.
+    PROCESS_CHUNK_BYTES: usize = 64 << 10;
+    /// Bytes of a line of output that is told as progress.
+    PROGRESS_LINE_BYTES_MAX: usize = 200;
+    /// Lines of output of one call that are told as progress.
+    PROGRESS_LINES_MAX: usize = 500;
 }

@@ -68,7 +68,11 @@ impl Engine {
             return false;
         };
         let document = &held.found.usable.document;
-        let actions = now.config.rules.actions.of(document, &held.policy);
+        let none = serde_json::Map::new();
+        let arguments = request.arguments.as_object().unwrap_or(&none);
+        let stated = held.found.body.stated_actions(arguments, &held.policy);
+        let known = &now.config.rules.actions;
+        let actions = known.of_call(document, &held.policy, stated.as_deref());
         actions.iter().all(model::govern::action::Action::is_read)
     }
 

@@ -208,6 +208,12 @@ impl Powers {
         }
     }
 
+    /// The folder of the call, absolute and without links, if it has one.
+    #[must_use]
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.files.as_ref().map(|files| files.folder())
+    }
+
     /// The faces the script gets beside those that only compute, by name.
     #[must_use]
     pub fn faces(&self) -> Vec<String> {

@@ -16,7 +16,7 @@ use model::policy::safety;
 use model::reason::Reason;
 use model::record::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::record::mask::{Masked, Masker};
-use model::record::outcome::{CallError, Outcome};
+use model::record::outcome::{CallError, CallUsage, Outcome};
 use sandbox::job::RunUsage;
 use serde_json::Value;
 
@@ -42,6 +42,7 @@ pub(crate) struct CallRecord {
     usage: Option<RunUsage>,
     run_us: u64,
     shadow: Option<Shadow>,
+    notes: Vec<String>,
 }
 
 impl CallRecord {
@@ -60,7 +61,13 @@ impl CallRecord {
             usage: None,
             run_us: 0,
             shadow: None,
+            notes: Vec::new(),
         }
+    }
+
+    /// Something the caller must know besides its result.
+    pub(crate) fn tell_caller(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     pub(crate) fn call_id(&self) -> &str {
@@ -183,6 +190,14 @@ impl CallRecord {
             relayed: ran.relayed,
             error: ran.error,
             console: ran.console,
+            notes: std::mem::take(&mut self.notes),
+            usage: self.usage.map(|usage| CallUsage {
+                work: usage.work,
+                cpu_us: usage.cpu_us,
+                wall_us: usage.wall_us,
+                memory_bytes: usage.memory_bytes,
+                host_calls: usage.host_calls,
+            }),
             elapsed_us: micros(self.started),
         };
         self.mask_outcome(outcome)
@@ -282,6 +297,8 @@ impl CallRecord {
                 ..CallError::new(Reason::AuditUnavailable, message)
             }),
             console: Vec::new(),
+            notes: Vec::new(),
+            usage: None,
             elapsed_us: micros(self.started),
         })
     }

@@ -193,7 +193,7 @@ impl Registry {
                 let why = causes(&fault);
                 self.alarm
                     .raise(&format!("the tools could not be reloaded: {why}"));
-                latest.snapshot = Arc::new(latest.snapshot.without_tools());
+                latest.snapshot = Arc::new(latest.snapshot.without_tools(why));
                 latest.standing_version = u64::MAX;
             }
         }
@@ -301,6 +301,8 @@ impl Registry {
             let why = causes(&fault);
             return Err(format!("the change could not be recorded: {why}"));
         }
+        let heads_file = settings::heads_file(&self.home, &settings.config);
+        self.store.audit().copy_heads_to(heads_file);
         latest.is_owing = false;
         latest.refused = None;
         self.say_gone(latest, gone);

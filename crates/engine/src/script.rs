@@ -112,6 +112,7 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
     let people_ms_max = people_ms_max(&work, &limits);
     let job = job(&prepared, given.context, &limits, people_ms_max, &journal);
     let clock = Arc::new(ScriptClock::start(
+        work.engine.stopwatch(),
         limits.script_ms_max,
         limits.tools_ms_max,
     ));
@@ -134,7 +135,8 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
         RunEnd::Ended(Ok(FinishedRun { report, console })) => {
             let result = report::ran(report, &console, &host, &prepared, &limits);
             let stopped = unawaited::stopped(&calls.unanswered(), &prepared.calls);
-            Ok(report::with_warnings(result, stopped))
+            let result = report::with_warnings(result, stopped);
+            Ok(report::warn(result, calls.take_notes()))
         }
         // The sandbox broke, not the script. A stored journal stays: the same call, made
         // again, goes on from it.

@@ -71,6 +71,19 @@ pub struct ServerView {
     pub item_names: BTreeMap<ItemKey, String>,
 }
 
+impl ServerView {
+    /// The name of an item here, if it has one.
+    #[must_use]
+    pub fn name_of(&self, key: &ItemKey) -> Option<&str> {
+        match key.kind {
+            ItemKind::Tool => self.names.names.get(&key.name).map(|name| name.as_str()),
+            ItemKind::Prompt | ItemKind::Resource | ItemKind::ResourceTemplate => {
+                self.item_names.get(key).map(String::as_str)
+            }
+        }
+    }
+}
+
 impl ServerTools {
     /// Makes the tools of all servers, or takes those from before where nothing changed.
     pub(crate) fn make(
@@ -270,12 +283,7 @@ fn tool(
     ground: &Baseline,
 ) -> Option<Tool> {
     let config = &view.config;
-    let name = match key.kind {
-        ItemKind::Tool => view.names.names.get(&key.name)?.as_str(),
-        ItemKind::Prompt | ItemKind::Resource | ItemKind::ResourceTemplate => {
-            view.item_names.get(key)?.as_str()
-        }
-    };
+    let name = view.name_of(key)?;
     let definition = item::as_tool(item);
     let text = document_text(config, name, &definition, digest);
     let document = document::parse(&text).items.pop()?;

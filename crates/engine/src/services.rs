@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use host::secrets::{Secrets, SecretsFault};
 use model::document::environment::Environment;
@@ -64,6 +65,53 @@ impl Clock {
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Clock")
+    }
+}
+
+/// Counts the time that passes, for the budgets of scripts.
+#[derive(Clone)]
+pub struct Stopwatch {
+    read: Arc<dyn Fn() -> Duration + Send + Sync>,
+    is_system: bool,
+}
+
+impl Stopwatch {
+    /// Asks `read` each time how much has passed. It may jump, so a budget is looked at
+    /// often.
+    pub fn new(read: impl Fn() -> Duration + Send + Sync + 'static) -> Stopwatch {
+        Stopwatch {
+            read: Arc::new(read),
+            is_system: false,
+        }
+    }
+
+    /// A stopwatch of the system's own time.
+    #[must_use]
+    pub fn system() -> Stopwatch {
+        let began = Instant::now();
+        Stopwatch {
+            read: Arc::new(move || began.elapsed()),
+            is_system: true,
+        }
+    }
+
+    /// How much has passed.
+    pub(crate) fn read(&self) -> Duration {
+        (self.read)()
+    }
+
+    /// How long to sleep until `left` may have passed, at least `look`.
+    pub(crate) fn pause(&self, left: Duration, look: Duration) -> Duration {
+        match self.is_system {
+            true => left.max(look),
+            false => look,
+        }
+    }
+}
+
+impl fmt::Debug for Stopwatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stopwatch")
     }
 }
 

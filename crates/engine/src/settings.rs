@@ -4,7 +4,7 @@
 //! Settings are taken whole or not at all. A candidate that cannot be used is said
 //! and left out, for it decides nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::config::{AuditDurability, Config, ConfigFault};
@@ -358,6 +358,12 @@ pub fn protected(home: &Path, workspace: &Path) -> host::files::ProtectedHome {
         kept: KEPT_FOLDERS.iter().map(|name| home.join(name)).collect(),
         relative_to: named,
     }
+}
+
+/// Where signed heads of the audit are also kept.
+pub(crate) fn heads_file(home: &Path, config: &Config) -> Option<PathBuf> {
+    let file = config.audit.heads_file.as_deref()?;
+    Some(home.join(file))
 }
 
 pub(crate) fn store_settings(config: &Config) -> StoreSettings {

@@ -16,11 +16,12 @@ use model::nearest::nearest;
 use model::policy::Baseline;
 use store::ToolGrants;
 
-use crate::catalog::{Bundled, Catalog, Natives};
+use crate::catalog::{Bundled, Catalog, Natives, Toolbox};
 use crate::native::Native;
 use crate::servers::ServerTools;
 use crate::settings::Settings;
 use crate::tool::{SetAside, Tool, ToolBody};
+use crate::toolbox::ToolboxTool;
 
 /// Everything a call depends on, at one moment.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ pub struct Snapshot {
     pub(crate) own: BTreeMap<String, Tool>,
     pub(crate) bundled: Bundled,
     pub(crate) natives: Natives,
+    pub(crate) toolbox: Toolbox,
     pub(crate) servers: Arc<ServerTools>,
     pub(crate) grants: Arc<ToolGrants>,
     /// Files that cannot be used, and why.
@@ -45,6 +47,8 @@ pub struct Snapshot {
     pub(crate) preset: Vec<String>,
     /// Why nothing runs, while the audit does not say which settings are in force.
     pub(crate) owed: Option<String>,
+    /// Why there are no tools and no grants, while they cannot be read.
+    pub(crate) unread: Option<String>,
 }
 
 /// A candidate that is tried beside the live rules.
@@ -63,6 +67,7 @@ impl Snapshot {
         let own = self.own.get(name);
         own.or_else(|| self.bundled.get(name))
             .or_else(|| self.natives.get(name))
+            .or_else(|| self.toolbox.get(name))
             .or_else(|| self.servers.get(name))
     }
 
@@ -75,6 +80,7 @@ impl Snapshot {
     /// Every tool, by name.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         let shipped = self.bundled.all().chain(self.natives.all());
+        let shipped = shipped.chain(self.toolbox.all());
         let served = self.servers.all();
         let mut tools: Vec<_> = self.own.values().chain(shipped).chain(served).collect();
         tools.sort_by(|a, b| a.usable.document.name.cmp(&b.usable.document.name));
@@ -84,7 +90,10 @@ impl Snapshot {
     /// The name of every tool, by name where it is one's own.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.own.keys().map(String::as_str);
-        own.chain(self.bundled.names()).chain(self.servers.names())
+        let toolbox = self.toolbox.all().iter().map(name_of);
+        own.chain(self.bundled.names())
+            .chain(toolbox)
+            .chain(self.servers.names())
     }
 
     /// The tools scripts may call as `space.method(args)`: how, and by which name.
@@ -120,13 +129,16 @@ impl Snapshot {
                 let mut servers = self.servers.servers().values();
                 servers.any(|view| view.config.elicitation)
             }
-            Some(ToolBody::Code) | None => false,
+            Some(ToolBody::Code | ToolBody::Toolbox(_)) | None => false,
         }
     }
 
     /// Why there is no tool of a name, for the operator.
     #[must_use]
     pub(crate) fn why_not(&self, name: &str) -> String {
+        if let Some(why) = &self.unread {
+            return format!("the tools cannot be read: {why}");
+        }
         let mut aside = self.set_aside.iter();
         match aside.find(|aside| aside.name.as_deref() == Some(name)) {
             Some(aside) => {
@@ -136,6 +148,9 @@ impl Snapshot {
             }
             None => match Native::named(name).map(Native::feature) {
                 Some(part) => format!("{} is off (`{}`)", part.words(), part.setting()),
+                None if ToolboxTool::named(name).is_some() => {
+                    "its category is not enabled (`toolbox.enabled`)".to_owned()
+                }
                 None => match self.servers.server_of(name) {
                     Some(server) => {
                         format!("it is not accepted; `ringfence servers review {server}` shows why")
@@ -156,6 +171,7 @@ impl Snapshot {
                 .map(String::as_str)
                 .chain(self.bundled.names())
                 .chain(self.natives.all().iter().map(name_of))
+                .chain(self.toolbox.all().iter().map(name_of))
                 .chain(self.servers.all().map(name_of)),
         )
     }
@@ -170,9 +186,8 @@ impl Snapshot {
             bundled: source == Source::Builtin,
             in_preset: source == Source::Builtin && self.preset.contains(&document.name),
             part: (source == Source::Builtin)
-                .then(|| Native::named(&document.name))
-                .flatten()
-                .map(|native| native.feature().words()),
+                .then(|| part_of(&document.name))
+                .flatten(),
         };
         self.config.exposure.of(&offered)
     }
@@ -199,6 +214,12 @@ pub(crate) fn place_word(place: Option<&Path>) -> String {
         .unwrap_or_default()
 }
 
+/// The part of ours that a tool of this name belongs to.
+fn part_of(name: &str) -> Option<&'static str> {
+    let native = Native::named(name).map(|native| native.feature().words());
+    native.or_else(|| ToolboxTool::named(name).map(|_| "the toolbox"))
+}
+
 fn name_of(tool: &Tool) -> &str {
     &tool.usable.document.name
 }
@@ -211,7 +232,7 @@ impl Snapshot {
     /// What is left when the tools cannot be read: none, for an old list may
     /// offer what was taken away. The settings stay: without them, what they deny
     /// would not be denied to what comes without the registry.
-    pub(crate) fn without_tools(&self) -> Snapshot {
+    pub(crate) fn without_tools(&self, why: String) -> Snapshot {
         Snapshot {
             serial: next_serial(),
             config: self.config.clone(),
@@ -221,11 +242,13 @@ impl Snapshot {
             own: BTreeMap::new(),
             bundled: Bundled::new(&Arc::new(Catalog::empty()), &self.ground),
             natives: Natives::none(&self.ground),
+            toolbox: Toolbox::none(&self.ground),
             servers: Arc::default(),
             grants: Arc::default(),
             set_aside: Vec::new(),
             preset: Vec::new(),
             owed: self.owed.clone(),
+            unread: Some(why),
         }
     }
 
@@ -233,8 +256,8 @@ impl Snapshot {
     /// what the owner brings.
     pub(crate) fn unsettled(&self, why: String) -> Snapshot {
         Snapshot {
-            owed: Some(why),
-            ..self.without_tools()
+            owed: Some(why.clone()),
+            ..self.without_tools(why)
         }
     }
 

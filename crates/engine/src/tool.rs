@@ -9,13 +9,16 @@ use model::document::finding::Finding;
 use model::document::lifecycle::{self, LifecycleState};
 use model::document::params::{self, Arguments};
 use model::document::safety::Source;
+use model::govern::action::Action;
 use model::govern::consent::Granted;
+use model::policy::EffectivePolicy;
 use model::policy::assessment::UsableDocument;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::native::{Native, refuse_arguments};
 use crate::refusal::CallRefusal;
 use crate::server_tool::ServerTool;
+use crate::toolbox::{JailStanding, ToolboxTool};
 
 /// One tool that can be used, published or not.
 #[derive(Clone, Debug)]
@@ -45,6 +48,8 @@ pub enum ToolBody {
     Native(Native),
     /// A tool of an MCP server.
     Server(Arc<ServerTool>),
+    /// A native tool, in a jail.
+    Toolbox(ToolboxTool),
 }
 
 impl ToolBody {
@@ -52,7 +57,7 @@ impl ToolBody {
     #[must_use]
     pub fn native(&self) -> Option<Native> {
         match self {
-            ToolBody::Code | ToolBody::Server(_) => None,
+            ToolBody::Code | ToolBody::Server(_) | ToolBody::Toolbox(_) => None,
             ToolBody::Native(native) => Some(*native),
         }
     }
@@ -61,8 +66,34 @@ impl ToolBody {
     #[must_use]
     pub fn server(&self) -> Option<&ServerTool> {
         match self {
-            ToolBody::Code | ToolBody::Native(_) => None,
+            ToolBody::Code | ToolBody::Native(_) | ToolBody::Toolbox(_) => None,
             ToolBody::Server(tool) => Some(tool),
+        }
+    }
+
+    /// The native tool, if it is one.
+    #[must_use]
+    pub fn toolbox(&self) -> Option<ToolboxTool> {
+        match self {
+            ToolBody::Code | ToolBody::Native(_) | ToolBody::Server(_) => None,
+            ToolBody::Toolbox(tool) => Some(*tool),
+        }
+    }
+
+    /// What a call does, where the body derives it from the arguments.
+    pub(crate) fn stated_actions(
+        &self,
+        arguments: &Map<String, Value>,
+        policy: &EffectivePolicy,
+    ) -> Option<Vec<Action>> {
+        self.toolbox().map(|tool| tool.actions(arguments, policy))
+    }
+
+    /// Whether it runs in the sandbox, or in a jail with namespaces of its own.
+    pub(crate) fn is_contained(&self) -> bool {
+        match self {
+            ToolBody::Code | ToolBody::Native(_) | ToolBody::Server(_) => true,
+            ToolBody::Toolbox(_) => JailStanding::of_machine().is_contained(),
         }
     }
 
@@ -73,6 +104,7 @@ impl ToolBody {
             ToolBody::Code => params::shown_schema(&document.params),
             ToolBody::Native(native) => native.input_schema(),
             ToolBody::Server(tool) => tool.definition.input_schema.clone(),
+            ToolBody::Toolbox(tool) => tool.input_schema(),
         }
     }
 
@@ -83,6 +115,7 @@ impl ToolBody {
             ToolBody::Code => None,
             ToolBody::Native(native) => native.output_schema(),
             ToolBody::Server(tool) => tool.definition.output_schema.clone(),
+            ToolBody::Toolbox(tool) => tool.output_schema(),
         }
     }
 
@@ -96,9 +129,12 @@ impl ToolBody {
         let given = match self {
             ToolBody::Code | ToolBody::Server(_) => Cow::Borrowed(arguments),
             ToolBody::Native(native) => native.spell(arguments)?,
+            ToolBody::Toolbox(tool) => return tool.check_arguments(arguments),
         };
         let checked = match self {
-            ToolBody::Code | ToolBody::Native(_) => params::check(&document.params, &given),
+            ToolBody::Code | ToolBody::Native(_) | ToolBody::Toolbox(_) => {
+                params::check(&document.params, &given)
+            }
             ToolBody::Server(tool) => {
                 params::check_schema(&given, |given| tool.schemas.check_arguments(given))
             }

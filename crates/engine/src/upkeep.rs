@@ -32,6 +32,8 @@ struct Progress {
     removed_ms: Option<i64>,
     /// The threshold that was last reported to the owner.
     told_percent: u64,
+    /// Why the log cannot be signed, as it was last reported.
+    told_unsigned: Option<String>,
 }
 
 impl Upkeep {
@@ -48,6 +50,11 @@ impl Upkeep {
     /// and tells the owner in time that the audit fills up. Blocks while it removes.
     pub(crate) fn tend(&self, config: &AuditConfig) {
         self.remove_by_age(config);
+        let fault = self.store.audit().signing().fault;
+        let fault = fault.map(|fault| causes(&fault));
+        if let Some(sentence) = lock(&self.progress).report_unsigned(fault) {
+            self.alarm.raise(&sentence);
+        }
         let room = match self.store.room() {
             Ok(room) => room,
             Err(fault) => return self.alarm.raise(&causes(&fault)),
@@ -105,6 +112,12 @@ impl Progress {
             self.removed_ms = Some(now_ms);
         }
         is_due
+    }
+
+    /// What the owner is told about a log that cannot be signed, once for each reason.
+    fn report_unsigned(&mut self, fault: Option<String>) -> Option<String> {
+        let told = std::mem::replace(&mut self.told_unsigned, fault.clone());
+        fault.filter(|fault| told.as_ref() != Some(fault))
     }
 
     /// What the owner is told about the room, once for each threshold.
@@ -166,6 +179,17 @@ mod tests {
         for (percent, expected) in steps {
             assert_eq!(told(percent), expected, "{percent}");
         }
+    }
+
+    #[test]
+    fn each_reason_for_not_signing_is_told_once() {
+        let mut progress = Progress::default();
+        let fault = || Some("the key is missing".to_owned());
+        assert_eq!(progress.report_unsigned(None), None);
+        assert_eq!(progress.report_unsigned(fault()), fault());
+        assert_eq!(progress.report_unsigned(fault()), None);
+        assert_eq!(progress.report_unsigned(None), None);
+        assert_eq!(progress.report_unsigned(fault()), fault());
     }
 
     #[test]

@@ -21,6 +21,7 @@
 
 mod answer;
 mod argument;
+pub mod changes;
 mod copy;
 pub mod limit;
 mod line;
@@ -32,6 +33,7 @@ mod read;
 mod refusal;
 mod replace;
 mod root;
+mod untouchable;
 mod walk;
 mod write;
 
@@ -53,6 +55,7 @@ use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 
 pub use copy::{CopyError, copy_tree};
 pub use protect::ProtectedHome;
+pub use untouchable::untouchable;
 
 /// What the operator and the moment decide, as opposed to the grant.
 #[derive(Clone, Debug)]
@@ -215,6 +218,12 @@ impl Files {
     /// made when it is missing.
     pub fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<PathBuf, FilesError> {
         root::base_path(raw_path, home)
+    }
+
+    /// The folder that is written to, absolute and without links.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        PathBuf::from(self.roots.workspace_path())
     }
 
     /// Makes room in the workspace for a file of so many bytes, or refuses.

@@ -149,6 +149,7 @@ fn decide(bencher: Bencher<'_, '_>, count: usize) {
         arguments: &arguments,
         policy: &policy,
         risk: &risk,
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 1_794_799_200_000,
     };
     assert_eq!(config.rules.decide(&asked).rule, None);

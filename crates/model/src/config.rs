@@ -18,20 +18,24 @@ use crate::limits;
 use crate::nearest::nearest;
 use crate::network::host_pattern::{HostPattern, Shape};
 use crate::policy::{self, Baseline, Classes, PolicyConflict, Profile, Profiles};
+use crate::record::note::{NoteFault, NoteKey};
 use crate::text::elided;
 use crate::word::{Word, words};
 
 mod codecall;
+mod connections;
 mod doors;
 mod govern;
 mod names;
 mod progressive;
 mod servers;
 mod shown;
+mod toolbox;
 mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
+pub use connections::{ConnectionConfig, ConnectionKind, ConnectionTls};
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
@@ -40,6 +44,7 @@ pub use servers::{
     ServerSharing, ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
+pub use toolbox::{ToolboxCategory, ToolboxConfig};
 
 /// What the operator set.
 ///
@@ -53,7 +58,7 @@ pub struct Config {
     pub profiles: Profiles,
     /// The profile in force for every tool, if any.
     pub profile: Option<String>,
-    /// Which tools are on offer.
+    /// Which tools are exposed.
     pub exposure: Exposure,
     /// Names that may be named before they are there.
     pub expected: ExpectedNames,
@@ -94,6 +99,10 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Other people's MCP servers.
     pub servers: Vec<ServerConfig>,
+    /// Services that tools reach by a name.
+    pub connections: Vec<ConnectionConfig>,
+    /// Native tools that run programs.
+    pub toolbox: ToolboxConfig,
     /// Settings that still count under an old name: a sentence for the operator each.
     pub outdated: Vec<String>,
 }
@@ -123,6 +132,12 @@ pub struct AuditConfig {
     pub bytes_max: u64,
     /// What happens when they are nearly used up.
     pub when_full: WhenFull,
+    /// A file elsewhere that signed heads are added to; relative to the home.
+    pub heads_file: Option<String>,
+    /// The address of a witness that heads are shown to.
+    pub witness: Option<String>,
+    /// The public keys of logs that this server is a witness of.
+    pub witness_of: Vec<NoteKey>,
 }
 
 crate::words! {
@@ -229,6 +244,9 @@ impl Config {
                 keep_days: None,
                 bytes_max: limits::AUDIT_BYTES_DEFAULT,
                 when_full: WhenFull::Refuse,
+                heads_file: None,
+                witness: None,
+                witness_of: Vec::new(),
             },
             sandbox: SandboxConfig {
                 workers: limits::WORKERS_DEFAULT,
@@ -248,6 +266,8 @@ impl Config {
             oauth: None,
             telemetry: TelemetryConfig::default(),
             servers: Vec::new(),
+            connections: Vec::new(),
+            toolbox: ToolboxConfig::standard(),
         }
     }
 
@@ -312,6 +332,8 @@ struct ConfigFile {
     oauth: Option<doors::OauthFile>,
     telemetry: doors::TelemetryFile,
     server: Vec<toml::Spanned<servers::ServerFile>>,
+    connections: BTreeMap<toml::Spanned<String>, connections::ConnectionFile>,
+    toolbox: toolbox::ToolboxFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -345,6 +367,9 @@ struct AuditFile {
     keep_days: Option<toml::Spanned<u64>>,
     bytes_max: Option<toml::Spanned<u64>>,
     when_full: Option<toml::Spanned<String>>,
+    heads_file: Option<String>,
+    witness: Option<toml::Spanned<String>>,
+    witness_of: Vec<toml::Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -438,6 +463,9 @@ impl ConfigFile {
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         config.servers = faults.servers(self.server, &config.rules.actions);
+        let groups: Vec<_> = config.access.groups.keys().map(String::as_str).collect();
+        config.connections = faults.connections(self.connections, &groups);
+        config.toolbox = faults.toolbox(self.toolbox);
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         faults.profiles(&config, spanned.as_ref());
@@ -505,6 +533,29 @@ impl Faults<'_> {
         let bytes_max = self.read_number("bytes_max", file.bytes_max, bytes);
         audit.bytes_max = bytes_max.unwrap_or(audit.bytes_max);
         self.set_word("when_full", file.when_full, &mut audit.when_full);
+        audit.heads_file = file.heads_file;
+        audit.witness = file.witness.and_then(|witness| self.web_address(&witness));
+        for key in &file.witness_of {
+            match key.get_ref().parse() {
+                Ok(key) => audit.witness_of.push(key),
+                Err(fault) => {
+                    let fault: NoteFault = fault;
+                    self.say(key, fault.to_string(), None);
+                }
+            }
+        }
+    }
+
+    /// An address of HTTP without a path to end with.
+    fn web_address(&mut self, text: &toml::Spanned<String>) -> Option<String> {
+        let address = text.get_ref().trim_end_matches('/');
+        let is_web = url::Url::parse(address)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some());
+        if !is_web {
+            let message = "an address begins with `https://` or `http://` and names a host";
+            self.say(text, message.to_owned(), None);
+        }
+        is_web.then(|| address.to_owned())
     }
 
     fn files(&mut self, file: FilesFile, files: &mut FilesConfig) {

@@ -117,6 +117,14 @@ limits! {
     NOTICE_WORDS_CHARS_MAX: usize = 400;
     /// Details of one notice.
     NOTICE_DETAILS_MAX: usize = 100;
+    /// The name of a log or witness, in bytes.
+    LOG_NAME_BYTES_MAX: usize = 255;
+    /// A signed note, in bytes.
+    NOTE_BYTES_MAX: usize = 1024 * 1024;
+    /// Hashes of one proof.
+    PROOF_HASHES_MAX: usize = 64;
+    /// Signatures of one note.
+    NOTE_SIGNATURES_MAX: usize = 64;
     /// Files of rules in the folder `rules`.
     RULE_FILES_MAX: usize = 100;
     /// All files of rules together, in bytes.
@@ -201,6 +209,8 @@ limits! {
     APPROVAL_REPLY_MS: u64 = 250;
     /// Milliseconds a person needs at least to answer a question, however short it is.
     APPROVAL_READ_MS_MIN: u64 = 400;
+    /// Places of changed arguments that are named.
+    ARGUMENT_CHANGES_MAX: usize = 200;
     /// Characters of a question a person reads in a second at most, on top of that. People
     /// who skim take in a tenth of it.
     APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
@@ -323,4 +333,49 @@ limits! {
     SERVER_IDLE_SECONDS_MAX: u64 = 604_800;
     /// `idle_seconds` when nothing is set.
     SERVER_IDLE_SECONDS_DEFAULT: u64 = 600;
+    /// A SQL statement, in bytes.
+    SQL_STATEMENT_BYTES_MAX: usize = 64 << 10;
+    /// Words and marks of a SQL statement that is read, values, commas and brackets apart; a
+    /// longer one counts as the worst.
+    SQL_WORDS_MAX: usize = 600;
+    /// Words and marks of a SQL statement that is read, with all of these.
+    SQL_TOKENS_MAX: usize = 30_000;
+    /// Nesting of a SQL statement that is read.
+    SQL_DEPTH_MAX: usize = 40;
+    /// `[connections.NAME]` sections.
+    CONNECTIONS_MAX: usize = 256;
+    /// The database, the user or the schema of a connection, in bytes.
+    CONNECTION_TEXT_BYTES_MAX: usize = 63;
+    /// Seconds of one call of a native tool.
+    TOOLBOX_SECONDS_MAX: u64 = 600;
+    /// Bytes of memory of one process of a native tool, at least.
+    TOOLBOX_MEMORY_BYTES_MIN: u64 = 64 << 20;
+    /// Bytes of memory of one process of a native tool when nothing is set.
+    TOOLBOX_MEMORY_BYTES_DEFAULT: u64 = 2 << 30;
+    /// Bytes of memory of one process of a native tool.
+    TOOLBOX_MEMORY_BYTES_MAX: u64 = 64 << 30;
+    /// Processes and threads of one call of a native tool when nothing is set.
+    TOOLBOX_PROCESSES_DEFAULT: u64 = 128;
+    /// Processes and threads of one call of a native tool.
+    TOOLBOX_PROCESSES_MAX: u64 = 4_096;
+    /// Bytes of one file that a process of a native tool writes when nothing is set.
+    TOOLBOX_FILE_BYTES_DEFAULT: u64 = 256 << 20;
+    /// Bytes of one file that a process of a native tool writes.
+    TOOLBOX_FILE_BYTES_MAX: u64 = 64 << 30;
+    /// Bytes of output that a native tool keeps of each stream when nothing is set.
+    TOOLBOX_OUTPUT_BYTES_DEFAULT: u64 = 1 << 20;
+    /// Bytes of output that a native tool keeps of each stream.
+    TOOLBOX_OUTPUT_BYTES_MAX: u64 = 4 << 20;
+    /// Bytes one call of a native tool exchanges with hosts when nothing is set.
+    TOOLBOX_NETWORK_BYTES_DEFAULT: u64 = 512 << 20;
+    /// Bytes one call of a native tool exchanges with hosts.
+    TOOLBOX_NETWORK_BYTES_MAX: u64 = 64 << 30;
+    /// Background jobs of one caller that run at one time when nothing is set.
+    TOOLBOX_JOBS_PER_CALLER_DEFAULT: u64 = 4;
+    /// Background jobs of one caller that run at one time.
+    TOOLBOX_JOBS_PER_CALLER_MAX: u64 = 64;
+    /// Seconds of one background job when nothing is set.
+    TOOLBOX_JOB_SECONDS_DEFAULT: u64 = 3_600;
+    /// Seconds of one background job.
+    TOOLBOX_JOB_SECONDS_MAX: u64 = 86_400;
 }

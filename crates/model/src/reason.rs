@@ -89,6 +89,12 @@ reasons! {
         "The caller was denied too often, or an operator paused it. None of its calls run until a person resumes it with `ringfence callers resume NAME`; trying again does not help.";
     CallerUnavailable, "caller.unavailable",
         "What is remembered about the caller cannot be read or written just now, so nothing runs. The operator sees why.";
+    ChangesProtected, "changes.protected",
+        "The changes touch what no tool changes in an operator's folder: `.git`, hooks, editor and shell settings. None of them was copied there.";
+    ChangesStale, "changes.stale",
+        "A file was changed in the folder after the changes were made beside it. Nothing was copied; run the tool again.";
+    ChangesUnknown, "changes.unknown",
+        "There are no such changes of this caller: they were applied, replaced or removed, or are another's.";
     ConsentRequired, "consent.required",
         "The owner has not agreed to what this tool reaches for. Nothing ran; run `ringfence test` at a terminal, or with `--yes`.";
     DisclosureResource, "disclosure.resource",
@@ -117,8 +123,18 @@ reasons! {
         "The request shows no key or token, or one that is not valid: wrong, revoked, expired, or issued for another server.";
     GateUnavailable, "gate.unavailable",
         "The server cannot look up keys at the moment, so it accepts no request. The operator sees why.";
+    GitFailed, "git.failed",
+        "git ended with an error. The message has its own words, cleaned and shortened.";
     HostDenied, "host.denied",
         "None of the hosts the tool may reach is left by the lists of hosts that hold for the caller, or by rules. It did not run; only the operator can change that.";
+    JailUnavailable, "jail.unavailable",
+        "The fence around child processes is not available on this machine, or could not be put up. The program did not run; `ringfence doctor` says what is missing.";
+    JobTooMany, "job.too_many",
+        "The caller has as many background jobs running as `toolbox.jobs_per_caller_max` allows. Cancel one, or wait for one to end.";
+    JobUnavailable, "job.unavailable",
+        "What is remembered about background jobs cannot be read or written just now, so nothing runs. The operator sees why.";
+    JobUnknown, "job.unknown",
+        "The caller has no background job of that id.";
     LevelDenied, "level.denied",
         "The caller's level or autonomy does not go that far.";
     LimitExceeded, "limit.exceeded",
@@ -145,6 +161,10 @@ reasons! {
         "The folder the tool names may not be used: it is, holds or lies in Ringfence's own home folder, or it leads upwards. It did not run.";
     PowerUnavailable, "power.unavailable",
         "Something the tool was granted cannot be had: its folder, or the certificates of the network. It did not run.";
+    ProcessTimeout, "process.timeout",
+        "The program took longer than its time limit. It was killed with everything it started.";
+    ProgramMissing, "program.missing",
+        "The program that a native tool runs is not installed where Ringfence runs. Install it.";
     RequirementMissing, "requirement.missing",
         "An environment variable the tool names is unset, empty or blank. Set it.";
     RequirementNotGranted, "requirement.not_granted",
@@ -230,9 +250,11 @@ reasons! {
     ToolDraft, "tool.draft",
         "The tool has not earned its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",
-        "The tool is not on offer. `ringfence expose NAME` puts it there. Only the owner is told; to others it is unknown.";
+        "The tool is not exposed. `ringfence expose NAME` exposes it. Only the owner is told; to others it is unknown.";
     ToolThrew, "tool.threw",
         "The tool's own code threw an error, or does not parse.";
+    ToolUnavailable, "tool.unavailable",
+        "The tools of the home, and what their owner granted, cannot be read just now. It did not run; the operator sees why.";
     ToolUnknown, "tool.unknown",
         "There is no tool of that name for this caller.";
 }

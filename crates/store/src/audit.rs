@@ -5,6 +5,8 @@
 
 /// What readers ask for and get.
 pub(crate) mod entry;
+/// Signed heads, and the tree they are signed over.
+pub(crate) mod evidence;
 /// The SQLite index of the log, which filters use.
 pub(crate) mod index;
 /// The append-only log, which is the truth.
@@ -28,16 +30,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 
 use model::record::audit::chain::{Head, Record};
+use model::record::audit::proof::{ExportedLine, GrowthProof, RecordProof};
 use model::record::audit::walk::Verified;
 use model::record::audit::{Closing, Failure, Notice, Opening, spell};
+use model::record::note::{NoteKey, SignedNote};
+use model::record::witness::WitnessRequest;
 use model::sync::lock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry};
+use crate::audit::evidence::head_file;
+use crate::audit::evidence::offline::Expectation;
+use crate::audit::evidence::prove::Prover;
+use crate::audit::evidence::signer::{self, Signer, SigningStatus, unsigned};
 use crate::audit::log::snapshot::LogSnapshot;
 use crate::audit::read::AuditReader;
 use crate::audit::retention::{Removed, Retention};
+use crate::audit::verify::SignedHeads;
 use crate::audit::write::chain::{NewEntry, NewNotice};
 use crate::audit::write::queue::{OpenRow, WriteRequest};
 use crate::audit::write::writer::Writer;
@@ -153,14 +163,104 @@ impl Audit {
 
     /// Walks the whole chain and reports the first record that is wrong.
     pub fn verify(&self, expected_head: Option<&Head>) -> Result<Verified, StoreError> {
+        let head = expected_head.copied();
+        self.verify_against(&Expectation {
+            head,
+            ..Expectation::default()
+        })
+    }
+
+    /// The same, held against a key and heads that were kept elsewhere.
+    pub fn verify_against(&self, expected: &Expectation) -> Result<Verified, StoreError> {
         let index = self.own_index()?;
-        // Read before the log, so that the log cannot look shorter than the mark.
+        // Read before the log, so that the log cannot look shorter than these.
+        let signed = SignedHeads::read(&self.home, self.signer(), expected)?;
         let remembered = self.mark.get()?;
-        verify::verify(
-            &AuditReader::new(&index, &self.home)?,
-            expected_head,
-            remembered,
-        )
+        let reader = AuditReader::new(&index, &self.home)?;
+        verify::verify(&reader, expected.head.as_ref(), remembered, signed)
+    }
+
+    /// The public key that the heads of this log are signed with; nothing before the
+    /// first was.
+    pub fn public_key(&self) -> Result<Option<NoteKey>, StoreError> {
+        signer::public_key(&self.home, self.signer().memory())
+    }
+
+    /// Signs a head over all records that are indexed. Returns how many those are.
+    pub fn sign(&self) -> Result<u64, StoreError> {
+        self.signer().sign()
+    }
+
+    /// How far heads cover the log.
+    #[must_use]
+    pub fn signing(&self) -> SigningStatus {
+        self.signer().status()
+    }
+
+    /// From now on, heads are also added to a file elsewhere, and the log is held
+    /// against that file when it is verified.
+    pub fn copy_heads_to(&self, file: Option<PathBuf>) {
+        self.signer().set_copy(file);
+    }
+
+    /// The newest signed head.
+    pub fn signed_head(&self) -> Result<SignedNote, StoreError> {
+        let prover = Prover::open(&audit_folder(&self.home))?;
+        Ok(prover.note().clone())
+    }
+
+    /// Proves that records are among those that were signed.
+    pub fn prove(&self, sequences: &[u64]) -> Result<Vec<RecordProof>, StoreError> {
+        let prover = Prover::open(&audit_folder(&self.home))?;
+        let snapshot = LogSnapshot::take(&audit_folder(&self.home))?;
+        let prove = |sequence: &u64| prover.record(record_at(&snapshot, *sequence)?);
+        sequences.iter().map(prove).collect()
+    }
+
+    /// Proves that the log begins with what an earlier head covers.
+    pub fn prove_growth(&self, from: &SignedNote) -> Result<GrowthProof, StoreError> {
+        let key = self.public_key()?;
+        let key = key.ok_or_else(|| unsigned("this home has no key".to_owned()))?;
+        let prover = Prover::open(&audit_folder(&self.home))?;
+        prover.growth(from, &key)
+    }
+
+    /// What a witness is asked: to cosign the newest head, which extends what it saw.
+    pub fn witness_request(&self, old: u64) -> Result<WitnessRequest, StoreError> {
+        let prover = Prover::open(&audit_folder(&self.home))?;
+        // A witness that saw more is asked with what there is, and says so.
+        let old = old.min(prover.size());
+        Ok(WitnessRequest {
+            old,
+            hashes: prover.growth_hashes(old)?,
+            note: prover.note().clone(),
+        })
+    }
+
+    /// The records of the newest head that a witness cosigned.
+    pub fn witnessed_size(&self) -> Result<u64, StoreError> {
+        let cosigned = head_file::read_file(&self.cosigned_file())?;
+        let last = cosigned.last().and_then(|note| note.head().ok());
+        Ok(last.map_or(0, |head| head.size))
+    }
+
+    /// Keeps a head with the cosignatures of witnesses.
+    pub fn keep_cosigned(&self, note: &SignedNote) -> Result<(), StoreError> {
+        let file = self.cosigned_file();
+        let _lock = head_file::read_lock(&audit_folder(&self.home))?;
+        let known = head_file::read_file(&file)?;
+        if known.iter().any(|it| it.text() == note.text()) {
+            return Ok(());
+        }
+        head_file::append_copy(&file, note)
+    }
+
+    fn cosigned_file(&self) -> PathBuf {
+        audit_folder(&self.home).join("cosigned")
+    }
+
+    fn signer(&self) -> &Signer {
+        &self.writer.shared().signer
     }
 
     /// Hands over the records of the entries a filter selects, oldest first, and every
@@ -173,6 +273,23 @@ impl Audit {
     ) -> Result<u64, StoreError> {
         let index = self.own_index()?;
         read::export(&AuditReader::new(&index, &self.home)?, filter, each)
+    }
+
+    /// The same as lines that can be checked with nothing but the public key. It ends
+    /// with the records of the newest signed head.
+    pub fn export_proved(
+        &self,
+        filter: &Filter,
+        each: &mut dyn FnMut(&ExportedLine) -> std::io::Result<()>,
+    ) -> Result<u64, StoreError> {
+        let folder = audit_folder(&self.home);
+        let key = self.public_key()?;
+        let key = key.ok_or_else(|| unsigned("this home has no key".to_owned()))?;
+        let prover = Prover::open(&folder)?;
+        let heads = head_file::read(&folder)?;
+        let index = self.own_index()?;
+        let reader = AuditReader::new(&index, &self.home)?;
+        read::export_proved(&reader, filter, &key, &prover, heads, each)
     }
 
     /// Removes old entries and writes a checkpoint about it. Open entries stay. Blocks
@@ -199,6 +316,19 @@ impl Audit {
     /// A connection for slow reads, so that lists do not wait for them.
     fn own_index(&self) -> Result<Connection, StoreError> {
         index::connect_to_read(&self.home)
+    }
+}
+
+/// A record that the log still holds.
+fn record_at(snapshot: &LogSnapshot, sequence: u64) -> Result<Record, StoreError> {
+    let kept = snapshot.kept().iter();
+    if let Some(line) = kept.clone().find(|line| line.record.sequence == sequence) {
+        return Ok(line.record.clone());
+    }
+    let found = snapshot.after(sequence.saturating_sub(1))?.next();
+    match found.transpose()? {
+        Some((_, Some(line))) if line.record.sequence == sequence => Ok(line.record),
+        Some(_) | None => Err(unsigned(format!("record {sequence} is not in the log"))),
     }
 }
 

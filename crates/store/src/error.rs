@@ -115,6 +115,12 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// No head can be signed over the log, or no proof given about it.
+    #[error("the audit cannot be signed: {what}; run `ringfence audit verify`")]
+    Unsigned {
+        /// Why.
+        what: String,
+    },
     /// A document without a passed test cannot be published.
     #[error("`{name}` has no passed test for this exact document")]
     NoPass {

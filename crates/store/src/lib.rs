@@ -30,6 +30,10 @@ pub mod tools;
 
 pub use audit::Audit;
 pub use audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Link, NoticeEntry, Rows};
+pub use audit::evidence::head_file::read_file as read_heads;
+pub use audit::evidence::key::is_sound as is_signature_sound;
+pub use audit::evidence::offline::{Expectation, verify_export};
+pub use audit::evidence::signer::SigningStatus;
 pub use audit::retention::{Removed, Retention};
 pub use audit::settings::{Durability, Room, StoreSettings};
 pub use audit::write::queue::OpenRow;
@@ -38,11 +42,14 @@ pub use home::settings;
 pub use store::{Store, StoreStatus};
 pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
+pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob};
 pub use tables::keys::Keys;
+pub use tables::people::{People, PersonSession};
 pub use tables::publications::{
     Pass, PublicationSnapshot, Publications, ServerRecord, ServerRecords, ToolGrants,
 };
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
-pub use tables::{approvals, callers, keys, names, publications, scripts, usage};
+pub use tables::witnessed::{WitnessedHead, WitnessedHeads};
+pub use tables::{approvals, callers, jobs, keys, names, people, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};

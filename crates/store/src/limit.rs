@@ -43,10 +43,30 @@ model::limits! {
     GROUP_BYTES_KEPT_MAX: usize = 256 * 1024;
     /// Other open calls up to which a call writes its own records.
     AT_ONCE_OPEN_MAX: u64 = 1;
+    /// How long records may wait for a signed head, in milliseconds.
+    SIGN_MS_MAX: u64 = 10_000;
+    /// One signed head of the log, in bytes.
+    HEAD_BYTES_MAX: u64 = 8 * 1024;
+    /// Signed heads kept beside the log, in bytes. Beyond that, older ones are thinned out.
+    HEADS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+    /// The newest signed heads, which are never thinned out.
+    HEADS_KEPT_MIN: usize = 8_192;
+    /// Leaves of the tree that are written together.
+    LEAVES_PIECE_MAX: usize = 4_096;
+    /// The file of the key that signs, in bytes.
+    KEY_FILE_BYTES_MAX: u64 = 4_096;
     /// Keys of callers in one home.
     KEYS_MAX: i64 = 10_000;
     /// Replaced and revoked keys that are remembered.
     FORMER_KEYS_MAX: i64 = 1_000;
+    /// Codes for signing in at the Studio that count at one time.
+    PERSON_CODES_MAX: usize = 8;
+    /// Sessions of people at the Studio at one time. The longest unused gives way.
+    PERSON_SESSIONS_MAX: usize = 64;
+    /// Background jobs of one caller that are remembered.
+    JOBS_PER_CALLER_MAX: i64 = 100;
+    /// Background jobs that are remembered.
+    JOBS_MAX: i64 = 10_000;
     /// How long a changed file may keep its stamp, in milliseconds.
     STAMP_TICK_MS: u64 = 20;
 }

@@ -1,5 +1,5 @@
 //! The store of one home. Opening it makes what is absent, closes the calls of dead
-//! processes and starts two threads: one writes the audit, one syncs it.
+//! processes and starts three threads: one writes the audit, one syncs it, one signs it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +13,12 @@ use crate::home::process::Liveness;
 use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
+use crate::tables::jobs::Jobs;
+use crate::tables::people::People;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
+use crate::tables::witnessed::WitnessedHeads;
 
 /// The store of one home. Clones share it; dropping the last one closes it.
 #[derive(Clone, Debug)]
@@ -42,8 +45,11 @@ struct Inner {
     publications: Publications,
     approvals: Approvals,
     callers: CallerRecords,
+    people: People,
     usage: QuotaUsage,
     scripts: Scripts,
+    jobs: Jobs,
+    witnessed: WitnessedHeads,
     writer: Arc<Writer>,
     crashed: u64,
     threads: Vec<JoinHandle<()>>,
@@ -70,8 +76,11 @@ impl Store {
             publications: Publications::open(&home, database)?,
             approvals: Approvals::new(&home),
             callers,
+            people: People::new(&home),
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
+            jobs: Jobs::new(&home, &process),
+            witnessed: WitnessedHeads::new(&home),
             writer: Arc::clone(&writer),
             crashed,
             threads: Vec::new(),
@@ -83,10 +92,12 @@ impl Store {
                 .spawn(work)
                 .map_err(|error| StoreError::file("start the writer of", &home, error))
         };
-        let syncing = Arc::clone(&writer);
+        let (syncing, signing) = (Arc::clone(&writer), Arc::clone(&writer));
         let thread = start("audit-writer", Box::new(move || writer.run()))?;
         inner.threads.push(thread);
         let thread = start("audit-sync", Box::new(move || syncing.run_syncer()))?;
+        inner.threads.push(thread);
+        let thread = start("audit-sign", Box::new(move || signing.run_signer()))?;
         inner.threads.push(thread);
         Ok(Store {
             inner: Arc::new(inner),
@@ -117,6 +128,12 @@ impl Store {
         &self.inner.callers
     }
 
+    /// Codes and sessions of people at the Studio.
+    #[must_use]
+    pub fn people(&self) -> &People {
+        &self.inner.people
+    }
+
     /// How much of their quotas callers used.
     #[must_use]
     pub fn usage(&self) -> &QuotaUsage {
@@ -127,6 +144,18 @@ impl Store {
     #[must_use]
     pub fn scripts(&self) -> &Scripts {
         &self.inner.scripts
+    }
+
+    /// The heads of other people's logs.
+    #[must_use]
+    pub fn witnessed(&self) -> &WitnessedHeads {
+        &self.inner.witnessed
+    }
+
+    /// Background jobs of callers.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.inner.jobs
     }
 
     /// Applies other settings from the next record on. The length of the queue is
@@ -160,8 +189,8 @@ impl Store {
 }
 
 impl Drop for Inner {
-    /// Writes what waits, syncs it, and ends the threads. The writer ends first, for
-    /// the last sync must cover what it wrote.
+    /// Writes what waits, syncs it, signs it, and ends the threads. The writer ends first,
+    /// for the last sync and the last head must cover what it wrote.
     fn drop(&mut self) {
         let shared = self.writer.shared();
         shared.queue.close();
@@ -170,6 +199,7 @@ impl Drop for Inner {
             let _ = writer.join();
         }
         shared.syncer.stop();
+        shared.signer.stop();
         for thread in threads {
             let _ = thread.join();
         }

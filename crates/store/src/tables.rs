@@ -6,13 +6,19 @@
 pub mod approvals;
 /// Denials, pauses, trust levels and feedback of callers.
 pub mod callers;
+/// Background jobs of callers.
+pub mod jobs;
 /// The keys with which callers identify themselves.
 pub mod keys;
 /// Names, read without taking part in the home.
 pub mod names;
+/// Codes and sessions of people at the Studio.
+pub mod people;
 /// Test results, published documents and grants of tools.
 pub mod publications;
 /// Journals of scripts that wait for a person.
 pub mod scripts;
 /// How much of their quotas callers used.
 pub mod usage;
+/// The heads of other people's logs.
+pub(crate) mod witnessed;

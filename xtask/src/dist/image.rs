@@ -1,5 +1,5 @@
 //! The container image: the program and the libraries it links, nothing else, as a
-//! user that is nobody else. Made without a base image, so nothing is pulled.
+//! user of its own. Made without a base image, so nothing is pulled.
 //!
 //! It is one archive that both `docker load` and tools of the OCI layout read.
 

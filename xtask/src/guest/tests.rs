@@ -1,6 +1,8 @@
-//! That one changed byte of the image in the repository is noticed.
+//! That one changed byte of the image in the repository is noticed, and that a clone has
+//! all that a build of the program reads.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 use std::{env, fs, process};
 
 use super::{Image, difference, key, sum};
@@ -67,4 +69,89 @@ fn a_key_or_digest_of_another_image_is_noticed() {
         let expected = format!("{file} belongs to another");
         assert_eq!(difference(&changed.0, &built.0).unwrap(), Some(expected));
     }
+}
+
+/// The files git has, from the root.
+fn tracked() -> BTreeSet<PathBuf> {
+    let mut git = process::Command::new("git");
+    let output = git.arg("ls-files").current_dir(root()).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(PathBuf::from).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The files that a source takes in when it is compiled, from the root. What a build script
+/// made is named by a macro, not by a text.
+fn taken_in(file: &Path, source: &str) -> Vec<PathBuf> {
+    let macros = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+    let named = |open: &str| {
+        let pieces: Vec<_> = source.split(open).skip(1).collect();
+        let names = pieces.into_iter().filter_map(|piece| piece.split_once('"'));
+        names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let paths = macros.into_iter().flat_map(named);
+    paths.map(|name| plain(&folder.join(name))).collect()
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            part => path.push(part),
+        }
+        path
+    })
+}
+
+/// `cargo install` builds from a clone, where nothing was generated or built before.
+#[test]
+fn a_clone_has_all_that_a_build_reads() {
+    let tracked = tracked();
+    let is_built = |file: &&PathBuf| {
+        let mut parts = file.components().skip(2);
+        let is_source = file.extension().is_some_and(|it| it == "rs");
+        let place = parts.next().map(|part| part.as_os_str().to_owned());
+        let in_crate = file.starts_with("crates") && is_source;
+        in_crate && place.is_some_and(|place| place == "src" || place == "build.rs")
+    };
+    let mut seen = 0;
+    for file in tracked.iter().filter(is_built) {
+        let source = fs::read_to_string(root().join(file)).unwrap();
+        for wanted in taken_in(file, &source) {
+            seen += 1;
+            assert!(
+                tracked.contains(&wanted),
+                "{}: {} is not in git",
+                file.display(),
+                wanted.display()
+            );
+        }
+    }
+    assert!(seen > 30, "only {seen} files are taken in");
+    // The guest of these sources, so that nothing has to be built before.
+    let image = Image { folder: kept() };
+    assert!(image.is_of(&key::of_inputs(root()).unwrap()));
+    for name in [key::ARTIFACT, key::KEY, sum::SUM] {
+        let file = Path::new("guest/image").join(env::consts::ARCH).join(name);
+        assert!(tracked.contains(&file), "{} is not in git", file.display());
+    }
+    for name in ["Cargo.lock", "catalog/presets.toml"] {
+        assert!(tracked.contains(Path::new(name)), "{name} is not in git");
+    }
+}
+
+#[test]
+fn what_a_source_takes_in_is_found() {
+    let source = "const A: &str = include_str!(\"../a.txt\");\n#[path = \"b/c.rs\"]\nmod c;";
+    let file = Path::new("crates/x/src/lib.rs");
+    let expected = ["crates/x/a.txt", "crates/x/src/b/c.rs"].map(PathBuf::from);
+    assert_eq!(taken_in(file, source), expected);
 }

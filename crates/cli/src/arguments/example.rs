@@ -158,6 +158,13 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[("ringfence unwrap cursor", "the file as it was")],
     ),
     (
+        "studio",
+        &[
+            ("ringfence studio", "opens the page, prints a code"),
+            ("ringfence studio --no-open", "prints both"),
+        ],
+    ),
+    (
         "servers",
         &[
             ("ringfence servers list", "what is accepted or held"),
@@ -384,14 +391,30 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     ),
     (
         "audit verify",
-        &[("ringfence audit verify", "then note the head it prints")],
+        &[
+            ("ringfence audit verify", "then note the head it prints"),
+            (
+                "ringfence audit verify --checkpoint head.txt",
+                "the log begins with what was signed then",
+            ),
+            (
+                "ringfence audit verify --file audit.jsonl --key KEY",
+                "an export, on any machine",
+            ),
+        ],
     ),
     (
         "audit export",
-        &[(
-            "ringfence audit export --since 30d > audit.jsonl",
-            "a month",
-        )],
+        &[
+            (
+                "ringfence audit export --since 30d > audit.jsonl",
+                "a month",
+            ),
+            (
+                "ringfence audit export --format proofs > audit.jsonl",
+                "everything, for an auditor",
+            ),
+        ],
     ),
     (
         "audit tail",
@@ -407,6 +430,38 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
             "ringfence audit acknowledge 0198c0de --note 'disk was full'",
             "",
         )],
+    ),
+    (
+        "audit key",
+        &[("ringfence audit key", "hand it to your auditor")],
+    ),
+    (
+        "audit checkpoint",
+        &[(
+            "ringfence audit checkpoint > head.txt",
+            "then keep it elsewhere",
+        )],
+    ),
+    (
+        "audit prove",
+        &[
+            ("ringfence audit prove 0198c0de > proof.jsonl", "one call"),
+            (
+                "ringfence audit prove --since head.txt",
+                "nothing before that head was changed",
+            ),
+        ],
+    ),
+    (
+        "audit witness",
+        &[
+            (
+                "ringfence audit witness https://second.example.com/witness",
+                "another Ringfence cosigns",
+            ),
+            ("ringfence audit witness --key", "hand it to an auditor"),
+            ("ringfence audit witness --list", "logs seen by this one"),
+        ],
     ),
     (
         "config",

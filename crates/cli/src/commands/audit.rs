@@ -1,10 +1,13 @@
 //! `ringfence audit`: what was asked, decided and done.
 
+mod evidence;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use model::caller::Caller;
 use model::record::audit::chain::Head;
+use model::record::audit::walk::Verified;
 use model::record::audit::{Act, Notice, Status};
 use model::text::{elided, one_line};
 use serde_json::json;
@@ -16,7 +19,7 @@ use store::{
 
 use crate::arguments::{
     AuditAcknowledge, AuditCommand, AuditExport, AuditList, AuditPrune, AuditShow, AuditTail,
-    AuditVerify, KindWord, StatusWord, Which,
+    AuditVerify, ExportFormat, KindWord, StatusWord, Which,
 };
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
@@ -33,6 +36,12 @@ pub(crate) fn run(
     arguments: &crate::arguments::AuditArguments,
     printer: &mut Printer,
 ) -> anyhow::Result<Exit> {
+    // What was exported is verified without a home.
+    if let AuditCommand::Verify(verify) = &arguments.command
+        && let Some(exit) = evidence::run_elsewhere(verify, printer)?
+    {
+        return Ok(exit);
+    }
     let home = wiring::absolute_home(arguments.home())?;
     let store = Store::open(&home, StoreSettings::standard())?;
     let audit = store.audit();
@@ -44,6 +53,10 @@ pub(crate) fn run(
         AuditCommand::Tail(tail) => run_tail(audit, tail, printer),
         AuditCommand::Prune(prune) => run_prune(audit, prune, printer),
         AuditCommand::Acknowledge(acknowledge) => run_acknowledge(audit, acknowledge, printer),
+        AuditCommand::Key(_) => evidence::run_key(audit, printer),
+        AuditCommand::Checkpoint(_) => evidence::run_checkpoint(audit, printer),
+        AuditCommand::Prove(prove) => evidence::run_prove(audit, prove, printer),
+        AuditCommand::Witness(witness) => evidence::run_witness(&store, &home, witness, printer),
     }
 }
 
@@ -74,32 +87,9 @@ fn filter(which: &Which, kind: KindWord) -> anyhow::Result<Filter> {
 pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now_ms = i64::try_from(now.as_millis())?;
-    if let Some(ago_ms) = length_ms(text) {
-        return Ok(now_ms.saturating_sub(ago_ms));
-    }
-    date_ms(text).with_context(|| {
+    model::time::moment(text, now_ms).with_context(|| {
         format!("`{text}` is not a time; write a length such as `2h` or `7d`, or a date such as `2026-01-31`")
     })
-}
-
-fn length_ms(text: &str) -> Option<i64> {
-    let unit = text.chars().last()?;
-    let count: i64 = text.strip_suffix(unit)?.parse().ok()?;
-    let each = match unit {
-        's' => 1_000,
-        'm' => 60_000,
-        'h' => 3_600_000,
-        'd' => 86_400_000,
-        _ => return None,
-    };
-    (count >= 0).then(|| count.saturating_mul(each))
-}
-
-/// Midnight, UTC, of a date.
-fn date_ms(text: &str) -> Option<i64> {
-    let date: jiff::civil::Date = text.parse().ok()?;
-    let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(zoned.timestamp().as_millisecond())
 }
 
 /// `2026-01-31 09:05:07` of a moment, UTC.
@@ -207,10 +197,14 @@ fn run_show(audit: &Audit, show: &AuditShow, printer: &mut Printer) -> anyhow::R
 }
 
 fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let expected = verify.head.as_deref().map(read_head).transpose()?;
+    let expected = evidence::expectation(verify)?;
     let bar = Bar::measured("verify the audit", log_read, printer.format());
-    let verified = audit.verify(expected.as_ref())?;
+    let verified = audit.verify_against(&expected)?;
     drop(bar);
+    show_verified(&verified, printer)
+}
+
+fn show_verified(verified: &Verified, printer: &mut Printer) -> anyhow::Result<Exit> {
     let head = format!("{}:{}", verified.head.sequence, verified.head.hash.hex());
     let exit = if verified.broken.is_none() {
         Exit::Done
@@ -226,6 +220,7 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
             "checkpoints": verified.checkpoints,
             "notices": verified.notices,
             "cuts": verified.cuts,
+            "signed": verified.signed,
             "head": head,
             "broken": verified.broken,
         }));
@@ -235,8 +230,12 @@ fn run_verify(audit: &Audit, verify: &AuditVerify, printer: &mut Printer) -> any
         None => {
             let word = printer.styled(Style::Good, "whole");
             printer.line(&format!(
-                "{word}  records: {}, entries: {}, open: {}, notices: {}",
-                verified.records, verified.entries, verified.open, verified.notices
+                "{word}  records: {}, entries: {}, open: {}, notices: {}, signed: {}",
+                verified.records,
+                verified.entries,
+                verified.open,
+                verified.notices,
+                verified.signed
             ));
             printer.line(&format!("head  {head}"));
         }
@@ -272,6 +271,11 @@ fn read_head(text: &str) -> anyhow::Result<Head> {
 
 fn run_export(audit: &Audit, export: &AuditExport, printer: &mut Printer) -> anyhow::Result<Exit> {
     let filter = filter(&export.which, export.kind)?;
+    match export.format {
+        ExportFormat::Records => {}
+        ExportFormat::Proofs => return evidence::export_proofs(audit, &filter, printer),
+        ExportFormat::Ocsf => return evidence::export_ocsf(audit, &filter, printer),
+    }
     // `--json` promises one JSON value, so an array; otherwise one line per record.
     let is_array = printer.format() == Format::Json;
     if is_array {
@@ -358,16 +362,10 @@ mod tests {
 
     #[test]
     fn times_are_parsed_and_printed() {
-        assert_eq!(length_ms("2h"), Some(7_200_000));
-        assert_eq!(length_ms("7d"), Some(604_800_000));
-        assert_eq!(length_ms("-1d"), None);
-        assert_eq!(length_ms("h"), None);
         for text in ["1970-01-01", "2000-02-29", "2026-11-15", "2100-03-01"] {
-            let at_ms = date_ms(text).expect("a date");
+            let at_ms = moment(text).expect("a date");
             assert_eq!(shown_time(at_ms), format!("{text} 00:00:00"));
         }
-        assert_eq!(date_ms("2026-13-01"), None);
-        assert_eq!(date_ms("2026-1"), None);
         assert_eq!(shown_time(1_785_597_907_123), "2026-08-01 15:25:07");
         assert!(moment("yesterday").is_err());
     }

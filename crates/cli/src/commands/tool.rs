@@ -79,7 +79,7 @@ pub(crate) fn import(arguments: &ImportArguments, printer: &mut Printer) -> anyh
     if printer.format() == Format::Json {
         printer.json(&Value::Array(entries));
     } else if total > 1 {
-        printer.line(&format!("{taken} taken in, {} not", total - taken));
+        printer.line(&format!("{taken} imported, {} not", total - taken));
     }
     for name in unused {
         printer.note(&format!(

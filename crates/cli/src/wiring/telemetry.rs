@@ -7,14 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use engine::Alarm;
 use engine::report::{CallReport, Reporter};
-use host::fetch::{Fetch, FetchSettings, TlsTrust};
+use host::fetch::{Fetch, TlsTrust};
 use host::message::PowerRequest;
-use model::network::host_pattern::HostPattern;
-use model::policy::grant::NetworkGrant;
-use model::policy::host_bound::HostBounds;
 use model::record::audit::Status;
 use model::record::mask::Masker;
 use opentelemetry::trace::{
@@ -27,6 +24,8 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use serde_json::json;
+
+use crate::wiring::outbound;
 
 /// How long the last spans may take when the server ends.
 const FLUSH_MAX: Duration = Duration::from_secs(3);
@@ -167,21 +166,7 @@ impl fmt::Debug for Collector {
 
 impl Collector {
     fn new(endpoint: &str, trust: &TlsTrust, alarm: Alarm) -> anyhow::Result<Collector> {
-        let address = Request::get(endpoint).body(());
-        let address =
-            address.with_context(|| format!("`telemetry.otlp_endpoint` is `{endpoint}`"))?;
-        let host = address.uri().host();
-        let host =
-            host.context("`telemetry.otlp_endpoint` names no host; write `http://HOST:PORT`")?;
-        let host = HostPattern::parse(host)
-            .map_err(|fault| anyhow!("`telemetry.otlp_endpoint`: {fault}"))?;
-        let none = Arc::new(Masker::none());
-        let mut settings = FetchSettings::new(trust.tls()?, none);
-        // The operator named this host, so it may be private.
-        settings.private_hosts = Arc::new([host.clone()]);
-        let grant = NetworkGrant::Allowlist(vec![host]);
-        let fetch = Fetch::from_grant(&grant, &HostBounds::default(), settings)
-            .context("nothing may be reached")?;
+        let fetch = outbound::client("telemetry.otlp_endpoint", endpoint, trust)?;
         Ok(Collector {
             fetch: Arc::new(fetch),
             runtime: tokio::runtime::Handle::current(),

@@ -91,6 +91,10 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("audit export", "", Writes::Value),
     ("audit tail", "--count 0", Writes::Lines),
     ("audit prune", "--before 9d", Writes::Value),
+    ("audit key", "", Writes::Value),
+    ("audit checkpoint", "", Writes::Value),
+    ("audit prove", "00000000", Writes::Nothing),
+    ("audit witness", "--list", Writes::Value),
     (
         "explain",
         "--tool countWords --args {\"text\":\"a\"}",

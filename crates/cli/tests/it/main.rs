@@ -27,6 +27,7 @@ mod screen;
 mod serve;
 mod servers;
 mod session;
+mod studio;
 mod terminal;
 mod wrap;
 

@@ -1,7 +1,13 @@
 //! The progress bar: there for a person at a terminal, gone when the work is done, and
 //! nowhere else.
 
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
+
+use model::record::audit::{Act, Notice};
+use store::{Store, StoreSettings};
 
 use crate::ringfence;
 use crate::run::scratch;
@@ -106,4 +112,96 @@ fn a_pipe_and_json_have_no_bar() {
     let line = format!("TERM=xterm {PROGRAM} test --offline --json --home ring >out.json");
     let bytes = Terminal::start(&line, &folder).ended();
     assert_eq!(String::from_utf8_lossy(&bytes), "");
+}
+
+/// Adds so many records of about 36 KiB to the audit of a home.
+fn grow(home: &Path, count: usize) {
+    let store = Store::open(home, StoreSettings::standard()).unwrap();
+    let filler = "x".repeat(350);
+    for _ in 0..count {
+        let mut notice = Notice::new(Act::ToolConsented, "owner", "cli", "long");
+        for number in 0..100 {
+            notice = notice.detail(&format!("detail {number}"), &filler);
+        }
+        store.audit().notice(notice).unwrap();
+    }
+}
+
+/// What a terminal showed while the audit was read. A log that is read at once shows no
+/// bar, so it grows until there is one.
+fn reading(name: &str, command: &str, words: &str) -> Vec<u8> {
+    let folder = scratch(name);
+    let mut shown = Vec::new();
+    for more in [200, 400, 800, 1_600] {
+        grow(&folder.join("ring"), more);
+        let line = format!("TERM=xterm {PROGRAM} {command} --home ring");
+        shown = Terminal::start(&line, &folder).ended();
+        if String::from_utf8_lossy(&shown).contains(words) {
+            break;
+        }
+    }
+    shown
+}
+
+/// The bar says how far it is, and nothing of it is left.
+#[track_caller]
+fn check_gone(bytes: &[u8], words: &str) {
+    let text = String::from_utf8_lossy(bytes);
+    let is_bar = |frame: &&str| frame.contains(words);
+    let frame = text.split("\r\u{1b}[K").find(is_bar).unwrap_or_default();
+    assert!(frame.contains(" %  "), "{text}");
+    let rows = rows(&emulated(bytes, USUAL), USUAL.0);
+    let left = rows
+        .iter()
+        .find(|row| row.contains(words) || row.contains(" %  "));
+    assert_eq!(left, None, "{rows:#?}");
+}
+
+#[test]
+fn verifying_shows_a_bar() {
+    let words = "verify the audit";
+    let bytes = reading("progress-verify", "audit verify", words);
+    check_gone(&bytes, words);
+    let rows = rows(&emulated(&bytes, USUAL), USUAL.0);
+    assert!(
+        rows.iter().any(|row| row.starts_with("whole  records:")),
+        "{rows:#?}"
+    );
+}
+
+#[test]
+fn exporting_shows_a_bar_and_keeps_it_out_of_the_file() {
+    let words = "export the audit";
+    let bytes = reading("progress-export", "audit export >out.jsonl", words);
+    check_gone(&bytes, words);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run/progress-export");
+    let text = std::fs::read_to_string(folder.join("out.jsonl")).unwrap();
+    assert!(text.lines().count() >= 200);
+    for line in text.lines() {
+        assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
+    }
+}
+
+/// A document that comes slowly: the bar is there while nothing has come, and gone after.
+#[test]
+fn importing_shows_a_bar() {
+    let folder = scratch("progress-import");
+    let made = Command::new("mkfifo").arg(folder.join("in")).status();
+    assert!(made.unwrap().success());
+    let line = format!("TERM=xterm {PROGRAM} import --home ring - <in");
+    let terminal = Terminal::start(&line, &folder);
+    let mut document = std::fs::OpenOptions::new()
+        .write(true)
+        .open(folder.join("in"))
+        .unwrap();
+    terminal.until(" %  ", 1);
+    let tool = serde_json::json!({
+        "name": "late", "description": "Comes late.", "code": "return 1", "codeType": "Javascript",
+    });
+    document.write_all(tool.to_string().as_bytes()).unwrap();
+    drop(document);
+    let bytes = terminal.ended();
+    check_gone(&bytes, "import -");
+    let rows = rows(&emulated(&bytes, USUAL), USUAL.0);
+    assert!(rows.iter().any(|row| row.starts_with("late")), "{rows:#?}");
 }

@@ -16,13 +16,14 @@ use model::policy::Baseline;
 use model::policy::assessment::{self, UsableDocument};
 use store::{PublicationSnapshot, ServerRecords, Store, ToolFile, ToolFolder, parallel};
 
-use crate::catalog::{Bundled, Catalog, Natives};
+use crate::catalog::{Bundled, Catalog, Natives, Toolbox};
 use crate::error::EngineError;
 use crate::native::Native;
 use crate::servers::ServerTools;
 use crate::settings::{Candidate, Settings};
 use crate::snapshot::{ShadowSnapshot, Snapshot, next_serial};
 use crate::tool::{SetAside, Tool, ToolBody, ToolState};
+use crate::toolbox::ToolboxTool;
 
 /// Files that were read before, so that each is parsed and judged once.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +94,11 @@ pub(super) fn take(
         Some(Candidate::Broken { .. }) | None => None,
     };
     let natives = Natives::on(&ground, &config);
+    let toolbox = Toolbox::on(&ground, &config.toolbox);
     let mut snapshot = Snapshot {
         serial: next_serial(),
         natives,
+        toolbox,
         servers: Arc::default(),
         config,
         settings: Arc::clone(settings),
@@ -107,6 +110,7 @@ pub(super) fn take(
         set_aside: Vec::new(),
         preset,
         owed: None,
+        unread: None,
     };
     let standing = store.publications().all()?;
     snapshot.grants = Arc::new(standing.grants.clone());
@@ -169,6 +173,7 @@ pub(super) fn take_servers(
     before: Option<&Arc<ServerTools>>,
 ) {
     let natives = Native::ALL.iter().map(|native| native.name());
+    let natives = natives.chain(ToolboxTool::ALL.iter().map(|tool| tool.name()));
     let own = snapshot.own.keys().map(String::as_str);
     let own: Vec<_> = own.chain(snapshot.bundled.names()).chain(natives).collect();
     let ground = &snapshot.ground;
@@ -193,6 +198,11 @@ fn claim_name(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools:
         None if Native::named(name).is_some() => {
             let part = Native::named(name).map_or("", |native| native.feature().words());
             let message = format!("`{name}` is the name of a {part} tool; choose another");
+            let aside = set_aside(&file(&tool), Some(name), &message);
+            snapshot.set_aside.push(aside);
+        }
+        None if ToolboxTool::named(name).is_some() => {
+            let message = format!("`{name}` is the name of a toolbox tool; choose another");
             let aside = set_aside(&file(&tool), Some(name), &message);
             snapshot.set_aside.push(aside);
         }

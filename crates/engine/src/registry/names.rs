@@ -18,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::error::{EngineError, causes};
 use crate::native::Native;
 use crate::settings::{self, Candidate, Settings, shown};
+use crate::toolbox::ToolboxTool;
 
 /// A name in a file of settings that nothing has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,8 +212,9 @@ fn known(
             // off may be switched on.
             let aside = now.set_aside.iter().filter_map(|aside| aside.name.clone());
             let native = Native::ALL.iter().map(|native| native.name().to_owned());
+            let toolbox = ToolboxTool::ALL.iter().map(|tool| tool.name().to_owned());
             let named = now.names().map(str::to_owned);
-            named.chain(aside).chain(native).collect()
+            named.chain(aside).chain(native).chain(toolbox).collect()
         }
         NameKind::Caller => keys(home)?.into_iter().collect(),
         NameKind::Category => documents()

@@ -6,9 +6,11 @@
 //! is awaited in between.
 
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::sync::lock;
+
+use crate::services::Stopwatch;
 
 /// How soon it is noticed that a budget is spent.
 const LOOK: Duration = Duration::from_millis(5);
@@ -18,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) struct ScriptClock {
     script_max: Duration,
     tools_max: Duration,
+    watch: Stopwatch,
     state: Mutex<State>,
 }
 
@@ -30,7 +33,7 @@ pub(crate) enum Spent {
 
 #[derive(Debug)]
 struct State {
-    since: Instant,
+    since: Duration,
     script: Duration,
     tools: Duration,
     /// How many tools run and wait for no person.
@@ -41,8 +44,8 @@ struct State {
 
 impl State {
     /// Books what passed since the last look.
-    fn book(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.since);
+    fn book(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.since);
         self.since = now;
         match (self.working, self.asking) {
             (0, 0) => self.script += passed,
@@ -53,17 +56,18 @@ impl State {
 }
 
 impl ScriptClock {
-    pub(crate) fn start(script_ms_max: u32, tools_ms_max: u32) -> ScriptClock {
+    pub(crate) fn start(watch: Stopwatch, script_ms_max: u32, tools_ms_max: u32) -> ScriptClock {
         ScriptClock {
             script_max: Duration::from_millis(u64::from(script_ms_max)),
             tools_max: Duration::from_millis(u64::from(tools_ms_max)),
             state: Mutex::new(State {
-                since: Instant::now(),
+                since: watch.read(),
                 script: Duration::ZERO,
                 tools: Duration::ZERO,
                 working: 0,
                 asking: 0,
             }),
+            watch,
         }
     }
 
@@ -91,7 +95,7 @@ impl ScriptClock {
         loop {
             match self.left() {
                 Err(spent) => return spent,
-                Ok(left) => tokio::time::sleep(left.max(LOOK)).await,
+                Ok(left) => tokio::time::sleep(self.watch.pause(left, LOOK)).await,
             }
         }
     }
@@ -99,7 +103,7 @@ impl ScriptClock {
     /// How long both budgets last at least.
     fn left(&self) -> Result<Duration, Spent> {
         let mut state = self.state();
-        state.book(Instant::now());
+        state.book(self.watch.read());
         let script = self.script_max.saturating_sub(state.script);
         let tools = self.tools_max.saturating_sub(state.tools);
         if script.is_zero() {
@@ -113,7 +117,7 @@ impl ScriptClock {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
-        state.book(Instant::now());
+        state.book(self.watch.read());
         change(&mut state);
     }
 
@@ -139,10 +143,16 @@ impl Drop for Working<'_> {
 mod tests {
     use super::*;
 
+    /// A clock on which only the time passes that `passed` says.
+    fn frozen(script_ms_max: u32, tools_ms_max: u32) -> ScriptClock {
+        let watch = Stopwatch::new(|| Duration::ZERO);
+        ScriptClock::start(watch, script_ms_max, tools_ms_max)
+    }
+
     fn passed(clock: &ScriptClock, ms: u64) {
         let mut state = clock.state();
-        let now = state.since + Duration::from_millis(ms);
-        state.book(now);
+        state.since = Duration::ZERO;
+        state.book(Duration::from_millis(ms));
     }
 
     fn booked(clock: &ScriptClock) -> (u128, u128) {
@@ -152,11 +162,10 @@ mod tests {
 
     #[test]
     fn time_is_billed_to_script_tools_or_neither() {
-        let clock = ScriptClock::start(1_000, 1_000);
+        let clock = frozen(1_000, 1_000);
         passed(&clock, 10);
         assert_eq!(booked(&clock), (10, 0));
         let one = clock.work();
-        clock.state().since = Instant::now();
         passed(&clock, 20);
         let (script, tools) = booked(&clock);
         assert_eq!(tools, 20);
@@ -181,10 +190,10 @@ mod tests {
 
     #[test]
     fn a_spent_budget_says_whose() {
-        let clock = ScriptClock::start(10, 20);
+        let clock = frozen(10, 20);
         passed(&clock, 10);
         assert_eq!(clock.left(), Err(Spent::Script));
-        let clock = ScriptClock::start(10, 20);
+        let clock = frozen(10, 20);
         let _working = clock.work();
         passed(&clock, 20);
         assert_eq!(clock.left(), Err(Spent::Tools));

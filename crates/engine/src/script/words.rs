@@ -28,9 +28,9 @@ pub(crate) fn plain(message: &str) -> String {
             );
         }
         "Cannot convert undefined or null to object" => {
-            "the value is undefined or null, so nothing can be taken out of it; look first whether it is there"
+            "the value is undefined or null, so it has no properties; check first that it is there"
         }
-        "string too long" => "a text became longer than a text can be; keep less at one time",
+        "string too long" => "a string became longer than strings can be; keep less at one time",
         "not a function" => "what is called here is not a function",
         "empty array" => {
             "the array is empty, and `reduce` has no first value; give it one as the second argument"

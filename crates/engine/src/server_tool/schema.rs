@@ -1,4 +1,4 @@
-//! The schemas of a server's tool, ready to check with. They are compiled when a call
+//! The schemas of a server's or a native tool, ready to check with. They are compiled when a call
 //! first needs them: a list of a thousand tools checks nothing.
 
 use std::sync::OnceLock;
@@ -30,13 +30,19 @@ struct Schema {
 
 impl ServerSchemas {
     pub(crate) fn new(definition: &ToolDefinition) -> ServerSchemas {
+        let output = definition.output_schema.as_ref();
+        ServerSchemas::of(&definition.input_schema, output)
+    }
+
+    /// Of the schemas themselves.
+    pub(crate) fn of(input: &Value, output: Option<&Value>) -> ServerSchemas {
         let schema = |text: &Value| Schema {
             text: text.clone(),
             compiled: OnceLock::new(),
         };
         ServerSchemas {
-            input: schema(&definition.input_schema),
-            output: definition.output_schema.as_ref().map(schema),
+            input: schema(input),
+            output: output.map(schema),
         }
     }
 

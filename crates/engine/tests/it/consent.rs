@@ -177,6 +177,35 @@ async fn the_baseline_cannot_name_the_home_either() {
     assert_eq!(error(&outcome).0, "power.base_path", "{outcome:?}");
 }
 
+/// While the tools cannot be read, neither can the grants: that is the reason, and not
+/// that the owner has not agreed.
+#[tokio::test]
+async fn unreadable_tools_are_not_taken_for_missing_consent() {
+    let world = World::new();
+    let more =
+        json!({"sandboxOverrides": {"networkMode": "allowlist", "hostsAllow": ["a.example"]}});
+    world
+        .home
+        .tool("keeps", &document("keeps", "return 1", more));
+    let usable = world.engine.tool("keeps").unwrap().usable;
+    world.agree("keeps");
+    let pass = || world.engine.local_pass(&usable, Origin::Cli);
+    assert_eq!(code(&pass().await.unwrap()), "");
+    let tools = world.home.path.join("tools");
+    let aside = world.home.path.join("aside");
+    std::fs::rename(&tools, &aside).unwrap();
+    std::fs::write(&tools, "no folder").unwrap();
+    let passed = pass().await.unwrap();
+    assert_eq!(code(&passed), "tool.unavailable");
+    assert!(!passed.tried);
+    let fault = world.engine.tool("keeps").unwrap_err().to_string();
+    assert!(fault.contains("the tools cannot be read"), "{fault}");
+    // Back in its place, all is as before.
+    std::fs::remove_file(&tools).unwrap();
+    std::fs::rename(&aside, &tools).unwrap();
+    assert_eq!(code(&pass().await.unwrap()), "");
+}
+
 /// Attack: a document whose test deletes, renames and overwrites what is in a project.
 #[tokio::test]
 async fn a_local_pass_destroys_only_a_copy() {

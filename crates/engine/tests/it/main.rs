@@ -50,5 +50,6 @@ mod script_time;
 mod script_words;
 mod server_items;
 mod servers;
+mod toolbox;
 mod trust;
 mod world;

@@ -323,7 +323,7 @@ const CODES: [(&str, &str, &str, &str); 14] = [
 #[tokio::test]
 async fn every_code_a_script_can_meet() {
     let rules = "[[rule]]\nid = \"no\"\ncallers = [\"ann\"]\ntools = [\"math.add\"]\neffect = \"deny\"\nreason = \"not today\"\n\
-        [baseline]\ntimeout_ms = 300\n[expected]\ntools = [\"math.add\"]\ncallers = [\"ann\"]\n";
+        [expected]\ntools = [\"math.add\"]\ncallers = [\"ann\"]\n";
     let world = world_with(rules).await;
     for (tool, arguments, code, message) in CODES {
         let script = format!(
@@ -343,7 +343,10 @@ async fn every_code_a_script_can_meet() {
         let expected = json!({"success": false, "error": {"code": code, "message": message, "toolName": tool}});
         assert_eq!(*result(&outcome), expected, "{script}");
     }
+    // Only now is time short: what comes before must not run out of it on a busy machine.
     // Which clock notices first depends on the machine.
+    let short = format!("{rules}[baseline]\ntimeout_ms = 300\n");
+    world.home.file("ringfence.toml", &short);
     let script =
         "return (await callTool('endless', { go: true }, { throwOnError: false })).error.code;";
     assert_eq!(*result(&run(&world, script).await), json!("TIMEOUT"));

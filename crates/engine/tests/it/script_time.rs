@@ -1,17 +1,22 @@
 //! Budgets of time hold from the first moment to the last, whatever is awaited in
 //! between, and know whose time it is.
+//!
+//! Time passes here when a test says so, or is processor time. So the load of the machine
+//! changes no outcome.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Question};
 use engine::call::CallRequest;
+use engine::{EngineSettings, Observer, Stopwatch};
 use model::caller::{Caller, Origin};
 use serde_json::json;
 
-use crate::script::{answer, changed, run, world_with};
+use crate::script::{answer, changed, run};
 use crate::world::{World, document, error};
 
 const LOCKED: &str = "[codecall]\npreset = \"locked_down\"\n";
@@ -20,27 +25,92 @@ const LOCKED: &str = "[codecall]\npreset = \"locked_down\"\n";
 const HEAVY: &str = "const big = Array.from({ length: 100000 }, (_, i) => i); \
     for (let i = 0; i < 1900; i++) JSON.stringify(big);";
 
+/// Time that passes only when it is told to.
+#[derive(Clone, Debug, Default)]
+struct Time {
+    ms: Arc<AtomicU64>,
+    opened: Arc<AtomicU64>,
+}
+
+impl Time {
+    fn pass(&self, ms: u64) {
+        self.ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    /// Calls opened so far; from now on counted from the beginning.
+    fn forget_calls(&self) {
+        self.opened.store(0, Ordering::SeqCst);
+    }
+
+    /// Counts the budgets of scripts by this time.
+    fn count(&self, settings: &mut EngineSettings) {
+        let ms = Arc::clone(&self.ms);
+        let read = move || Duration::from_millis(ms.load(Ordering::SeqCst));
+        settings.stopwatch = Some(Stopwatch::new(read));
+    }
+
+    /// As [`Time::count`]; `at` says how long each call takes, by its number: the script
+    /// is 1, its first tool 2. It passes while the call is under way.
+    fn count_calls(&self, settings: &mut EngineSettings, at: fn(u64) -> u64) {
+        self.count(settings);
+        let time = self.clone();
+        settings.observer = Some(Observer::new(move |step| {
+            if step == "opened" {
+                time.pass(at(time.opened.fetch_add(1, Ordering::SeqCst) + 1));
+            }
+        }));
+    }
+}
+
+/// A world in which a script has no time on the wall but what `at` says.
+async fn world_in(toml: &str, tools_ms_max: Option<u32>, at: fn(u64) -> u64) -> World {
+    let time = Time::default();
+    let world = changed(toml, |settings| {
+        time.count_calls(settings, at);
+        settings.tools_ms_max = tools_ms_max;
+    })
+    .await;
+    slow(&world).await;
+    time.forget_calls();
+    world
+}
+
+/// The processor time of the script is bounded by itself: here none passes on the wall.
 #[tokio::test]
 async fn a_script_has_its_time_before_and_after_a_tool() {
-    let world = world_with(LOCKED).await;
+    let world = world_in(LOCKED, None, |_| 0).await;
     for script in [
         format!("{HEAVY} return 1;"),
         format!("await callTool('add', {{ a: 1, b: 1 }}); {HEAVY} return 1;"),
         format!("try {{ await callTool('add', {{ a: 1 }}); }} catch {{ {HEAVY} }} return 1;"),
     ] {
-        let began = Instant::now();
         let outcome = run(&world, &script).await;
         let answer = answer(&outcome);
         assert_eq!(answer["status"], "timeout", "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert_eq!(message, "the script used up its 2000 ms");
-        // Processor time, on a machine that others use too.
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            began.elapsed()
-        );
     }
+}
+
+/// A script that uses no processor has its time on the wall, and no more.
+#[tokio::test]
+async fn a_script_has_its_time_on_the_wall() {
+    let reads = AtomicU64::new(0);
+    // All of it passes right after the script began.
+    let read = move || match reads.fetch_add(1, Ordering::SeqCst) {
+        0 => Duration::ZERO,
+        _ => Duration::from_millis(2_001),
+    };
+    let world = changed(LOCKED, |settings| {
+        settings.stopwatch = Some(Stopwatch::new(read));
+    })
+    .await;
+    slow(&world).await;
+    let outcome = run(&world, "return await callTool('slow', { ms: 60000 });").await;
+    let answer = answer(&outcome);
+    assert_eq!(answer["status"], "timeout", "{answer}");
+    let words = "the script used up its 2000 ms";
+    assert_eq!(answer["error"]["message"], words);
 }
 
 /// A tool that takes as long as it is told.
@@ -53,24 +123,23 @@ async fn slow(world: &World) {
 
 #[tokio::test]
 async fn tool_time_is_not_charged_to_the_script() {
-    let world = world_with(LOCKED).await;
-    slow(&world).await;
-    let outcome = run(&world, "return await callTool('slow', { ms: 2500 });").await;
-    assert_eq!(answer(&outcome)["result"], "done");
+    // Of the script's 2,000 ms nothing is left if the tool's count.
+    let world = world_in(LOCKED, None, |call| if call == 2 { 29_000 } else { 0 }).await;
+    let outcome = run(&world, "return await callTool('slow', { ms: 1 });").await;
+    assert_eq!(answer(&outcome)["result"], "done", "{outcome:?}");
 }
 
-/// Says yes, after a while.
+/// Says yes, after longer than script and tools have together.
 #[derive(Debug)]
-struct Slow;
+struct Late(Time);
 
-impl Approver for Slow {
+impl Approver for Late {
     fn ask<'a>(
         &'a self,
         _: &'a Question,
     ) -> Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
         Box::pin(async {
-            // Sleeps: a person needs longer than the script has.
-            tokio::time::sleep(Duration::from_millis(2_300)).await;
+            self.0.pass(100_000);
             ApprovalAnswer::Approved(ApprovalScope::Once)
         })
     }
@@ -78,7 +147,8 @@ impl Approver for Slow {
 
 #[tokio::test]
 async fn waiting_for_a_person_is_billed_to_no_budget() {
-    let world = world_with(LOCKED).await;
+    let time = Time::default();
+    let world = changed(LOCKED, |settings| time.count(settings)).await;
     let asks = json!({"humanInTheLoop": {"mode": "REQUIRED"}});
     world
         .published(&document("asks", "return 'ran'", asks))
@@ -86,24 +156,21 @@ async fn waiting_for_a_person_is_billed_to_no_budget() {
     let arguments = json!({"script": "return await callTool('asks', {});"});
     let caller = Caller::named("ann");
     let mut request = CallRequest::new(caller, Origin::Mcp, "codecall_execute", arguments);
-    request.approver = Some(Arc::new(Slow));
+    request.approver = Some(Arc::new(Late(time.clone())));
     let outcome = world.made(request).await;
-    assert_eq!(answer(&outcome)["result"], "ran");
+    assert_eq!(answer(&outcome)["result"], "ran", "{outcome:?}");
+    assert_eq!(time.ms.load(Ordering::SeqCst), 100_000);
 }
 
-/// A world in which the tools of a script have so long together.
-async fn world_of_tools(tools_ms_max: u32) -> World {
-    let toml = "[codecall]\npreset = \"experimental\"\n";
-    let world = changed(toml, |settings| settings.tools_ms_max = Some(tools_ms_max)).await;
-    slow(&world).await;
-    world
-}
+const EXPERIMENTAL: &str = "[codecall]\npreset = \"experimental\"\n";
 
 #[tokio::test]
 async fn tools_have_a_time_of_their_own_and_no_more() {
-    let world = world_of_tools(1_500).await;
+    // Every tool takes 400 ms; the fourth goes beyond.
+    let takes = |call| if call > 1 { 400 } else { 0 };
+    let world = world_in(EXPERIMENTAL, Some(1_500), takes).await;
     let script = "let done = 0; for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) { \
-        try { await callTool('slow', { ms: 400 }); } catch { done -= 1; } \
+        try { await callTool('slow', { ms: n < 4 ? 1 : 60000 }); } catch { done -= 1; } \
         done += 1; mcpLog('info', 'done', done); console.warn('at', n); } return done;";
     let outcome = run(&world, script).await;
     let answer = answer(&outcome);
@@ -112,9 +179,14 @@ async fn tools_have_a_time_of_their_own_and_no_more() {
     assert_eq!(answer["error"]["message"], words);
     assert_eq!(error(&outcome), ("script.timeout", words));
     // What it had said until then is there, and nothing it did not come to.
-    let logs = answer["logs"].as_array().unwrap();
-    assert_eq!(logs[..2], [json!("[info] done 1"), json!("[warn] at 1")]);
-    assert!(logs.len() <= 6, "{logs:?}");
+    let said = |n| {
+        [
+            json!(format!("[info] done {n}")),
+            json!(format!("[warn] at {n}")),
+        ]
+    };
+    let expected: Vec<_> = [1, 2, 3].into_iter().flat_map(said).collect();
+    assert_eq!(answer["logs"], json!(expected));
     // The tool that ran then is over too, and the record says how.
     let entry = world.entry(&outcome).closing.unwrap();
     assert_eq!(entry.error.unwrap().code, "script.timeout");
@@ -123,36 +195,36 @@ async fn tools_have_a_time_of_their_own_and_no_more() {
 
 #[tokio::test]
 async fn concurrent_tools_are_billed_once() {
-    let world = world_of_tools(4_000).await;
+    // While all ten are under way, more than half of their time passes.
+    let takes = |call| if call == 11 { 3_000 } else { 0 };
+    let world = world_in(EXPERIMENTAL, Some(4_000), takes).await;
     let script = "return (await parallel([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], \
-        async () => await callTool('slow', { ms: 700 }))).length;";
+        async () => await callTool('slow', { ms: 100 }))).length;";
     let outcome = run(&world, script).await;
     assert_eq!(answer(&outcome)["result"], 10, "{outcome:?}");
 }
 
 #[tokio::test]
 async fn script_time_is_not_charged_to_its_tools() {
-    let world = world_of_tools(500).await;
-    // On whatever machine: more and more, until it took longer than its tools may.
-    for turns in [80, 160, 320, 640] {
-        let script = format!(
-            "const big = Array.from({{ length: 100000 }}, (_, i) => i); \
-             for (let i = 0; i < {turns}; i++) JSON.stringify(big); \
-             return await callTool('slow', {{ ms: 1 }});"
-        );
-        let began = Instant::now();
-        let outcome = run(&world, &script).await;
-        assert_eq!(answer(&outcome)["result"], "done", "{outcome:?}");
-        if began.elapsed() > Duration::from_millis(600) {
-            return;
-        }
-    }
-    panic!("the script was never longer than its tools may be");
+    let reads = AtomicU64::new(0);
+    // Right after the script began, more passes than its tools have.
+    let read = move || match reads.fetch_add(1, Ordering::SeqCst) {
+        0 => Duration::ZERO,
+        _ => Duration::from_millis(600),
+    };
+    let world = changed(EXPERIMENTAL, |settings| {
+        settings.stopwatch = Some(Stopwatch::new(read));
+        settings.tools_ms_max = Some(500);
+    })
+    .await;
+    slow(&world).await;
+    let outcome = run(&world, "return await callTool('slow', { ms: 1 });").await;
+    assert_eq!(answer(&outcome)["result"], "done", "{outcome:?}");
 }
 
 #[tokio::test]
 async fn console_lines_survive_a_stopped_script() {
-    let world = world_with(LOCKED).await;
+    let world = world_in(LOCKED, None, |_| 0).await;
     // It ends by its own time, before and after a tool, and by too many calls.
     let heavy = format!("mcpLog('info', 'before'); {HEAVY} mcpLog('info', 'after'); return 1;");
     let later = format!(

@@ -57,7 +57,7 @@ const SLIPS: [(&str, &str, &str); 13] = [
     (
         "const { a } = null;",
         "runtime_error",
-        "the value is undefined or null, so nothing can be taken out of it; look first whether it is there",
+        "the value is undefined or null, so it has no properties; check first that it is there",
     ),
     (
         "const a = 1;\na = 2;",

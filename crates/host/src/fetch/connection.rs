@@ -333,7 +333,7 @@ impl Body for WholeBody {
     }
 }
 
-/// The next piece that holds something. Attack: empty frames, sent for ever,
+/// The next piece that holds something. Attack: empty frames without end,
 /// must not count as progress.
 pub(crate) async fn next_piece(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
     loop {

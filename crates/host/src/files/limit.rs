@@ -61,4 +61,12 @@ model::limits! {
     STAND_IN_ENTRIES_MAX: u64 = 20_000;
     /// Folders below each other in such a copy.
     STAND_IN_DEPTH_MAX: usize = 32;
+    /// Bytes read of a repository's settings, to find where its hooks are.
+    REPOSITORY_CONFIG_BYTES_MAX: u64 = 256 * 1024;
+    /// Files and folders of one set of changes.
+    CHANGES_ENTRIES_MAX: usize = 20_000;
+    /// Bytes of the files of one set of changes.
+    CHANGES_BYTES_MAX: u64 = 512 * 1024 * 1024;
+    /// Folders below each other in a set of changes.
+    CHANGES_DEPTH_MAX: usize = 64;
 }

@@ -73,7 +73,11 @@ impl<'a> ReplaceTarget<'a> {
         let Some((parent, name)) = place.parent_and_name() else {
             return Err(refusal(&io::ErrorKind::IsADirectory.into()));
         };
-        let folder = match folder(place.root, parent, parents) {
+        let opened = match place.is_operators {
+            true => folder_without_links(place.root, parent, parents),
+            false => folder(place.root, parent, parents),
+        };
+        let folder = match opened {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Expect => {
                 return Ok(None);
@@ -249,6 +253,29 @@ fn folder(root: &Dir, path: &Path, parents: Parents) -> io::Result<Dir> {
         // Attack: a link that leads nowhere is missing to one call and present to
         // the next; what was just made is no link.
         here = here.open_dir_nofollow(name)?;
+    }
+    Ok(here)
+}
+
+/// [`folder`], name by name, through no link. Attack: `notes` that leads to `.git` makes
+/// `notes/hooks/x` a hook.
+fn folder_without_links(root: &Dir, path: &Path, parents: Parents) -> io::Result<Dir> {
+    let mut here = root.try_clone()?;
+    for part in path.components() {
+        let Component::Normal(name) = part else {
+            continue;
+        };
+        here = match here.open_dir_nofollow(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && parents == Parents::Make => {
+                match here.create_dir(name) {
+                    Ok(()) => flush(&here)?,
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
+                here.open_dir_nofollow(name)?
+            }
+            opened => opened?,
+        };
     }
     Ok(here)
 }

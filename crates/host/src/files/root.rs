@@ -15,6 +15,7 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use crate::files::limit;
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
+use crate::files::untouchable::{self, untouchable};
 use crate::files::{FileSettings, FilesError};
 
 /// The folders of one call.
@@ -32,6 +33,8 @@ struct Root {
     path: PathBuf,
     /// As the operator wrote it; scripts may use either.
     raw_path: PathBuf,
+    /// It is the operator's own, where some names are not for tools.
+    is_operators: bool,
 }
 
 /// A path below a root.
@@ -45,12 +48,29 @@ pub(crate) struct PathEntry<'a> {
     pub(crate) absolute: PathBuf,
     /// As the script sees it: relative to the workspace when inside it.
     pub(crate) display: String,
+    /// Its root is the operator's own: no link on the way is followed for writing.
+    pub(crate) is_operators: bool,
 }
 
 impl PathEntry<'_> {
     /// Whether it is the root itself.
     pub(crate) fn is_root(&self) -> bool {
         self.relative == Path::new(".")
+    }
+
+    /// Refuses what no tool changes in a folder of the operator's.
+    pub(crate) fn check_touchable(&self) -> Result<(), PathRefusal> {
+        if !self.is_operators {
+            return Ok(());
+        }
+        let named = untouchable(&self.relative);
+        match named.or_else(|| untouchable::hook(self.root, &self.relative)) {
+            None => Ok(()),
+            Some(what) => {
+                let message = format!("no tool changes {what}: {}", shown(&self.display));
+                Err(PathRefusal::security("path-protected", message))
+            }
+        }
     }
 
     /// The absolute path as text.
@@ -134,6 +154,17 @@ impl Roots {
     /// A path to write, below the workspace.
     pub(crate) fn writable(&self, raw_path: &str) -> Result<PathEntry<'_>, PathRefusal> {
         let absolute = self.absolute(raw_path)?;
+        let place = self
+            .place(&self.workspace, &absolute)
+            .ok_or_else(|| PathRefusal::escape(PathPurpose::Write, raw_path))??;
+        place.check_touchable()?;
+        Ok(place)
+    }
+
+    /// A path to copy listed changes to: what may be changed was decided when they were
+    /// listed.
+    pub(crate) fn copied(&self, raw_path: &str) -> Result<PathEntry<'_>, PathRefusal> {
+        let absolute = self.absolute(raw_path)?;
         self.place(&self.workspace, &absolute)
             .ok_or_else(|| PathRefusal::escape(PathPurpose::Write, raw_path))?
     }
@@ -170,6 +201,7 @@ impl Roots {
             relative,
             absolute,
             display,
+            is_operators: root.is_operators,
         }))
     }
 
@@ -213,6 +245,7 @@ impl Root {
             handle,
             path,
             raw_path: folded(raw_path),
+            is_operators: false,
         })
     }
 
@@ -221,7 +254,9 @@ impl Root {
     fn base(raw_path: &str, home: Option<&ProtectedHome>) -> Result<Root, FilesError> {
         let raw_path = Path::new(raw_path);
         let Some(home) = home else {
-            return Root::open(raw_path);
+            let mut root = Root::open(raw_path)?;
+            root.is_operators = true;
+            return Ok(root);
         };
         let path = home.absolute(raw_path)?;
         let mut root = match raw_path.is_absolute() {
@@ -230,6 +265,8 @@ impl Root {
         };
         home.check(&root.path, &root.handle)?;
         root.raw_path = folded(raw_path);
+        // A relative one lies in our own home, where no person works.
+        root.is_operators = raw_path.is_absolute();
         Ok(root)
     }
 
@@ -269,6 +306,7 @@ impl Root {
             handle,
             raw_path: self.raw_path.join(&name),
             path,
+            is_operators: self.is_operators,
         })
     }
 
@@ -282,6 +320,7 @@ impl Root {
             handle,
             path: self.path.clone(),
             raw_path: self.raw_path.clone(),
+            is_operators: self.is_operators,
         })
     }
 }

@@ -14,6 +14,7 @@ use crate::files::open::{self, OpenError};
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
 use crate::files::replace::{Parents, ReplaceTarget, hold};
 use crate::files::root::PathEntry;
+use crate::files::untouchable::of_name;
 
 /// `writeText(path, content = '')`: makes folders, overwrites.
 pub(crate) fn write_text(files: &Files, arguments: FileArguments<'_>) -> Result<Done, PathRefusal> {
@@ -214,9 +215,9 @@ pub(crate) fn delete_dir(files: &Files, arguments: FileArguments<'_>) -> Result<
     let refusal = |error: io::Error| target.refusal(&error);
     let opened = || target.folder().open_dir_nofollow(target.name());
     // Counted first, so that a tree that is too large is left whole.
-    let mut counting = Removal::new(files, &target, Act::Count);
+    let mut counting = Removal::new(files, &place, &target, Act::Count);
     counting.enter(&opened().map_err(refusal)?, 1)?;
-    let mut removing = Removal::new(files, &target, Act::Remove);
+    let mut removing = Removal::new(files, &place, &target, Act::Remove);
     removing.enter(&opened().map_err(refusal)?, 1)?;
     let removed = target.folder().remove_dir(target.name());
     removed.map_err(refusal)?;
@@ -233,15 +234,22 @@ enum Act {
 struct Removal<'a> {
     files: &'a Files,
     target: &'a ReplaceTarget<'a>,
+    is_operators: bool,
     act: Act,
     count: usize,
 }
 
 impl<'a> Removal<'a> {
-    fn new(files: &'a Files, target: &'a ReplaceTarget<'a>, act: Act) -> Removal<'a> {
+    fn new(
+        files: &'a Files,
+        place: &PathEntry<'_>,
+        target: &'a ReplaceTarget<'a>,
+        act: Act,
+    ) -> Removal<'a> {
         Removal {
             files,
             target,
+            is_operators: place.is_operators,
             act,
             count: 0,
         }
@@ -263,6 +271,7 @@ impl<'a> Removal<'a> {
                 return Err(PathRefusal::runtime("too-many-entries", message));
             }
             let entry = entry.map_err(refusal)?;
+            self.check_touchable(&entry.file_name().to_string_lossy())?;
             entries.push((entry.file_name(), entry.file_type().map_err(refusal)?));
         }
         for (name, kind) in entries {
@@ -278,6 +287,17 @@ impl<'a> Removal<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A folder that holds what no tool changes stays whole.
+    fn check_touchable(&self, name: &str) -> Result<(), PathRefusal> {
+        match of_name(name).filter(|_| self.is_operators) {
+            None => Ok(()),
+            Some(what) => {
+                let message = format!("no tool changes {what}: {}", shown(name));
+                Err(PathRefusal::security("path-protected", message))
+            }
+        }
     }
 
     fn act_on(&self, remove: impl FnOnce() -> io::Result<()>) -> Result<(), PathRefusal> {

@@ -40,7 +40,7 @@ pub fn read<'a>(
     if raw_query.is_some_and(holds_token) {
         return Err(AuthRefusal::new(
             Reason::GateRequest,
-            "a token in the address is never taken, and may be in logs by now: replace it, and use the header `Authorization: Bearer …`",
+            "a token in the address is never accepted, and may be in logs by now: replace it, and use the header `Authorization: Bearer …`",
         ));
     }
     let raw = match raw_headers {

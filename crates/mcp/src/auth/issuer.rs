@@ -193,7 +193,7 @@ impl Issuer {
     /// Where the keys are, from the issuer's metadata. The first document that
     /// there is decides; one that speaks for another issuer is refused.
     async fn discover(&self) -> Result<String, String> {
-        let mut trouble = "its address makes no sense".to_owned();
+        let mut trouble = "its address is not valid".to_owned();
         for url in metadata_urls(&self.name) {
             let bytes = match self.document(&url).await {
                 Ok(bytes) => bytes,
@@ -204,7 +204,9 @@ impl Issuer {
             };
             return keys_url(&self.name, &bytes);
         }
-        Err(format!("the issuer's metadata cannot be had: {trouble}"))
+        Err(format!(
+            "the issuer's metadata cannot be fetched: {trouble}"
+        ))
     }
 
     async fn document(&self, url: &str) -> Result<Vec<u8>, String> {
@@ -283,7 +285,7 @@ fn keys_url(issuer: &str, metadata: &[u8]) -> Result<String, String> {
         .map_err(|_| "the issuer's metadata are not JSON".to_owned())?;
     let text = |field: &str| value.get(field).and_then(Value::as_str);
     if text("issuer") != Some(issuer) {
-        return Err("the metadata speak for another issuer".to_owned());
+        return Err("the metadata name another issuer".to_owned());
     }
     let url = text("jwks_uri").ok_or("the issuer's metadata name no keys")?;
     // Keys that came unencrypted could be forged.

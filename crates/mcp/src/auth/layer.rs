@@ -225,8 +225,8 @@ fn all<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a [u8]> {
 
 fn wrong_role(role: Role) -> AuthRefusal {
     let sentence = match role {
-        Role::Agent => "agents' keys call tools; to answer questions takes an operator's key",
-        Role::Operator => "operators' keys answer questions; to call tools takes an agent's key",
+        Role::Agent => "agents' keys call tools; answering questions needs an operator's key",
+        Role::Operator => "operators' keys answer questions; calling tools needs an agent's key",
     };
     AuthRefusal::new(Reason::GateRole, sentence)
 }

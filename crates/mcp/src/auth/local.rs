@@ -70,7 +70,7 @@ pub enum TokenError {
         path: PathBuf,
     },
     /// The machine gives no random numbers.
-    #[error("this machine gives no random numbers")]
+    #[error("the system provides no random bytes")]
     Random,
 }
 

@@ -137,7 +137,7 @@ impl Oauth {
         }
         let token = RawToken::read(raw_token).ok_or(Rejection::Invalid("it cannot be read"))?;
         if !self.rule.algorithms.contains(&token.algorithm) {
-            return Err(Rejection::Invalid("its algorithm is not taken here"));
+            return Err(Rejection::Invalid("its algorithm is not accepted here"));
         }
         let version = self.issuer.version();
         let key_name = token.key_name.as_deref();
@@ -223,7 +223,7 @@ impl TokenRule {
         let name = text(&self.caller_claim).ok_or(Rejection::Invalid("it names no caller"))?;
         for word in [subject, name] {
             if !is_plain_name(word) {
-                return Err(Rejection::Invalid("its name for the caller is odd"));
+                return Err(Rejection::Invalid("it names no usable caller"));
             }
         }
         let scopes = scopes(claims);

@@ -44,7 +44,7 @@ pub(crate) struct Inner {
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
     /// Without randomness nothing can be sealed.
-    #[error("the system gives no random bytes")]
+    #[error("the system provides no random bytes")]
     Random,
     /// The listening socket failed.
     #[error("the server cannot listen")]

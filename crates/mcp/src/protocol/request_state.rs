@@ -115,7 +115,7 @@ impl fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// A seal with new keys; nothing if the system gives no random bytes.
+    /// A seal with new keys; nothing if the system provides no random bytes.
     pub(crate) fn fresh() -> Option<Seal> {
         let mut keys = [[0_u8; 32]; 2];
         for key in &mut keys {

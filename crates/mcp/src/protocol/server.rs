@@ -204,7 +204,7 @@ impl McpServer {
             Some(Some(after)) if after.len() <= limit::CURSOR_CHARS_MAX => after,
             Some(_) => {
                 return Err(ErrorData::invalid_params(
-                    "the cursor is not one of ours",
+                    "the cursor is not valid; use `nextCursor` of the page before",
                     None,
                 ));
             }

@@ -179,6 +179,9 @@ arguments = "digest"
 keep_days = 9
 bytes_max = 1048576
 when_full = "refuse"
+heads_file = "a"
+witness = "https://a.example"
+witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]
 
 [sandbox]
 workers = 1
@@ -252,6 +255,33 @@ name = "web"
 url = "https://mcp.example.com/mcp"
 headers = { Authorization = "Bearer ${WEB_TOKEN}" }
 private = true
+
+[connections.reports]
+kind = "postgres"
+host = "db.example.com"
+port = 5433
+database = "reports"
+user = "reader"
+credential = "REPORTS_PASSWORD"
+callers = ["ann", "@devs"]
+private = true
+tls = "off"
+write = true
+trusted = true
+schema = "sales"
+
+[toolbox]
+enabled = ["terminal", "git"]
+folder = "/srv/project"
+hosts = ["git.example.com"]
+seconds_max = 60
+memory_bytes_max = 1073741824
+processes_max = 9
+file_bytes_max = 1048576
+output_bytes_max = 65536
+network_bytes_max = 1048576
+jobs_per_caller_max = 2
+job_seconds_max = 60
 "#;
 
 /// Settings whose lists hold no names of tools, callers, categories or tags.
@@ -262,6 +292,7 @@ const NO_NAMES: &[&str] = &[
     "command",
     "commands",
     "deny_classes",
+    "enabled",
     "hosts",
     "origins",
     "private_hosts",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, NameKind, ServerConfig, ServerTransport, position};
+use super::{Config, ConnectionConfig, NameKind, ServerConfig, ServerTransport, position};
 use crate::caller::folded;
 use crate::govern::access::{Lists, Terms};
 use crate::govern::action::Action;
@@ -14,6 +14,7 @@ use crate::govern::rules::Rule;
 use crate::govern::trust::{Criteria, Step};
 use crate::network::host_pattern::HostPattern;
 use crate::policy::risk::Level;
+use crate::record::note::NoteKey;
 use crate::word::Word as _;
 
 /// One setting.
@@ -78,6 +79,9 @@ impl Config {
             ("audit.keep_days", keep_days.unwrap_or_default()),
             ("audit.bytes_max", audit.bytes_max.to_string()),
             ("audit.when_full", quoted(audit.when_full.word())),
+            ("audit.heads_file", or_nothing(audit.heads_file.as_deref())),
+            ("audit.witness", or_nothing(audit.witness.as_deref())),
+            ("audit.witness_of", keys(&audit.witness_of)),
             ("sandbox.workers", sandbox.workers.to_string()),
             ("sandbox.sharing", quoted(sandbox.sharing.word())),
             ("codecall.mode", quoted(self.codecall.mode.word())),
@@ -112,6 +116,8 @@ impl Config {
         rows.extend(self.trust_rows());
         rows.extend(self.expected_rows());
         rows.extend(self.servers.iter().flat_map(server_rows));
+        rows.extend(self.connections.iter().flat_map(connection_rows));
+        rows.extend(self.toolbox.rows());
         rows
     }
 
@@ -442,6 +448,11 @@ fn lists(key: &str, lists: &Lists) -> Vec<(String, String)> {
     ]
 }
 
+fn keys(keys: &[NoteKey]) -> String {
+    let words: Vec<_> = keys.iter().map(ToString::to_string).collect();
+    toml_list(words.iter().map(String::as_str))
+}
+
 fn hosts(hosts: &[HostPattern]) -> String {
     let words: Vec<_> = hosts.iter().map(ToString::to_string).collect();
     toml_list(words.iter().map(String::as_str))
@@ -558,12 +569,36 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
     rows.into_iter().map(key).collect()
 }
 
+/// The settings of one connection. The credential is the name of a variable, so it can be
+/// shown.
+fn connection_rows(connection: &ConnectionConfig) -> Vec<(String, String)> {
+    let or_nothing = |text: Option<&str>| text.map(toml_text).unwrap_or_default();
+    let rows = [
+        ("kind", toml_text(connection.kind.word())),
+        ("host", toml_text(&connection.host.to_string())),
+        ("port", connection.port.to_string()),
+        ("database", toml_text(&connection.database)),
+        ("user", or_nothing(connection.user.as_deref())),
+        ("credential", or_nothing(connection.credential.as_deref())),
+        ("callers", whom(&connection.callers, &connection.groups)),
+        ("private", connection.private.to_string()),
+        ("tls", toml_text(connection.tls.word())),
+        ("write", connection.write.to_string()),
+        ("trusted", connection.trusted.to_string()),
+        ("schema", toml_text(&connection.schema)),
+    ];
+    let name = &connection.name;
+    rows.into_iter()
+        .map(|(key, value)| (format!("connections.{name}.{key}"), value))
+        .collect()
+}
+
 /// A string as TOML writes it. JSON's escapes are also TOML's.
-fn toml_text(text: &str) -> String {
+pub(super) fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn toml_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", words.map(toml_text).collect::<Vec<_>>().join(", "))
 }
 

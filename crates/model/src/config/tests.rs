@@ -21,6 +21,21 @@ fn refused(text: &str, expected: &[(usize, usize, &str, Option<&str>)]) {
     assert_eq!(seen, expected);
 }
 
+/// A public key, the example of the format.
+const KEY: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+
+#[test]
+fn a_witness_has_an_address_and_keys_are_keys() {
+    for (text, line) in [
+        ("[audit]\nwitness = \"ftp://example.com\"", 2),
+        ("[audit]\nwitness = \"nowhere\"", 2),
+        ("[audit]\nwitness_of = [\n\"x\"]", 3),
+    ] {
+        let faults = Config::parse(text).expect_err("refused");
+        assert_eq!(faults.first().map(|fault| fault.line), Some(line), "{text}");
+    }
+}
+
 #[test]
 fn an_empty_file_is_closed() {
     assert_eq!(Config::parse("").expect("empty"), Config::closed());
@@ -166,6 +181,9 @@ fn exposure_access_audit_and_the_rest_are_read() {
         keep_days = 30
         bytes_max = 1048576
         when_full = "remove-oldest"
+        heads_file = "/srv/heads"
+        witness = "https://witness.example.com/ringfence/"
+        witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"]
         [sandbox]
         workers = 3
         sharing = "per-caller"
@@ -192,6 +210,9 @@ fn exposure_access_audit_and_the_rest_are_read() {
             keep_days: Some(30),
             bytes_max: 1 << 20,
             when_full: WhenFull::RemoveOldest,
+            heads_file: Some("/srv/heads".to_owned()),
+            witness: Some("https://witness.example.com/ringfence".to_owned()),
+            witness_of: vec![KEY.parse().expect("a key")],
         }
     );
     assert_eq!(config.sandbox.workers, 3);

@@ -12,6 +12,7 @@ use crate::policy::host_bound::{HostList, ListedBy};
 use crate::text::elided;
 use crate::word::Word as _;
 
+pub mod command;
 pub mod level;
 pub mod quota;
 

@@ -298,6 +298,29 @@ impl Actions {
         actions
     }
 
+    /// What one call does. `stated` is what the body of the tool says about this very call;
+    /// without it, it follows from document and policy. Sorted, and never empty: a body
+    /// that states nothing does something unknown.
+    #[must_use]
+    pub fn of_call(
+        &self,
+        document: &Document,
+        policy: &EffectivePolicy,
+        stated: Option<&[Action]>,
+    ) -> Vec<Action> {
+        let Some(stated) = stated else {
+            return self.of(document, policy);
+        };
+        let mut actions = stated.to_vec();
+        if actions.is_empty() {
+            actions.push(Action(Cow::Borrowed("?")));
+        }
+        actions.extend(self.declared(document));
+        actions.sort();
+        actions.dedup();
+        actions
+    }
+
     /// What the author declares. A word that is not on the list stays as it is,
     /// and so counts as the worst there is.
     fn declared(&self, document: &Document) -> Vec<Action> {

@@ -1,4 +1,4 @@
-//! Which tools are on offer: a preset, what is included and what is excluded.
+//! Which tools are exposed: a preset, what is included and what is excluded.
 //! Exclusion always wins.
 
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ pub struct ExposureInput<'a> {
     pub part: Option<&'a str>,
 }
 
-/// Whether a tool is on offer, and the one thing that decided.
+/// Whether a tool is exposed, and the one thing that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExposureVerdict {
     /// It is.
@@ -94,7 +94,7 @@ impl Exposure {
         }
     }
 
-    /// Whether a tool is on offer.
+    /// Whether a tool is exposed.
     #[must_use]
     pub fn of(&self, tool: &ExposureInput<'_>) -> ExposureVerdict {
         if let Some(why) = self.exclude.hit(tool) {

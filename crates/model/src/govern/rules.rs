@@ -7,7 +7,7 @@
 
 use crate::caller::{Caller, CallerKind, Origin};
 use crate::document::params::Arguments;
-use crate::document::{ApprovalMode, CodeType, Document};
+use crate::document::{ApprovalMode, Document};
 use crate::govern::access::CallerRights;
 use crate::govern::access::level::LevelInput;
 use crate::govern::action::{Action, Actions};
@@ -59,8 +59,31 @@ pub struct RuleInput<'a> {
     pub policy: &'a EffectivePolicy,
     /// The badge of the call's policy.
     pub risk: &'a Risk,
+    /// What is known of the body that would run.
+    pub body: BodyFacts<'a>,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
+}
+
+/// What is known of the body of a tool, beside its document and policy.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyFacts<'a> {
+    /// What this call does, where the body derives it from the arguments.
+    pub actions: Option<&'a [Action]>,
+    /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
+    /// container.
+    pub contained: bool,
+}
+
+impl BodyFacts<'_> {
+    /// The body of an ordinary document: its code, in the sandbox.
+    #[must_use]
+    pub fn sandboxed() -> BodyFacts<'static> {
+        BodyFacts {
+            actions: None,
+            contained: true,
+        }
+    }
 }
 
 /// What is to happen, and the one thing that decided.
@@ -109,7 +132,7 @@ impl Rules {
     /// Decides about one call.
     #[must_use]
     pub fn decide(&self, asked: &RuleInput<'_>) -> Decision {
-        let actions = self.actions.of(asked.document, asked.policy);
+        let actions = self.actions_of(asked);
         let (by_rule, bounds) = self.strongest(asked, &actions);
         // A rule that allows answers the questions of the defaults and of the
         // level; never that of the document itself, and never a preset's.
@@ -140,13 +163,18 @@ impl Rules {
     /// rule, a level or an autonomy.
     #[must_use]
     pub fn operator_asks(&self, asked: &RuleInput<'_>) -> bool {
-        let actions = self.actions.of(asked.document, asked.policy);
+        let actions = self.actions_of(asked);
         let (by_rule, _) = self.strongest(asked, &actions);
         let by_level = level(asked, &actions).filter(|_| by_rule.is_none());
         let all = [by_rule, by_level, self.autonomy(asked, &actions)];
         all.into_iter()
             .flatten()
             .any(|decision| decision.effect == Effect::Ask)
+    }
+
+    fn actions_of(&self, asked: &RuleInput<'_>) -> Vec<Action> {
+        let stated = asked.body.actions;
+        self.actions.of_call(asked.document, asked.policy, stated)
     }
 
     /// The strongest of the rules that match; of several, the one whose id comes
@@ -299,15 +327,11 @@ fn document(asked: &RuleInput<'_>) -> Option<Decision> {
 
 fn level(asked: &RuleInput<'_>, actions: &[Action]) -> Option<Decision> {
     let constraints = asked.rights.constraints.as_ref()?;
-    let contained = match asked.document.code_type {
-        CodeType::Javascript => true,
-    };
     let (effect, reason) = constraints.check(&LevelInput {
-        tool: &asked.document.name,
         category: asked.document.category.as_deref().unwrap_or(""),
         actions,
         arguments: asked.arguments.values(),
-        contained,
+        contained: asked.body.contained,
     })?;
     Some(match effect {
         Effect::Allow | Effect::Ask => Decision::of(effect, reason),

@@ -8,7 +8,9 @@
 
 pub mod chain;
 mod facts;
+pub mod heads;
 pub mod notice;
+pub mod proof;
 pub mod spell;
 pub mod walk;
 

@@ -149,6 +149,8 @@ impl Masker {
         if bytes > limits::SECRETS_OF_CALL_BYTES_MAX {
             return Err(MaskError(None));
         }
+        let escaped = secrets.iter().filter_map(|it| forms::escaped_bytes(it));
+        let escaped_min = escaped.min();
         let forms: BTreeSet<_> = secrets.into_iter().flat_map(forms::of).collect();
         let forms: Vec<_> = forms.into_iter().collect();
         if forms.is_empty() {
@@ -160,7 +162,7 @@ impl Masker {
             .map_err(|error| MaskError(Some(error)))?;
         Ok(Masker {
             automaton: Some(automaton),
-            wanted: view::Wanted::of(forms.iter().map(|form| form.text.as_slice())),
+            wanted: view::Wanted::of(forms.iter().map(|form| form.text.as_slice()), escaped_min),
             forms,
         })
     }
@@ -171,7 +173,7 @@ impl Masker {
         Masker {
             automaton: None,
             forms: Vec::new(),
-            wanted: view::Wanted::of(std::iter::empty()),
+            wanted: view::Wanted::of(std::iter::empty(), None),
         }
     }
 

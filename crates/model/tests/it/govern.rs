@@ -79,6 +79,7 @@ fn decide(config: &Config, tools: &[Document], call: &Call) -> String {
         arguments: &arguments,
         policy: &policy,
         risk: &risk,
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: call.at_ms,
     });
     format!("{} ({access})", said(&decision))
@@ -174,6 +175,7 @@ fn may(rights: &CallerRights, tool: &Document, args: &str) -> &'static str {
         arguments: &arguments,
         policy: &policy,
         risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     });
     match decision.effect {

@@ -119,6 +119,7 @@ fn decide(rules: &Rules, tool: &Document, amount: Option<i64>) -> Decision {
         arguments: &arguments,
         policy: &policy,
         risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     })
 }

@@ -156,6 +156,7 @@ fn decide_under(config: &Config, world: &World, rules: Option<&Rules>) -> Option
         arguments: &arguments,
         policy: &policy,
         risk: &rate(&ground, &tool.sandbox_overrides, &policy),
+        body: model::govern::rules::BodyFacts::sandboxed(),
         at_ms: 0,
     }))
 }

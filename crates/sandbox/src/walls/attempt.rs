@@ -64,7 +64,7 @@ fn flags(flags: c_int) -> usize {
 /// `AT_FDCWD`, as the kernel sees it.
 const HERE: usize = (-100_isize).cast_unsigned();
 const NULL: usize = 0;
-const NOBODY: usize = usize::MAX;
+const NONE: usize = usize::MAX;
 
 fn attempts() -> Vec<(&'static str, Call)> {
     let mut all = files();
@@ -275,7 +275,7 @@ fn processes() -> Vec<(&'static str, Call)> {
             ),
         ),
         ("kill_parent", (libc::SYS_kill, [parent, 0, 0, 0, 0, 0])),
-        ("kill_all", (libc::SYS_kill, [NOBODY, 0, 0, 0, 0, 0])),
+        ("kill_all", (libc::SYS_kill, [NONE, 0, 0, 0, 0, 0])),
         ("tkill", (libc::SYS_tkill, [parent, 0, 0, 0, 0, 0])),
         ("tgkill", (libc::SYS_tgkill, [parent, parent, 0, 0, 0, 0])),
         (
@@ -287,7 +287,7 @@ fn processes() -> Vec<(&'static str, Call)> {
             (libc::SYS_pidfd_send_signal, [3, 0, 0, 0, 0, 0]),
         ),
         ("kcmp", (libc::SYS_kcmp, [parent, parent, 0, 0, 0, 0])),
-        ("wait4", (libc::SYS_wait4, [NOBODY, NULL, 1, NULL, 0, 0])),
+        ("wait4", (libc::SYS_wait4, [NONE, NULL, 1, NULL, 0, 0])),
         ("getpid", (libc::SYS_getpid, [0; 6])),
         ("setpriority", (libc::SYS_setpriority, [0, 0, 19, 0, 0, 0])),
         (
@@ -325,12 +325,12 @@ fn memory() -> Vec<(&'static str, Call)> {
             "mmap_exec",
             (
                 libc::SYS_mmap,
-                [NULL, 4096, readable | executable, private, NOBODY, 0],
+                [NULL, 4096, readable | executable, private, NONE, 0],
             ),
         ),
         (
             "mmap_shared",
-            (libc::SYS_mmap, [NULL, 4096, readable, shared, NOBODY, 0]),
+            (libc::SYS_mmap, [NULL, 4096, readable, shared, NONE, 0]),
         ),
         (
             "mprotect_exec",
@@ -343,7 +343,7 @@ fn memory() -> Vec<(&'static str, Call)> {
             "pkey_mprotect",
             (
                 libc::SYS_pkey_mprotect,
-                [0x1000, 4096, readable | executable, NOBODY, 0, 0],
+                [0x1000, 4096, readable | executable, NONE, 0, 0],
             ),
         ),
         (
@@ -434,7 +434,7 @@ fn kernel() -> Vec<(&'static str, Call)> {
         ("bpf", (libc::SYS_bpf, [0, room(), 0, 0, 0, 0])),
         (
             "perf_event_open",
-            (libc::SYS_perf_event_open, [room(), 0, 0, NOBODY, 0, 0]),
+            (libc::SYS_perf_event_open, [room(), 0, 0, NONE, 0, 0]),
         ),
         (
             "io_uring_setup",
@@ -455,11 +455,11 @@ fn kernel() -> Vec<(&'static str, Call)> {
         ),
         (
             "finit_module",
-            (libc::SYS_finit_module, [NOBODY, room(), 0, 0, 0, 0]),
+            (libc::SYS_finit_module, [NONE, room(), 0, 0, 0, 0]),
         ),
         (
             "kexec_load",
-            (libc::SYS_kexec_load, [0, 0, NULL, NOBODY, 0, 0]),
+            (libc::SYS_kexec_load, [0, 0, NULL, NONE, 0, 0]),
         ),
         // Without its magic numbers it does nothing but say so.
         ("reboot", (libc::SYS_reboot, [0; 6])),
@@ -469,7 +469,7 @@ fn kernel() -> Vec<(&'static str, Call)> {
         ("sysinfo", (libc::SYS_sysinfo, [room(), 0, 0, 0, 0, 0])),
         (
             "clock_settime",
-            (libc::SYS_clock_settime, [NOBODY, room(), 0, 0, 0, 0]),
+            (libc::SYS_clock_settime, [NONE, room(), 0, 0, 0, 0]),
         ),
         (
             "timer_create",
@@ -502,7 +502,7 @@ fn descriptors() -> Vec<(&'static str, Call)> {
         ("epoll_create1", (libc::SYS_epoll_create1, [0; 6])),
         (
             "signalfd4",
-            (libc::SYS_signalfd4, [NOBODY, room(), 8, 0, 0, 0]),
+            (libc::SYS_signalfd4, [NONE, room(), 8, 0, 0, 0]),
         ),
         ("timerfd_create", (libc::SYS_timerfd_create, [0; 6])),
         ("splice", (libc::SYS_splice, [3, NULL, 0, NULL, 0, 0])),

@@ -4,6 +4,14 @@
 //! worker can talk on its pipe, manage memory that cannot be executed, sleep,
 //! tell the time and end. It cannot name a file, a process or an address.
 
+// The tests translate the kernel's numbers from those of x86_64.
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod machine;
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use libc::c_long;
@@ -53,17 +61,17 @@ pub(super) fn allow_listed() -> Result<(), String> {
 }
 
 fn program() -> Result<BpfProgram, BackendError> {
-    let filter = SeccompFilter::new(
-        rules()?,
-        SeccompAction::KillProcess,
-        SeccompAction::Allow,
-        architecture()?,
-    )?;
-    filter.try_into()
+    compile(rules()?, std::env::consts::ARCH.try_into()?)
 }
 
-fn architecture() -> Result<TargetArch, BackendError> {
-    std::env::consts::ARCH.try_into()
+fn compile(rules: Rules, arch: TargetArch) -> Result<BpfProgram, BackendError> {
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::KillProcess,
+        SeccompAction::Allow,
+        arch,
+    )?;
+    filter.try_into()
 }
 
 fn rules() -> Result<Rules, BackendError> {

@@ -7,7 +7,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod line;
-mod lock;
+pub(crate) mod lock;
 pub(crate) mod remove;
 pub(crate) mod segment;
 pub(crate) mod snapshot;
@@ -109,6 +109,11 @@ impl Log {
     /// Bytes of the whole log.
     pub(crate) fn bytes(&self) -> u64 {
         self.end().saturating_sub(self.oldest)
+    }
+
+    /// The folder of its files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The file to sync.

@@ -6,13 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::record::audit::chain::{Body, Ending, Record, RecordKind};
+use model::record::audit::proof::{ExportedLine, ExportedLog};
 use model::record::audit::{Closing, Status};
+use model::record::note::{NoteKey, SignedNote};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params_from_iter};
 
 use crate::audit::entry::{AuditEntry, AuditItem, Filter, FoundEntry, Rows};
+use crate::audit::evidence::prove::Prover;
+use crate::audit::evidence::signer::unsigned;
+use crate::audit::evidence::tree_file;
 use crate::audit::index::{self, IndexHead, RecordPlace};
-use crate::audit::log::snapshot::LogSnapshot;
+use crate::audit::log::line::Line;
+use crate::audit::log::snapshot::{LogSnapshot, believable};
 use crate::audit::notices;
 use crate::audit::tail::Tail;
 use crate::error::StoreError;
@@ -258,6 +264,65 @@ pub(crate) fn export(
     filter: &Filter,
     each: &mut dyn FnMut(&Record) -> io::Result<()>,
 ) -> Result<u64, StoreError> {
+    export_through(reader, filter, u64::MAX, &mut |record| {
+        each(record).map_err(exporting)
+    })
+}
+
+/// The same with what it takes to check it elsewhere: the key and the newest head first,
+/// then the records that head covers, each with its own proof unless all are exported,
+/// then the history of heads.
+pub(crate) fn export_proved(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+    key: &NoteKey,
+    prover: &Prover,
+    heads: Vec<SignedNote>,
+    each: &mut dyn FnMut(&ExportedLine) -> io::Result<()>,
+) -> Result<u64, StoreError> {
+    let checkpoint = reader.log.newest_checkpoint()?;
+    let is_covered = |line: &Line| line.record.sequence <= prover.size();
+    if !checkpoint.as_ref().is_none_or(is_covered) {
+        let what = "a removal is not signed yet; try again in some seconds";
+        return Err(unsigned(what.to_owned()));
+    }
+    let checkpoint = checkpoint.as_ref().and_then(believable);
+    let through = checkpoint.map_or(0, |it| it.through.sequence);
+    let removed = tree_file::removed(Some(prover.tree()), through)?;
+    let whole = *filter == Filter::default();
+    let log = ExportedLog {
+        key: key.to_string(),
+        head: prover.note().to_string(),
+        whole,
+        removed: removed.unwrap_or_default(),
+    };
+    each(&ExportedLine::Log(Box::new(log))).map_err(exporting)?;
+    let count = export_through(reader, filter, prover.size(), &mut |record| {
+        let hashes = match whole {
+            true => Vec::new(),
+            false => prover.hashes(record)?,
+        };
+        each(&ExportedLine::Record(record.clone(), hashes)).map_err(exporting)
+    })?;
+    if whole {
+        for note in heads {
+            each(&ExportedLine::Head(note.to_string())).map_err(exporting)?;
+        }
+    }
+    Ok(count)
+}
+
+fn exporting(error: io::Error) -> StoreError {
+    StoreError::Export(Arc::new(error))
+}
+
+/// Hands over the records a filter selects, up to a sequence.
+fn export_through(
+    reader: &AuditReader<'_>,
+    filter: &Filter,
+    through: u64,
+    each: &mut dyn FnMut(&Record) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
     // The sequences to export; all of them without a filter.
     let wanted = match *filter == Filter::default() {
         true => None,
@@ -297,8 +362,11 @@ pub(crate) fn export(
         let is_wanted = wanted.as_ref().is_none_or(|wanted| {
             record.kind == RecordKind::Checkpoint || wanted.contains(&record.sequence)
         });
+        if record.sequence > through {
+            break;
+        }
         if is_wanted {
-            each(&record).map_err(|error| StoreError::Export(Arc::new(error)))?;
+            each(&record)?;
             count += 1;
         }
     }

@@ -2,12 +2,16 @@
 //! without a checkpoint that says what was removed and where the chain continues. The
 //! checkpoint is written first; then the rows of the index are deleted, then the files.
 
+use std::path::Path;
 use std::sync::mpsc;
 
 use model::record::audit::chain::{Checkpoint, Head};
+use model::record::tree::{TreeHash, root};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::audit::evidence::signer::Signer;
+use crate::audit::evidence::tree_file::TreeHashes;
 use crate::audit::index::RecordPlace;
 use crate::audit::log::LockWait;
 use crate::audit::log::snapshot::{LogSnapshot, believable};
@@ -64,8 +68,8 @@ impl Removal {
 
     /// Does the next step, in a group of its own. Returns itself if there is more to do;
     /// otherwise answers.
-    pub(crate) fn step(mut self, chain: &mut ChainWriter) -> Option<Removal> {
-        match self.remove(chain) {
+    pub(crate) fn step(mut self, chain: &mut ChainWriter, signer: &Signer) -> Option<Removal> {
+        match self.remove(chain, signer) {
             Ok(Step::More(part)) => {
                 self.add(&part);
                 Some(self)
@@ -90,16 +94,31 @@ impl Removal {
         self.removed.through = part.through.or(self.removed.through);
     }
 
-    fn remove(&mut self, chain: &mut ChainWriter) -> Result<Step, StoreError> {
+    fn remove(&mut self, chain: &mut ChainWriter, signer: &Signer) -> Result<Step, StoreError> {
+        let covered = cover(chain, signer)?;
         chain.begin(LockWait::Bounded)?;
         chain.index_within_group()?;
         let snapshot = chain.snapshot()?;
         let last = match self.last {
             Some(last) => last,
-            None => last_to_remove(chain, &snapshot, &self.rule)?,
+            None => last_to_remove(chain, &snapshot, &self.rule)?.min(covered),
         };
         self.last = Some(last);
         remove_through(chain, &snapshot, last)
+    }
+}
+
+/// Gets the hashes of what may be removed into the tree, or nothing could be proved about
+/// it any more. Returns the last record that is there. A log that contradicts itself has
+/// no tree; `verify` reports it, before and after a removal.
+fn cover(chain: &mut ChainWriter, signer: &Signer) -> Result<u64, StoreError> {
+    if chain.unindexed() > 0 {
+        chain.index()?;
+    }
+    match signer.cover() {
+        Ok(size) => Ok(size),
+        Err(StoreError::Unsigned { .. }) => Ok(u64::MAX),
+        Err(error) => Err(error),
     }
 }
 
@@ -152,6 +171,7 @@ fn remove_through(
         from_ms,
         to_ms,
         kept,
+        root: sealed(chain.folder(), through)?,
     };
     chain.checkpoint(&checkpoint)?;
     chain.commit()?;
@@ -166,6 +186,21 @@ fn remove_through(
         true => Step::Last(removed),
         false => Step::More(removed),
     })
+}
+
+/// The hash over all records up to one; nothing if the tree does not have them as the log
+/// does.
+fn sealed(folder: &Path, through: Head) -> Result<Option<TreeHash>, StoreError> {
+    let Some(tree) = TreeHashes::find(folder)? else {
+        return Ok(None);
+    };
+    let Some(last) = through.sequence.checked_sub(1) else {
+        return Ok(None);
+    };
+    if tree.size() < through.sequence || tree.leaf(last)? != TreeHash::record(&through.hash) {
+        return Ok(None);
+    }
+    root(&tree, through.sequence).map(Some)
 }
 
 /// The sequence and hash of a record.

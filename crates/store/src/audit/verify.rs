@@ -2,17 +2,26 @@
 //! the records.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use model::record::audit::chain::{Body, Ending, Head, Record};
-use model::record::audit::walk::{Verified, Walk};
+use model::record::audit::chain::{Body, Checkpoint, Ending, Head, Record};
+use model::record::audit::heads::{HeadCheck, HeadSource};
+use model::record::audit::walk::{Broken, Verified, Walk};
 use model::record::audit::{Notice, Opening};
+use model::record::note::TreeHead;
+use model::record::tree::{TreeHash, root};
 use rusqlite::{Row, Rows};
 
+use crate::audit::evidence::head_file;
+use crate::audit::evidence::offline::{self, Expectation};
+use crate::audit::evidence::signer::{Signer, public_key};
+use crate::audit::evidence::tree_file::{TreeHashes, removed};
 use crate::audit::index::RecordPlace;
 use crate::audit::log::snapshot::believable;
 use crate::audit::read::AuditReader;
 use crate::error::StoreError;
 use crate::gauge::LogReading;
+use crate::home::audit_folder;
 use crate::home::database::from_integer;
 
 const DOING: &str = "verify the audit";
@@ -65,10 +74,131 @@ impl IndexedNotice {
     }
 }
 
+/// The heads that were signed over the log, read before the log itself, so that it
+/// cannot look shorter than they say.
+pub(crate) struct SignedHeads {
+    heads: Vec<(TreeHead, HeadSource)>,
+    /// The first that is not what it should be.
+    fault: Option<(u64, String)>,
+    tree: Option<TreeHashes>,
+}
+
+impl SignedHeads {
+    /// Reads the heads of a home and what else is expected.
+    pub(crate) fn read(
+        home: &Path,
+        signer: &Signer,
+        expected: &Expectation,
+    ) -> Result<SignedHeads, StoreError> {
+        let folder = audit_folder(home);
+        let _lock = head_file::read_lock(&folder)?;
+        let tree = TreeHashes::find(&folder)?;
+        let own = public_key(home, signer.memory())?;
+        let Some(key) = expected.key.clone().or(own) else {
+            let none = expected.checkpoints.is_empty();
+            let missing = "this home has no key, and none is named".to_owned();
+            return Ok(SignedHeads {
+                heads: Vec::new(),
+                fault: (!none).then_some((1, missing)),
+                tree,
+            });
+        };
+        let notes = head_file::read(&folder);
+        let (notes, unreadable) = match notes {
+            Ok(notes) => (notes, None),
+            Err(StoreError::Unsigned { what }) => (Vec::new(), Some((1, what))),
+            Err(error) => return Err(error),
+        };
+        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        let mut expected = expected.clone();
+        let cosigned = head_file::read_file(&folder.join("cosigned"))?;
+        expected.checkpoints.extend(cosigned);
+        if let Some(copy) = signer.copy() {
+            expected.checkpoints.extend(head_file::read_file(&copy)?);
+        }
+        let (heads, fault) = offline::heads(&notes, &expected, &key);
+        let remembered = signer.memory().get()?;
+        let is_kept = |size| {
+            let mut kept = heads
+                .iter()
+                .filter(|(_, source)| *source == HeadSource::Kept);
+            kept.any(|(head, _)| head.size == size)
+        };
+        let missing = remembered.filter(|remembered| !is_kept(remembered.size));
+        let missing = missing.map(|remembered| {
+            let size = remembered.size;
+            let what = format!(
+                "the database remembers a signed head over {size} records, which is missing from \
+                 `audit/heads`"
+            );
+            (size, what)
+        });
+        Ok(SignedHeads {
+            heads,
+            fault: unreadable.or(fault).or(missing),
+            tree,
+        })
+    }
+
+    /// Begins to hold the log against the heads, behind the removed records.
+    fn begin(&mut self, checkpoint: Option<&Checkpoint>) -> Result<Option<HeadCheck>, StoreError> {
+        let through = checkpoint.map_or(0, |it| it.through.sequence);
+        let Some(start) = removed(self.tree.as_ref(), through)? else {
+            if !self.heads.is_empty() {
+                let what = "the hashes of removed records are missing".to_owned();
+                self.fault.get_or_insert((1, what));
+            }
+            return Ok(None);
+        };
+        let sealed = checkpoint.and_then(|checkpoint| checkpoint.root);
+        if sealed.is_some_and(|sealed| sealed != start.root()) {
+            let what = "the hashes of removed records were changed".to_owned();
+            self.fault.get_or_insert((1, what));
+        }
+        let heads = std::mem::take(&mut self.heads);
+        let root_of = |size| match &self.tree {
+            Some(tree) => root(tree, size),
+            None => Ok(TreeHash::empty()),
+        };
+        HeadCheck::new(heads, start, root_of).map(Some)
+    }
+}
+
+/// Verifies the log, its index and the heads that were signed over it.
 pub(crate) fn verify(
     reader: &AuditReader<'_>,
     expected_head: Option<&Head>,
     remembered: Option<Head>,
+    mut signed: SignedHeads,
+) -> Result<Verified, StoreError> {
+    let checkpoint = reader.log.newest_checkpoint()?;
+    let checkpoint = checkpoint.as_ref().and_then(believable);
+    let count = u64::try_from(signed.heads.len()).unwrap_or(u64::MAX);
+    let mut heads = signed.begin(checkpoint.as_ref())?;
+    let mut verified = walk(reader, expected_head, remembered, heads.as_mut())?;
+    verified.heads = count;
+    verified.signed = heads.as_ref().map_or(0, HeadCheck::signed);
+    if verified.broken.is_none() {
+        let fault = match signed.fault {
+            Some(fault) => Some(fault),
+            None => heads
+                .and_then(HeadCheck::finish)
+                .map(|fault| (fault.sequence, fault.what)),
+        };
+        verified.broken = fault.map(|(sequence, what)| Broken {
+            sequence,
+            call_id: None,
+            what,
+        });
+    }
+    Ok(verified)
+}
+
+fn walk(
+    reader: &AuditReader<'_>,
+    expected_head: Option<&Head>,
+    remembered: Option<Head>,
+    mut heads: Option<&mut HeadCheck>,
 ) -> Result<Verified, StoreError> {
     let fail = StoreError::database(DOING);
     let mut statement = reader
@@ -120,6 +250,9 @@ pub(crate) fn verify(
         let Ok(body) = walk.step(&record) else {
             return Ok(walk.finish());
         };
+        if let Some(heads) = heads.as_deref_mut().filter(|_| record.sequence > removed) {
+            heads.step(&record, &body);
+        }
         last = record.sequence;
         let here = RecordPlace {
             sequence: record.sequence,

@@ -37,6 +37,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/tool_grants.sql"),
     include_str!("schema/servers.sql"),
     include_str!("schema/former_keys.sql"),
+    include_str!("schema/jobs.sql"),
+    include_str!("schema/signed_heads.sql"),
+    include_str!("schema/people.sql"),
 ];
 
 /// Creates home and database if absent, brings the schema up to date, and returns a

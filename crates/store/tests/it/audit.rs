@@ -2,6 +2,7 @@
 
 mod crash;
 mod entry;
+mod evidence;
 mod full;
 mod hostile;
 mod notices;

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod callers;
+mod jobs;
 mod keys;
 mod publications;
 mod scripts;

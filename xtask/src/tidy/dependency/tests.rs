@@ -1,4 +1,4 @@
-//! Dependencies nobody explained, uses or agreed on.
+//! Dependencies without an explanation, a user or an agreement.
 
 use crate::tidy::dependency::{PACKAGE_COUNT_MAX, package_count};
 use crate::tidy::tests::{check, clean};

@@ -39,7 +39,7 @@ fn a_state_counts_for_one_call_only() {
         panic!("it is ours");
     };
     assert_eq!(answered.question, "question-1");
-    // Nobody reads that fast.
+    // No person reads that fast.
     assert_eq!(answered.answer, ApprovalAnswer::NotRendered);
     for wrong in [
         StateBinding {
@@ -130,7 +130,7 @@ fn a_state_without_its_answer_is_no_answer() {
     }
 }
 
-/// A state can be read by whoever holds it; the name of its question cannot.
+/// A state can be read by its holder; the name of its question cannot.
 #[test]
 fn a_state_does_not_tell_the_name_of_its_question() {
     let seal = Seal::fresh().expect("a key");

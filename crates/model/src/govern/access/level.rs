@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::document::NetworkMode;
+use crate::govern::access::command;
 use crate::govern::action::{Action, Actions, ListUse};
 use crate::govern::rules::Effect;
 use crate::policy::EffectivePolicy;
@@ -44,9 +45,9 @@ crate::words! {
     /// What a tool may run in.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum CodeIsolation {
-        /// The sandbox, and nothing else.
+        /// The sandbox, a jail with namespaces of its own, or a container.
         Containerized = "containerized",
-        /// Also a process outside of it, such as a bridged server.
+        /// Also a process behind fewer walls.
         Any = "any",
     }
 }
@@ -66,7 +67,7 @@ crate::words! {
     /// What a call does with repositories. Later is wider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum GitScope {
-        /// Neither pushes nor clones.
+        /// Reaches no other repository: neither clones, fetches nor pushes.
         LocalOnly = "local_only",
         /// Does not push.
         ReadAndBranch = "read_and_branch",
@@ -128,26 +129,20 @@ pub struct ConstraintChanges {
 /// What constraints look at besides the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelInput<'a> {
-    /// The tool's name.
-    pub tool: &'a str,
-    /// Its category.
+    /// The tool's category.
     pub category: &'a str,
     /// What the call does.
     pub actions: &'a [Action],
     /// With what.
     pub arguments: &'a Map<String, Value>,
-    /// Whether it runs in the sandbox.
+    /// Whether it runs in the sandbox, in a jail with namespaces of its own, or in a
+    /// container.
     pub contained: bool,
 }
 
 /// Commands of `restricted_commands` unless the operator lists others.
 pub const COMMANDS_DEFAULT: [&str; 10] = [
     "cat", "diff", "git", "grep", "head", "ls", "pwd", "sort", "tail", "wc",
-];
-
-/// What a command line can start other commands with.
-const SHELL_MARKS: [char; 17] = [
-    ';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\n', '\r', '\\', '*', '?', '!',
 ];
 
 impl AccessLevel {
@@ -376,9 +371,10 @@ impl Constraints {
     pub fn check(&self, input: &LevelInput<'_>) -> Option<(Effect, String)> {
         let does = |word: &str| input.actions.iter().any(|action| action.word() == word);
         let deny = |why: &str| Some((Effect::Deny, why.to_owned()));
-        let clones = input.tool.to_lowercase().contains("clone");
         if self.code == CodeIsolation::Containerized && !input.contained {
-            return deny("the caller's level takes only tools that run in the sandbox");
+            return deny(
+                "the caller's level takes only tools that run in the sandbox, in a jail with namespaces, or in a container",
+            );
         }
         if self.network == NetworkScope::None && does("comms:external") {
             return deny("the caller's level has no network");
@@ -390,10 +386,12 @@ impl Constraints {
             .actions
             .iter()
             .any(|action| action.category() == "vcs");
-        if self.git == GitScope::LocalOnly && repository && clones {
-            return deny("the caller's level does not clone");
+        if self.git == GitScope::LocalOnly && repository && does("external_data:request") {
+            return deny("the caller's level does not reach other repositories");
         }
-        if input.category.eq_ignore_ascii_case("TERMINAL") {
+        // What only looks at a job runs no command.
+        let only_reads = input.actions.iter().all(Action::is_read);
+        if !only_reads && input.category.eq_ignore_ascii_case("TERMINAL") {
             match self.terminal {
                 TerminalScope::None => return deny("the caller's level has no terminal"),
                 TerminalScope::RestrictedCommands => {
@@ -422,13 +420,18 @@ impl Constraints {
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
             return Some("the caller's level needs a `command` it can look at".to_owned());
         };
-        if command.contains(SHELL_MARKS) {
-            return Some("the caller's level takes single commands only".to_owned());
-        }
-        let first = command.split_whitespace().next().unwrap_or("");
-        let listed = self.commands.contains(first);
+        let words = match command::words(command) {
+            Ok(words) => words,
+            Err(why) => {
+                return Some(format!(
+                    "the caller's level takes single commands only: {why}"
+                ));
+            }
+        };
+        let first = words.into_iter().next().unwrap_or_default();
+        let listed = self.commands.contains(&first);
         (!listed).then(|| {
-            let shown = elided(first, 40);
+            let shown = elided(&first, 40);
             format!("the command `{shown}` is not on the list of the caller's level")
         })
     }

@@ -26,6 +26,7 @@ fn check(mode: &str, level: Level, expected: Effect) {
         arguments: &params::check(&[], &Value::Null).expect("no arguments"),
         policy: &resolve(&Baseline::closed(), &document.sandbox_overrides).expect("a policy"),
         risk: &risk,
+        body: BodyFacts::sandboxed(),
         at_ms: 0,
     };
     assert_eq!(Rules::standard().decide(&asked).effect, expected);

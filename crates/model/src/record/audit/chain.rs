@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::canonical::{self, CanonicalError};
 use crate::record::audit::notice::Notice;
 use crate::record::audit::{Closing, Opening, Status};
+use crate::record::tree::TreeHash;
 
 /// What every hash of the chain starts with. A change of the recipe is a new tag.
 pub const TAG: &str = "ringfence-audit-1";
@@ -294,6 +295,10 @@ pub struct Checkpoint {
     /// ended.
     #[serde(default)]
     pub kept: Vec<Head>,
+    /// The hash of the tree over all records up to `through`, so that what was removed
+    /// can still be proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<TreeHash>,
 }
 
 /// A body, read again. `C` is how much of a closing is wanted.

@@ -153,6 +153,21 @@ pub enum Act {
     /// The owner restarted a server.
     #[serde(rename = "server.restarted")]
     ServerRestarted,
+    /// A code was made with which a person signs in at the Studio.
+    #[serde(rename = "person.code_made")]
+    PersonCodeMade,
+    /// A person signed in at the Studio.
+    #[serde(rename = "person.signed_in")]
+    PersonSignedIn,
+    /// Sessions of people at the Studio ended.
+    #[serde(rename = "person.signed_out")]
+    PersonSignedOut,
+    /// A secret was set or removed.
+    #[serde(rename = "secret.changed")]
+    SecretChanged,
+    /// A background job ended.
+    #[serde(rename = "job.ended")]
+    JobEnded,
     /// The log ends before a record that its index or the database remembers.
     #[serde(rename = "audit.cut")]
     AuditCut,
@@ -163,7 +178,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 25] = [
+    pub const ALL: [Act; 30] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -187,6 +202,11 @@ impl Act {
         Act::ServerAdded,
         Act::ServerRemoved,
         Act::ServerRestarted,
+        Act::PersonCodeMade,
+        Act::PersonSignedIn,
+        Act::PersonSignedOut,
+        Act::SecretChanged,
+        Act::JobEnded,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
     ];
@@ -218,6 +238,11 @@ impl Act {
             Act::ServerAdded => "server.added",
             Act::ServerRemoved => "server.removed",
             Act::ServerRestarted => "server.restarted",
+            Act::PersonCodeMade => "person.code_made",
+            Act::PersonSignedIn => "person.signed_in",
+            Act::PersonSignedOut => "person.signed_out",
+            Act::SecretChanged => "secret.changed",
+            Act::JobEnded => "job.ended",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",
         }

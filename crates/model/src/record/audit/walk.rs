@@ -27,6 +27,10 @@ pub struct Verified {
     pub notices: u64,
     /// Times records were found to be missing from the end, acknowledged or not.
     pub cuts: u64,
+    /// Heads that were signed over the log and kept beside it.
+    pub heads: u64,
+    /// The records that the newest of them covers.
+    pub signed: u64,
     /// The last record that was in order.
     pub head: Head,
     /// The first that was not.
@@ -108,6 +112,8 @@ impl Walk {
                 checkpoints: 0,
                 notices: 0,
                 cuts: 0,
+                heads: 0,
+                signed: 0,
                 head,
                 broken: None,
             },
@@ -137,6 +143,18 @@ impl Walk {
         };
         self.found.records += 1;
         Ok(checked)
+    }
+
+    /// Notes how many heads there are and the records they cover.
+    pub fn note_heads(&mut self, heads: u64, signed: u64) {
+        self.found.heads = heads;
+        self.found.signed = signed;
+    }
+
+    /// The last record that was in order.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.found.head
     }
 
     /// Notes a fault that only the keeper can see, such as an index that says
@@ -282,7 +300,12 @@ impl Walk {
             | Act::ServerBlocked
             | Act::ServerAdded
             | Act::ServerRemoved
-            | Act::ServerRestarted => {}
+            | Act::ServerRestarted
+            | Act::PersonCodeMade
+            | Act::PersonSignedIn
+            | Act::PersonSignedOut
+            | Act::SecretChanged
+            | Act::JobEnded => {}
         }
     }
 

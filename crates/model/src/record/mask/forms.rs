@@ -65,7 +65,7 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
         forms.extend(of_value(bare));
     }
     // A key in a file of variables often has its line breaks written as `\n`.
-    let plain = view::unescaped(secret);
+    let plain = unescaped(secret);
     let lines = secret.lines().chain(plain.iter().flat_map(|it| it.lines()));
     let parts = [credentials(bare), password(bare), unpadded(bare)];
     let parts = parts.into_iter().flatten();
@@ -78,7 +78,7 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
     }
     forms.extend(
         password(bare)
-            .and_then(view::unescaped)
+            .and_then(unescaped)
             .into_iter()
             .flat_map(|decoded| match decoded.chars().count() >= PART_CHARS_MIN {
                 true => of_value(&decoded),
@@ -131,25 +131,18 @@ fn of_value(secret: &str) -> Vec<Form> {
                 .collect::<Vec<_>>(),
         ),
     ];
-    // A backslash at its end may be taken for the start of an escape with what follows.
-    let head = secret.trim_end_matches('\\');
+    // A mark at its end may be taken for the start of an escape with what follows.
+    let head = secret.trim_end_matches(['\\', '%', '&']);
     if head != secret && is_maskable(head) {
         forms.push(Form::exact(head));
+        forms.extend(of_decoded(head.as_bytes()));
     }
     if secret.chars().count() >= CASED_CHARS_MIN {
         // Names of hosts and headers are made lower case, methods upper.
         forms.push(Form::exact(secret.to_lowercase()));
         forms.push(Form::exact(secret.to_uppercase()));
     }
-    // A secret that itself holds escapes reads differently once they are decoded.
-    let mut plain = secret.to_owned();
-    while let Some(next) = view::unescaped(&plain).filter(|next| is_maskable(next)) {
-        forms.push(Form::exact(next.as_str()));
-        if next.len() >= plain.len() {
-            break;
-        }
-        plain = next;
-    }
+    forms.extend(of_decoded(bytes));
     forms.extend(of_bytes(bytes));
     forms.extend(of_key(bytes));
     if !secret.is_ascii() {
@@ -167,6 +160,41 @@ fn of_value(secret: &str) -> Vec<Form> {
         }
     }
     forms
+}
+
+/// A secret that itself holds escapes reads differently once they are decoded, and once
+/// more with every encoding around it, until none is left.
+fn of_decoded(secret: &[u8]) -> Vec<Form> {
+    let mut forms = Vec::new();
+    let mut plain = secret.to_vec();
+    while let Some(next) = view::unescaped(&plain).filter(|next| is_maskable_bytes(next)) {
+        let spelt = |from: u8, to: u8| {
+            let letter = |byte: &u8| if *byte == from { to } else { *byte };
+            Form::exact(next.iter().map(letter).collect::<Vec<_>>())
+        };
+        forms.extend([spelt(b' ', b'+'), spelt(b'+', b' ')]);
+        forms.push(Form::exact(next.as_slice()));
+        if next.len() >= plain.len() {
+            break;
+        }
+        plain = next;
+    }
+    forms
+}
+
+fn is_maskable_bytes(bytes: &[u8]) -> bool {
+    is_maskable(&String::from_utf8_lossy(bytes))
+}
+
+/// A text with its escapes decoded once, if it has any and is a text afterwards.
+fn unescaped(text: &str) -> Option<String> {
+    String::from_utf8(view::unescaped(text.as_bytes())?).ok()
+}
+
+/// The bytes of a secret, if some writer of text has an escape for one of them.
+pub(super) fn escaped_bytes(secret: &str) -> Option<usize> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (!secret.bytes().all(is_plain)).then_some(secret.len())
 }
 
 /// Letters from which a key is taken for the spelling of some bytes.

@@ -68,7 +68,7 @@ fn base64_is_found_alone_and_inside() {
 fn escapes_of_every_writer_are_decoded() {
     let key = "k&y=\"1\"/ä<b>";
     for text in [
-        // encodeURI, encodeURIComponent, URL.href, and a mixture nobody has a name for.
+        // encodeURI, encodeURIComponent, URL.href, and a mixture without a name.
         "k&y=%221%22/%C3%A4%3Cb%3E",
         "k%26y%3D%221%22%2F%C3%A4%3Cb%3E",
         "k&y=%221%22/%C3%A4<b>",
@@ -303,7 +303,7 @@ fn debug_shows_no_secret() {
     assert!(!format!("{masker:?}").contains("topsecret"));
 }
 
-/// Base64 as the standard says, written anew so that the oracle shares nothing.
+/// Base64 as the standard says, written again so that the oracle shares nothing.
 fn base64(bytes: &[u8], last_two: &str, pad: bool) -> String {
     let mut letters: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').collect();
     letters.extend(last_two.chars());
@@ -419,7 +419,7 @@ fn base32(bytes: &[u8]) -> String {
 fn readable(text: &str, secret: &str) -> bool {
     let mut all = vec![text.as_bytes().to_vec()];
     let every: Vec<u8> = (0..=u8::MAX).collect();
-    let wanted = view::Wanted::of([every.as_slice(), b"x"].into_iter());
+    let wanted = view::Wanted::of([every.as_slice(), b"x"].into_iter(), None);
     all.extend(
         view::of(text.as_bytes(), &wanted, Places::Dropped)
             .iter()
@@ -432,14 +432,76 @@ fn readable(text: &str, secret: &str) -> bool {
     })
 }
 
+/// Escapes, halves of escapes and what writers escape.
+const LOOK_ENCODED: [&str; 24] = [
+    "%41",
+    "%a0",
+    "%25",
+    "%",
+    "%4",
+    "\\n",
+    "\\",
+    "\\u00e4",
+    "\\x41",
+    "\\\"",
+    "&amp;",
+    "&#65;",
+    "&",
+    "&lt",
+    "+",
+    " ",
+    "a",
+    "Zz9",
+    "/",
+    "=",
+    "\n",
+    "ä",
+    "🙂",
+    "{\"k\":1}",
+];
+
+/// Masks secrets that were written in some way: there is a mask, and none can be read.
+fn check_spelt(
+    secrets: &[String],
+    before: &str,
+    after: &str,
+    codings: &[Coding],
+) -> Result<(), TestCaseError> {
+    let masker = Masker::new(secrets.iter().map(String::as_str)).expect("maskable");
+    for secret in secrets {
+        let inside = format!("{before}{secret}{after}");
+        let written = codings
+            .iter()
+            .enumerate()
+            .fold(inside, |text, (index, coding)| {
+                // UTF-16 is claimed of the secret itself, not of its escapes.
+                let coding = match coding {
+                    Coding::Utf16Base64 if index > 0 => Coding::Base64,
+                    coding => *coding,
+                };
+                encoded(&text, coding)
+            });
+        let masked = masker.text(&written).into_inner();
+        prop_assert!(
+            masked.contains(MASK),
+            "{:?} {} {}",
+            codings,
+            written,
+            masked
+        );
+        prop_assert!(
+            !readable(&masked, secret),
+            "{:?} {} {}",
+            codings,
+            written,
+            masked
+        );
+    }
+    Ok(())
+}
+
 proptest! {
-    // The same cases each time. Others, about one run in fifteen, still find a secret of
-    // several lines below base64 of UTF-16 and a URL: an open defect, not a red build by chance.
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// Whatever a program writes a secret in, and whatever writes that again.
     #[test]
@@ -449,21 +511,20 @@ proptest! {
         after in "[a-z: ]{0,5}",
         codings in prop::collection::vec(prop::sample::select(&CODINGS[..]), 0..3),
     ) {
-        let masker = Masker::new(secrets.iter().map(String::as_str)).expect("maskable");
-        for secret in &secrets {
-            let inside = format!("{before}{secret}{after}");
-            let written = codings.iter().enumerate().fold(inside, |text, (index, coding)| {
-                // UTF-16 is claimed of the secret itself, not of its escapes.
-                let coding = match coding {
-                    Coding::Utf16Base64 if index > 0 => Coding::Base64,
-                    coding => *coding,
-                };
-                encoded(&text, coding)
-            });
-            let masked = masker.text(&written).into_inner();
-            prop_assert!(masked.contains(MASK), "{:?} {} {}", codings, written, masked);
-            prop_assert!(!readable(&masked, secret), "{:?} {} {}", codings, written, masked);
-        }
+        check_spelt(&secrets, &before, &after, &codings)?;
+    }
+
+    /// The same for secrets that themselves read like something encoded.
+    #[test]
+    fn secrets_that_look_encoded_are_found(
+        parts in prop::collection::vec(prop::sample::select(&LOOK_ENCODED[..]), 4..12),
+        before in "[a-z: ]{0,5}",
+        after in "[a-z: ]{0,5}",
+        codings in prop::collection::vec(prop::sample::select(&CODINGS[..]), 0..3),
+    ) {
+        let secret = parts.concat();
+        prop_assume!(secret.chars().count() >= 8);
+        check_spelt(&[secret], &before, &after, &codings)?;
     }
 
     /// Cut anywhere after masking, no more of a secret is left than its mask; cut
@@ -534,4 +595,26 @@ fn a_secret_with_a_percent_is_found_below_two_encodings() {
     let masker = Masker::new(["%a0 \u{e4}A\na"]).expect("a masker");
     let text = "before %25a0%20%C3%A4A%5Cna after";
     assert_eq!(masker.text(text).into_inner(), "before *** after");
+}
+
+/// Each was missed once: base64 that reaches further than the secret is long, bytes that
+/// are no text, short base64, marks that swallow each other, one kind of escape twice.
+#[test]
+fn spellings_that_were_missed_once() {
+    let cases: [(&str, &str, &[Coding]); 6] = [
+        (
+            "abcdefghijklmnop?qr>t~",
+            "",
+            &[Coding::Utf16Base64, Coding::UriComponent],
+        ),
+        ("abc\"defg", "", &[Coding::Json, Coding::Base64]),
+        ("%a0 b\nc d", "", &[Coding::Json, Coding::Form]),
+        ("\n\\\"A0ä#\\", " ", &[Coding::Html]),
+        ("%41\\&amp;%41", "", &[Coding::Json, Coding::Uri]),
+        ("%41\\%41%41%41", "", &[Coding::Json, Coding::Json]),
+    ];
+    for (secret, after, codings) in cases {
+        let checked = check_spelt(&[secret.to_owned()], "", after, codings);
+        assert!(checked.is_ok(), "{secret:?} {codings:?}: {checked:?}");
+    }
 }

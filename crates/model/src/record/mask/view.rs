@@ -4,7 +4,8 @@
 //! (`&amp;`) are decoded together, again and again; base64, base32 and lists of
 //! bytes by themselves, so that one inside the other comes out too. Where a text has
 //! several kinds of escapes each is also decoded alone: the backslash of `C:\new` is
-//! not the start of an escape because a `%20` follows.
+//! not the start of an escape because a `%20` follows. A short text is read in every such
+//! way at every depth, a long one only at its top: that would cost too much.
 //!
 //! Only what stands near something decoded is kept: a text without escapes costs a
 //! look at each byte. The way back is worked out only for a text in which something
@@ -23,10 +24,21 @@ use escape::{Kinds, escape, next_mark};
 const DEPTH_MAX: usize = 4;
 /// Readings of one text.
 const VIEWS_MAX: usize = 16;
+/// A text of so many bytes has more readings: escapes of each kind are undone alone at
+/// every depth.
+const SHORT_BYTES_MAX: usize = 1024;
+/// Readings of a short text. All of them together fit into the free bytes.
+const SHORT_VIEWS_MAX: usize = 64;
 /// Bytes of all readings of a text, for each of its own.
 const VIEW_BYTES_RATIO_MAX: usize = 8;
 /// Bytes of all readings that any text may have.
 const VIEW_BYTES_FREE: usize = 64 * 1024;
+/// Bytes that one byte of a spelling takes up at most below the encodings around it. A
+/// spelling is up to two bytes for each of the secret; base64 and base32 make at most
+/// 1.6 of one, a list of bytes 5, an escape below base64 at most 10.
+const ENCODED_RATIO_MAX: usize = 8;
+/// Letters from which every run is read as base64 and base32.
+const LETTERS_MIN: usize = 16;
 /// Between pieces that do not belong together. A secret that holds it is found all the
 /// same, and perhaps once too often.
 const GAP: u8 = 0;
@@ -37,16 +49,29 @@ pub(super) struct Wanted {
     pub(super) bytes_max: usize,
     /// The shortest.
     pub(super) bytes_min: usize,
+    /// How far around something decoded a secret can reach, in whatever it is written.
+    near: usize,
+    /// Letters of base64 and base32 that can hold a secret.
+    letters_min: usize,
     bytes: [bool; 256],
 }
 
 impl Wanted {
-    pub(super) fn of<'a>(spellings: impl Iterator<Item = &'a [u8]>) -> Wanted {
+    /// What is looked for: all spellings, and the bytes of the shortest secret that may
+    /// be escaped below base64.
+    pub(super) fn of<'a>(
+        spellings: impl Iterator<Item = &'a [u8]>,
+        escaped_min: Option<usize>,
+    ) -> Wanted {
         // Whatever is encoded once more is written in these.
         let is_text = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        // An escape is a byte longer than what it stands for, at least.
+        let letters = escaped_min.map(|bytes| (bytes + 1) * 8 / 6);
         let mut wanted = Wanted {
             bytes_max: 0,
             bytes_min: usize::MAX,
+            near: 0,
+            letters_min: letters.map_or(LETTERS_MIN, |letters| letters.min(LETTERS_MIN)),
             bytes: std::array::from_fn(|byte| u8::try_from(byte).is_ok_and(is_text)),
         };
         for spelling in spellings {
@@ -58,6 +83,7 @@ impl Wanted {
                 }
             }
         }
+        wanted.near = wanted.bytes_max.saturating_mul(ENCODED_RATIO_MAX);
         wanted
     }
 
@@ -114,6 +140,11 @@ pub(super) fn of(text: &[u8], wanted: &Wanted, places: Places) -> Vec<View> {
         .len()
         .saturating_mul(VIEW_BYTES_RATIO_MAX)
         .max(VIEW_BYTES_FREE);
+    let is_short = text.len() <= SHORT_BYTES_MAX;
+    let views_max = match is_short {
+        true => SHORT_VIEWS_MAX,
+        false => VIEWS_MAX,
+    };
     let mut next: Option<usize> = None;
     loop {
         let (bytes, depth) = match next {
@@ -126,22 +157,28 @@ pub(super) fn of(text: &[u8], wanted: &Wanted, places: Places) -> Vec<View> {
         let mut made = Vec::new();
         if depth < DEPTH_MAX {
             let empty = || View::empty(places, next, depth + 1);
-            let (together, seen) = unescape(bytes, Kinds::ALL, wanted.bytes_max, empty());
+            let (together, seen) = unescape(bytes, Kinds::ALL, wanted.near, empty());
             made.extend(together);
             made.extend(base::unbase(bytes, wanted, empty()));
             made.extend(list::unlist(bytes, wanted, empty()));
             let kinds = Kinds::EACH.into_iter().filter(|kind| seen.has(*kind));
-            // In the text and in what comes out of it: a `%a0` of the secret itself must
-            // not be taken for an escape when only the JSON around it is undone.
-            let kinds = kinds.filter(|_| depth <= 1 && seen.are_several());
-            // Nothing is looked for below these.
-            let last = || View::empty(places, next, DEPTH_MAX);
-            made.extend(kinds.filter_map(|kind| unescape(bytes, kind, wanted.bytes_max, last()).0));
+            // A `%a0` of the secret itself must not be taken for an escape when only the
+            // JSON around it is undone. In a long text that is looked for near its top.
+            let kinds = kinds.filter(|_| (is_short || depth <= 1) && seen.are_several());
+            let alone = || match is_short {
+                true => empty(),
+                false => View::empty(places, next, DEPTH_MAX),
+            };
+            made.extend(kinds.filter_map(|kind| unescape(bytes, kind, wanted.near, alone()).0));
         }
         for view in made {
             let size = view.bytes.len();
-            if views.len() == VIEWS_MAX || size > left {
+            if views.len() == views_max || size > left {
                 return views;
+            }
+            // Several ways lead to one reading.
+            if is_short && views.iter().any(|known| known.bytes == view.bytes) {
+                continue;
             }
             left -= size;
             views.push(view);
@@ -160,11 +197,12 @@ pub(super) fn in_text(views: &[View], index: usize, place: (usize, usize)) -> (u
     place
 }
 
-/// A text with its escapes decoded once, if it has any.
-pub(super) fn unescaped(text: &str) -> Option<String> {
+/// Bytes with their escapes decoded once, if they have any. They stay bytes: what `%a0`
+/// stands for is no text, and a reading has it as it is.
+pub(super) fn unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     let empty = View::empty(Places::Dropped, None, 1);
-    let (view, _) = unescape(text.as_bytes(), Kinds::ALL, text.len(), empty);
-    view.map(|view| String::from_utf8_lossy(&view.bytes).into_owned())
+    let (view, _) = unescape(bytes, Kinds::ALL, bytes.len(), empty);
+    view.map(|view| view.bytes)
 }
 
 impl View {
@@ -272,7 +310,10 @@ fn unescape(source: &[u8], kinds: Kinds, near: usize, mut view: View) -> (Option
             at = start + 1;
             continue;
         };
-        seen = seen.and(rest.first().map_or(Kinds::NONE, |mark| Kinds::of(*mark)));
+        // Also the kind that a backslash takes the mark of: in `\&quot;` the text may be
+        // `&quot;` behind a backslash of its own.
+        let marks = rest.iter().take(if length == 2 { 2 } else { 1 });
+        seen = marks.fold(seen, |seen, mark| seen.and(Kinds::of(*mark)));
         let is_first = !view.is_decoded;
         if start - kept > near.saturating_mul(if is_first { 1 } else { 2 }) {
             if !is_first {

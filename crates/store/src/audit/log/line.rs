@@ -5,7 +5,7 @@
 use model::record::audit::chain::{ChainHash, Head, Record, RecordKind};
 
 /// Written where no process is named.
-const NOBODY: &str = "-";
+const NO_PROCESS: &str = "-";
 
 /// A record as the log holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) fn begin(
     let _ = write!(out, "{sequence} ");
     out.extend_from_slice(kind.word().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(process.unwrap_or(NOBODY).as_bytes());
+    out.extend_from_slice(process.unwrap_or(NO_PROCESS).as_bytes());
     out.push(b' ');
     out.extend_from_slice(&previous.hex_bytes());
     out.push(b' ');
@@ -88,7 +88,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Line> {
             hash,
             body: body.to_owned(),
         },
-        process: (process != NOBODY).then(|| process.to_owned()),
+        process: (process != NO_PROCESS).then(|| process.to_owned()),
     })
 }
 

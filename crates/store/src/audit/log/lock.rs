@@ -53,6 +53,11 @@ pub(crate) fn patiently(file: &File, folder: &Path) -> Result<(), StoreError> {
     wait(|| file.try_lock(), folder)
 }
 
+/// The same, shared with other readers.
+pub(crate) fn patiently_shared(file: &File, folder: &Path) -> Result<(), StoreError> {
+    wait(|| file.try_lock_shared(), folder)
+}
+
 fn wait(try_lock: impl Fn() -> Result<(), TryLockError>, folder: &Path) -> Result<(), StoreError> {
     let start = Instant::now();
     let mut pause = Duration::from_micros(50);

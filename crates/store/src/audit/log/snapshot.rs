@@ -165,6 +165,28 @@ impl LogSnapshot {
         LogLines { segments, reader }
     }
 
+    /// The records after a sequence, oldest first. Reading begins at the last segment
+    /// that can hold the first of them.
+    pub(crate) fn after(
+        &self,
+        sequence: u64,
+    ) -> Result<impl Iterator<Item = Result<Placed, StoreError>>, StoreError> {
+        let mut from = self.start();
+        for segment in self.segments.iter().rev() {
+            let first = segment::first(&segment.file)
+                .map_err(|error| StoreError::file(DOING, "audit", error))?;
+            if first.is_some_and(|line| line.record.sequence <= sequence.saturating_add(1)) {
+                from = segment.start;
+                break;
+            }
+        }
+        let is_later = move |placed: &Result<Placed, StoreError>| match placed {
+            Ok((_, Some(line))) => line.record.sequence > sequence,
+            Ok((_, None)) | Err(_) => true,
+        };
+        Ok(self.lines(from).skip_while(move |placed| !is_later(placed)))
+    }
+
     /// The newest checkpoint. Each is the first line of a segment.
     pub(crate) fn newest_checkpoint(&self) -> Result<Option<Line>, StoreError> {
         Ok(self.checkpoint()?.map(|(line, _)| line))

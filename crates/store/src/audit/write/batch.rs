@@ -2,6 +2,7 @@
 //! answering; and the chores between calls, such as indexing and removing.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use model::record::audit::chain::Head;
 use tokio::sync::oneshot;
 
 use crate::audit::entry::Link;
+use crate::audit::evidence::signer::Signer;
 use crate::audit::log::{LockWait, disk};
 use crate::audit::retention::Removal;
 use crate::audit::settings::{Durability, Room, StoreSettings};
@@ -26,20 +28,22 @@ type NoticeReply = mpsc::Sender<Result<Link, StoreError>>;
 /// After being idle for this long, the writer indexes what was written.
 const INDEX_IDLE: Duration = Duration::from_millis(limit::INDEX_IDLE_MS_MAX);
 
-/// What can be used without access to the log: the queue, the syncer, counters.
+/// What can be used without access to the log: the queue, the syncer, the signer, counters.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) queue: Arc<Queue>,
     pub(crate) syncer: Syncer,
+    pub(crate) signer: Signer,
     commits: AtomicU64,
     owed: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn new(queue_max: usize) -> Shared {
+    pub(crate) fn new(home: &Path, queue_max: usize) -> Shared {
         Shared {
             queue: Arc::new(Queue::new(queue_max)),
             syncer: Syncer::default(),
+            signer: Signer::new(home),
             commits: AtomicU64::new(0),
             owed: AtomicU64::new(0),
         }
@@ -189,7 +193,7 @@ impl BatchWriter {
     pub(crate) fn do_chores(&mut self, shared: &Shared, is_idle: bool) {
         self.remove(shared);
         if is_idle || self.is_index_due() {
-            self.index();
+            self.index(shared);
         }
         if self.chain.is_long()
             && let Err(StoreError::Unconfirmed { source }) = self.chain.roll()
@@ -235,7 +239,7 @@ impl BatchWriter {
         let Some(removal) = self.removals.pop_front() else {
             return;
         };
-        if let Some(rest) = removal.step(&mut self.chain) {
+        if let Some(rest) = removal.step(&mut self.chain, &shared.signer) {
             self.removals.push_front(rest);
         }
         self.note_commit(shared, false);
@@ -336,17 +340,23 @@ impl BatchWriter {
 
     /// Indexes what was written. If that fails, readers scan the log for it, and it
     /// is tried again later.
-    fn index(&mut self) {
-        if self.chain.unindexed() > 0 && self.chain.index().is_err() {
-            let head = self.chain.head().sequence;
-            self.index_from = head + limit::UNINDEXED_RECORDS_MAX;
+    fn index(&mut self, shared: &Shared) {
+        if self.chain.unindexed() == 0 {
+            return;
+        }
+        match self.chain.index() {
+            Ok(head) => shared.signer.note_indexed(head),
+            Err(_) => {
+                let head = self.chain.head().sequence;
+                self.index_from = head + limit::UNINDEXED_RECORDS_MAX;
+            }
         }
     }
 
     /// Indexes what is left, when the writer thread ends. Calls that are still open
     /// are closed by the next process.
-    pub(crate) fn finish(&mut self) {
-        self.index();
+    pub(crate) fn finish(&mut self, shared: &Shared) {
+        self.index(shared);
     }
 
     /// Keeps ends that could not be written, and answers with the error.

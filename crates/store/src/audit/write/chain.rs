@@ -5,6 +5,7 @@
 //! them later, many at a time; readers scan the few records it does not cover yet.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use model::record::audit::chain::{self, Checkpoint, Head, RecordKind};
@@ -128,6 +129,11 @@ impl ChainWriter {
     /// Bytes of the log.
     pub(crate) fn bytes(&self) -> u64 {
         self.log.bytes()
+    }
+
+    /// The folder of the log.
+    pub(crate) fn folder(&self) -> &Path {
+        self.log.folder()
     }
 
     /// The file that has to reach the disk.
@@ -254,8 +260,8 @@ impl ChainWriter {
         rolled
     }
 
-    /// Makes the index cover every record.
-    pub(crate) fn index(&mut self) -> Result<(), StoreError> {
+    /// Makes the index cover every record. Returns the last one.
+    pub(crate) fn index(&mut self) -> Result<Head, StoreError> {
         self.begin(LockWait::Bounded)?;
         // With `known` set, only this process wrote since the index was complete, so
         // nothing can be missing.
@@ -283,7 +289,7 @@ impl ChainWriter {
             self.mark.advance(reach.head)?;
             self.marked = reach.head.sequence;
         }
-        Ok(())
+        Ok(reach.head)
     }
 
     /// Compares the end of the log with what the index and the mark remember of it,

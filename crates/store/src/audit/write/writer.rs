@@ -39,7 +39,7 @@ impl Writer {
         let (log, index) = (Log::open(home)?, AuditIndex::open(home)?);
         let mut chain = ChainWriter::new(log, index, AuditMark::new(home), identity.clone())?;
         let crashed = orphan::close_orphans(home, &mut chain)?;
-        let shared = Shared::new(settings.queue_max);
+        let shared = Shared::new(home, settings.queue_max);
         if crashed > 0 {
             shared.syncer.note_commit(chain.file(), false);
         }
@@ -150,7 +150,7 @@ impl Writer {
             batches.write(&self.shared, &mut batch);
             batches.do_chores(&self.shared, taken.is_idle);
             if !taken.is_open {
-                return batches.finish();
+                return batches.finish(&self.shared);
             }
         }
     }
@@ -158,6 +158,11 @@ impl Writer {
     /// Body of the sync thread.
     pub(crate) fn run_syncer(&self) {
         self.shared.syncer.run();
+    }
+
+    /// Body of the signing thread.
+    pub(crate) fn run_signer(&self) {
+        self.shared.signer.run();
     }
 }
 

@@ -63,7 +63,7 @@ impl Publications {
         Ok(change == Change::Some)
     }
 
-    /// Asks every process to start a server anew.
+    /// Asks every process to restart a server.
     pub fn restart_server(&self, server: &str) -> Result<(), StoreError> {
         self.change(|connection| {
             let changed = connection.execute(

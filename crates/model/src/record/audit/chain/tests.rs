@@ -78,6 +78,7 @@ fn checkpoint() -> Checkpoint {
         from_ms: 4,
         to_ms: 5,
         kept: vec![Head::START],
+        root: None,
     }
 }
 

@@ -109,6 +109,7 @@ fn retain(chain: &mut Vec<Record>, through: u64) {
         from_ms: 0,
         to_ms: 0,
         kept,
+        root: None,
     };
     add(chain, RecordKind::Checkpoint, |sequence| {
         checkpoint_body(sequence, &checkpoint).expect("canonical")
@@ -175,7 +176,7 @@ proptest! {
         prop_assert_eq!(broken(&chain), Some(expected));
     }
 
-    /// Whoever fixes the record's own hash is found at the next one.
+    /// Who fixes the record's own hash is found at the next one.
     #[test]
     fn a_change_with_a_new_hash_is_named_at_the_next(
         steps in steps(),

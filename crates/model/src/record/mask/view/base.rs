@@ -8,8 +8,6 @@ use super::super::forms::is_base64;
 use super::{Kind, Piece, View, Wanted};
 use crate::limits;
 
-/// Letters in a row that may be base64 or base32.
-const LETTERS_MIN: usize = 16;
 /// Letters up to which a run is decoded from each of its first letters: where it
 /// begins is not known when a `/` or `-` stands before it.
 const SHIFTED_LETTERS_MAX: usize = 4 * 1024;
@@ -18,7 +16,7 @@ const SHIFTED_LETTERS_MAX: usize = 4 * 1024;
 /// secret may itself look like base64.
 pub(super) fn unbase(source: &[u8], wanted: &Wanted, mut view: View) -> Option<View> {
     let mut at = 0;
-    while let Some((start, end)) = letters(source, at) {
+    while let Some((start, end)) = letters(source, at, wanted.letters_min) {
         at = end;
         let run = source.get(start..end).unwrap_or_default();
         if run.iter().all(|byte| is_base64(*byte)) {
@@ -64,7 +62,7 @@ fn unbase32(view: &mut View, wanted: &Wanted, run: &[u8], start: usize) {
         let rest = run.get(at..).unwrap_or_default();
         let length = rest.iter().take_while(|byte| is_letter(byte)).count();
         let stretch = rest.get(..length).unwrap_or_default();
-        if length >= LETTERS_MIN {
+        if length >= wanted.letters_min {
             for shift in 0..shifts(stretch, 8) {
                 decode::<FIVE>(view, wanted, stretch, start + at, Start::at(shift));
             }
@@ -185,11 +183,11 @@ impl<const WIDTH: usize> Letters<'_, WIDTH> {
 
 /// The next run of letters that may be base64, its folded lines included. Looks at
 /// the last letter a run would have first, so that words are skipped.
-fn letters(source: &[u8], from: usize) -> Option<(usize, usize)> {
+fn letters(source: &[u8], from: usize, letters_min: usize) -> Option<(usize, usize)> {
     let is_letter = |at: usize| source.get(at).is_some_and(|byte| is_base64(*byte));
     let mut start = from;
     loop {
-        let last = start + LETTERS_MIN - 1;
+        let last = start + letters_min - 1;
         if last >= source.len() {
             return None;
         }
@@ -198,7 +196,7 @@ fn letters(source: &[u8], from: usize) -> Option<(usize, usize)> {
             None => break,
         }
     }
-    let mut end = start + LETTERS_MIN;
+    let mut end = start + letters_min;
     let mut line = start;
     loop {
         while is_letter(end) {
@@ -210,7 +208,7 @@ fn letters(source: &[u8], from: usize) -> Option<(usize, usize)> {
             [b'\n', ..] => end + 1,
             _ => return Some((start, end)),
         };
-        if end - line < LETTERS_MIN || !is_letter(next) {
+        if end - line < letters_min || !is_letter(next) {
             return Some((start, end));
         }
         line = next;

@@ -1,0 +1,93 @@
+//! Shows the newest head of the log to a witness, and keeps its cosignature beside the
+//! log. A witness that saw more than this log has means that the log was rolled back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use engine::{Alarm, Engine};
+use host::fetch::{Fetch, TlsTrust};
+use model::record::note::NoteSignature;
+use model::text::{elided, one_line};
+use store::Audit;
+
+use crate::wiring::outbound;
+
+/// How often a server shows its head.
+const EVERY: Duration = Duration::from_secs(60);
+/// Where a witness takes heads.
+const ADD: &str = "add-checkpoint";
+
+/// What the witness said.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cosigned {
+    /// The records it cosigned.
+    pub(crate) size: u64,
+    /// Who it is.
+    pub(crate) witness: String,
+}
+
+/// Shows the newest head to a witness.
+pub(crate) async fn show(audit: &Audit, fetch: &Fetch, address: &str) -> anyhow::Result<Cosigned> {
+    let url = format!("{address}/{ADD}");
+    let mut old = audit.witnessed_size()?;
+    // The witness knows best what it saw; after its word there is one more try.
+    for _ in 0..2 {
+        let request = audit.witness_request(old)?;
+        let size = request.note.head()?.size;
+        let (status, answer) = outbound::post(fetch, &url, request.to_string()).await?;
+        match status {
+            200 => {
+                let lines = answer.lines().map(str::parse);
+                let signatures: Vec<NoteSignature> = lines
+                    .collect::<Result<_, _>>()
+                    .context("the witness answered with something else than a cosignature")?;
+                let first = signatures
+                    .first()
+                    .context("the witness sent no cosignature")?;
+                let witness = first.name.clone();
+                let mut note = request.note;
+                signatures.into_iter().for_each(|it| note.add(it));
+                audit.keep_cosigned(&note)?;
+                return Ok(Cosigned { size, witness });
+            }
+            409 => {
+                let seen = answer.trim().parse::<u64>();
+                let seen = seen.context("the witness answered with no size")?;
+                if seen > size {
+                    bail!(
+                        "the witness saw {seen} records, this log has {size}: the log was rolled \
+                         back, or another one signs with its key"
+                    );
+                }
+                old = seen;
+            }
+            status => {
+                let answer = elided(&one_line(&answer), 200);
+                bail!("the witness answers {status}: {answer}");
+            }
+        }
+    }
+    bail!("the witness changes its mind about what it saw")
+}
+
+/// Shows the head of a server from time to time, while it runs. Each reason for a failure
+/// is reported once.
+pub(crate) async fn run(engine: Arc<Engine>, trust: TlsTrust, alarm: Alarm) {
+    let mut told: Option<String> = None;
+    loop {
+        let config = engine.registry().current().config.clone();
+        if let Some(address) = &config.audit.witness {
+            let shown = match outbound::client("audit.witness", address, &trust) {
+                Ok(fetch) => show(engine.store().audit(), &fetch, address).await,
+                Err(error) => Err(error),
+            };
+            let fault = shown.err().map(|error| format!("{error:#}"));
+            if let Some(fault) = fault.as_ref().filter(|fault| told.as_ref() != Some(fault)) {
+                alarm.raise(&format!("the audit was not witnessed: {fault}"));
+            }
+            told = fault;
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! What native tools do. Each gets a `ToolboxWork`: a call that passed every gate, with the
+//! powers its grant made. What it starts runs in the jail and nowhere else.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use model::policy::EffectivePolicy;
+use model::reason::Reason;
+use model::record::mask::Masker;
+use model::record::outcome::CallError;
+use model::text;
+use serde_json::{Map, Value};
+
+use crate::engine::Engine;
+use crate::jailed::WorkFolder;
+use crate::powers::{PowerSettings, Powers};
+use crate::refusal::CallRefusal;
+use crate::request::CallRequest;
+use crate::run::RunResult;
+use crate::snapshot::Snapshot;
+use crate::toolbox::ToolboxTool;
+
+mod command;
+mod git;
+mod job;
+
+/// A call of a native tool that passed every gate.
+#[derive(Debug)]
+pub(crate) struct ToolboxWork<'a> {
+    pub(crate) engine: &'a Engine,
+    /// The settings and tools the gates looked at.
+    pub(crate) now: &'a Snapshot,
+    pub(crate) request: &'a CallRequest,
+    /// The call, as the audit knows it.
+    pub(crate) call_id: String,
+    /// As the schema says.
+    pub(crate) arguments: Map<String, Value>,
+    /// What the call is held to.
+    pub(crate) policy: EffectivePolicy,
+    pub(crate) masker: Arc<Masker>,
+    /// The files and the network of its grant, and the events of its record.
+    pub(crate) powers: Arc<Powers>,
+    /// Where the powers reach, for this caller.
+    pub(crate) settings: PowerSettings,
+}
+
+/// Runs a native tool.
+pub(crate) async fn run(
+    tool: ToolboxTool,
+    work: ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    match tool {
+        ToolboxTool::Shell => command::shell(&work).await,
+        ToolboxTool::RunCode => command::run_code(&work).await,
+        ToolboxTool::JobStart => job::start(&work),
+        ToolboxTool::JobStatus => job::status(&work),
+        ToolboxTool::JobOutput => job::output(&work),
+        ToolboxTool::JobCancel => job::cancel(&work).await,
+        ToolboxTool::JobList => job::list(&work),
+        ToolboxTool::GitStatus => git::status(&work).await,
+        ToolboxTool::GitLog => git::log(&work).await,
+        ToolboxTool::GitDiff => git::diff(&work).await,
+        ToolboxTool::GitShow => git::show(&work).await,
+        ToolboxTool::GitBranch => git::branch(&work).await,
+        ToolboxTool::GitAdd => git::add(&work).await,
+        ToolboxTool::GitCommit => git::commit(&work).await,
+        ToolboxTool::GitClone
+        | ToolboxTool::GitFetch
+        | ToolboxTool::GitPush
+        | ToolboxTool::ApplyChanges => Err(absent()),
+    }
+}
+
+impl ToolboxWork<'_> {
+    /// A text among the arguments.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.arguments.get(name).and_then(Value::as_str)
+    }
+
+    /// A number among the arguments.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.arguments.get(name).and_then(Value::as_u64)
+    }
+
+    /// A yes among the arguments.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.arguments.get(name).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// The folder of the call, absolute.
+    pub(crate) fn folder_path(&self) -> Result<PathBuf, CallRefusal> {
+        self.powers.folder().ok_or_else(|| {
+            let message = "the caller's level leaves this tool no folder";
+            CallRefusal::new(CallError::new(Reason::LevelDenied, message))
+        })
+    }
+
+    /// The folder of the call as a program may use it.
+    pub(crate) fn folder(&self) -> Result<WorkFolder, CallRefusal> {
+        let path = self.folder_path()?;
+        let is_operators = self.policy.fs_base_path.is_some() && self.settings.stand_in.is_none();
+        Ok(match self.policy.file_write && !is_operators {
+            true => WorkFolder::Workspace(path),
+            false => WorkFolder::ReadOnly(path),
+        })
+    }
+
+    /// A folder in the folder of the call that an argument names.
+    pub(crate) fn start(&self, argument: &str, folder: &Path) -> Result<PathBuf, CallRefusal> {
+        let Some(raw_path) = self.text(argument) else {
+            return Ok(folder.to_owned());
+        };
+        let refuse = |why: &str| {
+            let shown = text::elided(raw_path, 100);
+            let message = format!("`{argument}` is `{shown}`, which {why}");
+            CallRefusal::new(CallError::new(Reason::ArgumentSchema, message))
+        };
+        let relative = Path::new(raw_path);
+        let is_plain = |part: Component<'_>| match part {
+            Component::Normal(_) | Component::CurDir => true,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
+        };
+        if !relative.components().all(is_plain) {
+            return Err(refuse("is not a path below the folder of the call"));
+        }
+        let Ok(found) = folder.join(relative).canonicalize() else {
+            return Err(refuse("is not there"));
+        };
+        if !found.starts_with(folder) {
+            return Err(refuse("leads out of the folder of the call"));
+        }
+        match found.is_dir() {
+            true => Ok(found),
+            false => Err(refuse("is not a folder")),
+        }
+    }
+}
+
+/// Not among the tools that exist, so no gate lets a call of it through.
+fn absent() -> CallRefusal {
+    CallRefusal::new(CallError::new(Reason::ToolUnknown, "there is no such tool"))
+}

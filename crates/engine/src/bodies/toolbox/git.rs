@@ -1,0 +1,267 @@
+//! The git tools: the git binary in the jail, with every way to run something else shut.
+//!
+//! A repository may have been written by anyone: its config, attributes and objects are
+//! input. Hooks, filters, textconv, external diffs, pagers, editors, credential helpers,
+//! signing and file system monitors are overridden on the command line; filters have names,
+//! so the names are read first. What is left runs in the jail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
+use model::text;
+
+use crate::bodies::toolbox::ToolboxWork;
+use crate::bodies::toolbox::command::{environment, run_jailed};
+use crate::jailed::{Captured, JailedCommand, ProcessEnd, WorkFolder};
+use crate::limit;
+use crate::refusal::CallRefusal;
+use crate::scratch::Scratch;
+
+mod read;
+mod write;
+
+pub(super) use read::{diff, log, show, status};
+pub(super) use write::{add, branch, commit};
+
+/// Settings that hold whatever the repository says.
+const SETTINGS: [&str; 30] = [
+    "advice.detachedHead=false",
+    "color.ui=false",
+    "commit.gpgSign=false",
+    "commit.template=/dev/null",
+    "core.askPass=/bin/false",
+    "core.attributesFile=/dev/null",
+    "core.editor=/bin/false",
+    "core.excludesFile=/dev/null",
+    "core.fsmonitor=false",
+    "core.gitProxy=/bin/false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "core.sshCommand=/bin/false",
+    "credential.helper=",
+    "fetch.fsckObjects=true",
+    "fetch.recurseSubmodules=false",
+    "gc.auto=0",
+    "gpg.program=/bin/false",
+    "http.followRedirects=false",
+    "http.proxy=",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "protocol.http.allow=always",
+    "safe.bareRepository=explicit",
+    "safe.directory=*",
+    "submodule.recurse=false",
+    "tag.gpgSign=false",
+    "transfer.fsckObjects=true",
+];
+
+/// A repository that git may look at.
+#[derive(Debug)]
+pub(super) struct Repository<'a, 'w> {
+    work: &'a ToolboxWork<'w>,
+    git: String,
+    folder: WorkFolder,
+    /// Where the repository is.
+    start: PathBuf,
+    /// Settings of this repository that are overridden.
+    overrides: Vec<String>,
+    /// What every git of the call has as its home.
+    own: Scratch,
+    invocations: AtomicUsize,
+}
+
+/// What one git does.
+pub(super) struct GitCall<'s> {
+    pub(super) arguments: &'s [&'s str],
+    pub(super) stdin: &'s str,
+    /// Whether it may change the repository.
+    pub(super) writes: bool,
+}
+
+/// What came of it.
+pub(super) struct GitOutput {
+    pub(super) stdout: Captured,
+    pub(super) code: i32,
+    pub(super) stderr: String,
+}
+
+impl<'a, 'w> Repository<'a, 'w> {
+    /// The repository that the argument `repository` names. Its settings are read, so that
+    /// what they would run can be overridden.
+    pub(super) async fn open(work: &'a ToolboxWork<'w>) -> Result<Repository<'a, 'w>, CallRefusal> {
+        let folder = work.folder()?;
+        let start = work.start("repository", folder.path())?;
+        let mut repository = Repository::at(work, folder, start)?;
+        repository.read_overrides().await?;
+        Ok(repository)
+    }
+
+    /// A place where a repository is or will be, with nothing read.
+    pub(super) fn at(
+        work: &'a ToolboxWork<'w>,
+        folder: WorkFolder,
+        start: PathBuf,
+    ) -> Result<Repository<'a, 'w>, CallRefusal> {
+        Ok(Repository {
+            git: work.engine.jailer().find("git")?,
+            own: Scratch::new(work.engine.home(), &work.call_id),
+            work,
+            folder,
+            start,
+            overrides: Vec::new(),
+            invocations: AtomicUsize::new(0),
+        })
+    }
+
+    /// Overrides each filter by its name: there is no other way to switch them off.
+    async fn read_overrides(&mut self) -> Result<(), CallRefusal> {
+        let call = GitCall {
+            arguments: &["config", "--null", "--name-only", "--list"],
+            stdin: "",
+            writes: false,
+        };
+        let listed = self.run(call).await?;
+        if listed.stdout.is_cut {
+            return Err(failed("the settings of the repository are too long"));
+        }
+        let names: BTreeSet<&str> = listed
+            .stdout
+            .text
+            .split('\0')
+            .filter_map(|key| key.strip_prefix("filter."))
+            .filter_map(|key| key.rsplit_once('.'))
+            .map(|(name, _)| name)
+            .collect();
+        if names.len() > limit::GIT_FILTERS_MAX {
+            return Err(failed("the repository has too many filters"));
+        }
+        for name in names {
+            // `-c` splits at the first `=`, so such a name could not be overridden.
+            if name.contains('=') || name.contains('\n') {
+                return Err(failed(
+                    "a filter of the repository has a name that cannot be switched off",
+                ));
+            }
+            for (key, value) in [
+                ("clean", ""),
+                ("smudge", ""),
+                ("process", ""),
+                ("required", "false"),
+            ] {
+                self.overrides.push(format!("filter.{name}.{key}={value}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs git and expects that it succeeds.
+    pub(super) async fn succeed(&self, call: GitCall<'_>) -> Result<GitOutput, CallRefusal> {
+        let output = self.run(call).await?;
+        match output.code {
+            0 => Ok(output),
+            _ => Err(failed(&output.stderr)),
+        }
+    }
+
+    /// Runs git. What it says is cleaned; how it ended is for the caller to judge.
+    pub(super) async fn run(&self, call: GitCall<'_>) -> Result<GitOutput, CallRefusal> {
+        let before = self.invocations.fetch_add(1, Ordering::Relaxed);
+        if before >= limit::GIT_INVOCATIONS_MAX {
+            return Err(failed("the call would start git too often"));
+        }
+        let mut words = vec![self.git.clone(), "--no-pager".to_owned()];
+        let settings = SETTINGS.iter().map(|setting| (*setting).to_owned());
+        for setting in settings.chain(self.overrides.iter().cloned()) {
+            words.extend(["-c".to_owned(), setting]);
+        }
+        words.extend(call.arguments.iter().map(|word| (*word).to_owned()));
+        let folder = match call.writes {
+            true => self.folder.clone(),
+            false => WorkFolder::ReadOnly(self.folder.path().to_owned()),
+        };
+        let mut variables = variables(self.work, self.folder.path());
+        if !call.writes {
+            variables.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+        }
+        let command = JailedCommand {
+            command: words,
+            environment: variables,
+            stdin: call.stdin.as_bytes().to_vec(),
+            own_folder: self.own.path().to_path_buf(),
+            folder,
+            start: self.start.clone(),
+            time: Duration::from_secs(limit::GIT_SECONDS_MAX),
+            stop: None,
+        };
+        let (ran, stdout, stderr) = run_jailed(self.work, command).await?;
+        let code = match &ran.end {
+            ProcessEnd::Exited(code) => *code,
+            ProcessEnd::TimedOut => {
+                let message = "git took too long and was stopped";
+                let error = CallError::passing(Reason::ProcessTimeout, message);
+                return Err(CallRefusal::with_status(Status::Failed, error));
+            }
+            other => return Err(failed(&other.why().unwrap_or_default())),
+        };
+        Ok(GitOutput {
+            stdout,
+            code,
+            stderr: clean(&stderr.text),
+        })
+    }
+}
+
+/// The variables of git: nothing of the machine's or a person's settings, no prompt, no
+/// protocol but the one of our own route.
+fn variables(work: &ToolboxWork<'_>, folder: &Path) -> BTreeMap<String, String> {
+    let mut variables = environment(work);
+    let ceiling = folder.parent().unwrap_or(folder).display().to_string();
+    for (name, value) in [
+        ("GIT_ALLOW_PROTOCOL", "http"),
+        ("GIT_ASKPASS", "/bin/false"),
+        ("GIT_ATTR_NOSYSTEM", "1"),
+        ("GIT_CEILING_DIRECTORIES", ceiling.as_str()),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_EDITOR", "/bin/false"),
+        ("GIT_LITERAL_PATHSPECS", "1"),
+        ("GIT_PROTOCOL_FROM_USER", "0"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ] {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    variables
+}
+
+/// The failure of git, in words that are safe to show.
+pub(super) fn failed(why: &str) -> CallRefusal {
+    let why = match why.trim() {
+        "" => "git ended with an error and said nothing",
+        why => why,
+    };
+    let error = CallError::new(Reason::GitFailed, clean(why));
+    CallRefusal::with_status(Status::Failed, error)
+}
+
+/// What git or a far side said, without escapes, short.
+fn clean(words: &str) -> String {
+    let lines: Vec<_> = words
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(text::one_line)
+        .collect();
+    text::elided(&lines.join("; "), limit::GIT_ERROR_CHARS_MAX)
+}
+
+/// Refuses arguments that only make sense together, or not at all.
+pub(super) fn refuse(message: &str) -> CallRefusal {
+    CallRefusal::new(CallError::new(Reason::ArgumentSchema, message))
+}

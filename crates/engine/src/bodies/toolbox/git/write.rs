@@ -1,0 +1,192 @@
+//! What changes a repository here: branches, the index, commits.
+
+use serde_json::{Value, json};
+
+use super::{GitCall, GitOutput, Repository, failed, refuse};
+use crate::bodies::toolbox::ToolboxWork;
+use crate::refusal::CallRefusal;
+use crate::run::RunResult;
+
+/// `gitBranch`.
+pub(in crate::bodies::toolbox) async fn branch(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let action = work.text("action").unwrap_or("list");
+    let name = work.text("name");
+    let force = work.flag("force");
+    let repository = Repository::open(work).await?;
+    if action != "list" {
+        let Some(name) = name else {
+            return Err(refuse("`name` is needed to change a branch"));
+        };
+        check_name(&repository, name).await?;
+        let start = work.text("startPoint");
+        if start.is_some() && action != "create" {
+            return Err(refuse("`startPoint` is for `create` only"));
+        }
+        let mut arguments = match (action, force) {
+            ("create", false) => vec!["branch", "--no-track", name],
+            ("create", true) => vec!["branch", "--no-track", "--force", name],
+            ("delete", false) => vec!["branch", "--delete", name],
+            ("delete", true) => vec!["branch", "--delete", "--force", name],
+            (_, false) => vec!["switch", "--no-guess", name],
+            (_, true) => vec!["switch", "--no-guess", "--discard-changes", name],
+        };
+        arguments.extend(start);
+        repository.succeed(writing(&arguments, "")).await?;
+    }
+    let format = "--format=%(refname:short)%1f%(objectname)%1f%(upstream:short)%1f%(HEAD)";
+    let arguments = ["for-each-ref", "--count=1000", format, "refs/heads"];
+    let output = repository.succeed(reading(&arguments)).await?;
+    let branches: Vec<Value> = output.stdout.text.lines().filter_map(read_branch).collect();
+    let current = branches.iter().find(|branch| branch["current"] == true);
+    let current = current.map(|branch| branch["name"].clone());
+    Ok(RunResult::done(json!({
+        "branches": branches, "current": current,
+    })))
+}
+
+/// Whether git takes a name for a branch: what is no name could be an option or a place.
+async fn check_name(repository: &Repository<'_, '_>, name: &str) -> Result<(), CallRefusal> {
+    let arguments = ["check-ref-format", "--branch", name];
+    let output = repository.run(reading(&arguments)).await?;
+    // `@{-1}` means another branch.
+    match output.code == 0 && output.stdout.text.trim_end() == name {
+        true => Ok(()),
+        false => Err(refuse("`name` is not a name of a branch")),
+    }
+}
+
+fn read_branch(line: &str) -> Option<Value> {
+    let mut fields = line.split('\u{1f}');
+    let (name, commit) = (fields.next()?, fields.next()?);
+    let (upstream, head) = (fields.next()?, fields.next()?);
+    let upstream = (!upstream.is_empty()).then_some(upstream);
+    Some(json!({
+        "name": name, "commit": commit, "upstream": upstream, "current": head == "*",
+    }))
+}
+
+/// `gitAdd`.
+pub(in crate::bodies::toolbox) async fn add(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let repository = Repository::open(work).await?;
+    let mut arguments = vec!["add", "--"];
+    let paths = paths(work);
+    arguments.extend(&paths);
+    repository.succeed(writing(&arguments, "")).await?;
+    let arguments = ["diff", "--cached", "--name-only", "-z", "--no-renames"];
+    let output = repository.succeed(reading(&arguments)).await?;
+    let added: Vec<_> = output
+        .stdout
+        .text
+        .split('\0')
+        .filter(|path| !path.is_empty())
+        .collect();
+    Ok(RunResult::done(json!({"added": added})))
+}
+
+/// `gitCommit`.
+pub(in crate::bodies::toolbox) async fn commit(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let paths = paths(work);
+    let all = work.flag("all");
+    if all && !paths.is_empty() {
+        return Err(refuse("`all` and `paths` exclude each other"));
+    }
+    let repository = Repository::open(work).await?;
+    let (name, address) = identity(work);
+    let user = format!("user.name={name}");
+    let email = format!("user.email={address}");
+    let author = work
+        .text("author")
+        .map(|author| format!("--author={author}"));
+    let mut arguments = vec![
+        "-c",
+        &user,
+        "-c",
+        &email,
+        "commit",
+        "--quiet",
+        "--no-verify",
+        "--no-gpg-sign",
+        "--no-status",
+        "--cleanup=whitespace",
+        "--file=-",
+    ];
+    arguments.extend(author.as_deref());
+    arguments.extend(all.then_some("--all"));
+    if !paths.is_empty() {
+        arguments.extend(["--only", "--"]);
+        arguments.extend(&paths);
+    }
+    let message = work.text("message").unwrap_or_default();
+    let output = repository.run(writing(&arguments, message)).await?;
+    if output.code != 0 {
+        return Err(nothing_to_commit(output));
+    }
+    let arguments = [
+        "log",
+        "-1",
+        "--no-show-signature",
+        "--format=%H%x1f%s",
+        "HEAD",
+        "--",
+    ];
+    let made = repository.succeed(reading(&arguments)).await?;
+    let mut fields = made.stdout.text.trim_end().split('\u{1f}');
+    let (commit, subject) = (fields.next(), fields.next());
+    let arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"];
+    let branch = repository.run(reading(&arguments)).await?;
+    let branch = (branch.code == 0).then(|| branch.stdout.text.trim_end().to_owned());
+    Ok(RunResult::done(json!({
+        "commit": commit, "subject": subject, "branch": branch,
+    })))
+}
+
+fn nothing_to_commit(output: GitOutput) -> CallRefusal {
+    match output.stderr.is_empty() {
+        true => failed("nothing to commit; mark changes with gitAdd, or name `paths`"),
+        false => failed(&output.stderr),
+    }
+}
+
+/// Who commits: the caller, by a name and an address that mean no one else.
+fn identity(work: &ToolboxWork<'_>) -> (String, String) {
+    let fits = |character: &char| character.is_alphanumeric() || " -_.:@".contains(*character);
+    let name: String = work.request.caller.name.chars().filter(fits).collect();
+    let name = match name.trim() {
+        "" => "caller".to_owned(),
+        name => name.to_owned(),
+    };
+    let plain = |character: char| match character.is_ascii_alphanumeric() {
+        true => character.to_ascii_lowercase(),
+        false => '-',
+    };
+    let local: String = name.chars().map(plain).collect();
+    (name, format!("{local}@ringfence.invalid"))
+}
+
+fn paths<'w>(work: &'w ToolboxWork<'_>) -> Vec<&'w str> {
+    let given = work.arguments.get("paths").and_then(Value::as_array);
+    let given = given.map(Vec::as_slice).unwrap_or_default();
+    given.iter().filter_map(Value::as_str).collect()
+}
+
+fn reading<'s>(arguments: &'s [&'s str]) -> GitCall<'s> {
+    GitCall {
+        arguments,
+        stdin: "",
+        writes: false,
+    }
+}
+
+fn writing<'s>(arguments: &'s [&'s str], stdin: &'s str) -> GitCall<'s> {
+    GitCall {
+        arguments,
+        stdin,
+        writes: true,
+    }
+}

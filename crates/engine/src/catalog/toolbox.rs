@@ -1,0 +1,174 @@
+//! The native tools of the enabled categories on one baseline, read when first asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use model::config::ToolboxConfig;
+use model::document;
+use model::document::environment::Environment;
+use model::document::json::Lines;
+use model::document::safety::Source;
+use model::govern::consent::Granted;
+use model::policy::{Baseline, assessment};
+
+use crate::tool::{Tool, ToolBody, ToolState};
+use crate::toolbox::{JailStanding, ToolboxTool, document_text};
+
+/// The native tools that exist, and the fence around what they start.
+#[derive(Clone, Debug)]
+pub(crate) struct Toolbox {
+    ground: Baseline,
+    config: ToolboxConfig,
+    tools: OnceLock<Vec<Tool>>,
+}
+
+impl Toolbox {
+    pub(crate) fn on(ground: &Baseline, config: &ToolboxConfig) -> Toolbox {
+        Toolbox {
+            ground: ground.clone(),
+            config: config.clone(),
+            tools: OnceLock::new(),
+        }
+    }
+
+    /// Nothing is enabled.
+    pub(crate) fn none(ground: &Baseline) -> Toolbox {
+        Toolbox::on(ground, &ToolboxConfig::standard())
+    }
+
+    pub(crate) fn all(&self) -> &[Tool] {
+        let exists = |tool: &ToolboxTool| {
+            let mut categories = tool.categories().iter();
+            categories.any(|category| self.config.has(*category))
+        };
+        self.tools.get_or_init(|| {
+            let all = ToolboxTool::ALL.into_iter().filter(exists);
+            all.filter_map(|tool| assess(tool, &self.ground, &self.config))
+                .collect()
+        })
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+        let tool = ToolboxTool::named(name)?;
+        self.all()
+            .iter()
+            .find(|known| known.body == ToolBody::Toolbox(tool))
+    }
+}
+
+fn assess(tool: ToolboxTool, ground: &Baseline, config: &ToolboxConfig) -> Option<Tool> {
+    let text = document_text(tool, config);
+    let item = document::parse(&text).items.pop()?;
+    let none = Environment::empty();
+    let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Builtin);
+    let mut usable = assessed.usable?;
+    tool.raise(JailStanding::of_machine(), &mut usable.facts.risk);
+    Some(Tool {
+        usable: Arc::new(usable),
+        source: Source::Builtin,
+        body: ToolBody::Toolbox(tool),
+        file: None,
+        findings: assessed.findings,
+        state: ToolState::Published,
+        granted: Granted::Ours,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::ToolboxCategory;
+    use model::document::NetworkMode;
+    use model::document::finding::any_error;
+    use model::document::params;
+    use model::network::host_pattern::HostPattern;
+    use model::policy::risk::Level;
+    use model::word::Word as _;
+
+    use super::*;
+
+    fn everything() -> ToolboxConfig {
+        let mut config = ToolboxConfig::standard();
+        config.enabled = ToolboxCategory::ALL.iter().copied().collect();
+        config
+    }
+
+    fn level(config: &ToolboxConfig, name: &str) -> Level {
+        let toolbox = Toolbox::on(&Baseline::closed(), config);
+        let tool = toolbox.get(name).expect(name);
+        let mut risk = tool.usable.facts.risk.clone();
+        // The machine's own fence aside.
+        risk.signals
+            .retain(|signal| !signal.words.starts_with("jail:"));
+        risk.signals
+            .first()
+            .map_or(Level::L0, |signal| signal.level)
+    }
+
+    #[test]
+    fn nothing_exists_until_its_category_is_enabled() {
+        let mut config = ToolboxConfig::standard();
+        assert_eq!(Toolbox::on(&Baseline::closed(), &config).all().len(), 0);
+        config.enabled.insert(ToolboxCategory::Code);
+        let toolbox = Toolbox::on(&Baseline::closed(), &config);
+        let names: Vec<_> = toolbox
+            .all()
+            .iter()
+            .map(|tool| tool.usable.document.name.clone())
+            .collect();
+        assert_eq!(names, ["runCode"]);
+        assert!(toolbox.get("shell").is_none());
+    }
+
+    #[test]
+    fn every_definition_is_a_document_without_errors() {
+        let toolbox = Toolbox::on(&Baseline::closed(), &everything());
+        assert_eq!(toolbox.all().len(), ToolboxTool::ALL.len());
+        for tool in toolbox.all() {
+            let document = &tool.usable.document;
+            assert!(!any_error(&tool.findings), "{:?}", tool.findings);
+            let arguments = params::test_arguments(&document.params).expect("test values");
+            let given = serde_json::Value::Object(arguments.into_values());
+            // Blank examples of numbers and flags stay absent, so what is left fits.
+            assert!(
+                tool.body.check_arguments(document, &given).is_ok(),
+                "{} {given}",
+                document.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_risk_follows_from_what_a_tool_reaches() {
+        let mut config = everything();
+        assert_eq!(level(&config, "shell"), Level::L4);
+        assert_eq!(level(&config, "gitStatus"), Level::L3);
+        assert_eq!(level(&config, "gitCommit"), Level::L4);
+        assert_eq!(level(&config, "jobStatus"), Level::L0);
+        // In a folder of the operator's a command changes nothing there.
+        config.folder = Some("/srv/project".to_owned());
+        assert_eq!(level(&config, "shell"), Level::L3);
+        config.hosts = vec![HostPattern::parse("*").expect("a host")];
+        assert_eq!(level(&config, "shell"), Level::L4);
+        assert_eq!(level(&config, "gitStatus"), Level::L3);
+    }
+
+    #[test]
+    fn the_ground_of_other_tools_widens_no_native_tool() {
+        let mut ground = Baseline::closed();
+        ground.network = NetworkMode::Open;
+        ground.file_write = true;
+        ground.fs_base_path = Some("/".to_owned());
+        let toolbox = Toolbox::on(&ground, &everything());
+        for tool in toolbox.all() {
+            let policy = &tool.usable.facts.policy;
+            assert!(!policy.reaches_out(), "{}", tool.usable.document.name);
+            let reach = match &tool.body {
+                ToolBody::Toolbox(tool) => tool.reach(),
+                _ => panic!("a native tool"),
+            };
+            assert_eq!(
+                policy.file_write,
+                reach.write != crate::toolbox::FolderChanges::None
+            );
+        }
+    }
+}

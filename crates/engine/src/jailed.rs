@@ -1,0 +1,344 @@
+//! One program in the jail, from its start to its end: what it may use, what it reads and
+//! writes, and how it ended. Everything is bounded; when the future is dropped, the program
+//! and all it started is killed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jail::{
+    JailExit, JailFault, JailLimits, JailNetwork, JailSettings, JailedChild, WorkerProgram,
+};
+use model::config::ToolboxConfig;
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
+use serde_json::{Value, json};
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::limit;
+use crate::refusal::CallRefusal;
+
+mod capture;
+
+pub(crate) use capture::{Captured, OutputSink, OutputStream, ProgressLines};
+
+/// Where programs are looked for. Fixed: a caller's command means the same everywhere.
+pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What is the same for every program of an engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Jailer {
+    /// How to start this program again.
+    pub(crate) program: WorkerProgram,
+    /// The home folder of the person, which no program sees.
+    pub(crate) user_home: Option<PathBuf>,
+}
+
+/// One program to run.
+#[derive(Debug)]
+pub(crate) struct JailedCommand {
+    /// The program by its absolute path, then its arguments.
+    pub(crate) command: Vec<String>,
+    /// Variables besides those that every program has.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// What it reads from its standard input.
+    pub(crate) stdin: Vec<u8>,
+    /// A folder of its own, for `HOME` and temporary files.
+    pub(crate) own_folder: PathBuf,
+    /// The folder it works in.
+    pub(crate) folder: WorkFolder,
+    /// Where it starts: in that folder.
+    pub(crate) start: PathBuf,
+    /// How long it may take.
+    pub(crate) time: Duration,
+    /// Ends it before its time, if anything does.
+    pub(crate) stop: Option<CancellationToken>,
+}
+
+/// The folder a program works in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WorkFolder {
+    /// Ours: it may be changed.
+    Workspace(PathBuf),
+    /// It may only be read.
+    ReadOnly(PathBuf),
+}
+
+impl WorkFolder {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            WorkFolder::Workspace(path) | WorkFolder::ReadOnly(path) => path,
+        }
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessEnd {
+    /// By itself.
+    Exited(i32),
+    /// By a signal.
+    Signal(i32),
+    /// Its time was over, and everything it started was killed.
+    TimedOut,
+    /// It was stopped from outside, and everything it started was killed.
+    Stopped,
+    /// It broke a bound, and everything it started was killed.
+    Bound(String),
+    /// It could not be told.
+    Unknown(String),
+}
+
+impl ProcessEnd {
+    /// The word in results and in the audit.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            ProcessEnd::Exited(_) => "exited",
+            ProcessEnd::Signal(_) => "signal",
+            ProcessEnd::TimedOut => "timed_out",
+            ProcessEnd::Stopped => "stopped",
+            ProcessEnd::Bound(_) => "bound",
+            ProcessEnd::Unknown(_) => "unknown",
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        match self {
+            ProcessEnd::Exited(code) => Some(*code),
+            ProcessEnd::Signal(_)
+            | ProcessEnd::TimedOut
+            | ProcessEnd::Stopped
+            | ProcessEnd::Bound(_)
+            | ProcessEnd::Unknown(_) => None,
+        }
+    }
+
+    /// What is to be said besides the word.
+    pub(crate) fn why(&self) -> Option<String> {
+        match self {
+            ProcessEnd::Exited(_) => None,
+            ProcessEnd::Signal(signal) => Some(format!("ended by signal {signal}")),
+            ProcessEnd::TimedOut => Some("its time was over".to_owned()),
+            ProcessEnd::Stopped => Some("it was stopped".to_owned()),
+            ProcessEnd::Bound(why) | ProcessEnd::Unknown(why) => Some(why.clone()),
+        }
+    }
+}
+
+/// A program that ran.
+#[derive(Debug)]
+pub(crate) struct JailedRun {
+    pub(crate) end: ProcessEnd,
+    pub(crate) wall: Duration,
+    pub(crate) cpu_ms: Option<u64>,
+    /// Which fence it ran behind.
+    pub(crate) rung: &'static str,
+}
+
+impl JailedRun {
+    /// What the record of the call says about it.
+    pub(crate) fn event(&self, program: &str, bytes_out: u64, bytes_error: u64) -> Value {
+        json!({
+            "kind": "process",
+            "backend": "jail",
+            "rung": self.rung,
+            "program": program,
+            "ended": self.end.word(),
+            "exitCode": self.end.exit_code(),
+            "why": self.end.why(),
+            "stdoutBytes": bytes_out,
+            "stderrBytes": bytes_error,
+            "cpuMs": self.cpu_ms,
+            "ms": u64::try_from(self.wall.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+impl Jailer {
+    /// The absolute path of a program that is installed here.
+    pub(crate) fn find(&self, name: &str) -> Result<String, CallRefusal> {
+        match jail::resolve_program(name, PROGRAM_PATH) {
+            Ok(path) => Ok(path.display().to_string()),
+            Err(_) => {
+                let message = format!("`{name}` is not installed where Ringfence runs");
+                Err(CallRefusal::new(CallError::new(
+                    Reason::ProgramMissing,
+                    message,
+                )))
+            }
+        }
+    }
+
+    /// Runs a program to its end and hands what it writes to the sinks.
+    pub(crate) async fn run(
+        &self,
+        command: JailedCommand,
+        limits: &ToolboxConfig,
+        stdout: &mut OutputSink<'_>,
+        stderr: &mut OutputSink<'_>,
+    ) -> Result<JailedRun, JailFault> {
+        let time = command.time;
+        let stdin = command.stdin.clone();
+        let stop = command.stop.clone();
+        let started = Instant::now();
+        let settings = self.settings(command, limits);
+        let mut child = jail::spawn(settings, &self.program).await?;
+        let rung = rung(&child);
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let flood = Notify::new();
+        let finish = {
+            let work = async {
+                let (input, output, error) = streams;
+                let feeding = feed(input, &stdin);
+                let reading = read(output, stdout, &flood);
+                let reading_error = read(error, stderr, &flood);
+                let (exit, (), (), ()) =
+                    tokio::join!(child.wait(), feeding, reading, reading_error);
+                exit
+            };
+            tokio::select! {
+                exit = work => Finish::Exit(exit),
+                () = flood.notified() => Finish::Flood,
+                () = tokio::time::sleep(time) => Finish::TimedOut,
+                () = stopped(stop) => Finish::Stopped,
+            }
+        };
+        let end = match finish {
+            Finish::Exit(JailExit::Code(code)) => ProcessEnd::Exited(code),
+            Finish::Exit(JailExit::Signal(signal)) => ProcessEnd::Signal(signal),
+            Finish::Exit(JailExit::Bound(why)) => ProcessEnd::Bound(why),
+            Finish::Exit(JailExit::Unknown(why)) => ProcessEnd::Unknown(why),
+            Finish::TimedOut => {
+                child.kill().await;
+                ProcessEnd::TimedOut
+            }
+            Finish::Stopped => {
+                child.kill().await;
+                ProcessEnd::Stopped
+            }
+            Finish::Flood => {
+                child.kill().await;
+                let most = limit::PROCESS_OUTPUT_BYTES_MAX >> 20;
+                ProcessEnd::Bound(format!("it wrote more than {most} MiB"))
+            }
+        };
+        Ok(JailedRun {
+            end,
+            wall: started.elapsed(),
+            cpu_ms: None,
+            rung,
+        })
+    }
+
+    fn settings(&self, command: JailedCommand, limits: &ToolboxConfig) -> JailSettings {
+        let mut settings = JailSettings::new(command.command, command.own_folder);
+        settings.environment = command.environment;
+        let fixed = [
+            ("PATH", PROGRAM_PATH),
+            ("LANG", "C.UTF-8"),
+            ("LC_ALL", "C.UTF-8"),
+        ];
+        for (name, value) in fixed {
+            settings
+                .environment
+                .insert(name.to_owned(), value.to_owned());
+        }
+        settings.folder = Some(command.start);
+        match command.folder {
+            WorkFolder::Workspace(path) => settings.write.push(path),
+            WorkFolder::ReadOnly(path) => settings.read.push(path),
+        }
+        settings.user_home = self.user_home.clone();
+        settings.network = JailNetwork::None;
+        settings.limits = JailLimits {
+            cpu_seconds: Some(command.time.as_secs().max(1)),
+            memory_bytes: limits.memory_bytes_max,
+            processes: limits.processes_max,
+            file_bytes: limits.file_bytes_max,
+            ..JailLimits::standard()
+        };
+        settings
+    }
+}
+
+enum Finish {
+    Exit(JailExit),
+    TimedOut,
+    Stopped,
+    Flood,
+}
+
+async fn stopped(stop: Option<CancellationToken>) {
+    match stop {
+        Some(stop) => stop.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn rung(_child: &JailedChild) -> &'static str {
+    "landlock"
+}
+
+/// The refusal of a call whose program could not be started.
+pub(crate) fn refuse(fault: &JailFault) -> CallRefusal {
+    let (reason, message) = match fault {
+        JailFault::Program(why) => (Reason::ProgramMissing, why.clone()),
+        JailFault::Refused(_) => (
+            Reason::JailUnavailable,
+            "the fence that native tools need is not available here; `ringfence doctor` says why"
+                .to_owned(),
+        ),
+        JailFault::Settings(_)
+        | JailFault::Setup { .. }
+        | JailFault::Ended(_)
+        | JailFault::Late { .. } => (
+            Reason::JailUnavailable,
+            "the program could not be started in its jail; the operator can see why".to_owned(),
+        ),
+    };
+    let refusal = CallRefusal::with_status(Status::Failed, CallError::new(reason, message));
+    refusal.noted(crate::error::causes(fault))
+}
+
+/// Writes all of it and closes. A program that does not read loses nothing but its input.
+async fn feed(input: Option<pipe::Sender>, bytes: &[u8]) {
+    let Some(input) = input else { return };
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        if input.writable().await.is_err() {
+            return;
+        }
+        match input.try_write(rest) {
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Reads to the end, or until it was more than anything reads.
+async fn read(output: Option<pipe::Receiver>, sink: &mut OutputSink<'_>, flood: &Notify) {
+    let Some(output) = output else { return };
+    let mut chunk = vec![0; limit::PROCESS_CHUNK_BYTES];
+    loop {
+        if output.readable().await.is_err() {
+            return;
+        }
+        match output.try_read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => {
+                sink.take(chunk.get(..count).unwrap_or_default());
+                if sink.bytes() > limit::PROCESS_OUTPUT_BYTES_MAX {
+                    flood.notify_one();
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The background jobs that run in this process. A job belongs to the caller that started
+//! it; its state is in the store, what it writes is in the home. When the engine goes, its
+//! jobs go with it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::config::ToolboxConfig;
+use model::record::audit::{Act, Notice};
+use model::record::job::JobState;
+use model::sync::lock;
+use model::word::Word as _;
+use store::{JobEnd, Store};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::jailed::{JailedCommand, JailedRun, Jailer, OutputSink, OutputStream, ProcessEnd};
+use crate::limit;
+use crate::notice::loudly;
+use crate::services::{Alarm, Clock};
+
+mod log;
+
+pub(crate) use log::read_log;
+
+/// The folder of what jobs write, in the home.
+const FOLDER: &str = "jobs";
+
+/// The background jobs that run in this process.
+#[derive(Debug)]
+pub(crate) struct RunningJobs {
+    home: PathBuf,
+    store: Store,
+    clock: Clock,
+    alarm: Alarm,
+    running: Arc<Mutex<BTreeMap<String, RunningJob>>>,
+    /// Ends every job when it is dropped.
+    stop: CancellationToken,
+}
+
+#[derive(Debug)]
+struct RunningJob {
+    cancel: CancellationToken,
+    /// Whether it is over.
+    over: watch::Receiver<bool>,
+}
+
+/// A job that is about to start: its row is written.
+#[derive(Debug)]
+pub(crate) struct JobOrder {
+    pub(crate) id: String,
+    pub(crate) caller: String,
+    pub(crate) origin: &'static str,
+    pub(crate) jailer: Jailer,
+    pub(crate) command: JailedCommand,
+    pub(crate) limits: ToolboxConfig,
+}
+
+impl RunningJobs {
+    pub(crate) fn new(home: &Path, store: &Store, clock: &Clock, alarm: &Alarm) -> RunningJobs {
+        let jobs = RunningJobs {
+            home: home.to_owned(),
+            store: store.clone(),
+            clock: clock.clone(),
+            alarm: alarm.clone(),
+            running: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        jobs.sweep();
+        jobs
+    }
+
+    /// The folder of what a job writes.
+    pub(crate) fn folder(&self, id: &str) -> PathBuf {
+        self.home.join(FOLDER).join(id)
+    }
+
+    /// Starts a job whose row is written.
+    pub(crate) fn start(&self, order: JobOrder) {
+        let cancel = self.stop.child_token();
+        let (over, watching) = watch::channel(false);
+        let job = RunningJob {
+            cancel: cancel.clone(),
+            over: watching,
+        };
+        lock(&self.running).insert(order.id.clone(), job);
+        let end = JobEnding {
+            id: order.id.clone(),
+            caller: order.caller.clone(),
+            origin: order.origin,
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            alarm: self.alarm.clone(),
+            running: Arc::clone(&self.running),
+            over,
+        };
+        let folder = self.folder(&order.id);
+        tokio::spawn(async move {
+            let ended = run(order, &folder, cancel).await;
+            end.write(ended);
+        });
+    }
+
+    /// Ends a job that runs here, and waits until nothing of it is left. `false` if no such
+    /// job runs here.
+    pub(crate) async fn cancel(&self, id: &str) -> bool {
+        let found = lock(&self.running)
+            .get(id)
+            .map(|job| (job.cancel.clone(), job.over.clone()));
+        let Some((cancel, mut over)) = found else {
+            return false;
+        };
+        cancel.cancel();
+        let wait = Duration::from_secs(limit::JOB_CANCEL_SECONDS_MAX);
+        let _ = tokio::time::timeout(wait, over.wait_for(|is_over| *is_over)).await;
+        true
+    }
+
+    /// Removes what jobs of long ago wrote.
+    fn sweep(&self) {
+        let Ok(entries) = std::fs::read_dir(self.home.join(FOLDER)) else {
+            return;
+        };
+        let age_max = Duration::from_secs(limit::JOB_FILES_SECONDS_MAX);
+        for entry in entries.flatten().take(limit::SWEEP_ENTRIES_MAX) {
+            let age = entry.metadata().and_then(|about| about.modified());
+            let age = age.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > age_max) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for RunningJobs {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// What came of a job.
+struct EndedJob {
+    state: JobState,
+    ran: Option<JailedRun>,
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    why: Option<String>,
+}
+
+async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> EndedJob {
+    let JobOrder {
+        jailer,
+        mut command,
+        limits,
+        ..
+    } = order;
+    command.stop = Some(cancel);
+    let mut stdout_log = log::JobLog::new(folder, OutputStream::Stdout, limits.output_bytes_max);
+    let mut stderr_log = log::JobLog::new(folder, OutputStream::Stderr, limits.output_bytes_max);
+    let mut write_stdout = |bytes: &[u8]| stdout_log.append(bytes);
+    let mut write_stderr = |bytes: &[u8]| stderr_log.append(bytes);
+    let mut stdout = OutputSink::watched(1, &mut write_stdout);
+    let mut stderr = OutputSink::watched(1, &mut write_stderr);
+    let own = command.own_folder.clone();
+    let ran = jailer.run(command, &limits, &mut stdout, &mut stderr).await;
+    let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
+    // What cannot be removed now is removed when an engine is next opened.
+    let _ = std::fs::remove_dir_all(own);
+    match ran {
+        Ok(ran) => {
+            let state = match &ran.end {
+                ProcessEnd::Exited(0) => JobState::Done,
+                ProcessEnd::TimedOut => JobState::TimedOut,
+                ProcessEnd::Stopped => JobState::Cancelled,
+                ProcessEnd::Exited(_)
+                | ProcessEnd::Signal(_)
+                | ProcessEnd::Bound(_)
+                | ProcessEnd::Unknown(_) => JobState::Failed,
+            };
+            EndedJob {
+                state,
+                why: ran.end.why(),
+                ran: Some(ran),
+                stdout_bytes,
+                stderr_bytes,
+            }
+        }
+        Err(fault) => EndedJob {
+            state: JobState::Failed,
+            ran: None,
+            stdout_bytes,
+            stderr_bytes,
+            why: Some(crate::error::causes(&fault)),
+        },
+    }
+}
+
+/// Writes the end of a job down, whatever it was.
+struct JobEnding {
+    id: String,
+    caller: String,
+    origin: &'static str,
+    store: Store,
+    clock: Clock,
+    alarm: Alarm,
+    running: Arc<Mutex<BTreeMap<String, RunningJob>>>,
+    over: watch::Sender<bool>,
+}
+
+impl JobEnding {
+    fn write(self, ended: EndedJob) {
+        let end = JobEnd {
+            state: ended.state,
+            ended_at_ms: self.clock.now_ms(),
+            exit_code: ended.ran.as_ref().and_then(|ran| ran.end.exit_code()),
+            stdout_bytes: ended.stdout_bytes,
+            stderr_bytes: ended.stderr_bytes,
+            why: ended.why,
+            changes: None,
+        };
+        if let Err(fault) = self.store.jobs().end(&self.id, &end) {
+            let why = crate::error::causes(&fault);
+            self.alarm.raise(&format!(
+                "the end of job {} could not be kept: {why}",
+                self.id
+            ));
+        }
+        let message = format!("a background job ended: {}", end.state.word());
+        let mut notice = Notice::new(Act::JobEnded, &self.caller, self.origin, &message)
+            .about(&self.id)
+            .detail("state", end.state.word())
+            .detail("stdoutBytes", &end.stdout_bytes.to_string())
+            .detail("stderrBytes", &end.stderr_bytes.to_string());
+        if let Some(code) = end.exit_code {
+            notice = notice.detail("exitCode", &code.to_string());
+        }
+        if let Some(why) = &end.why {
+            notice = notice.detail("why", why);
+        }
+        if let Some(ran) = &ended.ran {
+            notice = notice
+                .detail("backend", "jail")
+                .detail("rung", ran.rung)
+                .detail("ms", &ran.wall.as_millis().to_string());
+        }
+        loudly(&self.store, &self.alarm, notice);
+        lock(&self.running).remove(&self.id);
+        let _ = self.over.send(true);
+    }
+}

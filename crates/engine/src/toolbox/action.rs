@@ -1,0 +1,123 @@
+//! What one call of a native tool does, in the words rules are made with. Derived from its
+//! arguments, never from its name; where an argument decides, the unknown counts as the
+//! worst.
+
+use model::policy::EffectivePolicy;
+use serde_json::{Map, Value};
+
+use super::ToolboxTool;
+
+/// A command may do whatever a process in the folder can: no reader of command lines knows
+/// better.
+const ANY_PROGRAM: [&str; 3] = ["code:write", "code:delete", "test:run"];
+
+pub(super) fn words(
+    tool: ToolboxTool,
+    arguments: &Map<String, Value>,
+    policy: &EffectivePolicy,
+) -> Vec<&'static str> {
+    match tool {
+        ToolboxTool::Shell | ToolboxTool::JobStart | ToolboxTool::RunCode => {
+            let mut words = ANY_PROGRAM.to_vec();
+            words.extend(policy.reaches_out().then_some("external_data:request"));
+            words
+        }
+        ToolboxTool::JobStatus
+        | ToolboxTool::JobOutput
+        | ToolboxTool::JobCancel
+        | ToolboxTool::JobList => vec!["code:read"],
+        ToolboxTool::GitStatus
+        | ToolboxTool::GitLog
+        | ToolboxTool::GitDiff
+        | ToolboxTool::GitShow => vec!["vcs:read"],
+        ToolboxTool::GitBranch => branch(arguments),
+        ToolboxTool::GitAdd => vec!["vcs:commit"],
+        ToolboxTool::GitCommit => vec!["vcs:commit"],
+        ToolboxTool::GitClone => vec!["vcs:read", "code:create", "external_data:request"],
+        ToolboxTool::GitFetch => vec!["vcs:read", "external_data:request"],
+        ToolboxTool::GitPush => push(arguments),
+        // The changes were made by any program.
+        ToolboxTool::ApplyChanges => vec!["code:write", "code:create", "code:delete"],
+    }
+}
+
+/// Only a list reads. A branch that is deleted or moved may be the only way to its commits,
+/// and one that is checked out replaces files.
+fn branch(arguments: &Map<String, Value>) -> Vec<&'static str> {
+    let is_forced = arguments.get("force").is_some_and(|force| force != false);
+    let action = match arguments.get("action") {
+        None => "list",
+        Some(action) => action.as_str().unwrap_or_default(),
+    };
+    match (action, is_forced) {
+        ("list", _) => vec!["vcs:read"],
+        ("create" | "delete", false) => vec!["vcs:branch"],
+        ("switch", false) => vec!["vcs:branch", "code:write"],
+        _ => vec!["vcs:branch", "code:write", "code:delete"],
+    }
+}
+
+/// A forced push removes commits from where others find them.
+fn push(arguments: &Map<String, Value>) -> Vec<&'static str> {
+    let mut words = vec!["vcs:push", "external_data:request"];
+    let is_forced = arguments.get("force").is_some_and(|force| force != false);
+    words.extend(is_forced.then_some("code:delete"));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use model::document::Overrides;
+    use model::policy::Baseline;
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(tool: ToolboxTool, arguments: Value) -> Vec<&'static str> {
+        let policy =
+            model::policy::resolve(&Baseline::closed(), &Overrides::default()).expect("a policy");
+        let Value::Object(arguments) = arguments else {
+            panic!("an object");
+        };
+        words(tool, &arguments, &policy)
+    }
+
+    #[test]
+    fn a_branch_call_does_what_its_arguments_say() {
+        let branch = |arguments| of(ToolboxTool::GitBranch, arguments);
+        assert_eq!(branch(json!({})), ["vcs:read"]);
+        assert_eq!(branch(json!({"action": "list"})), ["vcs:read"]);
+        assert_eq!(
+            branch(json!({"action": "create", "name": "x"})),
+            ["vcs:branch"]
+        );
+        assert_eq!(
+            branch(json!({"action": "delete", "name": "x"})),
+            ["vcs:branch"]
+        );
+        assert_eq!(
+            branch(json!({"action": "delete", "name": "x", "force": false})),
+            ["vcs:branch"]
+        );
+        assert_eq!(
+            branch(json!({"action": "switch"})),
+            ["vcs:branch", "code:write"]
+        );
+        // Forced, or not understood: the worst.
+        for worst in [
+            json!({"action": "delete", "force": true}),
+            json!({"action": "create", "force": "yes"}),
+            json!({"action": "burn"}),
+            json!({"action": 1}),
+        ] {
+            assert!(branch(worst.clone()).contains(&"code:delete"), "{worst}");
+        }
+    }
+
+    #[test]
+    fn a_forced_push_deletes() {
+        assert!(!of(ToolboxTool::GitPush, json!({})).contains(&"code:delete"));
+        assert!(of(ToolboxTool::GitPush, json!({"force": true})).contains(&"code:delete"));
+        assert!(of(ToolboxTool::GitPush, json!({"force": 1})).contains(&"code:delete"));
+    }
+}

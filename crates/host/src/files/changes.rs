@@ -1,0 +1,631 @@
+//! What a program changed in a folder of the operator's. It ran over the folder, and its
+//! changes lie in a layer beside it (the upper folder of an overlay). Here they are listed,
+//! checked, and copied into the folder.
+//!
+//! The layer was written by a program we do not trust: names, links, devices and sizes in
+//! it are input. Only regular files and folders are copied; what no tool changes
+//! ([`untouchable`]) is left out and named. Every file of the folder is copied only if it
+//! still is what it was when the changes were listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::PermissionsExt as _;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::files::limit;
+use crate::files::protect::ProtectedHome;
+use crate::files::refusal::PathRefusal;
+use crate::files::replace::{Parents, ReplaceTarget};
+use crate::files::root::Roots;
+use crate::files::untouchable::{GIT_DATA, untouchable};
+
+/// Who made the changes, and so which of them count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChangeRule {
+    /// Any program: nothing that is untouchable.
+    Program,
+    /// One of our git tools, in the repository of this folder below the root: of `.git`
+    /// what git itself keeps there, never settings, hooks or attributes.
+    Git {
+        /// The folder of the repository; empty for the root.
+        repository: PathBuf,
+    },
+    /// A clone into this new folder below the root: the same, and the settings that we
+    /// write ourselves.
+    Clone {
+        /// The new folder.
+        folder: PathBuf,
+    },
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    /// Below the folder.
+    pub path: String,
+    /// What happens to it.
+    pub kind: ChangeKind,
+    /// The digest of the new content.
+    pub digest: Option<String>,
+    /// The digest of what was there.
+    pub base: Option<String>,
+    /// Bytes of the new content.
+    pub bytes: u64,
+    /// Whether it can be executed.
+    pub executable: bool,
+}
+
+/// What happens to a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// A new folder.
+    FolderCreated,
+    /// A new file.
+    Created,
+    /// Other content, or another right to execute it.
+    Modified,
+    /// No file any more.
+    Deleted,
+    /// No folder any more.
+    FolderDeleted,
+}
+
+impl ChangeKind {
+    /// The word for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ChangeKind::FolderCreated => "folder created",
+            ChangeKind::Created => "created",
+            ChangeKind::Modified => "modified",
+            ChangeKind::Deleted => "deleted",
+            ChangeKind::FolderDeleted => "folder deleted",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CollectedChanges {
+    /// What can be copied, in the order in which it is.
+    pub changes: Vec<FileChange>,
+    /// What is left out, and why.
+    pub left_out: BTreeMap<String, String>,
+}
+
+/// The changes cannot be listed or copied.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangesFault {
+    /// There are more than are listed.
+    #[error("there are more than {0}")]
+    TooMany(String),
+    /// A file of the folder is not what it was.
+    #[error("`{path}` was changed in the folder meanwhile")]
+    Stale {
+        /// Which.
+        path: String,
+    },
+    /// A file of the layer is not what was listed.
+    #[error("`{path}` is not what was listed")]
+    Altered {
+        /// Which.
+        path: String,
+    },
+    /// It could not be read or written.
+    #[error("could not handle `{path}`")]
+    Io {
+        /// Which.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder refused it.
+    #[error("could not change `{path}`: {why}")]
+    Refused {
+        /// Which.
+        path: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Lists the changes in `upper` against `lower`. Blocks on the disk. Nothing may write to
+/// either meanwhile.
+pub fn collect(
+    lower: &Path,
+    upper: &Path,
+    rule: &ChangeRule,
+) -> Result<CollectedChanges, ChangesFault> {
+    let mut collector = Collector {
+        lower,
+        upper,
+        rule,
+        found: CollectedChanges::default(),
+        bytes: 0,
+        entries: 0,
+    };
+    collector.enter(Path::new(""), 0)?;
+    collector.leave_out_repositories();
+    Ok(collector.found)
+}
+
+struct Collector<'a> {
+    lower: &'a Path,
+    upper: &'a Path,
+    rule: &'a ChangeRule,
+    found: CollectedChanges,
+    bytes: u64,
+    entries: usize,
+}
+
+impl Collector<'_> {
+    fn enter(&mut self, below: &Path, depth: usize) -> Result<(), ChangesFault> {
+        if depth > limit::CHANGES_DEPTH_MAX {
+            let most = limit::CHANGES_DEPTH_MAX;
+            return Err(ChangesFault::TooMany(format!(
+                "{most} folders in each other"
+            )));
+        }
+        let folder = self.upper.join(below);
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(&folder).map_err(fault(below))? {
+            let entry = entry.map_err(fault(below))?;
+            self.count(1)?;
+            names.insert(entry.file_name());
+        }
+        if is_opaque(&folder) {
+            self.delete_hidden(below, &names)?;
+        }
+        for name in names {
+            self.look(&below.join(&name), &name, depth)?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, path: &Path, name: &OsStr, depth: usize) -> Result<(), ChangesFault> {
+        if name.to_str().is_none() || path.to_string_lossy().chars().any(char::is_control) {
+            self.leave_out(path, "its name is not plain text");
+            return Ok(());
+        }
+        if let Some(why) = self.refused(path) {
+            self.leave_out(path, why);
+            return Ok(());
+        }
+        let about = fs::symlink_metadata(self.upper.join(path)).map_err(fault(path))?;
+        let kind = about.file_type();
+        let lower = fs::symlink_metadata(self.lower.join(path)).ok();
+        if kind.is_char_device() && about.rdev() == 0 {
+            return self.delete(path, depth);
+        }
+        if kind.is_symlink() {
+            self.leave_out(path, "links are not copied");
+            return Ok(());
+        }
+        if kind.is_dir() {
+            match &lower {
+                None => self.push(path, ChangeKind::FolderCreated, None, None, &about),
+                Some(lower) if lower.is_dir() => {}
+                Some(_) => {
+                    self.leave_out(path, "a file becomes a folder");
+                    return Ok(());
+                }
+            }
+            return self.enter(path, depth + 1);
+        }
+        if !kind.is_file() {
+            self.leave_out(path, "it is neither a file nor a folder");
+            return Ok(());
+        }
+        self.file(path, &about, lower.as_ref())
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        about: &fs::Metadata,
+        lower: Option<&fs::Metadata>,
+    ) -> Result<(), ChangesFault> {
+        self.bytes = self.bytes.saturating_add(about.len());
+        if self.bytes > limit::CHANGES_BYTES_MAX {
+            let most = limit::CHANGES_BYTES_MAX >> 20;
+            return Err(ChangesFault::TooMany(format!(
+                "{most} MiB of changed files"
+            )));
+        }
+        let digest = digest_of(&self.upper.join(path)).map_err(fault(path))?;
+        match lower {
+            None => self.push(path, ChangeKind::Created, Some(digest), None, about),
+            Some(lower) if lower.is_file() => {
+                let base = digest_of(&self.lower.join(path)).map_err(fault(path))?;
+                let same_mode = (lower.mode() ^ about.mode()) & 0o100 == 0;
+                // Touched and left as it was.
+                if base != digest || !same_mode {
+                    self.push(path, ChangeKind::Modified, Some(digest), Some(base), about);
+                }
+            }
+            Some(_) => self.leave_out(path, "something else than a file becomes a file"),
+        }
+        Ok(())
+    }
+
+    /// Something that is gone: a file, or a folder with all in it, from the inside out.
+    fn delete(&mut self, path: &Path, depth: usize) -> Result<(), ChangesFault> {
+        self.count(1)?;
+        if depth > limit::CHANGES_DEPTH_MAX {
+            let most = limit::CHANGES_DEPTH_MAX;
+            return Err(ChangesFault::TooMany(format!(
+                "{most} folders in each other"
+            )));
+        }
+        if let Some(why) = self.refused(path) {
+            self.leave_out(path, why);
+            return Ok(());
+        }
+        let place = self.lower.join(path);
+        let Ok(about) = fs::symlink_metadata(&place) else {
+            return Ok(());
+        };
+        if about.is_dir() {
+            let before = self.found.left_out.len();
+            for entry in fs::read_dir(&place).map_err(fault(path))? {
+                let entry = entry.map_err(fault(path))?;
+                self.delete(&path.join(entry.file_name()), depth + 1)?;
+            }
+            // A folder that keeps something stays.
+            if self.found.left_out.len() == before {
+                self.push(path, ChangeKind::FolderDeleted, None, None, &about);
+            }
+        } else if about.is_file() {
+            let base = digest_of(&place).map_err(fault(path))?;
+            self.push(path, ChangeKind::Deleted, None, Some(base), &about);
+        } else {
+            self.leave_out(path, "it is neither a file nor a folder");
+        }
+        Ok(())
+    }
+
+    /// A folder that was replaced as a whole hides all that was in it.
+    fn delete_hidden(
+        &mut self,
+        below: &Path,
+        names: &BTreeSet<std::ffi::OsString>,
+    ) -> Result<(), ChangesFault> {
+        let Ok(entries) = fs::read_dir(self.lower.join(below)) else {
+            return Ok(());
+        };
+        for entry in entries {
+            let name = entry.map_err(fault(below))?.file_name();
+            if !names.contains(&name) {
+                self.delete(&below.join(&name), below.components().count())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a change does not count, by its path.
+    fn refused(&self, path: &Path) -> Option<&'static str> {
+        let own = match self.rule {
+            ChangeRule::Program => return untouchable(path),
+            ChangeRule::Git { repository } => repository,
+            ChangeRule::Clone { folder } => folder,
+        };
+        let inside = match own.as_os_str().is_empty() {
+            true => Some(path),
+            false => path.strip_prefix(own).ok(),
+        };
+        let Some(inside) = inside else {
+            // Folders on the way to it.
+            return match own.starts_with(path) {
+                true => None,
+                false => Some("it is outside of the repository"),
+            };
+        };
+        match inside.strip_prefix(".git") {
+            Ok(data) => (!is_git_data(data)).then_some("git tools do not change it"),
+            // Files of the working tree come from commits, which anyone wrote.
+            Err(_) => match self.rule {
+                // A clone has whatever its commits have; only another repository is none
+                // of their business.
+                ChangeRule::Clone { .. } => untouchable(inside).filter(|what| *what == GIT_DATA),
+                ChangeRule::Program | ChangeRule::Git { .. } => untouchable(inside),
+            },
+        }
+    }
+
+    /// Attack: a bare repository is a folder with ordinary names, and git obeys its settings.
+    fn leave_out_repositories(&mut self) {
+        if *self.rule != ChangeRule::Program {
+            return;
+        }
+        let has = |folder: &Path, name: &str| {
+            let path = folder.join(name);
+            fs::symlink_metadata(self.upper.join(&path)).is_ok()
+                || fs::symlink_metadata(self.lower.join(&path)).is_ok()
+        };
+        let is_bare =
+            |folder: &Path| has(folder, "HEAD") && has(folder, "objects") && has(folder, "refs");
+        let mut left_out = BTreeSet::new();
+        for change in &self.found.changes {
+            let path = Path::new(&change.path);
+            if path.ancestors().skip(1).any(is_bare) || is_bare(path) {
+                left_out.insert(change.path.clone());
+            }
+        }
+        self.found
+            .changes
+            .retain(|change| !left_out.contains(&change.path));
+        for path in left_out {
+            self.leave_out(Path::new(&path), GIT_DATA);
+        }
+    }
+
+    fn count(&mut self, more: usize) -> Result<(), ChangesFault> {
+        self.entries += more;
+        match self.entries > limit::CHANGES_ENTRIES_MAX {
+            true => {
+                let most = limit::CHANGES_ENTRIES_MAX;
+                Err(ChangesFault::TooMany(format!("{most} changed files")))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn leave_out(&mut self, path: &Path, why: &str) {
+        let path = path.to_string_lossy().into_owned();
+        self.found.left_out.insert(path, why.to_owned());
+    }
+
+    fn push(
+        &mut self,
+        path: &Path,
+        kind: ChangeKind,
+        digest: Option<String>,
+        base: Option<String>,
+        about: &fs::Metadata,
+    ) {
+        let is_file = digest.is_some();
+        self.found.changes.push(FileChange {
+            path: path.to_string_lossy().into_owned(),
+            kind,
+            bytes: if is_file { about.len() } else { 0 },
+            executable: is_file && about.mode() & 0o100 != 0,
+            digest,
+            base,
+        });
+    }
+}
+
+/// What git keeps in `.git` while it works: objects, references, the index. Never what
+/// decides what git runs.
+fn is_git_data(path: &Path) -> bool {
+    let mut parts = path.components();
+    let first = parts.next().map(|part| part.as_os_str());
+    let Some(first) = first.and_then(OsStr::to_str) else {
+        return true;
+    };
+    let second = parts.next().map(|part| part.as_os_str());
+    match first {
+        // Alternates read the objects of other repositories.
+        "objects" => {
+            let is_info = second == Some(OsStr::new("info"));
+            let third = parts.next().map(|part| part.as_os_str());
+            !is_info || third.is_none() || third == Some(OsStr::new("commit-graphs"))
+        }
+        "refs" | "logs" => true,
+        "branches" | "description" | "info" => second.is_none(),
+        "HEAD" | "index" | "packed-refs" | "ORIG_HEAD" | "FETCH_HEAD" | "COMMIT_EDITMSG"
+        | "shallow" => second.is_none(),
+        _ => false,
+    }
+}
+
+/// Copies listed changes into the folder `raw_lower`. Every one is checked before the first
+/// is copied. Blocks on the disk. How many were copied.
+pub fn apply(
+    raw_lower: &str,
+    home: Option<&ProtectedHome>,
+    upper: &Path,
+    changes: &[FileChange],
+) -> Result<usize, ChangesFault> {
+    let opened = Roots::base(raw_lower, home);
+    let roots = opened.map_err(|error| ChangesFault::Refused {
+        path: raw_lower.to_owned(),
+        why: error.to_string(),
+    })?;
+    let lower = PathBuf::from(roots.workspace_path());
+    for change in changes {
+        check(&lower, upper, change)?;
+    }
+    for change in changes {
+        apply_one(&roots, upper, change)?;
+    }
+    Ok(changes.len())
+}
+
+/// Whether both sides are what they were.
+fn check(lower: &Path, upper: &Path, change: &FileChange) -> Result<(), ChangesFault> {
+    let place = lower.join(&change.path);
+    let stale = || ChangesFault::Stale {
+        path: change.path.clone(),
+    };
+    let about = fs::symlink_metadata(&place).ok();
+    let is_as_listed = match (change.kind, &change.base) {
+        (ChangeKind::FolderCreated, _) => about.is_none_or(|about| about.is_dir()),
+        (ChangeKind::FolderDeleted, _) => about.is_none_or(|about| about.is_dir()),
+        (_, None) => about.is_none(),
+        (_, Some(base)) => {
+            about.is_some_and(|about| about.is_file())
+                && digest_of(&place).is_ok_and(|digest| digest == *base)
+        }
+    };
+    if !is_as_listed {
+        return Err(stale());
+    }
+    if let Some(listed) = &change.digest {
+        let found = digest_of(&upper.join(&change.path)).map_err(fault(Path::new(&change.path)))?;
+        if found != *listed {
+            return Err(ChangesFault::Altered {
+                path: change.path.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn apply_one(roots: &Roots, upper: &Path, change: &FileChange) -> Result<(), ChangesFault> {
+    let refused = |refusal: PathRefusal| ChangesFault::Refused {
+        path: change.path.clone(),
+        why: refusal.message,
+    };
+    let io_fault = |error| fault(Path::new(&change.path))(error);
+    let place = roots.copied(&change.path).map_err(refused)?;
+    match change.kind {
+        ChangeKind::FolderCreated => {
+            let target = ReplaceTarget::open(&place, Parents::Make).map_err(refused)?;
+            let Some(target) = target.filter(|target| target.existing.is_none()) else {
+                return Ok(());
+            };
+            target.folder().create_dir(target.name()).map_err(io_fault)
+        }
+        ChangeKind::Created | ChangeKind::Modified => {
+            let target = ReplaceTarget::open(&place, Parents::Make).map_err(refused)?;
+            let Some(target) = target else {
+                return Err(io_fault(io::ErrorKind::NotFound.into()));
+            };
+            let copied = target.replace(|file| copy(upper, change, file));
+            copied.map(|_| ()).map_err(refused)?;
+            set_executable(&target, change.executable).map_err(io_fault)
+        }
+        ChangeKind::Deleted => {
+            let target = ReplaceTarget::open(&place, Parents::Expect).map_err(refused)?;
+            match target {
+                Some(target) => target.remove().map(|_| ()).map_err(refused),
+                None => Ok(()),
+            }
+        }
+        ChangeKind::FolderDeleted => {
+            let target = ReplaceTarget::open(&place, Parents::Expect).map_err(refused)?;
+            let removed = target.map(|target| target.folder().remove_dir(target.name()));
+            match removed {
+                // Something new lies in it.
+                Some(Err(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Some(removed) => removed.map_err(io_fault),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Copies the new content, and checks it as it goes.
+fn copy(
+    upper: &Path,
+    change: &FileChange,
+    file: &mut cap_std::fs::File,
+) -> Result<u64, PathRefusal> {
+    let refuse = |error: io::Error| PathRefusal::runtime("io", error.to_string());
+    let mut from = open_plain(&upper.join(&change.path)).map_err(refuse)?;
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; 64 << 10];
+    let mut bytes = 0;
+    loop {
+        let count = from.read(&mut chunk).map_err(refuse)?;
+        let Some(read) = chunk.get(..count).filter(|read| !read.is_empty()) else {
+            break;
+        };
+        hasher.update(read);
+        file.write_all(read).map_err(refuse)?;
+        bytes += u64::try_from(count).unwrap_or(u64::MAX);
+    }
+    match Some(hex(&hasher.finalize())) == change.digest {
+        true => Ok(bytes),
+        false => Err(PathRefusal::runtime("io", "it is not what was listed")),
+    }
+}
+
+fn set_executable(target: &ReplaceTarget<'_>, executable: bool) -> io::Result<()> {
+    let file = target.folder().open(target.name())?;
+    let mode = file.metadata()?.permissions().mode();
+    let wanted = match executable {
+        true => mode | 0o100 | ((mode & 0o044) >> 2),
+        false => mode & !0o111,
+    };
+    match wanted == mode {
+        true => Ok(()),
+        false => file.set_permissions(cap_std::fs::Permissions::from_mode(wanted)),
+    }
+}
+
+/// Whether a folder of the layer stands for itself alone.
+fn is_opaque(folder: &Path) -> bool {
+    let mut value = [0; 1];
+    let names = ["user.overlay.opaque", "trusted.overlay.opaque"];
+    names.into_iter().any(|name| {
+        let read = rustix::fs::lgetxattr(folder, name, &mut value);
+        read.is_ok_and(|count| count == 1) && value == *b"y"
+    })
+}
+
+/// The digest of a regular file's content, through no link.
+fn digest_of(path: &Path) -> io::Result<String> {
+    let mut file = open_plain(path)?;
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let count = file.read(&mut chunk)?;
+        match chunk.get(..count).filter(|read| !read.is_empty()) {
+            Some(read) => hasher.update(read),
+            None => return Ok(hex(&hasher.finalize())),
+        }
+    }
+}
+
+fn open_plain(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// The content of one side as text, for people; nothing if it is not text or overlong.
+#[must_use]
+pub fn read_text(folder: &Path, path: &str, bytes_max: u64) -> Option<String> {
+    let file = open_plain(&folder.join(path)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes).ok()?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|count| count <= bytes_max);
+    let is_text = !bytes.contains(&0);
+    String::from_utf8(bytes).ok().filter(|_| fits && is_text)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn fault(path: &Path) -> impl FnOnce(io::Error) -> ChangesFault + '_ {
+    move |source| ChangesFault::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}

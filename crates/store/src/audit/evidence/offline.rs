@@ -1,0 +1,229 @@
+//! Verifying a log that was exported, on a machine that has nothing but the file and a
+//! public key.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use model::record::audit::chain::{Head, Record, RecordKind};
+use model::record::audit::heads::{HeadCheck, HeadSource};
+use model::record::audit::proof::{ExportedLine, ExportedLog, check_record, signed_head};
+use model::record::audit::walk::{Broken, Verified, Walk};
+use model::record::note::{NoteKey, SignedNote, TreeHead};
+
+use crate::audit::evidence::key::is_sound;
+use crate::error::StoreError;
+use crate::limit;
+
+/// What a verification holds the log against.
+#[derive(Clone, Debug, Default)]
+pub struct Expectation {
+    /// A record that must be part of the chain.
+    pub head: Option<Head>,
+    /// The key that must have signed all heads; by default the one of the home.
+    pub key: Option<NoteKey>,
+    /// Heads that a person kept elsewhere.
+    pub checkpoints: Vec<SignedNote>,
+}
+
+/// Verifies an export: every record, every head, and what was expected.
+pub fn verify_export(path: &Path, expected: &Expectation) -> Result<Verified, StoreError> {
+    let mut first = FirstPass::default();
+    for line in lines(path)? {
+        match line? {
+            ExportedLine::Log(log) => first.log = Some(*log),
+            ExportedLine::Head(note) => first.heads.push(note),
+            ExportedLine::Record(record, _) if record.kind == RecordKind::Checkpoint => {
+                first.checkpoint = Some(record);
+            }
+            ExportedLine::Record(..) => {}
+        }
+    }
+    let is_whole = first.log.as_ref().is_none_or(|log| log.whole);
+    match is_whole {
+        true => verify_whole(path, &first, expected),
+        false => verify_some(path, &first, expected),
+    }
+}
+
+/// What is read before the records are walked.
+#[derive(Default)]
+struct FirstPass {
+    log: Option<ExportedLog>,
+    heads: Vec<String>,
+    checkpoint: Option<Record>,
+}
+
+impl FirstPass {
+    /// The key that must have signed. An export's own word for it is not enough.
+    fn key<'a>(&self, expected: &'a Expectation) -> Result<Option<&'a NoteKey>, StoreError> {
+        match (&expected.key, &self.log, expected.checkpoints.is_empty()) {
+            (Some(key), _, _) => Ok(Some(key)),
+            (None, None, true) => Ok(None),
+            (None, _, _) => Err(StoreError::Unsigned {
+                what: "the export has signed heads; name the public key with `--key`".to_owned(),
+            }),
+        }
+    }
+}
+
+fn verify_whole(
+    path: &Path,
+    first: &FirstPass,
+    expected: &Expectation,
+) -> Result<Verified, StoreError> {
+    let key = first.key(expected)?;
+    let checked = key.map(|key| heads(&first.heads, expected, key));
+    let (heads, fault) = checked.unwrap_or_default();
+    let count = heads.len();
+    let start = first.log.as_ref().map(|log| log.removed.clone());
+    let start = start.unwrap_or_default();
+    // The tree over removed records is known at their end alone; heads within them
+    // were replaced by the newest one behind them.
+    let heads: Vec<_> = heads
+        .into_iter()
+        .filter(|(head, _)| head.size >= start.size())
+        .collect();
+    let root = start.root();
+    let check = HeadCheck::new(heads, start, |_| Ok::<_, StoreError>(root));
+    let mut check = check?;
+    let mut walk = Walk::new(first.checkpoint.as_ref(), expected.head, None);
+    let removed = walk.head().sequence;
+    let is_sealed = removed == check.tree().size() || key.is_none();
+    for line in lines(path)? {
+        let ExportedLine::Record(record, _) = line? else {
+            continue;
+        };
+        let Ok(body) = walk.step(&record) else {
+            return Ok(walk.finish());
+        };
+        if record.sequence > removed {
+            check.step(&record, &body);
+        }
+    }
+    walk.note_heads(u64::try_from(count).unwrap_or(u64::MAX), check.signed());
+    let mut verified = walk.finish();
+    let fault = match (is_sealed, fault) {
+        (false, _) => Some((1, "the tree over the removed records is missing".to_owned())),
+        (true, Some(fault)) => Some(fault),
+        (true, None) => check.finish().map(|fault| (fault.sequence, fault.what)),
+    };
+    if verified.broken.is_none() {
+        verified.broken = fault.map(|(sequence, what)| broken(sequence, what));
+    }
+    Ok(verified)
+}
+
+/// Checks each record of an export of some records by its own proof.
+fn verify_some(
+    path: &Path,
+    first: &FirstPass,
+    expected: &Expectation,
+) -> Result<Verified, StoreError> {
+    let mut walk = Walk::new(None, None, None);
+    let key = first.key(expected)?;
+    let note = first.log.as_ref().map(|log| log.head.as_str());
+    let head = match (key, note) {
+        (Some(key), Some(note)) => signed_head(note, key, &is_sound),
+        (_, _) => return Ok(walk.finish()),
+    };
+    let head = match head {
+        Ok(head) => head,
+        Err(fault) => {
+            walk.fault(1, None, fault.to_string());
+            return Ok(walk.finish());
+        }
+    };
+    let mut verified = walk.finish();
+    verified.signed = head.size;
+    verified.heads = 1;
+    for line in lines(path)? {
+        let ExportedLine::Record(record, hashes) = line? else {
+            continue;
+        };
+        if let Err(fault) = check_record(&record, &hashes, &head) {
+            verified.broken = Some(broken(record.sequence, fault.to_string()));
+            return Ok(verified);
+        }
+        verified.records += 1;
+        verified.head = Head {
+            sequence: record.sequence,
+            hash: record.hash,
+        };
+        match record.kind {
+            RecordKind::Open => verified.entries += 1,
+            RecordKind::Notice => verified.notices += 1,
+            RecordKind::Checkpoint => verified.checkpoints += 1,
+            RecordKind::Close => {}
+        }
+    }
+    Ok(verified)
+}
+
+/// A head and where it comes from.
+type Sourced = (TreeHead, HeadSource);
+
+/// The heads whose signature is sound, and the first whose is not.
+pub(crate) fn heads(
+    kept: &[String],
+    expected: &Expectation,
+    key: &NoteKey,
+) -> (Vec<Sourced>, Option<(u64, String)>) {
+    let given = expected.checkpoints.iter().map(ToString::to_string);
+    let given = given.map(|note| (note, HeadSource::Given));
+    let kept = kept.iter().cloned();
+    let kept = kept.map(|note| (note, HeadSource::Kept));
+    let mut sound = Vec::new();
+    let mut fault = None;
+    for (note, source) in kept.chain(given) {
+        match signed_head(&note, key, &is_sound) {
+            Ok(head) => sound.push((head, source)),
+            Err(wrong) => {
+                let size = note.parse::<SignedNote>().ok();
+                let size = size.and_then(|note| note.head().ok()).map(|head| head.size);
+                let about = match (size, source) {
+                    (Some(size), HeadSource::Kept) => format!("the head over {size} records: "),
+                    (Some(size), HeadSource::Given) => {
+                        format!("the given checkpoint over {size} records: ")
+                    }
+                    (None, _) => String::new(),
+                };
+                fault.get_or_insert((size.unwrap_or(1), format!("{about}{wrong}")));
+            }
+        }
+    }
+    (sound, fault)
+}
+
+fn broken(sequence: u64, what: String) -> Broken {
+    Broken {
+        sequence,
+        call_id: None,
+        what,
+    }
+}
+
+/// The lines of an export, bounded in length.
+fn lines(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<ExportedLine, StoreError>>, StoreError> {
+    use std::io::Read as _;
+    let file = File::open(path).map_err(|error| StoreError::file("read", path, error))?;
+    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    let path = path.to_owned();
+    let mut number = 0_u64;
+    Ok(std::iter::from_fn(move || {
+        let mut line = String::new();
+        let bytes_max = u64::try_from(limit::LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        let read = (&mut reader).take(bytes_max * 2).read_line(&mut line);
+        number += 1;
+        match read {
+            Ok(0) => None,
+            Ok(_) => Some(ExportedLine::read(&line).ok_or_else(|| {
+                let what = format!("line {number} of `{}` is not a record", path.display());
+                StoreError::Export(std::sync::Arc::new(std::io::Error::other(what)))
+            })),
+            Err(error) => Some(Err(StoreError::file("read", &path, error))),
+        }
+    }))
+}

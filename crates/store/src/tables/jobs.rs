@@ -1,0 +1,245 @@
+//! Background jobs of callers, for all processes of a home. A row is written before the
+//! job starts. A job whose process is dead is `orphaned`: the jail ends it with its
+//! process, and the next look at the row says so.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::record::job::JobState;
+use model::word::Word as _;
+use rusqlite::types::Type;
+use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::home::database::{LazyConnection, from_integer, to_integer};
+use crate::home::process;
+use crate::limit;
+
+const DOING: &str = "keep the background jobs";
+
+/// A job that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    /// Its id, which cannot be guessed.
+    pub id: String,
+    /// The caller it belongs to.
+    pub caller: String,
+    /// The call that starts it.
+    pub call_id: String,
+    /// Its command, masked and shortened.
+    pub command: String,
+    /// Milliseconds since 1970.
+    pub started_at_ms: i64,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// Any state but `running`.
+    pub state: JobState,
+    /// Milliseconds since 1970.
+    pub ended_at_ms: i64,
+    /// The exit code, if it had one.
+    pub exit_code: Option<i32>,
+    /// Bytes it wrote.
+    pub stdout_bytes: u64,
+    /// Bytes it wrote to its standard error.
+    pub stderr_bytes: u64,
+    /// What is to be said besides.
+    pub why: Option<String>,
+    /// The id of its changes, where they were kept aside.
+    pub changes: Option<String>,
+}
+
+/// A job as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// How it started.
+    pub job: NewJob,
+    /// How it ended; nothing while it runs.
+    pub end: Option<JobEnd>,
+}
+
+/// Background jobs of callers.
+#[derive(Debug)]
+pub struct Jobs {
+    home: PathBuf,
+    process: Arc<str>,
+    connection: LazyConnection,
+}
+
+impl Jobs {
+    pub(crate) fn new(home: &Path, process: &Arc<str>) -> Jobs {
+        Jobs {
+            home: home.to_owned(),
+            process: Arc::clone(process),
+            connection: LazyConnection::new(home, "NORMAL"),
+        }
+    }
+
+    /// Writes down a job that is about to start. `false` if its caller has as many running
+    /// as allowed; then it must not start.
+    pub fn start(&self, job: &NewJob, running_max: u64) -> Result<bool, StoreError> {
+        self.change(|change| {
+            self.mark_orphans(change, &job.caller, job.started_at_ms)?;
+            let running: i64 = change.query_row(
+                "SELECT count(*) FROM jobs WHERE caller = ?1 AND state = 'running'",
+                [&job.caller],
+                |row| row.get(0),
+            )?;
+            if from_integer(running) >= running_max {
+                return Ok(false);
+            }
+            change.execute(
+                "INSERT INTO jobs (id, caller, process, call_id, command, state, started_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6)",
+                params![
+                    job.id,
+                    job.caller,
+                    &*self.process,
+                    job.call_id,
+                    job.command,
+                    job.started_at_ms
+                ],
+            )?;
+            forget_old(change, &job.caller)?;
+            Ok(true)
+        })
+    }
+
+    /// Writes down the end of a job of this process. `false` if it had ended already.
+    pub fn end(&self, id: &str, end: &JobEnd) -> Result<bool, StoreError> {
+        self.change(|change| {
+            let changed = change.execute(
+                "UPDATE jobs SET state = ?3, ended_ms = ?4, exit_code = ?5, stdout_bytes = ?6,
+                     stderr_bytes = ?7, why = ?8, changes = ?9
+                 WHERE id = ?1 AND process = ?2 AND state = 'running'",
+                params![
+                    id,
+                    &*self.process,
+                    end.state.word(),
+                    end.ended_at_ms,
+                    end.exit_code,
+                    to_integer(end.stdout_bytes),
+                    to_integer(end.stderr_bytes),
+                    end.why,
+                    end.changes
+                ],
+            )?;
+            Ok(changed > 0)
+        })
+    }
+
+    /// A job of a caller. Another caller's is not there.
+    pub fn get(&self, id: &str, caller: &str, now_ms: i64) -> Result<Option<JobRow>, StoreError> {
+        self.change(|change| {
+            self.mark_orphans(change, caller, now_ms)?;
+            let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1 AND caller = ?2");
+            change.query_row(&sql, [id, caller], read).optional()
+        })
+    }
+
+    /// The jobs of a caller, newest first.
+    pub fn of(&self, caller: &str, now_ms: i64) -> Result<Vec<JobRow>, StoreError> {
+        self.change(|change| {
+            self.mark_orphans(change, caller, now_ms)?;
+            let sql = format!(
+                "SELECT {COLUMNS} FROM jobs WHERE caller = ?1
+                 ORDER BY started_ms DESC, id LIMIT {}",
+                limit::JOBS_PER_CALLER_MAX
+            );
+            let mut found = change.prepare(&sql)?;
+            let rows = found.query_map([caller], read)?;
+            rows.collect()
+        })
+    }
+
+    /// Jobs whose process is dead ended with it.
+    fn mark_orphans(
+        &self,
+        change: &Transaction<'_>,
+        caller: &str,
+        now_ms: i64,
+    ) -> rusqlite::Result<()> {
+        let mut running = change.prepare_cached(
+            "SELECT id, process FROM jobs WHERE caller = ?1 AND state = 'running'",
+        )?;
+        let running = running.query_map([caller], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for row in running.collect::<Result<Vec<(String, String)>, _>>()? {
+            let (id, process) = row;
+            if process != *self.process && process::is_dead(&self.home, &process) {
+                change.execute(
+                    "UPDATE jobs SET state = 'orphaned', ended_ms = ?2,
+                         why = 'the server ended under it' WHERE id = ?1",
+                    params![id, now_ms],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let fail = StoreError::database(DOING);
+        let mut connection = self.connection.lock()?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let changed = change(&transaction).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(changed)
+    }
+}
+
+/// Of each caller, and of all, the newest are remembered. A running one is never forgotten.
+fn forget_old(change: &Transaction<'_>, caller: &str) -> rusqlite::Result<()> {
+    change.execute(
+        "DELETE FROM jobs WHERE state <> 'running' AND id IN
+             (SELECT id FROM jobs WHERE caller = ?1 ORDER BY started_ms DESC, id
+              LIMIT -1 OFFSET ?2)",
+        params![caller, limit::JOBS_PER_CALLER_MAX],
+    )?;
+    change.execute(
+        "DELETE FROM jobs WHERE state <> 'running' AND id IN
+             (SELECT id FROM jobs ORDER BY started_ms DESC, id LIMIT -1 OFFSET ?1)",
+        [limit::JOBS_MAX],
+    )?;
+    Ok(())
+}
+
+const COLUMNS: &str = "id, caller, call_id, command, started_ms, state, ended_ms, exit_code, \
+    stdout_bytes, stderr_bytes, why, changes";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+    let word: String = row.get(5)?;
+    let mut states = JobState::ALL.iter().copied();
+    let state = states.find(|state| state.word() == word).ok_or_else(|| {
+        let unknown = format!("no state of a job: {word}");
+        rusqlite::Error::FromSqlConversionFailure(5, Type::Text, unknown.into())
+    })?;
+    let ended_at_ms: Option<i64> = row.get(6)?;
+    let end = match (state, ended_at_ms) {
+        (JobState::Running, _) | (_, None) => None,
+        (state, Some(ended_at_ms)) => Some(JobEnd {
+            state,
+            ended_at_ms,
+            exit_code: row.get(7)?,
+            stdout_bytes: from_integer(row.get(8)?),
+            stderr_bytes: from_integer(row.get(9)?),
+            why: row.get(10)?,
+            changes: row.get(11)?,
+        }),
+    };
+    Ok(JobRow {
+        job: NewJob {
+            id: row.get(0)?,
+            caller: row.get(1)?,
+            call_id: row.get(2)?,
+            command: row.get(3)?,
+            started_at_ms: row.get(4)?,
+        },
+        end,
+    })
+}
