@@ -331,6 +331,19 @@ limits! {
     SERVER_IDLE_SECONDS_MAX: u64 = 604_800;
     /// `idle_seconds` when nothing is set.
     SERVER_IDLE_SECONDS_DEFAULT: u64 = 600;
+    /// A SQL statement, in bytes.
+    SQL_STATEMENT_BYTES_MAX: usize = 64 << 10;
+    /// Words and marks of a SQL statement that is read, values, commas and brackets apart; a
+    /// longer one counts as the worst.
+    SQL_WORDS_MAX: usize = 600;
+    /// Words and marks of a SQL statement that is read, with all of these.
+    SQL_TOKENS_MAX: usize = 30_000;
+    /// Nesting of a SQL statement that is read.
+    SQL_DEPTH_MAX: usize = 40;
+    /// `[connections.NAME]` sections.
+    CONNECTIONS_MAX: usize = 256;
+    /// The database, the user or the schema of a connection, in bytes.
+    CONNECTION_TEXT_BYTES_MAX: usize = 63;
     /// Seconds of one call of a native tool.
     TOOLBOX_SECONDS_MAX: u64 = 600;
     /// Bytes of memory of one process of a native tool, at least.
