@@ -50,5 +50,8 @@ mod script_time;
 mod script_words;
 mod servers;
 mod toolbox;
+mod toolbox_folder;
+mod toolbox_forge;
+mod toolbox_remote;
 mod trust;
 mod world;
