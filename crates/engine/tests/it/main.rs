@@ -51,5 +51,8 @@ mod script_words;
 mod server_items;
 mod servers;
 mod toolbox;
+mod toolbox_folder;
+mod toolbox_forge;
+mod toolbox_remote;
 mod trust;
 mod world;
