@@ -263,16 +263,7 @@ const NAMESPACES_FIX: &str = "on Ubuntu: an AppArmor profile with `userns,` for 
 #[must_use]
 pub fn child_fix(layer: JailLayer) -> &'static str {
     match layer {
-<<<<<<< HEAD
-        // Why they are refused is in the reason; each cause has its own remedy.
-        JailLayer::Namespaces => {
-            "on Ubuntu: an AppArmor profile with `userns,` for the program; in Docker: \
-             `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or stay on the lower rung; \
-             elsewhere: `sysctl user.max_user_namespaces=10000`"
-        }
-=======
         JailLayer::Namespaces => NAMESPACES_FIX,
->>>>>>> main
         JailLayer::Identity => {
             "run Ringfence as an ordinary user, or give root CAP_SETUID, CAP_SETGID and CAP_KILL"
         }

@@ -322,10 +322,6 @@ async fn stopped(stop: Option<CancellationToken>) {
     }
 }
 
-<<<<<<< HEAD
-fn rung(child: &JailedChild) -> &'static str {
-    child.rung.name()
-=======
 /// The proxy of one child. Dropped, it accepts nothing more and ends every connection.
 struct EgressDoor {
     egress: Egress,
@@ -366,7 +362,6 @@ fn private_parts(home: &Path, folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(&home).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter(|path| !folder.starts_with(path)).collect()
->>>>>>> main
 }
 
 /// The refusal of a call whose program could not be started.

@@ -5,6 +5,7 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::Duration;
@@ -74,6 +75,29 @@ pub async fn spawn(
             seconds: limit.as_secs(),
         }),
     }
+}
+
+/// What a machine offers, found out with a child that does nothing.
+#[derive(Clone, Debug)]
+pub struct JailTrial {
+    /// How far the fence goes.
+    pub rung: JailRung,
+    /// Its layers.
+    pub walls: Vec<Wall>,
+}
+
+/// Starts a child that does nothing, with `home` as its folder, and says what stood around
+/// it. Nothing is refused for a missing wall.
+pub async fn try_out(home: PathBuf, program: &WorkerProgram) -> Result<JailTrial, JailFault> {
+    let mut settings = JailSettings::new(vec!["/bin/true".to_owned()], home);
+    settings.network = JailNetwork::Proxy;
+    settings.accept_missing = true;
+    let mut child = spawn(settings, program).await?;
+    child.wait().await;
+    Ok(JailTrial {
+        rung: child.rung,
+        walls: std::mem::take(&mut child.walls),
+    })
 }
 
 /// A child that runs, or has run. When it is dropped, the child and everything it

@@ -1,63 +1,48 @@
-//! Which walls this machine has for child processes. A missing one does not make the home
-//! unsound: a server that would need it does not start.
+//! Which walls this machine has for child processes, found out with one that does nothing. A
+//! missing one does not make the home unsound: a child that would need it does not start.
 
 use engine::health::child_fix;
-<<<<<<< HEAD
-use jail::{JailLayer, JailRung, Wall};
-=======
 use jail::{JailLayer, JailRung, JailTrial};
->>>>>>> main
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
 
 const NAME: &str = "child processes";
 
-<<<<<<< HEAD
-/// One line for all walls, or one for each that is missing.
-pub(super) fn show(walls: &[Wall], printer: &mut Printer) {
-    for line in lines(walls, printer) {
-=======
 /// One line for the rung, and one for each layer that is missing.
 pub(super) fn show(trial: &Result<JailTrial, String>, printer: &mut Printer) {
     for line in lines(trial, printer) {
->>>>>>> main
         printer.line(&line);
     }
 }
 
-fn lines(walls: &[Wall], printer: &Printer) -> Vec<String> {
-    let mut lines = Vec::new();
-    for wall in walls {
-        if let Some(reason) = &wall.missing {
+fn lines(trial: &Result<JailTrial, String>, printer: &Printer) -> Vec<String> {
+    let trial = match trial {
+        Ok(trial) => trial,
+        Err(reason) => {
+            let state = printer.styled(Style::Caution, "none");
+            return vec![format!("{state}  {NAME:18} none can be started: {reason}")];
+        }
+    };
+    let count = trial.walls.iter().filter(|wall| wall.is_up()).count();
+    let state = printer.styled(Style::Good, "up  ");
+    let mut lines = vec![format!(
+        "{state}  {NAME:18} rung `{}`: {count} layers around each",
+        trial.rung.name()
+    )];
+    for wall in &trial.walls {
+        // Facts belong to the higher rung.
+        let is_other_rung = trial.rung == JailRung::Landlock && wall.layer == JailLayer::Facts;
+        if let (Some(reason), false) = (&wall.missing, is_other_rung) {
             let state = printer.styled(Style::Caution, "none");
             let layer = wall.layer;
             lines.push(format!("{state}  {NAME:18} no `{layer}` layer: {reason}"));
             lines.push(format!("      fix: {}", child_fix(layer)));
         }
     }
-    let state = printer.styled(Style::Good, "up  ");
-    let count = walls.iter().filter(|wall| wall.is_up()).count();
-    let has_namespaces = walls
-        .iter()
-        .any(|wall| wall.layer == JailLayer::Namespaces && wall.is_up());
-    let rung = match has_namespaces {
-        true => JailRung::Namespaces,
-        false => JailRung::Landlock,
-    };
-    let rung = rung.name();
-    let line = format!("{state}  {NAME:18} {count} layers around each, rung `{rung}`");
-    lines.insert(0, line);
     lines
 }
 
-<<<<<<< HEAD
-pub(super) fn to_value(walls: &[Wall]) -> Value {
-    walls
-        .iter()
-        .map(|wall| json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing}))
-        .collect()
-=======
 pub(super) fn to_value(trial: &Result<JailTrial, String>) -> Value {
     match trial {
         Ok(trial) => {
@@ -69,5 +54,4 @@ pub(super) fn to_value(trial: &Result<JailTrial, String>) -> Value {
         }
         Err(reason) => json!({"error": reason}),
     }
->>>>>>> main
 }
