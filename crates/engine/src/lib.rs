@@ -99,6 +99,8 @@ pub mod consent;
 pub mod explain;
 /// The life of a document as a file.
 pub mod life;
+/// How busy an engine is.
+pub mod load;
 /// Several calls together.
 pub mod many;
 /// The Local Pass, and what it earns.

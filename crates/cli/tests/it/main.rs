@@ -20,6 +20,7 @@ mod init;
 mod json;
 mod masked;
 mod memory;
+mod observability;
 mod progress;
 mod publish;
 mod run;
