@@ -28,6 +28,7 @@ mod screen;
 mod serve;
 mod session;
 mod terminal;
+mod witness;
 mod wrap;
 
 /// The workspace's folder.
