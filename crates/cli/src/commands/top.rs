@@ -256,7 +256,7 @@ mod tests {
     fn a_picture_shows_the_last_minute() {
         let mut window = Window::default();
         window.0.push_back(call(0, "old", Status::Done, 1));
-        for number in 1..=20 {
+        for number in 1..=20_u32 {
             let at_ms = 30_000 + i64::from(number);
             let slow = u64::from(number) * 1_000;
             window.0.push_back(call(at_ms, "slow", Status::Done, slow));
