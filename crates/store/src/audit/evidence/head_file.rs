@@ -87,7 +87,9 @@ impl HeadFile {
         let notes = self.all()?;
         let older = notes.len().saturating_sub(limit::HEADS_KEPT_MIN);
         let stays = |place: usize, note: &SignedNote| {
-            place >= older || place % 2 == 0 || note.head().is_ok_and(|head| head.fork.is_some())
+            place >= older
+                || place.is_multiple_of(2)
+                || note.head().is_ok_and(|head| head.fork.is_some())
         };
         let notes = notes.iter().enumerate();
         let kept = notes.filter(|(place, note)| stays(*place, note));

@@ -225,7 +225,7 @@ impl LogSnapshot {
         let fail = |error| StoreError::file(DOING, "audit", error);
         for segment in self.segments.iter().rev() {
             let first = segment::first(&segment.file).map_err(fail)?;
-            if !first.is_some_and(|line| line.record.sequence <= sequence) {
+            if first.is_none_or(|line| line.record.sequence > sequence) {
                 continue;
             }
             let from = segment.start + segment.near(sequence).map_err(fail)?;
