@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the exposed tools to the MCP client that starts it
     Stdio(Stdio),
+    /// Open the page for people of a running server, with a code to sign in
+    Studio(StudioArguments),
     /// Create a tool to start from, which passes its own test
     New(New),
     /// List tools: state, risk level, whether they are exposed
@@ -219,6 +221,20 @@ pub(crate) struct Serve {
 pub(crate) struct Stdio {
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// The code signs the owner in once. It is typed into the page, and never part of an address.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit: 0 a server answers there, 1 none does, 2 no code could be made.")]
+pub(crate) struct StudioArguments {
+    /// The address of the server, instead of the one in the settings
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Do not open the browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -583,6 +599,7 @@ impl CommandLine {
             Command::Run(run) => &run.common.home,
             Command::Script(script) => script.home(),
             Command::Serve(serve) => &serve.common.home,
+            Command::Studio(studio) => &studio.home,
             Command::New(new) => &new.home,
             Command::List(list) => &list.common.home,
             Command::Show(named) => &named.common.home,

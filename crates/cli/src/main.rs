@@ -19,7 +19,7 @@ use arguments::{Command, CommandLine};
 use commands::{
     approvals, audit, callers, check, complete, config, connect, demo, doctor, explain, expose,
     init, keys, list, man, overview, policy, run, scan, script, secrets, serve, servers, stdio,
-    test, tool, top, trust, wrap,
+    studio, test, tool, top, trust, wrap,
 };
 use output::exit::Exit;
 use output::printer::Printer;
@@ -54,6 +54,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Script(script) => script::run(script, printer),
         Command::Serve(serve) => serve::run(serve, printer),
         Command::Stdio(stdio) => stdio::run(stdio),
+        Command::Studio(studio) => studio::run(studio, printer),
         Command::New(new) => tool::new(new, printer),
         Command::List(list) => list::run(list, printer),
         Command::Show(named) => list::show(named, printer),

@@ -13,6 +13,7 @@ use model::record::audit::{Opening, Status};
 use model::record::mask::Masked;
 use model::record::outcome::{CallError, Outcome};
 use model::{document::digest, text};
+use store::approvals::ChangedArguments;
 use store::{OpenRow, StoreError};
 
 use crate::approve::obtain;
@@ -29,8 +30,9 @@ use crate::run::RunResult;
 use crate::scratch::Scratch;
 use crate::snapshot::Snapshot;
 
+mod changed;
 mod even;
-mod question;
+pub(crate) mod question;
 
 pub use bridge::{ElicitAnswer, Elicitor};
 
@@ -122,7 +124,7 @@ async fn walk(
     let at_ms = engine.now_ms();
     record.note_shadow(gates::shadow(&now, request, at_ms));
     record.gate(Gate::Caller, caller)?;
-    let checked = gates::judge(&now, request, engine.variable_source(), at_ms, record)?;
+    let mut checked = gates::judge(&now, request, engine.variable_source(), at_ms, record)?;
     let CheckedCall { decided, .. } = &checked;
     let held = &decided.held;
     if gates::is_trial(request, &held.found) && held.reaches_out() {
@@ -135,13 +137,19 @@ async fn walk(
         .quotas()
         .take(&now.config, request, tool, held.groups());
     hold.hold_quota(record.gate(Gate::Limits, quota.await)?);
+    let mut instead = None;
     if decided.asks {
         let answer = ask(engine, &now, request, record, &checked).await;
-        record.gate(Gate::Approval, answer)?;
+        if let Some(changed) = record.gate(Gate::Approval, answer)? {
+            let request = changed::request(request, &changed)?;
+            checked = changed::judge_again(engine, &request, &checked, &changed, record)?;
+            instead = Some(request);
+        }
     }
+    let request = instead.as_ref().unwrap_or(request);
     // After the approval, which may take a day, and before the body: a crash during a
     // grave call must leave its row.
-    if is_grave(held) {
+    if is_grave(&checked.decided.held) {
         record.gate(Gate::Audit, sync_opening(engine, row).await)?;
     }
     if request.purpose == CallPurpose::LocalPass {
@@ -185,7 +193,7 @@ async fn ask(
     request: &CallRequest,
     record: &CallRecord,
     checked: &CheckedCall,
-) -> GateResult<()> {
+) -> GateResult<Option<ChangedArguments>> {
     let asking = question::asking(engine, now, request, record, checked);
     let agreed = obtain(engine.questions(), asking).await?;
     let paused = engine.callers_book().recheck(request).await;
@@ -197,8 +205,8 @@ fn check_unchanged(
     engine: &Engine,
     request: &CallRequest,
     before: &DecidedCall,
-    agreed: GatePass<()>,
-) -> GateResult<()> {
+    agreed: GatePass<Option<ChangedArguments>>,
+) -> GateResult<Option<ChangedArguments>> {
     let newest = engine.registry().current();
     match gates::is_unchanged(&newest, request, before, engine.now_ms()) {
         Ok(true) => Ok(agreed),

@@ -34,8 +34,6 @@ use model::sync::lock;
 
 /// Who pauses those who are denied too often.
 const BY_DENIALS: &str = "denials";
-/// Through what people pause and resume.
-const THROUGH: &str = "cli";
 
 /// What is remembered about callers, as of the last look.
 #[derive(Debug)]
@@ -378,9 +376,16 @@ pub struct Callers<'a> {
     pub(crate) book: &'a CallerBook,
     pub(crate) schedule: &'a Schedule,
     pub(crate) now: Arc<Snapshot>,
+    pub(crate) through: &'a str,
 }
 
-impl Callers<'_> {
+impl<'a> Callers<'a> {
+    /// The same through another door, which the audit names.
+    #[must_use]
+    pub fn through(self, through: &'a str) -> Callers<'a> {
+        Callers { through, ..self }
+    }
+
     /// All of whom something is remembered, by name.
     pub fn list(&self) -> Result<Vec<KnownCaller>, StoreError> {
         let rows = self.book.store.callers().all()?;
@@ -432,7 +437,7 @@ impl Callers<'_> {
         })?;
         if changed.is_some() {
             let message = format!("{} was paused", text::one_line(name));
-            let notice = Notice::new(Act::CallerPaused, &by.name, THROUGH, &message);
+            let notice = Notice::new(Act::CallerPaused, &by.name, self.through, &message);
             let notice = notice.about(name);
             let notice = match &why {
                 Some(why) => notice.detail("why", why),
@@ -452,7 +457,7 @@ impl Callers<'_> {
             return Ok(false);
         }
         let message = format!("{} was resumed", text::one_line(name));
-        let notice = Notice::new(Act::CallerResumed, &by.name, THROUGH, &message);
+        let notice = Notice::new(Act::CallerResumed, &by.name, self.through, &message);
         let resume = || {
             let changed = callers.change(name, self.book.clock.now_ms(), |row| {
                 row.denials = Denials::resumed();

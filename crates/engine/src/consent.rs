@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use model::caller::Origin;
 use model::govern::consent::{Granted, Need, Variable};
+use model::govern::person::Actor;
 use model::nearest::nearest;
 use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
@@ -17,7 +18,7 @@ use model::text;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::gates::{self, HeldTool};
-use crate::publish::{OWNER, Trial};
+use crate::publish::Trial;
 use crate::request::CallPurpose;
 use crate::snapshot::place_word;
 use store::clock::now_ms;
@@ -29,6 +30,8 @@ pub enum Consent {
     Terminal,
     /// They said so when they gave the command.
     Flag,
+    /// They were shown what for, at the Studio, and agreed there.
+    Page,
 }
 
 impl Consent {
@@ -38,6 +41,7 @@ impl Consent {
         match self {
             Consent::Terminal => "terminal",
             Consent::Flag => "flag",
+            Consent::Page => "studio",
         }
     }
 }
@@ -85,31 +89,64 @@ impl Engine {
         how: Consent,
     ) -> Result<(), EngineError> {
         let name = &usable.document.name;
-        self.grant(name, place, needs, how, Some(usable))
+        let actor = Actor::OWNER_AT_TERMINAL;
+        self.grant((name, place), needs, how, Some(usable), actor)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn consent_by(
+        &self,
+        usable: &UsableDocument,
+        needs: &[Need],
+        actor: Actor<'_>,
+    ) -> Result<(), EngineError> {
+        let name = &usable.document.name;
+        self.grant((name, None), needs, Consent::Page, Some(usable), actor)
     }
 
     /// Grants a variable to a tool. The answer is whether that is new.
     pub fn grant_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
+        self.grant_variable_by(name, variable, Consent::Flag, Actor::OWNER_AT_TERMINAL)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn grant_variable_by(
+        &self,
+        name: &str,
+        variable: &str,
+        how: Consent,
+        actor: Actor<'_>,
+    ) -> Result<bool, EngineError> {
         let tool = self.own_tool(name)?;
         self.named_variable(name, variable)?;
         if tool.granted.has_variable(variable) {
             return Ok(false);
         }
         let needs = [Need::Variable(variable.to_owned())];
-        self.grant(name, None, &needs, Consent::Flag, None)?;
+        self.grant((name, None), &needs, how, None, actor)?;
         Ok(true)
     }
 
     /// Takes a variable back from a tool: from the next call on it has it no more. The
     /// answer is whether it had.
     pub fn revoke_variable(&self, name: &str, variable: &str) -> Result<bool, EngineError> {
+        self.revoke_variable_by(name, variable, Actor::OWNER_AT_TERMINAL)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn revoke_variable_by(
+        &self,
+        name: &str,
+        variable: &str,
+        actor: Actor<'_>,
+    ) -> Result<bool, EngineError> {
         self.own_tool(name)?;
         let need = Need::Variable(variable.to_owned()).word();
         let standing = self.store().publications();
         let had = standing.revoke((name, ""), Some(&need))?;
         if had {
             let message = format!("the variable `{variable}` was revoked from `{name}`");
-            self.noticed(withdrawn(name, &message).detail("need", &need));
+            self.noticed(withdrawn(actor, name, &message).detail("need", &need));
         }
         Ok(had)
     }
@@ -131,7 +168,7 @@ impl Engine {
     pub(crate) fn forget_consent(&self, name: &str) -> Result<(), EngineError> {
         if self.store().publications().revoke((name, ""), None)? {
             let message = format!("the grants of `{name}` were revoked");
-            self.noticed(withdrawn(name, &message));
+            self.noticed(withdrawn(Actor::OWNER_AT_TERMINAL, name, &message));
         }
         Ok(())
     }
@@ -151,11 +188,11 @@ impl Engine {
 
     fn grant(
         &self,
-        name: &str,
-        place: Option<&Path>,
+        (name, place): (&str, Option<&Path>),
         needs: &[Need],
         how: Consent,
         usable: Option<&UsableDocument>,
+        actor: Actor<'_>,
     ) -> Result<(), EngineError> {
         if needs.is_empty() {
             return Ok(());
@@ -163,7 +200,7 @@ impl Engine {
         let place = place_word(place);
         let needs: Vec<_> = needs.iter().map(Need::word).collect();
         let message = format!("`{name}` may: {}", needs.join("; "));
-        let mut notice = Notice::new(Act::ToolConsented, OWNER, Origin::Cli.word(), &message)
+        let mut notice = Notice::new(Act::ToolConsented, actor.by, actor.through, &message)
             .about(name)
             .detail("how", how.word());
         if let Some(usable) = usable {
@@ -182,7 +219,7 @@ impl Engine {
     }
 }
 
-fn withdrawn(name: &str, message: &str) -> Notice {
+fn withdrawn(actor: Actor<'_>, name: &str, message: &str) -> Notice {
     let act = Act::ToolConsentWithdrawn;
-    Notice::new(act, OWNER, Origin::Cli.word(), message).about(name)
+    Notice::new(act, actor.by, actor.through, message).about(name)
 }

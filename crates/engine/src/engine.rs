@@ -250,6 +250,7 @@ impl Engine {
             book: &self.callers,
             schedule: &self.schedule,
             now: self.registry.current(),
+            through: "cli",
         }
     }
 

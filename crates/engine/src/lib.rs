@@ -10,6 +10,8 @@
 
 /// Why the engine could not do something.
 mod error;
+/// What differs between two JSON values.
+pub mod json_change;
 /// Every bound of the engine.
 pub mod limit;
 /// The tools whose body is ours, as documents.
@@ -93,24 +95,44 @@ mod body;
 pub mod call;
 /// Which tools a caller is told about.
 pub mod callable;
+/// MCP clients and the entries in their settings.
+pub mod client_entry;
 /// What the owner agrees to for a tool.
 pub mod consent;
 /// What every gate says about a call that is not made.
 pub mod explain;
+/// Whether this machine and a home are sound.
+pub mod health;
+/// One question with everything a person needs to answer it.
+pub mod inquiry;
+/// The keys of callers, for the owner.
+pub mod key_admin;
 /// The life of a document as a file.
 pub mod life;
 /// How busy an engine is.
 pub mod load;
 /// Several calls together.
 pub mod many;
+/// People at the Studio: signing in and out.
+pub mod people;
+/// The operator's rules, for people.
+pub mod policy_admin;
 /// The Local Pass, and what it earns.
 pub mod publish;
 /// Past calls decided again under other rules.
 pub mod replay;
 /// Code mode: one script that calls many tools.
 mod script;
+/// The file of secrets, written for its owner.
+pub mod secret_admin;
 /// What the owner does with MCP servers.
 pub mod server_admin;
+/// How a server is started or reached.
+pub mod server_launch;
+/// Changes of the settings about servers and exposure.
+pub mod server_settings;
+/// A review of a server, item by item.
+pub mod server_sheet;
 /// What a body of ours works with.
 mod work;
 
@@ -121,7 +143,10 @@ pub use sandbox::memory;
 pub use sandbox::pool::WorkerProgram;
 pub use services::{Alarm, Clock, Observer, RunStart, Stopwatch};
 pub use settings::protected;
-pub use store::{AuditEntry, Filter};
+pub use store::clock::now_ms;
+pub use store::{
+    AuditEntry, AuditItem, Filter, FoundEntry, NoticeEntry, Removed, Rows, StoreError,
+};
 
 /// What the `main` of a program that embeds the engine begins with, before any thread
 /// exists: a sandbox worker, and what stands around a child process, are that program,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::caller::Origin;
 use model::document::digest;
 use model::document::environment::Environment;
 use model::document::finding::Finding;
@@ -13,6 +12,7 @@ use model::document::json::Lines;
 use model::document::safety::Source;
 use model::document::{self, Document, ParsedDocument};
 use model::govern::consent::{Granted, Variable};
+use model::govern::person::Actor;
 use model::policy::Baseline;
 use model::policy::assessment::{self, Assessment, UsableDocument};
 use model::record::audit::{Act, Notice};
@@ -21,7 +21,6 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::limit;
 use crate::native::Native;
-use crate::publish::OWNER;
 use crate::tool::Tool;
 use crate::toolbox::ToolboxTool;
 use store::clock::now_ms;
@@ -107,6 +106,16 @@ impl Engine {
 
     /// [`Engine::import`] under other names.
     pub fn import_as(&self, text: &str, how: &ImportOptions) -> Result<Vec<Imported>, EngineError> {
+        self.import_by(text, how, Actor::OWNER_AT_TERMINAL)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn import_by(
+        &self,
+        text: &str,
+        how: &ImportOptions,
+        actor: Actor<'_>,
+    ) -> Result<Vec<Imported>, EngineError> {
         let now = self.registry().current();
         let environment = self.environment().unwrap_or_default();
         let mut seen = BTreeSet::new();
@@ -126,7 +135,7 @@ impl Engine {
                     Err("the file holds another document of that name".to_owned())
                 }
                 (Some(usable), _) => self
-                    .take_in(usable, how.replace)
+                    .take_in(usable, how.replace, actor)
                     .map_err(|fault| not_taken(&fault)),
                 (None, _) => Err("the document cannot be used".to_owned()),
             };
@@ -142,7 +151,12 @@ impl Engine {
         Ok(imported)
     }
 
-    fn take_in(&self, usable: UsableDocument, replace: bool) -> Result<(), EngineError> {
+    fn take_in(
+        &self,
+        usable: UsableDocument,
+        replace: bool,
+        actor: Actor<'_>,
+    ) -> Result<(), EngineError> {
         let safety = usable.safety().clone();
         let UsableDocument {
             mut document,
@@ -161,7 +175,7 @@ impl Engine {
         // published again on purpose.
         if self.store().publications().unpublish(&name)? {
             let message = format!("another document replaced `{name}`");
-            self.noticed(taken_back(Act::ToolUnpublished, &name, &message));
+            self.noticed(taken_back(Act::ToolUnpublished, actor, &name, &message));
         }
         Ok(())
     }
@@ -231,15 +245,90 @@ impl Engine {
 
     /// Moves a document to the trash folder and says where it is.
     pub fn delete(&self, name: &str) -> Result<PathBuf, EngineError> {
+        self.delete_by(name, Actor::OWNER_AT_TERMINAL)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn delete_by(&self, name: &str, actor: Actor<'_>) -> Result<PathBuf, EngineError> {
         let tool = self.own_tool(name)?;
         self.store().publications().unpublish(name)?;
         self.forget_consent(name)?;
         let stem = tool.file.unwrap_or_else(|| stem(name));
         let trash = self.registry().folder().trash(&stem)?;
         let message = format!("`{name}` was moved to the trash");
-        let notice = taken_back(Act::ToolDeleted, name, &message);
+        let notice = taken_back(Act::ToolDeleted, actor, name, &message);
         self.noticed(notice.detail("digest", &tool.usable.facts.digest.to_string()));
         Ok(trash)
+    }
+
+    /// The text of a tool's own file, as it stands there.
+    pub fn file_text(&self, tool: &Tool) -> Result<Option<String>, EngineError> {
+        let Some(stem) = &tool.file else {
+            return Ok(None);
+        };
+        let path = self.registry().folder().path(stem);
+        Ok(store::settings::read_file(&path)?)
+    }
+
+    /// A document to start from, which passes its own test.
+    #[must_use]
+    pub fn template(&self, name: &str) -> String {
+        template(name)
+    }
+
+    /// Writes the text of one document, as an editor would: every field, the unknown ones
+    /// too, stays where its author put it. `seen` stands for the text that was edited;
+    /// nothing if the tool is new. What was published stays a publication of the text that
+    /// passed.
+    pub fn save(&self, name: &str, text: &str, seen: Option<&str>) -> Result<(), SaveFault> {
+        let mut judged = self.judge(text);
+        let (assessed, usable) = match (judged.pop(), judged.is_empty()) {
+            (Some(one), true) => one,
+            (_, _) => {
+                return Err(SaveFault::Unfit {
+                    why: "the text must be one document".to_owned(),
+                    findings: Vec::new(),
+                });
+            }
+        };
+        let unfit = |why: &str| SaveFault::Unfit {
+            why: why.to_owned(),
+            findings: assessed.findings.clone(),
+        };
+        let usable = usable.ok_or_else(|| unfit("the document cannot be used as it stands"))?;
+        if usable.document.name != name {
+            return Err(unfit(
+                "the document has another name; save it as a new tool",
+            ));
+        }
+        let folder = self.registry().folder();
+        let known = self.registry().current().tool(name).cloned();
+        match (known, seen) {
+            (None, None) => {
+                self.claim(name, false)?;
+                self.forget_consent(name)?;
+                folder
+                    .create(&stem(name), text)
+                    .map_err(EngineError::from)?;
+            }
+            (Some(tool), Some(seen)) => {
+                let tool = match tool.source {
+                    Source::User => tool,
+                    Source::Builtin | Source::Server => {
+                        return Err(EngineError::Bundled(name.to_owned()).into());
+                    }
+                };
+                let found = self.file_text(&tool)?.unwrap_or_default();
+                if revision(&found) != seen {
+                    return Err(SaveFault::Changed(name.to_owned()));
+                }
+                let stem = tool.file.unwrap_or_else(|| stem(name));
+                folder.write(&stem, text).map_err(EngineError::from)?;
+            }
+            (Some(_), None) => return Err(EngineError::Exists(name.to_owned()).into()),
+            (None, Some(_)) => return Err(SaveFault::Changed(name.to_owned())),
+        }
+        Ok(())
     }
 
     /// Judges one document as it stands, for running it without taking it in.
@@ -257,8 +346,33 @@ impl Engine {
     }
 }
 
-fn taken_back(act: Act, name: &str, message: &str) -> Notice {
-    Notice::new(act, OWNER, Origin::Cli.word(), message).about(name)
+fn taken_back(act: Act, actor: Actor<'_>, name: &str, message: &str) -> Notice {
+    Notice::new(act, actor.by, actor.through, message).about(name)
+}
+
+/// Why a text cannot be a document's.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveFault {
+    /// It is no document, or not one of that name.
+    #[error("{why}")]
+    Unfit {
+        /// Why.
+        why: String,
+        /// Everything that was seen in it.
+        findings: Vec<Finding>,
+    },
+    /// The file changed since the text was read.
+    #[error("the file of `{0}` changed since")]
+    Changed(String),
+    /// The engine could not.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// What stands for the text of a file: another text has another one.
+#[must_use]
+pub fn revision(text: &str) -> String {
+    digest::of_value(&text.into()).unwrap_or_default()
 }
 
 /// Why a document was not taken in, and what helps.

@@ -1,6 +1,22 @@
 //! Every bound of the engine, named, in one place.
 
 model::limits! {
+    /// Minutes a code for signing in at the Studio counts.
+    SIGN_IN_CODE_MINUTES: i64 = 10;
+    /// Wrong codes, of all peers together, in one minute. Then none is looked at.
+    SIGN_IN_WRONG_PER_MINUTE_MAX: usize = 10;
+    /// Minutes a person's session may be unused.
+    PERSON_IDLE_MINUTES_MAX: i64 = 60;
+    /// Hours a person's session lasts, however much it is used.
+    PERSON_SESSION_HOURS_MAX: i64 = 12;
+    /// Seconds between two notes that a session was used.
+    PERSON_SEEN_SECONDS: i64 = 30;
+    /// What a browser calls itself, in characters.
+    BROWSER_CHARS_MAX: usize = 80;
+    /// The name of a secret that is set, in characters.
+    SECRET_NAME_CHARS_MAX: usize = 128;
+    /// Bytes of the file of secrets after one was set.
+    SECRETS_FILE_BYTES_MAX: usize = 1 << 20;
     /// A path or a name in an event of a call, in characters.
     EVENT_CHARS_MAX: usize = 256;
     /// Seconds that a run without powers may compute outside its sandbox.

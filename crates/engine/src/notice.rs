@@ -32,6 +32,8 @@ pub(crate) struct AnswerNotice<'a> {
     /// The word of the answer, such as `approved`.
     pub(crate) decision: &'a str,
     pub(crate) scope: Option<&'a str>,
+    /// Whether the arguments were changed.
+    pub(crate) is_changed: bool,
 }
 
 impl AnswerNotice<'_> {
@@ -46,6 +48,10 @@ impl AnswerNotice<'_> {
             .detail("tool", self.tool)
             .detail("caller", self.caller)
             .detail("callId", self.call_id);
+        let notice = match self.is_changed {
+            true => notice.detail("arguments", "changed"),
+            false => notice,
+        };
         match self.scope {
             Some(scope) => notice.detail("scope", scope),
             None => notice,

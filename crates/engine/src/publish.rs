@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::caller::{Caller, Origin};
 use model::document::params;
+use model::govern::person::Actor;
 use model::policy::assessment::UsableDocument;
 use model::reason::Reason;
 use model::record::audit::{Act, Failure, Notice, Status};
@@ -127,6 +128,21 @@ impl Engine {
         Ok(passed)
     }
 
+    /// Runs a document as it stands with arguments of its author's. It proves nothing, and
+    /// nothing is remembered about it.
+    pub async fn trial_run(
+        &self,
+        usable: &Arc<UsableDocument>,
+        origin: Origin,
+        arguments: Value,
+    ) -> Masked<Outcome> {
+        let trial = Trial::default();
+        let mut request = trial.request(usable, CallPurpose::LocalPass, origin);
+        request.arguments = arguments;
+        request.files = self.fixture(usable, &trial);
+        self.call(request).await
+    }
+
     /// The folder `NAME.files` beside a document. A link in its place could lead
     /// anywhere and is none.
     fn fixture(&self, usable: &UsableDocument, trial: &Trial) -> Option<PathBuf> {
@@ -168,12 +184,32 @@ impl Engine {
         self.publish_with(name, origin, &Trial::default()).await
     }
 
+    /// [`Engine::publish`] by a person at a door of people.
+    pub async fn publish_by(&self, name: &str, actor: Actor<'_>) -> Result<Passed, EngineError> {
+        let trial = Trial::default();
+        self.publish_as(name, Origin::Studio, &trial, actor).await
+    }
+
     /// [`Engine::publish`] of a tool that is tried with files.
     pub async fn publish_with(
         &self,
         name: &str,
         origin: Origin,
         trial: &Trial,
+    ) -> Result<Passed, EngineError> {
+        let actor = Actor {
+            by: OWNER,
+            through: origin.word(),
+        };
+        self.publish_as(name, origin, trial, actor).await
+    }
+
+    async fn publish_as(
+        &self,
+        name: &str,
+        origin: Origin,
+        trial: &Trial,
+        actor: Actor<'_>,
     ) -> Result<Passed, EngineError> {
         let tool = self.own_tool(name)?;
         let digest = tool.usable.facts.digest.to_string();
@@ -188,12 +224,12 @@ impl Engine {
             self.mark(&tool, false)?;
             if tool.state != ToolState::Published {
                 let message = format!("`{name}` was published");
-                let notice = Notice::new(Act::ToolPublished, OWNER, origin.word(), &message);
+                let notice = Notice::new(Act::ToolPublished, actor.by, actor.through, &message);
                 self.notice(notice.about(name).detail("digest", &digest))?;
             }
-            self.store()
-                .publications()
-                .publish(name, &digest, now_ms())?;
+            let publications = self.store().publications();
+            publications.publish(name, &digest, now_ms())?;
+            publications.keep_text(name, &digest, &tool.usable.document.to_text())?;
         }
         Ok(passed)
     }
@@ -216,11 +252,16 @@ impl Engine {
 
     /// Takes a tool back: from the next call on it is a draft.
     pub fn unpublish(&self, name: &str) -> Result<bool, EngineError> {
+        self.unpublish_by(name, Actor::OWNER_AT_TERMINAL)
+    }
+
+    /// The same by a person at a door of people.
+    pub fn unpublish_by(&self, name: &str, actor: Actor<'_>) -> Result<bool, EngineError> {
         let tool = self.own_tool(name)?;
         let was = self.store().publications().unpublish(name)?;
         if was {
             let message = format!("`{name}` is a draft again");
-            let notice = Notice::new(Act::ToolUnpublished, OWNER, Origin::Cli.word(), &message);
+            let notice = Notice::new(Act::ToolUnpublished, actor.by, actor.through, &message);
             self.noticed(notice.about(name));
         }
         self.mark(&tool, true)?;

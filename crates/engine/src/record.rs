@@ -16,7 +16,7 @@ use model::policy::safety;
 use model::reason::Reason;
 use model::record::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::record::mask::{Masked, Masker};
-use model::record::outcome::{CallError, Outcome};
+use model::record::outcome::{CallError, CallUsage, Outcome};
 use sandbox::job::RunUsage;
 use serde_json::Value;
 
@@ -45,6 +45,7 @@ pub(crate) struct CallRecord {
     shadow: Option<Shadow>,
     /// When each gate had answered, and the run ended.
     steps: Vec<CallStep>,
+    notes: Vec<String>,
 }
 
 impl CallRecord {
@@ -64,6 +65,7 @@ impl CallRecord {
             run_us: 0,
             shadow: None,
             steps: Vec::with_capacity(Gate::ALL.len()),
+            notes: Vec::new(),
         }
     }
 
@@ -80,6 +82,11 @@ impl CallRecord {
             begin_us,
             end_us: micros(self.started),
         });
+    }
+
+    /// Something the caller must know besides its result.
+    pub(crate) fn tell_caller(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     pub(crate) fn call_id(&self) -> &str {
@@ -206,6 +213,14 @@ impl CallRecord {
             relayed: ran.relayed,
             error: ran.error,
             console: ran.console,
+            notes: std::mem::take(&mut self.notes),
+            usage: self.usage.map(|usage| CallUsage {
+                work: usage.work,
+                cpu_us: usage.cpu_us,
+                wall_us: usage.wall_us,
+                memory_bytes: usage.memory_bytes,
+                host_calls: usage.host_calls,
+            }),
             elapsed_us: micros(self.started),
         };
         self.mask_outcome(outcome)
@@ -305,6 +320,8 @@ impl CallRecord {
                 ..CallError::new(Reason::AuditUnavailable, message)
             }),
             console: Vec::new(),
+            notes: Vec::new(),
+            usage: None,
             elapsed_us: micros(self.started),
         })
     }

@@ -204,7 +204,7 @@ impl CallRequest {
     pub(crate) fn is_typed(&self) -> bool {
         let here = match self.origin {
             Origin::Cli | Origin::Script => true,
-            Origin::Mcp => false,
+            Origin::Mcp | Origin::Studio => false,
         };
         self.typed && here && self.caller.kind == CallerKind::Owner
     }

@@ -135,7 +135,8 @@ pub(crate) async fn execute(work: Work<'_>) -> Result<RunResult, CallRefusal> {
         RunEnd::Ended(Ok(FinishedRun { report, console })) => {
             let result = report::ran(report, &console, &host, &prepared, &limits);
             let stopped = unawaited::stopped(&calls.unanswered(), &prepared.calls);
-            Ok(report::with_warnings(result, stopped))
+            let result = report::with_warnings(result, stopped);
+            Ok(report::warn(result, calls.take_notes()))
         }
         // The sandbox broke, not the script. A stored journal stays: the same call, made
         // again, goes on from it.

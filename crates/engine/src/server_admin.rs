@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bridge::oauth::{SignedIn, TokenFile, login};
 use bridge::{ServerFault, ServerStatus};
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
+use model::govern::person::Actor;
 use model::nearest::nearest;
 use model::policy::risk::{Level, Risk};
 use model::record::audit::{Act, Notice};
@@ -22,9 +23,6 @@ use crate::notice::with_notice;
 use crate::publish::OWNER;
 use crate::servers::address::Outbound;
 use crate::servers::{self, judge, review};
-
-/// Through what the owner acts.
-const THROUGH: &str = "cli";
 
 /// Why something cannot be done with a server.
 #[derive(Debug, thiserror::Error)]
@@ -127,17 +125,31 @@ pub struct ServerLook {
 #[derive(Debug)]
 pub struct ServerAdmin<'a> {
     engine: &'a Engine,
+    actor: Actor<'a>,
 }
 
 impl Engine {
     /// The MCP servers of the settings, for the owner.
     #[must_use]
     pub fn servers(&self) -> ServerAdmin<'_> {
-        ServerAdmin { engine: self }
+        ServerAdmin {
+            engine: self,
+            actor: Actor::OWNER_AT_TERMINAL,
+        }
     }
 }
 
-impl ServerAdmin<'_> {
+impl<'a> ServerAdmin<'a> {
+    /// The same for a person at a door of people, whom the audit names.
+    #[must_use]
+    pub fn by(self, actor: Actor<'a>) -> ServerAdmin<'a> {
+        ServerAdmin { actor, ..self }
+    }
+
+    fn notice_of(&self, act: Act, message: &str) -> Notice {
+        Notice::new(act, self.actor.by, self.actor.through, message)
+    }
+
     fn find(&self, name: &str) -> Result<(Arc<ServerConfig>, ServerRecord), ServerAdminError> {
         let now = self.engine.registry().current();
         let servers = now.servers().servers();
@@ -217,7 +229,7 @@ impl ServerAdmin<'_> {
         let signed = signed.map_err(|fault| failed(ServerFault::Start(causes(&fault))))?;
         // Every process connects again, with the new token.
         let message = format!("the owner signed in to the server `{name}`, which is restarted");
-        let notice = Notice::new(Act::ServerRestarted, OWNER, THROUGH, &message).about(name);
+        let notice = self.notice_of(Act::ServerRestarted, &message).about(name);
         let notice = notice.detail("issuer", &signed.issuer);
         let store = self.engine.store();
         let act = || store.publications().restart_server(name);
@@ -290,7 +302,8 @@ impl ServerAdmin<'_> {
             "{} of the server `{name}` accepted",
             model::text::count(count, "tool")
         );
-        let notice = Notice::new(Act::ServerAccepted, OWNER, THROUGH, &message)
+        let notice = self
+            .notice_of(Act::ServerAccepted, &message)
             .about(name)
             .detail("digest", digest);
         let saved = self.save(name, &record, &pinned.to_json(), true, notice)?;
@@ -326,7 +339,7 @@ impl ServerAdmin<'_> {
                 format!("the tool `{tool}` of the server `{name}` is blocked")
             }
         };
-        let notice = Notice::new(Act::ServerBlocked, OWNER, THROUGH, &what).about(name);
+        let notice = self.notice_of(Act::ServerBlocked, &what).about(name);
         match self.save(name, &record, &pinned.to_json(), false, notice)? {
             true => Ok(()),
             false => Err(ServerAdminError::Changed(name.to_owned())),
@@ -364,7 +377,7 @@ impl ServerAdmin<'_> {
         self.find(name)?;
         let store = self.engine.store();
         let message = format!("the server `{name}` is restarted");
-        let notice = Notice::new(Act::ServerRestarted, OWNER, THROUGH, &message).about(name);
+        let notice = self.notice_of(Act::ServerRestarted, &message).about(name);
         let act = || store.publications().restart_server(name);
         let alarm = self.engine.alarm_of();
         Ok(with_notice(store, alarm, false, notice, act, |()| true)?)
@@ -373,7 +386,7 @@ impl ServerAdmin<'_> {
     /// Writes down that the owner added a server to the settings.
     pub fn note_added(&self, name: &str, origin: &str) -> Result<(), ServerAdminError> {
         let message = format!("the server `{name}` was added; nothing of it is accepted yet");
-        let notice = Notice::new(Act::ServerAdded, OWNER, THROUGH, &message);
+        let notice = self.notice_of(Act::ServerAdded, &message);
         let notice = notice.about(name).detail("origin", origin);
         Ok(self.engine.store().audit().notice(notice).map(drop)?)
     }
@@ -389,7 +402,7 @@ impl ServerAdmin<'_> {
             log: Vec::new(),
         })?;
         let message = format!("the server `{name}` was removed");
-        let notice = Notice::new(Act::ServerRemoved, OWNER, THROUGH, &message).about(name);
+        let notice = self.notice_of(Act::ServerRemoved, &message).about(name);
         let act = || store.publications().forget_server(name);
         let alarm = self.engine.alarm_of();
         Ok(with_notice(store, alarm, false, notice, act, |_| true)?)

@@ -353,7 +353,7 @@ impl HttpClient {
 
 /// The owner named the host. Attack: ssrf. Where clouds keep credentials there is
 /// no server of ours, even if the owner names it.
-fn admit_private(reach: Reach, target: &FetchTarget) -> Result<Admission, HttpFault> {
+pub(crate) fn admit_private(reach: Reach, target: &FetchTarget) -> Result<Admission, HttpFault> {
     let is_allowed = match reach {
         Reach::Public => true,
         Reach::Reserved(reserved) => match reserved {

@@ -20,10 +20,14 @@ pub mod files;
 pub mod intl;
 /// What tool code asks of a power, and what it gets back.
 pub mod message;
+/// Web pages as text for a model, without what a person would not see.
+pub mod page;
 /// CSV, HTML, XML and YAML: `safety.parser`.
 pub mod parser;
 /// Where values of variables come from.
 pub mod secrets;
+/// Databases: SQLite files and Postgres.
+pub mod sql;
 /// `URL`, by the WHATWG's rules.
 pub mod url;
 

@@ -48,7 +48,7 @@ impl From<Stopped> for ParseError {
 }
 
 impl ParseError {
-    fn into_fault(self, helper: &str) -> PowerFault {
+    pub(crate) fn into_fault(self, helper: &str) -> PowerFault {
         match self {
             ParseError::Malformed(message) => {
                 PowerFault::new(FaultKind::HelperRuntime, "parse-failed", helper, message)

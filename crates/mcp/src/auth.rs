@@ -6,8 +6,6 @@
 //! A request that passes carries a `Principal` and no longer carries its token:
 //! nothing behind can pass on what it never had.
 
-/// The names the server goes by, and the pages that may call it.
-pub mod address;
 /// Authentication itself: what a credential stands for.
 mod authenticate;
 /// Reading the one credential of a request.
@@ -48,6 +46,8 @@ pub mod refusal;
 mod refusal_page;
 /// The sessions of legacy clients.
 pub mod session;
+
+pub use model::network::web as address;
 
 pub use authenticate::{Auth, AuthParts, AuthSettings};
 pub use clock::{AuthClock, AuthMoment};

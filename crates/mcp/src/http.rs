@@ -99,12 +99,14 @@ pub async fn serve(
 }
 
 /// Authentication around every route, for `serve`, with the inbox and the metrics of
-/// operators beside the protocol.
+/// operators beside the protocol. What is at none of these addresses is the page's for
+/// people, which has a front door of its own; without a page it is nothing.
 pub fn guarded(
     auth: Arc<Auth>,
     door: &Door,
     metrics: Metrics,
     bounds: &HttpBounds,
+    page: Option<Router>,
 ) -> impl FnOnce(Routes) -> Router + use<> {
     let operators = inbox::routes(door.clone())
         .route(
@@ -117,13 +119,16 @@ pub fn guarded(
         ));
     let witness = witness::routes(door.clone());
     move |routes| {
-        let open = auth::documents(&auth).route("/", get(front)).merge(witness);
-        let lost = Router::new().fallback(not_found);
+        let mut open = auth::documents(&auth).merge(witness);
+        if page.is_none() {
+            open = open.route("/", get(front));
+        }
+        let lost = || auth::open(Router::new().fallback(not_found), &auth);
         auth::agents(routes.protocol, &auth)
             .merge(auth::operators(operators, &auth))
             .merge(auth::open(open, &auth))
             .merge(auth::probes(routes.probes, &auth))
-            .fallback_service(auth::open(lost, &auth))
+            .fallback_service(page.unwrap_or_else(lost))
     }
 }
 

@@ -75,11 +75,13 @@ pub enum Origin {
     Mcp,
     /// A script in code mode.
     Script,
+    /// A person at the Studio.
+    Studio,
 }
 
 impl Origin {
     /// All doors.
-    pub const ALL: [Origin; 3] = [Origin::Cli, Origin::Mcp, Origin::Script];
+    pub const ALL: [Origin; 4] = [Origin::Cli, Origin::Mcp, Origin::Script, Origin::Studio];
 
     /// The word in the audit.
     #[must_use]
@@ -88,6 +90,7 @@ impl Origin {
             Origin::Cli => "cli",
             Origin::Mcp => "mcp",
             Origin::Script => "script",
+            Origin::Studio => "studio",
         }
     }
 }

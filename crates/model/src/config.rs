@@ -23,6 +23,7 @@ use crate::text::elided;
 use crate::word::{Word, words};
 
 mod codecall;
+mod connections;
 mod doors;
 mod govern;
 mod names;
@@ -34,6 +35,7 @@ mod trust;
 
 pub use crate::govern::approval::ApprovalsConfig;
 pub use codecall::{CodecallConfig, CodecallMode, ScriptPreset};
+pub use connections::{ConnectionConfig, ConnectionKind, ConnectionTls};
 pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, TelemetryConfig};
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
@@ -97,6 +99,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Other people's MCP servers.
     pub servers: Vec<ServerConfig>,
+    /// Services that tools reach by a name.
+    pub connections: Vec<ConnectionConfig>,
     /// Native tools that run programs.
     pub toolbox: ToolboxConfig,
     /// Settings that still count under an old name: a sentence for the operator each.
@@ -262,6 +266,7 @@ impl Config {
             oauth: None,
             telemetry: TelemetryConfig::default(),
             servers: Vec::new(),
+            connections: Vec::new(),
             toolbox: ToolboxConfig::standard(),
         }
     }
@@ -327,6 +332,7 @@ struct ConfigFile {
     oauth: Option<doors::OauthFile>,
     telemetry: doors::TelemetryFile,
     server: Vec<toml::Spanned<servers::ServerFile>>,
+    connections: BTreeMap<toml::Spanned<String>, connections::ConnectionFile>,
     toolbox: toolbox::ToolboxFile,
 }
 
@@ -457,6 +463,8 @@ impl ConfigFile {
         config.network.ca_file = self.network.ca_file;
         config.network.private_hosts = faults.private_hosts(&self.network.private_hosts);
         config.servers = faults.servers(self.server, &config.rules.actions);
+        let groups: Vec<_> = config.access.groups.keys().map(String::as_str).collect();
+        config.connections = faults.connections(self.connections, &groups);
         config.toolbox = faults.toolbox(self.toolbox);
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());

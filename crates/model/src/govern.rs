@@ -17,6 +17,8 @@ pub mod exposure;
 pub mod key;
 /// Patterns of names.
 pub mod pattern;
+/// People at the Studio and what they may do there.
+pub mod person;
 /// The operator's rules and what they decide.
 pub mod rules;
 /// Decisions about tools by their names.

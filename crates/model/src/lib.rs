@@ -48,6 +48,9 @@ pub mod govern;
 /// `ringfence.toml`.
 pub mod config;
 
+/// What a SQL statement does.
+pub mod sql;
+
 pub use document::Document;
 pub use document::environment::Environment;
 pub use document::finding::{Code, Finding, Severity};

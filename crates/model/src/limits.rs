@@ -209,6 +209,8 @@ limits! {
     APPROVAL_REPLY_MS: u64 = 250;
     /// Milliseconds a person needs at least to answer a question, however short it is.
     APPROVAL_READ_MS_MIN: u64 = 400;
+    /// Places of changed arguments that are named.
+    ARGUMENT_CHANGES_MAX: usize = 200;
     /// Characters of a question a person reads in a second at most, on top of that. People
     /// who skim take in a tenth of it.
     APPROVAL_READ_CHARS_PER_SECOND: u64 = 500;
@@ -329,6 +331,19 @@ limits! {
     SERVER_IDLE_SECONDS_MAX: u64 = 604_800;
     /// `idle_seconds` when nothing is set.
     SERVER_IDLE_SECONDS_DEFAULT: u64 = 600;
+    /// A SQL statement, in bytes.
+    SQL_STATEMENT_BYTES_MAX: usize = 64 << 10;
+    /// Words and marks of a SQL statement that is read, values, commas and brackets apart; a
+    /// longer one counts as the worst.
+    SQL_WORDS_MAX: usize = 600;
+    /// Words and marks of a SQL statement that is read, with all of these.
+    SQL_TOKENS_MAX: usize = 30_000;
+    /// Nesting of a SQL statement that is read.
+    SQL_DEPTH_MAX: usize = 40;
+    /// `[connections.NAME]` sections.
+    CONNECTIONS_MAX: usize = 256;
+    /// The database, the user or the schema of a connection, in bytes.
+    CONNECTION_TEXT_BYTES_MAX: usize = 63;
     /// Seconds of one call of a native tool.
     TOOLBOX_SECONDS_MAX: u64 = 600;
     /// Bytes of memory of one process of a native tool, at least.

@@ -5,3 +5,5 @@
 pub mod address;
 /// Patterns of hosts, in one spelling.
 pub mod host_pattern;
+/// The names a web server goes by, and the pages that may call it.
+pub mod web;

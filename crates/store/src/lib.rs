@@ -44,11 +44,12 @@ pub use tables::approvals::{Approval, Approvals};
 pub use tables::callers::CallerRecords;
 pub use tables::jobs::{JobEnd, JobRow, Jobs, NewJob};
 pub use tables::keys::Keys;
+pub use tables::people::{People, PersonSession};
 pub use tables::publications::{
     Pass, PublicationSnapshot, Publications, ServerRecord, ServerRecords, ToolGrants,
 };
 pub use tables::scripts::{JournalSave, ScriptJournal, Scripts, TakenJournal};
 pub use tables::usage::QuotaUsage;
 pub use tables::witnessed::{WitnessedHead, WitnessedHeads};
-pub use tables::{approvals, callers, jobs, keys, names, publications, scripts, usage};
+pub use tables::{approvals, callers, jobs, keys, names, people, publications, scripts, usage};
 pub use tools::{ToolFile, ToolFolder};

@@ -59,6 +59,10 @@ model::limits! {
     KEYS_MAX: i64 = 10_000;
     /// Replaced and revoked keys that are remembered.
     FORMER_KEYS_MAX: i64 = 1_000;
+    /// Codes for signing in at the Studio that count at one time.
+    PERSON_CODES_MAX: usize = 8;
+    /// Sessions of people at the Studio at one time. The longest unused gives way.
+    PERSON_SESSIONS_MAX: usize = 64;
     /// Background jobs of one caller that are remembered.
     JOBS_PER_CALLER_MAX: i64 = 100;
     /// Background jobs that are remembered.

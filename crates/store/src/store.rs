@@ -14,6 +14,7 @@ use crate::home::{database, permission, process};
 use crate::tables::approvals::Approvals;
 use crate::tables::callers::CallerRecords;
 use crate::tables::jobs::Jobs;
+use crate::tables::people::People;
 use crate::tables::publications::Publications;
 use crate::tables::scripts::Scripts;
 use crate::tables::usage::QuotaUsage;
@@ -50,6 +51,7 @@ struct Inner {
     publications: Publications,
     approvals: Approvals,
     callers: CallerRecords,
+    people: People,
     usage: QuotaUsage,
     scripts: Scripts,
     jobs: Jobs,
@@ -80,6 +82,7 @@ impl Store {
             publications: Publications::open(&home, database)?,
             approvals: Approvals::new(&home),
             callers,
+            people: People::new(&home),
             usage: QuotaUsage::new(&home, &process),
             scripts: Scripts::new(&home, &process),
             jobs: Jobs::new(&home, &process),
@@ -129,6 +132,12 @@ impl Store {
     #[must_use]
     pub fn callers(&self) -> &CallerRecords {
         &self.inner.callers
+    }
+
+    /// Codes and sessions of people at the Studio.
+    #[must_use]
+    pub fn people(&self) -> &People {
+        &self.inner.people
     }
 
     /// How much of their quotas callers used.

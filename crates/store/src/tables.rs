@@ -12,6 +12,8 @@ pub mod jobs;
 pub mod keys;
 /// Names, read without taking part in the home.
 pub mod names;
+/// Codes and sessions of people at the Studio.
+pub mod people;
 /// Test results, published documents and grants of tools.
 pub mod publications;
 /// Journals of scripts that wait for a person.

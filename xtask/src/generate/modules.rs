@@ -11,7 +11,7 @@ pub(super) const PATH: &str = "docs/reference/modules.md";
 /// Crates in the order of their layers.
 const CRATES: &[&str] = &[
     "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "bridge", "engine",
-    "mcp", "cli",
+    "mcp", "studio", "cli",
 ];
 
 /// The page of the tree below `root`. A crate that is not there has no section.

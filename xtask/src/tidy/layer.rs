@@ -27,13 +27,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("mcp", &["model", "engine"]),
+    ("studio", &["model", "engine"]),
     ("cli", ALL_BUT_CLI),
     ("xtask", ALL_BUT_CLI),
 ];
 
 const ALL_BUT_CLI: &[&str] = &[
     "model", "find", "guard", "upstream", "sandbox", "host", "store", "jail", "bridge", "engine",
-    "mcp",
+    "mcp", "studio",
 ];
 
 /// Crates in the wrong place, under the wrong name, or looking the wrong way.

@@ -158,6 +158,13 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         &[("ringfence unwrap cursor", "the file as it was")],
     ),
     (
+        "studio",
+        &[
+            ("ringfence studio", "opens the page, prints a code"),
+            ("ringfence studio --no-open", "prints both"),
+        ],
+    ),
+    (
         "servers",
         &[
             ("ringfence servers list", "what is accepted or held"),

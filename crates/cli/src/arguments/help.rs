@@ -34,7 +34,7 @@ pub(crate) const TASKS: &[Task] = &[
     },
     Task {
         heading: "Serve clients",
-        commands: &["init", "connect", "expose", "serve", "stdio"],
+        commands: &["init", "connect", "expose", "serve", "stdio", "studio"],
     },
     Task {
         heading: "Bridge MCP servers",

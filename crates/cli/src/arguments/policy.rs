@@ -98,6 +98,7 @@ pub(crate) enum DoorWord {
     Cli,
     Mcp,
     Script,
+    Studio,
 }
 
 impl DoorWord {
@@ -106,6 +107,7 @@ impl DoorWord {
             DoorWord::Cli => Origin::Cli,
             DoorWord::Mcp => Origin::Mcp,
             DoorWord::Script => Origin::Script,
+            DoorWord::Studio => Origin::Studio,
         }
     }
 }

@@ -115,6 +115,8 @@ fn refused(fault: AnswerFault, printer: &mut Printer) -> anyhow::Result<Exit> {
         AnswerFault::Answered(_)
         | AnswerFault::Expired
         | AnswerFault::TooWide { .. }
+        | AnswerFault::Refused(_)
+        | AnswerFault::Masked
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
         | AnswerFault::NotByClient

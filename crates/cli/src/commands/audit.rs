@@ -87,32 +87,9 @@ fn filter(which: &Which, kind: KindWord) -> anyhow::Result<Filter> {
 pub(crate) fn moment(text: &str) -> anyhow::Result<i64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now_ms = i64::try_from(now.as_millis())?;
-    if let Some(ago_ms) = length_ms(text) {
-        return Ok(now_ms.saturating_sub(ago_ms));
-    }
-    date_ms(text).with_context(|| {
+    model::time::moment(text, now_ms).with_context(|| {
         format!("`{text}` is not a time; write a length such as `2h` or `7d`, or a date such as `2026-01-31`")
     })
-}
-
-fn length_ms(text: &str) -> Option<i64> {
-    let unit = text.chars().last()?;
-    let count: i64 = text.strip_suffix(unit)?.parse().ok()?;
-    let each = match unit {
-        's' => 1_000,
-        'm' => 60_000,
-        'h' => 3_600_000,
-        'd' => 86_400_000,
-        _ => return None,
-    };
-    (count >= 0).then(|| count.saturating_mul(each))
-}
-
-/// Midnight, UTC, of a date.
-fn date_ms(text: &str) -> Option<i64> {
-    let date: jiff::civil::Date = text.parse().ok()?;
-    let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(zoned.timestamp().as_millisecond())
 }
 
 /// `2026-01-31 09:05:07` of a moment, UTC.
@@ -385,16 +362,10 @@ mod tests {
 
     #[test]
     fn times_are_parsed_and_printed() {
-        assert_eq!(length_ms("2h"), Some(7_200_000));
-        assert_eq!(length_ms("7d"), Some(604_800_000));
-        assert_eq!(length_ms("-1d"), None);
-        assert_eq!(length_ms("h"), None);
         for text in ["1970-01-01", "2000-02-29", "2026-11-15", "2100-03-01"] {
-            let at_ms = date_ms(text).expect("a date");
+            let at_ms = moment(text).expect("a date");
             assert_eq!(shown_time(at_ms), format!("{text} 00:00:00"));
         }
-        assert_eq!(date_ms("2026-13-01"), None);
-        assert_eq!(date_ms("2026-1"), None);
         assert_eq!(shown_time(1_785_597_907_123), "2026-08-01 15:25:07");
         assert!(moment("yesterday").is_err());
     }

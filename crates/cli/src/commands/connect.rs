@@ -275,7 +275,7 @@ fn endpoint(url: &str) -> anyhow::Result<String> {
 }
 
 /// The address of the endpoint, as clients know it.
-fn server_url(serve: &ServeConfig) -> String {
+pub(crate) fn server_url(serve: &ServeConfig) -> String {
     match &serve.public_url {
         Some(url) => format!("{}/mcp", url.trim_end_matches('/')),
         None => {

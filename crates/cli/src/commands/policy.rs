@@ -7,15 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use engine::registry::{Snapshot, Stranger};
+use engine::policy_admin::places;
+use engine::registry::{CONFIG_FILE, Snapshot};
 use engine::replay::{Change, Replayed};
-use engine::settings::{Candidate, Settings, folder_faults};
+use engine::settings::{Candidate, Settings};
 use engine::{Engine, EngineError};
 use model::caller::Caller;
-use model::config::{Config, SettingSource};
-use model::document::Document;
 use model::govern::rules::Rule;
-use model::govern::rules::lint::{self, LintFinding, LintKind};
+use model::govern::rules::lint::LintFinding;
 use model::nearest::nearest;
 use model::text::{count, one_line};
 use model::word::Word as _;
@@ -24,7 +23,6 @@ use store::Filter;
 
 use crate::arguments::{Policy, PolicyCommand, PolicyLint, PolicyShow, PolicyTest};
 use crate::commands::audit::moment;
-use crate::commands::config::place;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::source;
@@ -70,7 +68,7 @@ fn run_show(engine: &Engine, show: &PolicyShow, printer: &mut Printer) -> anyhow
     keep_named(&mut rules, &show.rules)?;
     // The order in a file has no meaning; the strongest rule decides.
     rules.sort_by(|one, two| two.effect.cmp(&one.effect).then(one.id.cmp(&two.id)));
-    let places = places(&now.config, &now.settings);
+    let places = places(&now.settings, CONFIG_FILE);
     let at = |rule: &Rule| places.get(&rule.id).cloned().unwrap_or_default();
     let ask_from = now.config.rules.ask_from.badge();
     if printer.format() == Format::Json {
@@ -138,22 +136,6 @@ fn show_candidate(settings: &Settings, printer: &mut Printer) {
     }
 }
 
-/// The place of each rule, by its id, and of each cost.
-fn places(config: &Config, settings: &Settings) -> BTreeMap<String, String> {
-    let all = config.settings(&settings.text, &settings.rule_texts());
-    let named = all
-        .into_iter()
-        .filter_map(|setting| Some((named(&setting.key)?, place(&setting.source))));
-    named.collect()
-}
-
-/// What `lint` calls a setting, if it says anything about it.
-fn named(key: &str) -> Option<String> {
-    let rule = key.strip_prefix("rule.");
-    let is_list = key.starts_with("costs.") || key.ends_with(".hosts");
-    rule.or(is_list.then_some(key)).map(str::to_owned)
-}
-
 fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow::Result<Exit> {
     let now = engine.registry().current();
     let settings = match &lint.file {
@@ -163,53 +145,16 @@ fn run_lint(engine: &Engine, lint: &PolicyLint, printer: &mut Printer) -> anyhow
             Err(fault) => return Ok(unreadable(&fault, printer)),
         },
     };
-    let tools: Vec<&Document> = now.tools().map(|tool| &tool.usable.document).collect();
+    let findings = engine.lint(&settings)?;
     let rules = &settings.config.rules;
-    let mut findings = lint::lint(rules, &tools);
-    let Config { costs, limits, .. } = &settings.config;
-    findings.extend(lint::costs(costs, limits, &tools));
-    let policies: Vec<_> = now
-        .tools()
-        .map(|tool| (&tool.usable.document, &tool.usable.facts.policy))
-        .collect();
-    findings.extend(lint::hosts(rules, &settings.config.access, &policies));
-    let unknown_names = engine.registry().unknown_names(&settings)?;
-    let unknown_names = unknown_names.iter().filter_map(|it| strange(it, &findings));
-    findings.extend(unknown_names.collect::<Vec<_>>());
-    let folders = folder_faults(engine.home(), &settings.config).into_iter();
-    findings.extend(folders.map(|fault| LintFinding {
-        rule: fault.setting,
-        kind: LintKind::Folder,
-        message: fault.why,
-        place: None,
-    }));
-    findings.sort_by(|one, two| {
-        let errors = two.kind.is_error().cmp(&one.kind.is_error());
-        errors.then_with(|| one.rule.cmp(&two.rule))
-    });
     let has_errors = findings.iter().any(|finding| finding.kind.is_error());
-    let places = match &lint.file {
-        None => places(&settings.config, &settings),
-        Some(path) => in_file(path, &settings),
+    let file = match &lint.file {
+        None => CONFIG_FILE.to_owned(),
+        Some(path) => path.display().to_string(),
     };
+    let places = places(&settings, &file);
     show_findings(&findings, &places, rules.list.len(), printer);
     Ok(if has_errors { Exit::No } else { Exit::Done })
-}
-
-/// The same for a file that is not in force.
-fn in_file(path: &Path, settings: &Settings) -> BTreeMap<String, String> {
-    let all = settings
-        .config
-        .settings(&settings.text, &settings.rule_texts());
-    let rules = all.into_iter().filter_map(|setting| {
-        let id = named(&setting.key)?;
-        let place = match &setting.source {
-            SettingSource::Line(line) => format!("{}:{line}", path.display()),
-            other => place(other),
-        };
-        Some((id, place))
-    });
-    rules.collect()
 }
 
 fn show_findings(
@@ -280,25 +225,6 @@ fn unreadable(fault: &EngineError, printer: &mut Printer) -> Exit {
 fn candidate(now: &Snapshot, path: &Path) -> anyhow::Result<Result<Arc<Settings>, EngineError>> {
     let text = source::small_text(path).context("could not read the rules")?;
     Ok(now.settings.candidate(path, &text).map(Arc::new))
-}
-
-/// An unknown name, unless its rule can have no effect anyway.
-fn strange(stranger: &Stranger, findings: &[LintFinding]) -> Option<LintFinding> {
-    let Stranger { file, used, fault } = stranger;
-    let rule = used.setting.strip_prefix("rule.").unwrap_or(&used.setting);
-    let rule = match rule {
-        "costs" => format!("costs.{}", used.name),
-        rule => rule.to_owned(),
-    };
-    let is_said =
-        |finding: &LintFinding| finding.rule == rule && finding.kind == LintKind::NeverMatches;
-    let fix = fault.fix.as_ref().map(|fix| format!("; {fix}"));
-    (!findings.iter().any(is_said)).then(|| LintFinding {
-        rule,
-        kind: LintKind::Unknown,
-        message: format!("{}{}", fault.message, fix.unwrap_or_default()),
-        place: Some(format!("{file}:{}", fault.line)),
-    })
 }
 
 fn run_test(engine: &Engine, test: &PolicyTest, printer: &mut Printer) -> anyhow::Result<Exit> {

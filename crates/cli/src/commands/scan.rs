@@ -5,11 +5,11 @@ use anyhow::Context as _;
 use model::text::{count, elided, one_line};
 use serde_json::{Value, json};
 
-use super::servers::launch::{finding_line, finding_value};
 use super::wrap::target::{ClientFile, ClientText};
 use crate::arguments::ScanArguments;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
+use engine::server_launch::{finding_line, finding_value};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ScanArguments, printer: &mut Printer) -> anyhow::Result<Exit> {

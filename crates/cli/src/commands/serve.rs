@@ -15,9 +15,11 @@ use mcp::http::HttpBounds;
 use mcp::metrics::Metrics;
 use mcp::restart::{self, StartupSettings};
 use mcp::{Door, http};
+use model::govern::key::Secret;
 use model::record::audit::notice::SERVER;
 use model::record::audit::{Act, Notice};
 use serde_json::json;
+use studio::{Studio, StudioSettings};
 use tokio::net::{TcpListener, lookup_host};
 
 mod port_holder;
@@ -27,7 +29,7 @@ use port_holder::PortHolder;
 use crate::arguments::Serve;
 use crate::commands::connect;
 use crate::output::exit::Exit;
-use crate::output::printer::{Format, Printer, Style};
+use crate::output::printer::{Format, Printer, Style, is_output_watched};
 use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::telemetry::Traces;
@@ -63,13 +65,28 @@ async fn serving(serve: &Serve, printer: &mut Printer) -> anyhow::Result<Exit> {
     door.engine().pool().await?;
     let url = format!("{}{}", auth.base_url(), http::PATH);
     let warnings = warnings(address, mode);
-    greet(&url, mode, &token, &warnings, printer);
+    let auth = Arc::new(auth);
+    let studio = Studio::new(
+        Arc::clone(door.engine()),
+        StudioSettings {
+            addresses: auth.addresses().clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            mcp_url: url.clone(),
+            end: shutdown.soft.clone(),
+        },
+    );
+    let page = StudioGreeting {
+        url: format!("{}/", auth.base_url()),
+        code: door.engine().people().make_code()?,
+        missing: studio.missing(),
+    };
+    greet(&url, mode, &token, &warnings, &page, printer);
     let bounds = HttpBounds {
         // Authentication checks the Host header against all our names.
         loopback_only: false,
         ..HttpBounds::of(&config.serve)
     };
-    let guard = http::guarded(Arc::new(auth), &door, metrics, &bounds);
+    let guard = http::guarded(auth, &door, metrics, &bounds, Some(studio.router()));
     let ca_file = config.network.ca_file.as_ref();
     let trust = TlsTrust::system(ca_file.map(|path| door.engine().home().join(path)));
     let witnessing = tokio::spawn(witness::run(
@@ -165,12 +182,21 @@ async fn address(listen: &str) -> anyhow::Result<SocketAddr> {
         .with_context(|| format!("`{listen}` is not an address"))
 }
 
+/// What a person needs to open the Studio.
+struct StudioGreeting {
+    url: String,
+    code: Secret,
+    /// Why the page cannot be shown, if it cannot.
+    missing: Option<&'static str>,
+}
+
 /// Prints the address on the first line.
 fn greet(
     url: &str,
     mode: AuthMode,
     token: &LocalToken,
     warnings: &[String],
+    page: &StudioGreeting,
     printer: &mut Printer,
 ) {
     let token_path = &token.path;
@@ -181,6 +207,7 @@ fn greet(
                 "auth": mode == AuthMode::On,
                 "tokenFile": token_path.display().to_string(),
                 "warnings": warnings,
+                "studio": {"url": page.url, "code": page.code.reveal(), "missing": page.missing},
             });
             printer.json_record(&ready);
         }
@@ -193,7 +220,8 @@ fn greet(
             }
             match mode {
                 AuthMode::Off => {}
-                AuthMode::On if token.is_new => {
+                // A service's output is a journal, which others read and which is kept.
+                AuthMode::On if token.is_new && is_output_watched() => {
                     printer.line(&format!(
                         "Token, shown this once: {}",
                         token.secret.reveal()
@@ -201,6 +229,19 @@ fn greet(
                     printer.line(&format!("It is kept in {}.", token_path.display()));
                 }
                 AuthMode::On => printer.line(&format!("Token: in {}", token_path.display())),
+            }
+            printer.line("");
+            printer.line(&format!(
+                "Studio: {}",
+                printer.styled(Style::Bold, &page.url)
+            ));
+            let minutes = engine::limit::SIGN_IN_CODE_MINUTES;
+            printer.line(&format!(
+                "Code: {} (once, within {minutes} minutes; `ringfence studio` prints another)",
+                page.code.reveal()
+            ));
+            if let Some(missing) = page.missing {
+                printer.line(&format!("WARNING: {missing}"));
             }
             printer.line("");
             printer.lines(&connect::snippets(url));

@@ -3,10 +3,6 @@
 
 /// Adds a server.
 mod add;
-/// Changes `[[server]]` in the settings.
-pub(crate) mod edit;
-/// How a server is started or reached.
-pub(crate) mod launch;
 /// What a server offers against what was accepted.
 mod review;
 /// The lock file.
@@ -17,13 +13,14 @@ use std::collections::BTreeSet;
 use anyhow::bail;
 use engine::Engine;
 use engine::server_admin::{ServerAdminError, ServerLook};
-use engine::servers::ServerView;
+use engine::server_settings as edit;
+use engine::server_sheet::{decision, state_word, state_words};
 use model::config::{ServerConfig, ServerTransport};
 use model::nearest::nearest;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
 use serde_json::{Value, json};
-use upstream::pin::{PinDecision, PinnedServer, ServedState};
+use upstream::pin::ServedState;
 
 use crate::arguments::{
     ServersAccept, ServersArguments, ServersBlock, ServersCommand, ServersLogin,
@@ -34,8 +31,8 @@ use crate::output::printer::{self, Format, Printer, Style};
 use crate::output::sheet;
 use crate::wiring;
 
-use launch::{ServerLaunch, finding_line, finding_value};
-use review::{ReviewSheet, state_word, state_words};
+use engine::server_launch::{ServerLaunch, finding_line, finding_value};
+use review::ReviewSheet;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ServersArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -107,17 +104,6 @@ fn say(printer: &mut Printer, name: &str, done: &str) {
     match printer.format() {
         Format::Json => printer.json(&json!({ "server": name, "done": done })),
         Format::Human => printer.line(&format!("{name}  {done}")),
-    }
-}
-
-/// What the owner said about a server.
-fn decision(view: &ServerView) -> &'static str {
-    if view.record.pins.is_empty() {
-        return PinDecision::Held.word();
-    }
-    match PinnedServer::from_json(&view.record.pins) {
-        Ok(pinned) => pinned.decision.word(),
-        Err(_) => "unreadable",
     }
 }
 

@@ -34,14 +34,14 @@ use crate::arguments::WrapArguments;
 use crate::commands::connect::client::{self, Entry};
 use crate::commands::connect::identity::{self, Identity};
 use crate::commands::connect::{NAME, splice};
-use crate::commands::servers::edit;
-use crate::commands::servers::launch::{finding_line, finding_value};
 use crate::output::console;
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer, Style};
 use crate::output::sheet;
 use crate::settings;
 use crate::wiring;
+use engine::server_launch::{finding_line, finding_value};
+use engine::server_settings as edit;
 
 use plan::{Ground, ImportedServer, WrapPlan};
 use record::WrapRecord;

@@ -8,8 +8,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use engine::EngineError;
+use engine::health::layer_fix;
 use sandbox::pool::StartError;
-use sandbox::walls::Layer;
 use store::StoreError;
 
 /// What helps, if that is known.
@@ -30,7 +30,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
         match cause.downcast_ref::<StartError>()? {
             StartError::Layer { layer, .. } => Some(format!(
                 "{}; `ringfence doctor` checks every layer",
-                of_layer(*layer)
+                layer_fix(*layer)
             )),
             StartError::Spawn(_) | StartError::Ended | StartError::Late => Some(
                 "`ringfence doctor` tries a worker and says what the system refuses".to_owned(),
@@ -62,6 +62,14 @@ impl Error for HomeUnwritable {
     }
 }
 
+/// The same for an error of the store alone.
+pub(crate) fn of_store(fault: &StoreError) -> Option<String> {
+    match fault {
+        StoreError::File { path, source, .. } => of_home(path, source.kind()),
+        _ => None,
+    }
+}
+
 fn of_home(path: &Path, kind: ErrorKind) -> Option<String> {
     let path = path.display();
     match kind {
@@ -82,24 +90,5 @@ fn of_home(path: &Path, kind: ErrorKind) -> Option<String> {
             "a file is in the place of a folder: choose another home with `--home DIR`".to_owned(),
         ),
         _ => None,
-    }
-}
-
-/// What to do when a layer is missing.
-pub(crate) fn of_layer(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Wasm => "rebuild: `cargo xtask guest`, then build again",
-        Layer::Seccomp => "run on a kernel, or in a container, that allows seccomp filters",
-        Layer::LandlockFiles => {
-            "enable Landlock: Linux 5.13 or newer, `landlock` in the kernel's `lsm=` list"
-        }
-        Layer::LandlockNetwork => "needs Linux 6.7 or newer",
-        Layer::LandlockScopes => "needs Linux 6.12 or newer",
-        Layer::Capabilities => "run as an ordinary user",
-        Layer::Rlimits => "raise the hard limits of this shell",
-        Layer::Environment | Layer::Descriptors => "this is a bug: please report it",
-        Layer::NoNewPrivileges | Layer::Session | Layer::ParentDeath | Layer::NotDumpable => {
-            "the kernel refused: ask the administrator of this system"
-        }
     }
 }

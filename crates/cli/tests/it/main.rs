@@ -27,6 +27,7 @@ mod run;
 mod screen;
 mod serve;
 mod session;
+mod studio;
 mod terminal;
 mod witness;
 mod wrap;

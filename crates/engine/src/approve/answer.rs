@@ -9,7 +9,7 @@ use model::govern::approval::{self, ApprovalScope, ApprovalState, Channel, autho
 use model::policy::risk::Level;
 use model::word::Word as _;
 use model::{document::digest, limits, text};
-use store::approvals::{GivenAnswer, WaitingPlace};
+use store::approvals::{ChangedArguments, GivenAnswer, WaitingPlace};
 use store::{Approval, Store, StoreError};
 use tokio::sync::Notify;
 
@@ -71,6 +71,14 @@ pub enum AnswerFault {
          sets the highest risk it may approve"
     )]
     NotByCommand,
+    /// The call with changed arguments would not run.
+    #[error("the call with these arguments would be refused: {0}")]
+    Refused(String),
+    /// Changed arguments that hold what was masked: what was there is not known here.
+    #[error(
+        "the arguments hold a secret that is not shown, so they cannot be changed here; deny the call and have it made again"
+    )]
+    Masked,
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -86,6 +94,8 @@ pub(crate) struct Given<'a> {
     pub(crate) by: &'a str,
     pub(crate) channel: Channel,
     pub(crate) note: Option<&'a str>,
+    /// What is to run instead.
+    pub(crate) changed: Option<ChangedArguments>,
 }
 
 /// Writes answers down and wakes the calls that wait for them.
@@ -140,6 +150,7 @@ impl AnswerWriter {
                 .map(str::trim)
                 .filter(|note| !note.is_empty())
                 .map(|note| text::elided(note, limits::APPROVAL_NOTE_CHARS_MAX)),
+            changed: given.changed.clone(),
         };
         let was_first = self.write(question, state, &kept, given)?;
         self.answers.notify_waiters();
@@ -173,6 +184,7 @@ impl AnswerWriter {
             channel: given.channel.word(),
             decision: word(state),
             scope: kept.scope.map(word),
+            is_changed: kept.changed.is_some(),
         };
         let approvals = self.store.approvals();
         with_notice(

@@ -6,6 +6,8 @@
 //! takes an answer for a caller's own question, and none where another person must
 //! approve. The door makes sure of who gets an [`Inbox`].
 
+use std::collections::BTreeSet;
+
 use model::caller::{Caller, CallerKind};
 use model::govern::approval::{
     self, AnswerRefusal, ApprovalScope, ApprovalState, ApprovalSubject, Channel, authority,
@@ -14,7 +16,7 @@ use model::policy::risk::Level;
 use model::record::audit::{Act, Notice};
 use model::text;
 use serde::{Deserialize, Serialize};
-use store::approvals::FoundApproval;
+use store::approvals::{ChangedArguments, FoundApproval};
 use store::{Approval, Store, StoreError};
 
 use super::Questions;
@@ -73,6 +75,9 @@ pub struct Listed {
     pub channel: Option<String>,
     /// The note of the person who answered.
     pub note: Option<String>,
+    /// The arguments it runs with instead, as JSON, if the person changed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
     /// Calls that ran by it.
     pub uses: u64,
     /// The call that asked.
@@ -142,6 +147,7 @@ impl Questions {
             by: &by.name,
             channel,
             note: None,
+            changed: None,
         };
         self.writer.record(&found, answer, &given).map(|_| ())
     }
@@ -245,6 +251,31 @@ impl<'a> Inbox<'a> {
         Ok(self.listed(after))
     }
 
+    /// Yes to the call with other arguments, once. `level` is the risk of that call, and
+    /// `changed` what was judged: [`crate::inquiry`] makes both.
+    pub(crate) fn approve_changed(
+        &self,
+        found: &Approval,
+        by: &Caller,
+        level: Level,
+        note: Option<&str>,
+        changed: ChangedArguments,
+    ) -> Result<Listed, AnswerFault> {
+        if self.channel.is_own_client() || trust::is_question(found) {
+            return Err(AnswerFault::NotByClient);
+        }
+        let mut graver = found.clone();
+        graver.level = found.level.max(level);
+        self.questions.check_authority(self.channel, &graver, by)?;
+        let once = ApprovalAnswer::Approved(ApprovalScope::Once);
+        self.give_changed(found, once, by, note, Some(changed))
+    }
+
+    /// The ids of the questions that wait.
+    pub fn pending_ids(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.store().approvals().pending_ids(self.now_ms())
+    }
+
     /// No, by the owner or an operator.
     pub fn deny(
         &self,
@@ -307,7 +338,7 @@ impl<'a> Inbox<'a> {
         self.questions.writer.clock.now_ms()
     }
 
-    fn found(&self, beginning: &str) -> Result<Approval, AnswerFault> {
+    pub(crate) fn found(&self, beginning: &str) -> Result<Approval, AnswerFault> {
         match self.store().approvals().find(beginning)? {
             FoundApproval::None => Err(AnswerFault::Unknown),
             FoundApproval::One(one) => Ok(*one),
@@ -322,17 +353,29 @@ impl<'a> Inbox<'a> {
         by: &Caller,
         note: Option<&str>,
     ) -> Result<Listed, AnswerFault> {
+        self.give_changed(found, answer, by, note, None)
+    }
+
+    fn give_changed(
+        &self,
+        found: &Approval,
+        answer: ApprovalAnswer,
+        by: &Caller,
+        note: Option<&str>,
+        changed: Option<ChangedArguments>,
+    ) -> Result<Listed, AnswerFault> {
         let given = Given {
             by: &by.name,
             channel: self.channel,
             note,
+            changed,
         };
         let after = self.questions.writer.record(found, answer, &given);
         let after = self.questions.alarmed(after)?;
         Ok(self.listed(after))
     }
 
-    fn listed(&self, row: Approval) -> Listed {
+    pub(crate) fn listed(&self, row: Approval) -> Listed {
         let settings = &self.questions.writer.registry.current().config.approvals;
         let may_answer = match trust::is_question(&row) {
             true => authority::ELSEWHERE.to_owned(),
@@ -343,7 +386,7 @@ impl<'a> Inbox<'a> {
 }
 
 /// Who raised a question.
-fn asker(row: &Approval) -> Caller {
+pub(crate) fn asker(row: &Approval) -> Caller {
     match row.caller_is_owner {
         true => Caller::owner(),
         false => Caller::named(&row.caller),
@@ -371,6 +414,10 @@ fn listed(row: Approval, may_answer: String, now_ms: i64) -> Listed {
         answered_at_ms: answer.as_ref().map(|answer| answer.at_ms),
         channel: answer.as_ref().map(|answer| answer.channel.clone()),
         answered_by: answer.as_ref().map(|answer| approval::shown(&answer.by)),
+        changed: answer.as_ref().and_then(|answer| {
+            let changed = answer.changed.as_ref()?;
+            Some(text::json_line(&changed.arguments))
+        }),
         note: answer.and_then(|answer| answer.note),
         uses: row.uses,
         call_id: row.call_id,

@@ -13,7 +13,7 @@ use model::reason::Reason;
 use model::record::outcome::CallError;
 use model::text;
 use model::word::Word as _;
-use store::approvals::{AskResult, Claim, WaitingPlace};
+use store::approvals::{AskResult, ChangedArguments, Claim, WaitingPlace};
 use store::{Approval, Store, StoreError};
 
 use super::Questions;
@@ -38,7 +38,12 @@ pub(crate) struct Asking<'a> {
 }
 
 /// Obtains a person's yes, or refuses the call. Every failure on the way is a refusal.
-pub(crate) async fn obtain(questions: &Questions, mut asking: Asking<'_>) -> GateResult<()> {
+///
+/// What comes with the yes is what is to run instead, if the person changed the arguments.
+pub(crate) async fn obtain(
+    questions: &Questions,
+    mut asking: Asking<'_>,
+) -> GateResult<Option<ChangedArguments>> {
     let began = Instant::now();
     if asking.question.binding.is_empty() {
         return Err(unavailable(
@@ -365,6 +370,7 @@ async fn record_answer(
             by: &by,
             channel,
             note: None,
+            changed: None,
         };
         let recorded = match writer.record(&row, answer, &given) {
             // A client is asked once within a call, so it cannot choose another scope.
@@ -417,10 +423,16 @@ pub(crate) async fn wait_for_answer(questions: &Questions, id: &str) {
 }
 
 /// What an answer in the store means for the call that took it.
-fn verdict(given: &Approval, trail: &Trail) -> GateResult<()> {
+fn verdict(given: &Approval, trail: &Trail) -> GateResult<Option<ChangedArguments>> {
     let note = trail.note(given);
     let error = match given.state {
-        ApprovalState::Approved | ApprovalState::Used => return Ok(GatePass::new((), note)),
+        ApprovalState::Approved | ApprovalState::Used => {
+            let changed = given
+                .answer
+                .as_ref()
+                .and_then(|answer| answer.changed.clone());
+            return Ok(GatePass::new(changed, note));
+        }
         ApprovalState::Declined => {
             let mut message =
                 "a person declined this call; it did not run, do not repeat it".to_owned();
@@ -598,11 +610,15 @@ impl Trail {
             Some(note) => format!("; their note: {note}"),
             None => String::new(),
         };
+        let changed = match &answer.changed {
+            Some(_) => ", with changed arguments",
+            None => "",
+        };
         // The person's time, from the question to the answer: the call that runs by it
         // may be another one, made much later.
         let took_ms = answer.at_ms.saturating_sub(given.asked_at_ms).max(0);
         format!(
-            "{word}{scope} by {} via {}; approval {}; for {}; after {took_ms} ms{}{note}",
+            "{word}{scope}{changed} by {} via {}; approval {}; for {}; after {took_ms} ms{}{note}",
             text::one_line(&answer.by),
             answer.channel,
             given.id,

@@ -18,7 +18,7 @@ use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
 
 /// What a person is to be asked, and what the answer binds to.
-pub(super) fn asking<'a>(
+pub(crate) fn asking<'a>(
     engine: &Engine,
     now: &Snapshot,
     request: &'a CallRequest,

@@ -35,6 +35,8 @@ struct State {
     halt: Option<Halt>,
     /// The console of a script whose run was dropped.
     console: Vec<GuestLine>,
+    /// What the sender must know about its calls: a person changed their arguments.
+    notes: Vec<String>,
 }
 
 /// A call the script made.
@@ -86,6 +88,7 @@ impl ScriptCalls {
                 running: 0,
                 halt: None,
                 console: Vec::new(),
+                notes: Vec::new(),
             }),
             halted: Notify::new(),
         }
@@ -198,6 +201,15 @@ impl ScriptCalls {
 
     pub(crate) fn take_console(&self) -> Vec<GuestLine> {
         std::mem::take(&mut self.state().console)
+    }
+
+    /// Keeps what the sender must know about a call.
+    pub(crate) fn note(&self, notes: &[String]) {
+        self.state().notes.extend_from_slice(notes);
+    }
+
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().notes)
     }
 
     pub(crate) fn journal(&self) -> Journal {

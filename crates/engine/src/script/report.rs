@@ -181,7 +181,7 @@ pub(crate) fn with_warnings(ran: RunResult, more: Vec<String>) -> RunResult {
 }
 
 /// The same with what its sender should know however it ended.
-fn warn(mut ran: RunResult, more: Vec<String>) -> RunResult {
+pub(crate) fn warn(mut ran: RunResult, more: Vec<String>) -> RunResult {
     let answer = ran.value.as_mut().and_then(Value::as_object_mut);
     if let (false, Some(answer)) = (more.is_empty(), answer) {
         let warnings = answer.entry("warnings").or_insert_with(|| json!([]));

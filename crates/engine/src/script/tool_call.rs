@@ -199,6 +199,7 @@ impl ScriptHost<'_> {
         });
         let outcome = self.work.engine.call(request).await;
         let outcome = outcome.into_inner();
+        self.calls.note(&outcome.notes);
         self.tell_progress(name);
         let Some(error) = &outcome.error else {
             return self.answer_value(place, name, &outcome);

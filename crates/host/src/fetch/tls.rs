@@ -140,6 +140,15 @@ impl Tls {
         TlsConnector::from(Arc::clone(&self.config))
     }
 
+    /// For a database: without memory, and without the protocols of the web, which a
+    /// server of another protocol refuses.
+    pub(crate) fn for_database(&self) -> TlsConnector {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        TlsConnector::from(Arc::new(config))
+    }
+
     fn from_roots(mut roots: RootCertStore, pem: Option<&[u8]>) -> Result<Tls, TlsError> {
         if let Some(pem) = pem {
             let before = roots.len();

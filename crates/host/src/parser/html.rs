@@ -45,7 +45,11 @@ pub fn html(ask: &PowerRequest, turn: &Turn) -> Result<PowerReply, PowerFault> {
     })
 }
 
-fn parse(text: &str, context: Option<&str>, turn: &Turn) -> Result<Vec<Value>, ParseError> {
+pub(crate) fn parse(
+    text: &str,
+    context: Option<&str>,
+    turn: &Turn,
+) -> Result<Vec<Value>, ParseError> {
     let options = ParseOpts {
         tree_builder: TreeBuilderOpts {
             // Nothing runs scripts here, so `noscript` is what is shown.
@@ -73,6 +77,64 @@ fn parse(text: &str, context: Option<&str>, turn: &Turn) -> Result<Vec<Value>, P
             .unwrap_or(ROOT),
     };
     flatten(&arena, start, turn)
+}
+
+/// A node of the list, for code of ours.
+#[derive(Clone, Debug)]
+pub(crate) enum HtmlNode<'a> {
+    Element {
+        parent: Option<usize>,
+        name: &'a str,
+        attributes: Option<&'a Map<String, Value>>,
+    },
+    /// A text; empty for what is neither text nor element, so that places in the list stay.
+    Text {
+        parent: Option<usize>,
+        text: &'a str,
+    },
+}
+
+impl<'a> HtmlNode<'a> {
+    pub(crate) fn parent(&self) -> Option<usize> {
+        match self {
+            HtmlNode::Element { parent, .. } | HtmlNode::Text { parent, .. } => *parent,
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&'a str> {
+        match self {
+            HtmlNode::Element { name, .. } => Some(name),
+            HtmlNode::Text { .. } => None,
+        }
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Option<&'a str> {
+        match self {
+            HtmlNode::Element { attributes, .. } => (*attributes)?.get(name)?.as_str(),
+            HtmlNode::Text { .. } => None,
+        }
+    }
+}
+
+/// One line of the list.
+pub(crate) fn node(line: &Value) -> Option<HtmlNode<'_>> {
+    let line = line.as_array()?;
+    let parent = line.first()?.as_i64()?;
+    let parent = usize::try_from(parent).ok();
+    Some(match line.get(1)? {
+        Value::String(name) => HtmlNode::Element {
+            parent,
+            name,
+            attributes: line.get(2).and_then(Value::as_object),
+        },
+        kind => HtmlNode::Text {
+            parent,
+            text: match kind.as_u64() == Some(u64::from(TEXT)) {
+                true => line.get(2).and_then(Value::as_str).unwrap_or_default(),
+                false => "",
+            },
+        },
+    })
 }
 
 fn feed(mut parser: Parser<Sink>, text: &str, turn: &Turn) -> Result<Arena, ParseError> {

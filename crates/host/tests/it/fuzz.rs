@@ -31,6 +31,11 @@ fn the_seeds_of_addresses() {
     run("address", host::address::fuzz);
 }
 
+#[test]
+fn the_seeds_of_pages() {
+    run("page", host::page::fuzz);
+}
+
 proptest::proptest! {
     /// What the fuzzer would try first, without one.
     #[test]
@@ -38,6 +43,7 @@ proptest::proptest! {
         host::fetch::fuzz(&data);
         host::files::fuzz(&data);
         host::address::fuzz(&data);
+        host::page::fuzz(&data);
     }
 
     /// Texts that are nearly addresses and paths.

@@ -106,6 +106,12 @@ impl Auth {
         self.addresses.base()
     }
 
+    /// The names the server goes by.
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
     /// How many requests were refused, by reason.
     #[must_use]
     pub fn refused(&self) -> Vec<(&'static str, u64)> {

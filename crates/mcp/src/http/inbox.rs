@@ -96,7 +96,10 @@ fn answered(found: Result<Listed, AnswerFault>) -> Response {
 fn refused(fault: &AnswerFault) -> Response {
     let status = match fault {
         AnswerFault::Unknown | AnswerFault::NotYours => StatusCode::NOT_FOUND,
-        AnswerFault::Several(_) | AnswerFault::TooWide { .. } => StatusCode::BAD_REQUEST,
+        AnswerFault::Several(_)
+        | AnswerFault::TooWide { .. }
+        | AnswerFault::Refused(_)
+        | AnswerFault::Masked => StatusCode::BAD_REQUEST,
         AnswerFault::Answered(_)
         | AnswerFault::NotApproved(_)
         | AnswerFault::Expired

@@ -32,8 +32,17 @@ pub(crate) fn stamp(era: Era) -> MetaObject {
     meta
 }
 
-/// The answer to a call.
-pub(crate) fn of(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
+/// The answer to a call. What its caller must know besides comes after it, as text.
+pub(crate) fn of(mut outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
+    let notes = std::mem::take(&mut outcome.notes);
+    let mut result = answer(outcome, era)?;
+    result
+        .content
+        .extend(notes.into_iter().map(ContentBlock::text));
+    Ok(result)
+}
+
+fn answer(outcome: Outcome, era: Era) -> Result<CallToolResult, ErrorData> {
     if let Some(relayed) = outcome.relayed {
         let is_error = outcome.error.is_some();
         return Ok(relay(relayed, is_error, outcome.call_id, era));

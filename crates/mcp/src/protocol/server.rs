@@ -380,6 +380,8 @@ fn reason_of(fault: &AnswerFault) -> Reason {
         | AnswerFault::Answered(_)
         | AnswerFault::Expired
         | AnswerFault::TooWide { .. }
+        | AnswerFault::Refused(_)
+        | AnswerFault::Masked
         | AnswerFault::NotApproved(_)
         | AnswerFault::TrustChanged
         | AnswerFault::NotByClient

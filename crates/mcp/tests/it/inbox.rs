@@ -56,7 +56,7 @@ pub(crate) async fn serve(world: &World) -> Guarded {
     };
     let auth = Arc::new(Auth::new(&settings, parts).unwrap());
     let bounds = HttpBounds::of(&config.serve);
-    let guard = http::guarded(auth, &world.door, Metrics::new(), &bounds);
+    let guard = http::guarded(auth, &world.door, Metrics::new(), &bounds, None);
     let door = world.door.clone();
     tokio::spawn(http::serve(
         door,

@@ -87,7 +87,7 @@ impl CodecallConfig {
             Origin::Mcp => self.lists(document),
             Origin::Script => self.scripts(document),
             // People at this machine are not told what to use.
-            Origin::Cli => Ok(()),
+            Origin::Cli | Origin::Studio => Ok(()),
         }
     }
 

@@ -256,6 +256,20 @@ url = "https://mcp.example.com/mcp"
 headers = { Authorization = "Bearer ${WEB_TOKEN}" }
 private = true
 
+[connections.reports]
+kind = "postgres"
+host = "db.example.com"
+port = 5433
+database = "reports"
+user = "reader"
+credential = "REPORTS_PASSWORD"
+callers = ["ann", "@devs"]
+private = true
+tls = "off"
+write = true
+trusted = true
+schema = "sales"
+
 [toolbox]
 enabled = ["terminal", "git"]
 folder = "/srv/project"

@@ -273,6 +273,12 @@ impl NameReader<'_> {
                     }
                 }
                 ("exposure", DeValue::Table(table)) => self.exposure(table),
+                ("connections", DeValue::Table(all)) => {
+                    for (name, table) in tables(all) {
+                        let setting = format!("connections.{name}");
+                        self.list(&setting, "callers", table, NameKind::Caller);
+                    }
+                }
                 ("trust", DeValue::Table(table)) => self.trust(table),
                 _ => {}
             }

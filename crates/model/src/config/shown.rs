@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, NameKind, ServerConfig, ServerTransport, position};
+use super::{Config, ConnectionConfig, NameKind, ServerConfig, ServerTransport, position};
 use crate::caller::folded;
 use crate::govern::access::{Lists, Terms};
 use crate::govern::action::Action;
@@ -116,6 +116,7 @@ impl Config {
         rows.extend(self.trust_rows());
         rows.extend(self.expected_rows());
         rows.extend(self.servers.iter().flat_map(server_rows));
+        rows.extend(self.connections.iter().flat_map(connection_rows));
         rows.extend(self.toolbox.rows());
         rows
     }
@@ -566,6 +567,30 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
     rows.extend(texts);
     let key = |(name, value): (String, String)| (format!("server.{}.{name}", server.name), value);
     rows.into_iter().map(key).collect()
+}
+
+/// The settings of one connection. The credential is the name of a variable, so it can be
+/// shown.
+fn connection_rows(connection: &ConnectionConfig) -> Vec<(String, String)> {
+    let or_nothing = |text: Option<&str>| text.map(toml_text).unwrap_or_default();
+    let rows = [
+        ("kind", toml_text(connection.kind.word())),
+        ("host", toml_text(&connection.host.to_string())),
+        ("port", connection.port.to_string()),
+        ("database", toml_text(&connection.database)),
+        ("user", or_nothing(connection.user.as_deref())),
+        ("credential", or_nothing(connection.credential.as_deref())),
+        ("callers", whom(&connection.callers, &connection.groups)),
+        ("private", connection.private.to_string()),
+        ("tls", toml_text(connection.tls.word())),
+        ("write", connection.write.to_string()),
+        ("trusted", connection.trusted.to_string()),
+        ("schema", toml_text(&connection.schema)),
+    ];
+    let name = &connection.name;
+    rows.into_iter()
+        .map(|(key, value)| (format!("connections.{name}.{key}"), value))
+        .collect()
 }
 
 /// A string as TOML writes it. JSON's escapes are also TOML's.

@@ -22,7 +22,7 @@ mod question;
 
 pub use authority::{AnswerRefusal, ApprovalSubject, Channel};
 pub use config::ApprovalsConfig;
-pub use question::{arguments, prompt, shown};
+pub use question::{arguments, prompt, read_arguments, shown};
 
 crate::words! {
     /// What an approval counts for, besides the call it was given for. Later is wider.

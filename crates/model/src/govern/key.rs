@@ -14,6 +14,10 @@ use sha2::{Digest as _, Sha256};
 pub const PREFIX: &str = "rf_";
 /// What the token of the owner's own machine begins with.
 pub const LOCAL_PREFIX: &str = "rf_local_";
+/// What the secret of a person's session begins with.
+const SESSION_PREFIX: &str = "rfs_";
+/// Letters of a code that a person types, five random bits each.
+pub const CODE_CHARS: usize = 10;
 /// Random bytes of a key's secret.
 pub const SECRET_BYTES: usize = 32;
 /// Random bytes of a key's id.
@@ -185,6 +189,57 @@ pub fn local_token(random: [u8; SECRET_BYTES]) -> Secret {
     Secret(with_checksum(format!("{LOCAL_PREFIX}{}", spell(&random))))
 }
 
+/// The secret of a person's session at the Studio, from random bytes. It is spelt like no
+/// key, so neither is ever taken for the other.
+#[must_use]
+pub fn session_secret(random: [u8; SECRET_BYTES]) -> Secret {
+    Secret(format!("{SESSION_PREFIX}{}", spell(&random)))
+}
+
+/// A session's secret as a browser sent it; nothing if it is not spelt like one.
+#[must_use]
+pub fn read_session_secret(text: &str) -> Option<Secret> {
+    let secret = text.strip_prefix(SESSION_PREFIX)?;
+    let is_whole = secret.len() == SECRET_CHARS && secret.bytes().all(is_of_alphabet);
+    is_whole.then(|| Secret(text.to_owned()))
+}
+
+/// A code that a person types once to sign in, from random bytes: `K7Q2M-9XWRD`.
+#[must_use]
+pub fn sign_in_code(random: [u8; CODE_CHARS]) -> Secret {
+    let letter = |byte: &u8| {
+        let letter = ALPHABET.get(usize::from(byte & 31)).copied();
+        char::from(letter.unwrap_or(b'0')).to_ascii_uppercase()
+    };
+    let mut text: String = random.iter().map(letter).collect();
+    text.insert(CODE_CHARS / 2, '-');
+    Secret(text)
+}
+
+/// A code as a person typed it: letters in either case, spaces and dashes anywhere, and
+/// letters that are misread taken for the digit they look like.
+#[must_use]
+pub fn read_sign_in_code(typed: &str) -> Option<Secret> {
+    let mut plain = String::new();
+    for letter in typed.chars().filter(|letter| !" -\t".contains(*letter)) {
+        let letter = match letter.to_ascii_lowercase() {
+            'o' => '0',
+            'i' | 'l' => '1',
+            other => other,
+        };
+        let is_known = u8::try_from(letter).is_ok_and(is_of_alphabet);
+        if !is_known || plain.len() >= CODE_CHARS {
+            return None;
+        }
+        plain.push(letter.to_ascii_uppercase());
+    }
+    if plain.len() != CODE_CHARS {
+        return None;
+    }
+    plain.insert(CODE_CHARS / 2, '-');
+    Some(Secret(plain))
+}
+
 /// A token read from its file. A damaged file holds none.
 #[must_use]
 pub fn read_local_token(text: &str) -> Option<Secret> {
@@ -291,6 +346,46 @@ fn spell(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_code_is_read_as_people_type_it() {
+        let code = sign_in_code([0, 1, 2, 3, 4, 5, 6, 7, 8, 255]);
+        assert_eq!(code.reveal(), "01234-5678Z");
+        for typed in [
+            "01234-5678Z",
+            "012345678z",
+            " o1234 - 5678z ",
+            "OI234-5678Z",
+            "0l2345678z",
+        ] {
+            assert_eq!(read_sign_in_code(typed).as_ref(), Some(&code), "{typed}");
+        }
+        for typed in [
+            "",
+            "01234",
+            "01234-5678Z0",
+            "01234-5678U",
+            "01234-5678é",
+            "01234_5678Z",
+        ] {
+            assert_eq!(read_sign_in_code(typed), None, "{typed}");
+        }
+    }
+
+    #[test]
+    fn no_key_is_spelt_like_a_session_and_no_session_like_a_key() {
+        let session = session_secret([7; SECRET_BYTES]);
+        assert_eq!(
+            read_session_secret(session.reveal()).as_ref(),
+            Some(&session)
+        );
+        assert_eq!(read(session.reveal()), None);
+        let agent = key(&id([1; ID_BYTES]), [7; SECRET_BYTES]);
+        let local = local_token([7; SECRET_BYTES]);
+        for other in [agent.reveal(), local.reveal(), "rfs_", "", "rfs_0"] {
+            assert_eq!(read_session_secret(other), None, "{other}");
+        }
+    }
+
     use super::*;
 
     fn sample() -> Secret {

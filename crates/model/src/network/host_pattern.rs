@@ -101,6 +101,12 @@ impl HostPattern {
         matches!(&self.shape, Shape::Below(suffix) if !suffix.contains('.'))
     }
 
+    /// The only port it is for, if it names one.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// What it covers, ports apart.
     #[must_use]
     pub fn shape(&self) -> &Shape {

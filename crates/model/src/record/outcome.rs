@@ -21,8 +21,27 @@ pub struct Outcome {
     pub error: Option<CallError>,
     /// What the code wrote, in order.
     pub console: Vec<ConsoleLine>,
+    /// What the caller must know besides: a person changed its arguments.
+    pub notes: Vec<String>,
+    /// What the run used of its limits, where code ran in the sandbox.
+    pub usage: Option<CallUsage>,
     /// From asking to answering, in microseconds.
     pub elapsed_us: u64,
+}
+
+/// What a run used of its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallUsage {
+    /// Statements, as the policy counts them.
+    pub work: u64,
+    /// Processor microseconds.
+    pub cpu_us: u64,
+    /// Microseconds from start to end.
+    pub wall_us: u64,
+    /// Bytes of memory at its largest.
+    pub memory_bytes: u64,
+    /// Calls to the host.
+    pub host_calls: u32,
 }
 
 /// What an MCP server gave back: content of any type, which a value alone cannot say.
@@ -164,14 +183,18 @@ impl Outcome {
     pub fn to_json(&self) -> Value {
         let error = self.error.as_ref().map(CallError::to_json);
         let line = |line: &ConsoleLine| json!({"level": line.level, "text": line.text});
-        json!({
+        let mut shown = json!({
             "callId": self.call_id,
             "status": self.status.word(),
             "result": self.value,
             "error": error,
             "console": self.console.iter().map(line).collect::<Vec<_>>(),
             "elapsedMs": self.elapsed_ms(),
-        })
+        });
+        if let (false, Some(members)) = (self.notes.is_empty(), shown.as_object_mut()) {
+            members.insert("notes".to_owned(), self.notes.clone().into());
+        }
+        shown
     }
 
     /// From asking to answering, in milliseconds.
@@ -216,6 +239,7 @@ impl Masker {
                     ..line
                 })
                 .collect(),
+            notes: outcome.notes.into_iter().map(text).collect(),
             ..outcome
         })
     }
@@ -239,6 +263,8 @@ mod tests {
                 level: "log",
                 text: "hunter2! again".to_owned(),
             }],
+            notes: vec!["changed to hunter2!".to_owned()],
+            usage: None,
             elapsed_us: 1_500,
         }
     }
@@ -259,6 +285,7 @@ mod tests {
             "callId": "1", "status": "done", "result": {"***": "is ***"},
             "error": {"code": "tool.threw", "message": "key ***", "retryable": true, "line": 2, "column": 7},
             "console": [{"level": "log", "text": "*** again"}], "elapsedMs": 1.5,
+            "notes": ["changed to ***"],
         });
         assert_eq!(masked.get().to_json(), expected);
     }

@@ -9,6 +9,7 @@
 
 mod govern;
 mod limits;
+mod sql;
 mod tool_policy;
 mod trust;
 mod worlds;

@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/former_keys.sql"),
     include_str!("schema/jobs.sql"),
     include_str!("schema/signed_heads.sql"),
+    include_str!("schema/people.sql"),
 ];
 
 /// Creates home and database if absent, brings the schema up to date, and returns a

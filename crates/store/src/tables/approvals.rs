@@ -4,6 +4,7 @@
 //! processes that want the same approval one gets it. A change is on the disk before
 //! the engine acts on it: a used approval stays used, whatever crashes.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::caller;
@@ -96,6 +97,17 @@ pub struct GivenAnswer {
     pub own_client: bool,
     /// What they added.
     pub note: Option<String>,
+    /// What is to run instead, if they changed the arguments.
+    pub changed: Option<ChangedArguments>,
+}
+
+/// Arguments as a person changed them before they approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedArguments {
+    /// As JSON.
+    pub arguments: String,
+    /// A digest of everything the call with them is about.
+    pub binding: String,
 }
 
 /// The result of storing a question.
@@ -258,7 +270,8 @@ impl Approvals {
         self.change(ApprovalChange::Answer, |change| {
             let changed = change.execute(
                 "UPDATE approvals SET state = ?2, scope = ?3, answered_ms = ?4, answered_by = ?5,
-                 channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms)
+                 channel = ?6, own_client = ?7, note = ?8, expires_ms = coalesce(?9, expires_ms),
+                 changed = ?10, changed_binding = ?11
                  WHERE id = ?1 AND state = 'pending' AND expires_ms > ?4",
                 params![
                     id,
@@ -270,6 +283,8 @@ impl Approvals {
                     answer.own_client,
                     answer.note,
                     expires_at_ms,
+                    answer.changed.as_ref().map(|changed| &changed.arguments),
+                    answer.changed.as_ref().map(|changed| &changed.binding),
                 ],
             )?;
             if changed == 1 {
@@ -326,6 +341,38 @@ impl Approvals {
             Some(found) => take(change, &found, claim, now_ms),
             None => Ok(None),
         })
+    }
+
+    /// The ids of the questions that wait.
+    pub fn pending_ids(&self, now_ms: i64) -> Result<BTreeSet<String>, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection.lock()?;
+        let sql = "SELECT id FROM approvals WHERE state = 'pending' AND expires_ms > ?1";
+        let mut statement = connection.prepare_cached(sql).map_err(&fail)?;
+        let rows = statement
+            .query_map([now_ms], |row| row.get(0))
+            .map_err(&fail)?;
+        rows.collect::<Result<_, _>>().map_err(&fail)
+    }
+
+    /// The newest approval of a call of the same tool by the same caller, before a question.
+    pub fn last_approved(&self, question: &Approval) -> Result<Option<Approval>, StoreError> {
+        let fail = StoreError::database(READING);
+        let connection = self.connection.lock()?;
+        let found = connection.query_row(
+            "SELECT * FROM approvals WHERE tool = ?1 AND caller = ?2 AND caller_owner = ?3
+             AND id <> ?4 AND state IN ('approved', 'used') AND answered_ms <= ?5
+             ORDER BY answered_ms DESC LIMIT 1",
+            params![
+                question.tool,
+                question.caller,
+                question.caller_is_owner,
+                question.id,
+                question.asked_at_ms
+            ],
+            approval_of,
+        );
+        found.optional().map_err(&fail)
     }
 
     /// Revokes an approval. Returns whether it was still valid.
@@ -667,6 +714,10 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
     let answered_ms: Option<i64> = row.get("answered_ms")?;
     let scope: Option<String> = row.get("scope")?;
     let scope = scope.map(|word| known(&word)).transpose()?;
+    let changed: Option<String> = row.get("changed")?;
+    let changed_binding: Option<String> = row.get("changed_binding")?;
+    let changed = changed.zip(changed_binding);
+    let changed = changed.map(|(arguments, binding)| ChangedArguments { arguments, binding });
     let answer = match answered_ms {
         None => None,
         Some(at_ms) => Some(GivenAnswer {
@@ -676,6 +727,7 @@ fn approval_of(row: &Row<'_>) -> rusqlite::Result<Approval> {
             channel: row.get("channel")?,
             own_client: row.get("own_client")?,
             note: row.get("note")?,
+            changed,
         }),
     };
     Ok(Approval {

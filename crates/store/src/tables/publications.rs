@@ -143,6 +143,23 @@ impl Publications {
         }
     }
 
+    /// Keeps the text of a tool as it was published.
+    pub fn keep_text(&self, name: &str, digest: &str, text: &str) -> Result<(), StoreError> {
+        let sql = "INSERT INTO published_texts VALUES (?1, ?2, ?3)
+            ON CONFLICT (name) DO UPDATE SET digest = ?2, text = ?3";
+        let kept = self.connection().execute(sql, params![name, digest, text]);
+        kept.map(drop).map_err(StoreError::database(DOING))
+    }
+
+    /// The digest and the text of a tool as it was last published.
+    pub fn text(&self, name: &str) -> Result<Option<(String, String)>, StoreError> {
+        let sql = "SELECT digest, text FROM published_texts WHERE name = ?1";
+        let found = self
+            .connection()
+            .query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)));
+        found.optional().map_err(StoreError::database(DOING))
+    }
+
     /// Unpublishes a tool. Returns whether it was published.
     pub fn unpublish(&self, name: &str) -> Result<bool, StoreError> {
         let change = self.change(|connection| {

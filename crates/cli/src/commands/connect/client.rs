@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use engine::client_entry::McpClient;
 use serde_json::{Value, json};
 
 use super::ClientWord;
@@ -46,48 +47,37 @@ pub(crate) enum Entry<'a> {
 }
 
 impl ClientWord {
+    /// The client itself.
+    pub(crate) fn client(self) -> McpClient {
+        match self {
+            ClientWord::ClaudeDesktop => McpClient::ClaudeDesktop,
+            ClientWord::ClaudeCode => McpClient::ClaudeCode,
+            ClientWord::Cursor => McpClient::Cursor,
+            ClientWord::VsCode => McpClient::VsCode,
+        }
+    }
+
     /// The part of its settings that names servers.
     pub(crate) fn section(self) -> &'static str {
-        match self {
-            ClientWord::ClaudeDesktop | ClientWord::ClaudeCode | ClientWord::Cursor => "mcpServers",
-            ClientWord::VsCode => "servers",
-        }
+        self.client().section()
     }
 
     /// Whether its settings can name a running server.
     pub(crate) fn takes_addresses(self) -> bool {
-        match self {
-            ClientWord::ClaudeDesktop => false,
-            ClientWord::ClaudeCode | ClientWord::Cursor | ClientWord::VsCode => true,
-        }
+        self.client().takes_addresses()
     }
 
     /// What rules and the audit call it, unless its owner says otherwise.
     pub(crate) fn caller(self) -> &'static str {
-        match self {
-            ClientWord::ClaudeDesktop => "claude-desktop",
-            ClientWord::ClaudeCode => "claude-code",
-            ClientWord::Cursor => "cursor",
-            ClientWord::VsCode => "vscode",
-        }
+        self.client().caller()
     }
 
     pub(crate) fn shown(self) -> &'static str {
-        match self {
-            ClientWord::ClaudeDesktop => "Claude Desktop",
-            ClientWord::ClaudeCode => "Claude Code",
-            ClientWord::Cursor => "Cursor",
-            ClientWord::VsCode => "VS Code",
-        }
+        self.client().shown()
     }
 
     pub(crate) fn shown_file(self) -> &'static str {
-        match self {
-            ClientWord::ClaudeDesktop => "claude_desktop_config.json",
-            ClientWord::ClaudeCode => "~/.claude.json",
-            ClientWord::Cursor => "~/.cursor/mcp.json",
-            ClientWord::VsCode => "mcp.json of your profile (`MCP: Open User Configuration`)",
-        }
+        self.client().shown_file()
     }
 }
 
@@ -111,29 +101,18 @@ pub(crate) fn file(client: ClientWord, platform: Platform, folders: &Folders) ->
 
 /// The entry as this client spells it.
 pub(crate) fn entry(client: ClientWord, entry: &Entry<'_>) -> anyhow::Result<Value> {
-    let mut value = match entry {
+    match entry {
         Entry::Program { program, home, key } => {
             let mut arguments = vec!["stdio".to_owned()];
             if let Some(home) = home {
                 arguments.extend(["--home".to_owned(), text(home)?]);
             }
             let variables = json!({ KEY: key });
-            json!({ "command": text(program)?, "args": arguments, "env": variables })
+            let value = json!({ "command": text(program)?, "args": arguments, "env": variables });
+            Ok(client.client().with_kind(value, "stdio"))
         }
-        Entry::Address { url, key } => json!({
-            "url": url,
-            "headers": { "Authorization": format!("Bearer {key}") },
-        }),
-    };
-    let kind = match entry {
-        Entry::Program { .. } => "stdio",
-        Entry::Address { .. } => "http",
-    };
-    let says_kind = matches!(client, ClientWord::ClaudeCode | ClientWord::VsCode);
-    if let (true, Some(members)) = (says_kind, value.as_object_mut()) {
-        members.shift_insert(0, "type".to_owned(), kind.into());
+        Entry::Address { url, key } => Ok(client.client().address_entry(url, key)),
     }
-    Ok(value)
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {

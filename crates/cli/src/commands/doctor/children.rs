@@ -1,7 +1,8 @@
 //! Which walls this machine has for child processes. A missing one does not make the home
 //! unsound: a server that would need it does not start.
 
-use jail::{JailLayer, Wall};
+use engine::health::child_fix;
+use jail::Wall;
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
@@ -22,7 +23,7 @@ fn lines(walls: &[Wall], printer: &Printer) -> Vec<String> {
             let state = printer.styled(Style::Caution, "none");
             let layer = wall.layer;
             lines.push(format!("{state}  {NAME:18} no `{layer}` layer: {reason}"));
-            lines.push(format!("      fix: {}", fix(layer)));
+            lines.push(format!("      fix: {}", child_fix(layer)));
         }
     }
     if lines.is_empty() {
@@ -31,22 +32,6 @@ fn lines(walls: &[Wall], printer: &Printer) -> Vec<String> {
         lines.push(format!("{state}  {NAME:18} {count} layers around each"));
     }
     lines
-}
-
-fn fix(layer: JailLayer) -> &'static str {
-    match layer {
-        JailLayer::Files => "Linux 6.2 or newer, with `landlock` in the kernel's `lsm=` list",
-        JailLayer::Signals => "Linux 6.12 or newer, with `landlock` in the kernel's `lsm=` list",
-        JailLayer::Network | JailLayer::SystemCalls => {
-            "run on a kernel, or in a container, that allows seccomp filters"
-        }
-        JailLayer::NoNewPrivileges
-        | JailLayer::Capabilities
-        | JailLayer::Rlimits
-        | JailLayer::Session
-        | JailLayer::Descriptors
-        | JailLayer::ParentDeath => "the kernel refused: ask the administrator of this system",
-    }
 }
 
 pub(super) fn to_value(walls: &[Wall]) -> Value {

@@ -128,7 +128,7 @@ impl<'a> Stands<'a> {
             row(printer, "constraints", &in_words(constraints));
         }
         for limit in &self.limits {
-            row(printer, "limit", &limit_words(limit));
+            row(printer, "limit", &limit.words());
         }
     }
 }
@@ -183,24 +183,4 @@ fn constraints_json(constraints: &Constraints) -> Value {
         "commands": constraints.commands,
         "requiresApproval": constraints.requires_approval.iter().map(|it| it.word()).collect::<Vec<_>>(),
     })
-}
-
-fn limit_words(limit: &RateLimit) -> String {
-    let kinds = [
-        (limit.calls_per_minute, "calls a minute"),
-        (limit.concurrent, "at one time"),
-        (limit.units_per_day, "units a day"),
-    ];
-    let kinds = kinds
-        .into_iter()
-        .filter_map(|(most, what)| Some(format!("{} {what}", most?)));
-    let tools = match limit.tools.is_empty() {
-        true => "all tools".to_owned(),
-        false => words(&limit.tools).join(", "),
-    };
-    format!(
-        "{}: {} on {tools}",
-        limit.id,
-        kinds.collect::<Vec<_>>().join(", ")
-    )
 }

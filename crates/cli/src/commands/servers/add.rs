@@ -5,12 +5,12 @@ use anyhow::{Context as _, bail};
 use engine::Engine;
 use upstream::name::ServerName;
 
-use super::edit::{self, WrittenServer};
-use super::launch::ServerLaunch;
 use super::{look, review::ReviewSheet};
 use crate::arguments::{EraWord, NetworkWord, ServersAdd};
 use crate::output::exit::Exit;
 use crate::output::printer::{Format, Printer};
+use engine::server_launch::ServerLaunch;
+use engine::server_settings::{self as edit, WrittenServer};
 
 pub(super) fn run(
     engine: &Engine,
@@ -110,7 +110,7 @@ fn refuse_secrets(launch: &ServerLaunch, printer: &mut Printer) -> anyhow::Resul
     for finding in launch.findings() {
         printer.note(&format!(
             "warning: {}",
-            super::launch::finding_line(&finding)
+            engine::server_launch::finding_line(&finding)
         ));
     }
     Ok(())

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use engine::server_admin::ServerReview;
+use engine::server_sheet::{state_word, state_words};
 use model::policy::risk::Risk;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
@@ -15,9 +16,9 @@ use upstream::definition::{Definition, ItemKey, ToolDefinition};
 use upstream::finding::{FindingWeight, UpstreamFinding};
 use upstream::pin::{ChangeClass, ChangeSubject, ItemChange, ServedItem, ServedState};
 
-use super::launch::{ServerLaunch, finding_line, finding_value};
 use crate::output::badge;
 use crate::output::printer::{Format, Printer, Style};
+use engine::server_launch::{ServerLaunch, finding_line, finding_value};
 
 /// Characters of one value of a difference, or of one text.
 const TEXT_CHARS_MAX: usize = 8_000;
@@ -309,17 +310,6 @@ fn change_value(change: &ItemChange) -> Value {
     })
 }
 
-/// What is served of an item, in one word.
-pub(crate) fn state_word(state: &ServedState) -> &'static str {
-    match state {
-        ServedState::Callable { .. } => "callable",
-        ServedState::Held(_) => "held",
-        ServedState::Blocked => "blocked",
-        ServedState::Gone => "gone",
-        ServedState::Refused(_) => "refused",
-    }
-}
-
 fn reason(state: &ServedState) -> Option<String> {
     match state {
         ServedState::Callable { is_old: true, .. } => Some("accepted_text".to_owned()),
@@ -327,18 +317,6 @@ fn reason(state: &ServedState) -> Option<String> {
         ServedState::Refused(why) => Some(why.clone()),
         ServedState::Callable { is_old: false, .. } | ServedState::Blocked | ServedState::Gone => {
             None
-        }
-    }
-}
-
-/// The same with its reason, for a line.
-pub(crate) fn state_words(state: &ServedState) -> String {
-    match state {
-        ServedState::Callable { is_old: true, .. } => "callable, with the accepted text".to_owned(),
-        ServedState::Held(reason) => format!("held: {}", reason.word().replace('_', " ")),
-        ServedState::Refused(why) => format!("refused: {}", one_line(why)),
-        ServedState::Callable { is_old: false, .. } | ServedState::Blocked | ServedState::Gone => {
-            state_word(state).to_owned()
         }
     }
 }

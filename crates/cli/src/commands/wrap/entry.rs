@@ -7,7 +7,7 @@ use model::text::{elided, one_line};
 use serde_json::{Map, Value};
 
 use crate::commands::connect::NAME;
-use crate::commands::servers::launch::ServerLaunch;
+use engine::server_launch::ServerLaunch;
 
 /// Fields that are understood.
 const KNOWN: [&str; 9] = [

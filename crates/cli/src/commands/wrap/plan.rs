@@ -11,9 +11,9 @@ use upstream::name::ServerName;
 
 use super::entry::ClientEntry;
 use super::secrets;
-use crate::commands::servers::edit::{self, WrittenServer};
-use crate::commands::servers::launch::ServerLaunch;
 use crate::commands::servers::placeholder_name;
+use engine::server_launch::ServerLaunch;
+use engine::server_settings::{self as edit, WrittenServer};
 
 /// Programs that download what they run.
 const RUNNERS: [&str; 12] = [

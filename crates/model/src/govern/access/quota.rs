@@ -120,6 +120,26 @@ const SECONDS: u64 = 60;
 const DAY_MS: u64 = time::DAY_MS.unsigned_abs();
 
 impl RateLimit {
+    /// `mornings: 5 calls a minute on web.*`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let kinds = [
+            (self.calls_per_minute, "calls a minute"),
+            (self.concurrent, "at one time"),
+            (self.units_per_day, "units a day"),
+        ];
+        let kinds = kinds
+            .into_iter()
+            .filter_map(|(most, what)| Some(format!("{} {what}", most?)));
+        let tools: Vec<_> = self.tools.iter().map(ToString::to_string).collect();
+        let tools = match tools.is_empty() {
+            true => "all tools".to_owned(),
+            false => tools.join(", "),
+        };
+        let kinds: Vec<_> = kinds.collect();
+        format!("{}: {} on {tools}", self.id, kinds.join(", "))
+    }
+
     /// Whether it limits nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -621,6 +641,8 @@ mod tests {
             value: None,
             error: Some(CallError::new(reason, "")),
             console: Vec::new(),
+            notes: Vec::new(),
+            usage: None,
             elapsed_us: 0,
         };
         let denies = |reason: &&Reason| {

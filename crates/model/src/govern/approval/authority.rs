@@ -31,6 +31,8 @@ crate::words! {
         Automation = "automation",
         /// The interface for operators, with an operator's key.
         Inbox = "inbox",
+        /// The page for people, by one who signed in there.
+        Studio = "studio",
     }
 }
 
@@ -55,7 +57,7 @@ impl Channel {
             Channel::Elicitation | Channel::InputRequired => Evidence::ClientWord,
             Channel::Terminal | Channel::Watch => Evidence::Typed,
             Channel::Automation => Evidence::Command,
-            Channel::Inbox => Evidence::Credential,
+            Channel::Inbox | Channel::Studio => Evidence::Credential,
         }
     }
 

@@ -88,6 +88,45 @@ pub fn arguments(
     masker.text(&text::elided(&line, chars_max))
 }
 
+/// The arguments that a line of [`arguments`] shows; nothing if its middle was left out.
+/// Characters that were shown as numbers are themselves again.
+#[must_use]
+pub fn read_arguments(line: &str) -> Option<Value> {
+    let mut json = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\\') {
+        let (before, from) = rest.split_at_checked(at)?;
+        json.push_str(before);
+        // In JSON a backslash of the text is two, so this is never the text's own.
+        match from.strip_prefix("\\u{") {
+            Some(number) => {
+                let (number, after) = number.split_once('}')?;
+                let (digits, times) = match number.split_once(" ×") {
+                    Some((digits, times)) => (digits, times.parse::<usize>().ok()?),
+                    None => (number, 1),
+                };
+                let character = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+                if times > line.len().max(limits::ARGUMENTS_BYTES_MAX) {
+                    return None;
+                }
+                let mut text = String::new();
+                text.extend(std::iter::repeat_n(character, times));
+                // As JSON spells it, without the quotes around.
+                let spelt = Value::from(text).to_string();
+                json.push_str(spelt.get(1..spelt.len().checked_sub(1)?)?);
+                rest = after;
+            }
+            None => {
+                let (escape, after) = from.split_at_checked(2)?;
+                json.push_str(escape);
+                rest = after;
+            }
+        }
+    }
+    json.push_str(rest);
+    serde_json::from_str(&json).ok()
+}
+
 /// Masked first, value by value: a cut or an escape in the middle of a secret
 /// would hide it from the masker and leave its halves.
 fn masked(arguments: &Map<String, Value>, masker: &Masker) -> Value {

@@ -370,3 +370,32 @@ proptest! {
         prop_assert_eq!(binding(&a) == binding(&b), a == b);
     }
 }
+
+/// What a person reads stands for exactly the arguments: they can be had back from it.
+#[test]
+fn shown_arguments_are_read_back() {
+    let masker = Masker::none();
+    for value in [
+        json!({}),
+        json!({"a": 1, "b": [null, true, "x"]}),
+        json!({"t": "a\u{202e}b\u{200b}c\u{1b}[2J\u{7f}\n\t\"q\" \\ \u{1d159}"}),
+        json!({"literal": "\\u{202e} \\\\u{41}", "mixed": "pаypal αβγ"}),
+        json!({"spaces": format!("a{}b", " ".repeat(500)), "\u{feff}k": "\u{10ffff}"}),
+    ] {
+        let arguments_of = value.as_object().expect("an object");
+        let line = arguments(arguments_of, &masker, usize::MAX).into_inner();
+        assert_eq!(read_arguments(&line).as_ref(), Some(&value), "{line}");
+    }
+    for odd in [
+        "",
+        "{",
+        "\\",
+        "\\u{",
+        "\\u{zz}",
+        "\\u{110000}",
+        "\\u{20 ×99999999999}",
+        "{\"a\": … }",
+    ] {
+        assert_eq!(read_arguments(odd), None, "{odd}");
+    }
+}

@@ -153,6 +153,18 @@ pub enum Act {
     /// The owner restarted a server.
     #[serde(rename = "server.restarted")]
     ServerRestarted,
+    /// A code was made with which a person signs in at the Studio.
+    #[serde(rename = "person.code_made")]
+    PersonCodeMade,
+    /// A person signed in at the Studio.
+    #[serde(rename = "person.signed_in")]
+    PersonSignedIn,
+    /// Sessions of people at the Studio ended.
+    #[serde(rename = "person.signed_out")]
+    PersonSignedOut,
+    /// A secret was set or removed.
+    #[serde(rename = "secret.changed")]
+    SecretChanged,
     /// A background job ended.
     #[serde(rename = "job.ended")]
     JobEnded,
@@ -166,7 +178,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 26] = [
+    pub const ALL: [Act; 30] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -190,6 +202,10 @@ impl Act {
         Act::ServerAdded,
         Act::ServerRemoved,
         Act::ServerRestarted,
+        Act::PersonCodeMade,
+        Act::PersonSignedIn,
+        Act::PersonSignedOut,
+        Act::SecretChanged,
         Act::JobEnded,
         Act::AuditCut,
         Act::AuditCutAcknowledged,
@@ -222,6 +238,10 @@ impl Act {
             Act::ServerAdded => "server.added",
             Act::ServerRemoved => "server.removed",
             Act::ServerRestarted => "server.restarted",
+            Act::PersonCodeMade => "person.code_made",
+            Act::PersonSignedIn => "person.signed_in",
+            Act::PersonSignedOut => "person.signed_out",
+            Act::SecretChanged => "secret.changed",
             Act::JobEnded => "job.ended",
             Act::AuditCut => "audit.cut",
             Act::AuditCutAcknowledged => "audit.cut_acknowledged",

@@ -301,6 +301,10 @@ impl Walk {
             | Act::ServerAdded
             | Act::ServerRemoved
             | Act::ServerRestarted
+            | Act::PersonCodeMade
+            | Act::PersonSignedIn
+            | Act::PersonSignedOut
+            | Act::SecretChanged
             | Act::JobEnded => {}
         }
     }

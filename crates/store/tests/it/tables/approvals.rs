@@ -46,6 +46,7 @@ fn yes(scope: ApprovalScope, by: &str) -> GivenAnswer {
         channel: "inbox".to_owned(),
         own_client: false,
         note: None,
+        changed: None,
     }
 }
 

@@ -4,7 +4,7 @@
 use super::*;
 use crate::word::Word as _;
 
-use Channel::{Automation, Elicitation, Inbox, InputRequired, Terminal, Watch};
+use Channel::{Automation, Elicitation, Inbox, InputRequired, Studio, Terminal, Watch};
 
 fn settings() -> ApprovalsConfig {
     let mut settings = crate::config::Config::closed().approvals;
@@ -52,13 +52,14 @@ const CLIENTS: [(&str, Option<Level>); 13] = [
 ];
 
 /// Every way an answer can come, and whether it is the caller's own client's.
-const CHANNELS: [(Channel, bool); 6] = [
+const CHANNELS: [(Channel, bool); 7] = [
     (Elicitation, true),
     (InputRequired, true),
     (Terminal, false),
     (Watch, false),
     (Automation, false),
     (Inbox, false),
+    (Studio, false),
 ];
 
 #[test]
@@ -104,7 +105,7 @@ fn every_channel_every_caller_every_risk() {
             assert_eq!(got, expected, "{channel:?} {name}");
         }
     }
-    assert_eq!(cells, 6 * 13 * 6);
+    assert_eq!(cells, 7 * 13 * 6);
 }
 
 /// With nothing in the settings, no caller's own client answers anything.

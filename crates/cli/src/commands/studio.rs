@@ -1,0 +1,94 @@
+//! `ringfence studio`: a code to sign in with at the Studio of a running server, and its page
+//! in the browser. The code is shown here and nowhere else: never in an address.
+
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use engine::limit::SIGN_IN_CODE_MINUTES;
+use serde_json::json;
+
+use crate::arguments::StudioArguments;
+use crate::commands::connect::server_url;
+use crate::output::console;
+use crate::output::exit::Exit;
+use crate::output::printer::{Format, Printer, Style};
+use crate::wiring;
+
+/// How long a server may take to take a connection.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
+    let engine = wiring::engine_at(&arguments.home)?;
+    let url = match &arguments.url {
+        Some(url) => format!("{}/", url.trim_end_matches('/')),
+        None => {
+            let serve = &engine.registry().current().config.serve;
+            let mcp = server_url(serve);
+            mcp.strip_suffix("mcp").unwrap_or(&mcp).to_owned()
+        }
+    };
+    let is_there = answers(&url);
+    let code = engine.people().make_code();
+    let code = code.context("no code was made")?;
+    let is_opened = is_there && !arguments.no_open && console::is_here() && open(&url);
+    if printer.format() == Format::Json {
+        printer.json(&json!({
+            "url": url,
+            "code": code.reveal(),
+            "expiresInSeconds": SIGN_IN_CODE_MINUTES * 60,
+            "running": is_there,
+            "opened": is_opened,
+        }));
+        return Ok(if is_there { Exit::Done } else { Exit::No });
+    }
+    printer.line(&format!("Studio: {}", printer.styled(Style::Bold, &url)));
+    printer.line(&format!(
+        "Code: {} (once, within {SIGN_IN_CODE_MINUTES} minutes)",
+        code.reveal()
+    ));
+    if !is_there {
+        printer.note("no server answers there; start one with `ringfence serve`, or name its address with `--url`");
+        return Ok(Exit::No);
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether something listens there.
+fn answers(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = match has_port {
+        true => authority.to_owned(),
+        false if scheme == "https" => format!("{authority}:443"),
+        false => format!("{authority}:80"),
+    };
+    let Ok(addresses) = address.to_socket_addrs() else {
+        return false;
+    };
+    let mut addresses = addresses.take(4);
+    addresses.any(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
+}
+
+/// Opens the page in the person's browser, if the system knows one.
+fn open(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let started = Command::new(program)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    started.is_ok()
+}

@@ -1,0 +1,108 @@
+//! The Studio of a real server: the code it prints, the code of another process, and the two
+//! doors that do not open each other.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::ringfence;
+use crate::run::scratch;
+use crate::serve::{command, first_line, terminate};
+
+/// One request of a browser's page, or of something else; the head and the body of its answer.
+fn send(address: &str, line: &str, headers: &str, body: &str) -> (String, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {address}\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (
+        head.to_owned(),
+        serde_json::from_str(body).unwrap_or(Value::Null),
+    )
+}
+
+#[test]
+fn people_and_agents_have_doors_of_their_own() {
+    let folder = scratch("studio");
+    let home = folder.join("ring");
+    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let page = ready["studio"]["url"].as_str().unwrap();
+    let address = page
+        .strip_prefix("http://")
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
+    let own = format!(
+        "origin: http://{address}\r\nsec-fetch-site: same-origin\r\ncontent-type: application/json\r\n"
+    );
+    // A code of another process of the same home, and the server's own: each once.
+    let home_text = home.display().to_string();
+    let output = ringfence(&[
+        "studio",
+        "--no-open",
+        "--json",
+        "--url",
+        page,
+        "--home",
+        &home_text,
+    ])
+    .output();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let other: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(other["running"], true);
+    let mut cookies = Vec::new();
+    for code in [&ready["studio"]["code"], &other["code"]] {
+        let body = json!({ "code": code }).to_string();
+        let (head, session) = send(&address, "POST /api/v1/session", &own, &body);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head} {session}");
+        assert_eq!(session["person"]["name"], "owner");
+        let cookie = head
+            .lines()
+            .find(|line| line.starts_with("set-cookie: "))
+            .unwrap();
+        cookies.push(
+            cookie["set-cookie: ".len()..]
+                .split(';')
+                .next()
+                .unwrap()
+                .to_owned(),
+        );
+        let (again, _) = send(&address, "POST /api/v1/session", &own, &body);
+        assert!(again.starts_with("HTTP/1.1 401"), "{again}");
+    }
+    let signed = format!("{own}cookie: {}\r\n", cookies[0]);
+    let (head, tools) = send(&address, "GET /api/v1/tools", &signed, "");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(tools["total"].as_u64().unwrap() > 50);
+    // The token of the machine and an agent's key open no page; a session opens no tool.
+    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    let made = ringfence(&["keys", "add", "ann", "--home", &home_text]).output();
+    let key = String::from_utf8(made.stdout).unwrap();
+    let (name, secret) = cookies[0].split_once('=').unwrap();
+    for bearer in [token.trim(), key.trim()] {
+        let shown = format!("{own}authorization: Bearer {bearer}\r\ncookie: {name}={bearer}\r\n");
+        let (head, _) = send(&address, "GET /api/v1/tools", &shown, "");
+        assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+    }
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for headers in [
+        format!(
+            "content-type: application/json\r\ncookie: {}\r\n",
+            cookies[0]
+        ),
+        format!("content-type: application/json\r\nauthorization: Bearer {secret}\r\n"),
+    ] {
+        let (head, _) = send(&address, "POST /mcp", &headers, ping);
+        assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+        let (head, _) = send(&address, "GET /api/v1/approvals", &headers, "");
+        assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+    }
+    assert_eq!(terminate(&mut child), Some(0));
+}

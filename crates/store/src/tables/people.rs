@@ -1,0 +1,218 @@
+//! Codes and sessions of people at the Studio, for all processes of a home: one process
+//! prints a code, another takes it.
+//!
+//! A code is taken by a transaction that removes it, so of two who type the same one gets
+//! in. Sessions are looked up at every request and never cached: one that was ended by any
+//! process is gone at the next request of every other.
+
+use std::path::Path;
+
+use model::govern::key::KeyDigest;
+use model::govern::person::PersonRole;
+use model::word::Word as _;
+use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::home::database::LazyConnection;
+use crate::limit;
+
+const COLUMNS: &str = "digest, id, person, role, address, browser, started_ms, seen_ms, expires_ms";
+
+/// A session as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonSession {
+    /// The digest of its secret.
+    pub digest: KeyDigest,
+    /// A short name for lists, which opens nothing.
+    pub id: String,
+    /// The person's name.
+    pub person: String,
+    /// What they may do.
+    pub role: PersonRole,
+    /// The address it was begun at.
+    pub address: String,
+    /// The browser, as it described itself.
+    pub browser: String,
+    /// Milliseconds since 1970.
+    pub started_ms: i64,
+    /// When it was last used, to about a minute.
+    pub seen_ms: i64,
+    /// When it ends, however much it is used.
+    pub expires_ms: i64,
+}
+
+/// Codes and sessions of people.
+#[derive(Debug)]
+pub struct People {
+    connection: LazyConnection,
+}
+
+impl People {
+    pub(crate) fn new(home: &Path) -> People {
+        People {
+            // A used code must stay used if the power fails.
+            connection: LazyConnection::new(home, "FULL"),
+        }
+    }
+
+    /// Keeps a code until `expires_ms`. The oldest give way beyond the bound.
+    pub fn add_code(
+        &self,
+        digest: &KeyDigest,
+        now_ms: i64,
+        expires_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.change("keep a code", |change| {
+            change.execute("DELETE FROM person_codes WHERE expires_ms <= ?1", [now_ms])?;
+            change.execute(
+                "INSERT OR REPLACE INTO person_codes (digest, made_ms, expires_ms) VALUES (?1, ?2, ?3)",
+                params![digest, now_ms, expires_ms],
+            )?;
+            let most = i64::try_from(limit::PERSON_CODES_MAX).unwrap_or(i64::MAX);
+            change.execute(
+                "DELETE FROM person_codes WHERE digest IN (SELECT digest FROM person_codes
+                 ORDER BY made_ms DESC, rowid DESC LIMIT -1 OFFSET ?1)",
+                [most],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Uses a code up: the one that `is_it` says yes to. Every live code is shown to it, so
+    /// that the time this takes does not depend on which.
+    pub fn take_code(
+        &self,
+        now_ms: i64,
+        is_it: &dyn Fn(&KeyDigest) -> bool,
+    ) -> Result<bool, StoreError> {
+        self.change("take a code", |change| {
+            let mut statement =
+                change.prepare("SELECT digest FROM person_codes WHERE expires_ms > ?1")?;
+            let codes: Vec<KeyDigest> = statement
+                .query_map([now_ms], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            let mut found = None;
+            for code in &codes {
+                if is_it(code) {
+                    found = Some(*code);
+                }
+            }
+            match found {
+                None => Ok(false),
+                Some(code) => {
+                    let gone =
+                        change.execute("DELETE FROM person_codes WHERE digest = ?1", [code])?;
+                    Ok(gone == 1)
+                }
+            }
+        })
+    }
+
+    /// Begins a session. Those that are over are forgotten, and the longest unused beyond
+    /// the bound.
+    pub fn begin(&self, session: &PersonSession, now_ms: i64) -> Result<(), StoreError> {
+        self.change("begin a session", |change| {
+            change.execute("DELETE FROM person_sessions WHERE expires_ms <= ?1", [now_ms])?;
+            let most = i64::try_from(limit::PERSON_SESSIONS_MAX).unwrap_or(i64::MAX);
+            change.execute(
+                "DELETE FROM person_sessions WHERE digest IN (SELECT digest FROM person_sessions
+                 ORDER BY seen_ms DESC LIMIT -1 OFFSET ?1)",
+                [most.saturating_sub(1)],
+            )?;
+            change.execute(
+                &format!(
+                    "INSERT INTO person_sessions ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+                ),
+                params![
+                    session.digest,
+                    session.id,
+                    session.person,
+                    session.role.word(),
+                    session.address,
+                    session.browser,
+                    session.started_ms,
+                    session.seen_ms,
+                    session.expires_ms,
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The session with this digest, over or not.
+    pub fn find(&self, digest: &KeyDigest) -> Result<Option<PersonSession>, StoreError> {
+        let fail = StoreError::database("look up a session");
+        let connection = self.connection.lock()?;
+        let sql = format!("SELECT {COLUMNS} FROM person_sessions WHERE digest = ?1");
+        let mut statement = connection.prepare_cached(&sql).map_err(&fail)?;
+        let found = statement.query_row([digest], session_of).optional();
+        found.map_err(&fail)
+    }
+
+    /// All sessions, the newest first.
+    pub fn all(&self) -> Result<Vec<PersonSession>, StoreError> {
+        let fail = StoreError::database("list the sessions");
+        let connection = self.connection.lock()?;
+        let sql = format!("SELECT {COLUMNS} FROM person_sessions ORDER BY started_ms DESC");
+        let mut statement = connection.prepare(&sql).map_err(&fail)?;
+        let rows = statement.query_map([], session_of).map_err(&fail)?;
+        rows.collect::<Result<_, _>>().map_err(&fail)
+    }
+
+    /// Notes that a session was used.
+    pub fn touch(&self, digest: &KeyDigest, now_ms: i64) -> Result<(), StoreError> {
+        self.change("note the use of a session", |change| {
+            let sql = "UPDATE person_sessions SET seen_ms = ?2 WHERE digest = ?1 AND seen_ms < ?2";
+            change.execute(sql, params![digest, now_ms]).map(drop)
+        })
+    }
+
+    /// Ends a session, and says whether there was one.
+    pub fn end(&self, digest: &KeyDigest) -> Result<bool, StoreError> {
+        self.change("end a session", |change| {
+            let sql = "DELETE FROM person_sessions WHERE digest = ?1";
+            change.execute(sql, [digest]).map(|gone| gone > 0)
+        })
+    }
+
+    /// Ends every session, and with them the codes that could begin another. Returns how
+    /// many sessions there were.
+    pub fn end_all(&self) -> Result<usize, StoreError> {
+        self.change("end all sessions", |change| {
+            change.execute("DELETE FROM person_codes", [])?;
+            change.execute("DELETE FROM person_sessions", [])
+        })
+    }
+
+    fn change<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let fail = StoreError::database(doing);
+        let mut connection = self.connection.lock()?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let done = work(&transaction).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(done)
+    }
+}
+
+fn session_of(row: &Row<'_>) -> rusqlite::Result<PersonSession> {
+    let role: String = row.get(3)?;
+    // Invariant 8: an unknown word grants nothing.
+    let role = PersonRole::from_word(&role).ok_or(rusqlite::Error::InvalidQuery)?;
+    Ok(PersonSession {
+        digest: row.get(0)?,
+        id: row.get(1)?,
+        person: row.get(2)?,
+        role,
+        address: row.get(4)?,
+        browser: row.get(5)?,
+        started_ms: row.get(6)?,
+        seen_ms: row.get(7)?,
+        expires_ms: row.get(8)?,
+    })
+}

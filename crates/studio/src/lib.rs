@@ -1,0 +1,31 @@
+//! The Studio: the page for people, its front door and its JSON API. It translates and
+//! never decides: every effect is a function of the engine that the command line calls too.
+//!
+//! Invariant 18: a person's session and an agent's key are different things. Nothing here
+//! reads a key, and no session opens an agent's door.
+
+/// What the API promises, as an OpenAPI document.
+mod api;
+/// The files of the page.
+mod asset;
+/// What a page is told when something cannot be done.
+mod error;
+/// What pages are told without asking.
+mod event;
+/// Which requests are looked at, and the headers of every answer.
+mod guard;
+/// Every bound of the Studio.
+pub mod limit;
+/// The API, part by part.
+mod page;
+/// One request as a part of the API sees it.
+mod request;
+/// Every route, in one table.
+mod route;
+/// Signing in and out, and whose request it is.
+mod session;
+/// The Studio of one server.
+mod studio;
+
+pub use api::openapi;
+pub use studio::{Studio, StudioSettings};

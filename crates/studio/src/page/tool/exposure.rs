@@ -1,0 +1,196 @@
+//! Which tools are exposed: the settings, the list they come to, and what others would
+//! change. The file is changed as a diff of its text.
+
+use std::collections::BTreeSet;
+
+use engine::life::revision;
+use engine::policy_admin::ApplyFault;
+use engine::registry::Snapshot;
+use engine::server_settings::with_exposure;
+use model::govern::exposure::{Exposure, Selection};
+use model::text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ApiError, ApiResult};
+use crate::page::policy::applied;
+use crate::page::view::{DiffLine, diff, refused};
+use crate::request::Asked;
+use crate::studio::Studio;
+
+/// Which tools are exposed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ExposureView {
+    preset: Option<String>,
+    presets: Vec<PresetView>,
+    auto: bool,
+    include: SelectionView,
+    exclude: SelectionView,
+    tools: Vec<ExposedTool>,
+    exposed: usize,
+    total: usize,
+    revision: String,
+    diff: Vec<DiffLine>,
+    added: Vec<String>,
+    removed: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct PresetView {
+    name: String,
+    description: String,
+}
+
+/// Tools by name, tag and category.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SelectionView {
+    #[serde(default)]
+    names: BTreeSet<String>,
+    #[serde(default)]
+    tags: BTreeSet<String>,
+    #[serde(default)]
+    categories: BTreeSet<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExposedTool {
+    name: String,
+    exposed: bool,
+    why: String,
+    level: &'static str,
+    category: Option<String>,
+    tags: Vec<String>,
+}
+
+/// Other settings of exposure.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExposureBody {
+    #[serde(default)]
+    preset: Option<String>,
+    auto: bool,
+    #[serde(default)]
+    include: SelectionView,
+    #[serde(default)]
+    exclude: SelectionView,
+    revision: String,
+}
+
+impl ExposureBody {
+    fn exposure(&self) -> Exposure {
+        let selection = |view: &SelectionView| Selection {
+            names: view.names.clone(),
+            tags: view.tags.clone(),
+            categories: view.categories.clone(),
+        };
+        Exposure {
+            preset: self.preset.clone().filter(|preset| preset != "none"),
+            auto: self.auto,
+            include: selection(&self.include),
+            exclude: selection(&self.exclude),
+        }
+    }
+}
+
+pub(super) fn show(studio: &Studio, _: &Asked) -> ApiResult<ExposureView> {
+    let now = studio.engine().registry().current();
+    Ok(view(studio, &now))
+}
+
+fn view(studio: &Studio, now: &Snapshot) -> ExposureView {
+    let exposure = &now.config.exposure;
+    let selection = |selection: &Selection| SelectionView {
+        names: selection.names.clone(),
+        tags: selection.tags.clone(),
+        categories: selection.categories.clone(),
+    };
+    let tools: Vec<_> = now
+        .tools()
+        .map(|tool| {
+            let document = &tool.usable.document;
+            let verdict = now.exposed(document, tool.source);
+            ExposedTool {
+                name: text::one_line(&document.name),
+                exposed: verdict.is_yes(),
+                why: verdict.why().to_owned(),
+                level: tool.usable.facts.risk.level.badge(),
+                category: document.category.as_deref().map(text::one_line),
+                tags: document
+                    .tags
+                    .iter()
+                    .map(|tag| text::one_line(tag))
+                    .collect(),
+            }
+        })
+        .collect();
+    let presets = studio.engine().catalog().presets().iter();
+    ExposureView {
+        preset: exposure.preset.clone(),
+        presets: presets
+            .map(|(name, preset)| PresetView {
+                name: name.clone(),
+                description: preset.description.clone(),
+            })
+            .collect(),
+        auto: exposure.auto,
+        include: selection(&exposure.include),
+        exclude: selection(&exposure.exclude),
+        exposed: tools.iter().filter(|tool| tool.exposed).count(),
+        total: tools.len(),
+        tools,
+        revision: revision(&now.settings.text),
+        diff: Vec::new(),
+        added: Vec::new(),
+        removed: Vec::new(),
+    }
+}
+
+/// The settings as they would be.
+fn changed(studio: &Studio, given: &ExposureBody) -> ApiResult<String> {
+    let now = studio.engine().registry().current();
+    let text = with_exposure(&now.settings.text, &given.exposure());
+    text.map_err(|fault| refused(studio, &fault))
+}
+
+pub(super) fn preview(studio: &Studio, _: &Asked, given: ExposureBody) -> ApiResult<ExposureView> {
+    let engine = studio.engine();
+    let now = engine.registry().current();
+    let text = changed(studio, &given)?;
+    let path = std::path::Path::new(engine::registry::CONFIG_FILE);
+    let settings = engine.candidate(path, Some(&text));
+    let settings = settings.map_err(|fault| refused(studio, &fault))?;
+    let checked = engine.registry().check_names(&settings);
+    checked.map_err(|fault| ApiError::invalid(fault.to_string()))?;
+    let then = engine.registry().under(&settings);
+    let then = then.map_err(|fault| refused(studio, &fault))?;
+    let names = |view: &ExposureView| -> BTreeSet<String> {
+        let exposed = view.tools.iter().filter(|tool| tool.exposed);
+        exposed.map(|tool| tool.name.clone()).collect()
+    };
+    let before = names(&view(studio, &now));
+    let mut after = view(studio, &then);
+    let is = names(&after);
+    after.added = is.difference(&before).cloned().collect();
+    after.removed = before.difference(&is).cloned().collect();
+    after.diff = diff(&now.settings.text, &text);
+    after.revision = revision(&now.settings.text);
+    Ok(after)
+}
+
+pub(super) fn apply(
+    studio: &Studio,
+    asked: &Asked,
+    given: ExposureBody,
+) -> ApiResult<ExposureView> {
+    let text = changed(studio, &given)?;
+    let who = (asked.actor()?, "which tools are exposed");
+    match studio.engine().apply_settings(&text, &given.revision, who) {
+        Ok(()) => show(studio, asked),
+        Err(ApplyFault::Changed) => {
+            let message = "the settings changed since they were read";
+            Err(ApiError::conflict(message, &show(studio, asked)?))
+        }
+        Err(fault) => Err(applied(studio, &fault)),
+    }
+}

@@ -1,0 +1,412 @@
+//! Every route, in one table: the router is made from it, and so is the OpenAPI document,
+//! so neither can have a route that the other lacks.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter};
+use model::govern::person::PersonRole;
+use model::word::Word as _;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::error::{ApiError, ApiResult};
+use crate::request::{Asked, query};
+use crate::studio::Studio;
+use crate::{asset, limit, page, session};
+
+/// Where the API is.
+pub(crate) const API: &str = "/api/v1/";
+/// Where an issuer sends people back to.
+pub(crate) const CALLBACK: &str = "/api/v1/session/oauth/callback";
+
+/// What a request must come with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing: signing in, and what says how.
+    Nothing,
+    /// The session of a person with at least this role.
+    Role(PersonRole),
+}
+
+pub(crate) const VIEW: Needs = Needs::Role(PersonRole::Viewer);
+pub(crate) const ANSWER: Needs = Needs::Role(PersonRole::Approver);
+pub(crate) const CHANGE: Needs = Needs::Role(PersonRole::Owner);
+
+/// The schema of a type.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+type Working = Pin<Box<dyn Future<Output = ApiResult<Response>> + Send>>;
+type Work = Arc<dyn Fn(Studio, Asked) -> Working + Send + Sync>;
+
+/// One route.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) needs: Needs,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    /// The parameters of its query.
+    pub(crate) query: &'static [&'static str],
+    /// What its body is.
+    pub(crate) body: Option<SchemaOf>,
+    /// What it answers; nothing if that is no JSON.
+    pub(crate) answer: Option<SchemaOf>,
+    work: Work,
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+impl Route {
+    /// A route that reads.
+    pub(crate) fn get<T: Serialize + JsonSchema + 'static>(
+        path: &'static str,
+        needs: Needs,
+        about: &'static str,
+        query: &'static [&'static str],
+        read: fn(&Studio, &Asked) -> ApiResult<T>,
+    ) -> Route {
+        let work = blocking(move |studio, asked| json(&read(studio, asked)?));
+        Route {
+            method: Method::GET,
+            path,
+            needs,
+            about,
+            query,
+            body: None,
+            answer: None,
+            work,
+        }
+        .named::<T>()
+    }
+
+    /// A route that changes something, or asks with a body.
+    pub(crate) fn send<B, T>(
+        method: Method,
+        path: &'static str,
+        needs: Needs,
+        about: &'static str,
+        act: fn(&Studio, &Asked, B) -> ApiResult<T>,
+    ) -> Route
+    where
+        B: DeserializeOwned + JsonSchema + 'static,
+        T: Serialize + JsonSchema + 'static,
+    {
+        let work = blocking(move |studio, asked| json(&act(studio, asked, asked.read()?)?));
+        Route {
+            method,
+            path,
+            needs,
+            about,
+            query: &[],
+            body: Some(subschema::<B>),
+            answer: None,
+            work,
+        }
+        .named::<T>()
+    }
+
+    /// The same where something is awaited.
+    pub(crate) fn send_later<B, T, F>(
+        method: Method,
+        path: &'static str,
+        needs: Needs,
+        about: &'static str,
+        act: fn(Studio, Asked, B) -> F,
+    ) -> Route
+    where
+        B: DeserializeOwned + JsonSchema + 'static,
+        T: Serialize + JsonSchema + 'static,
+        F: Future<Output = ApiResult<T>> + Send + 'static,
+    {
+        let work: Work = Arc::new(move |studio, asked| {
+            Box::pin(async move {
+                let body = asked.read()?;
+                json(&act(studio, asked, body).await?)
+            })
+        });
+        Route {
+            method,
+            path,
+            needs,
+            about,
+            query: &[],
+            body: Some(subschema::<B>),
+            answer: None,
+            work,
+        }
+        .named::<T>()
+    }
+
+    /// A route that reads, where something is awaited.
+    pub(crate) fn get_later<T, F>(
+        path: &'static str,
+        needs: Needs,
+        about: &'static str,
+        query: &'static [&'static str],
+        read: fn(Studio, Asked) -> F,
+    ) -> Route
+    where
+        T: Serialize + JsonSchema + 'static,
+        F: Future<Output = ApiResult<T>> + Send + 'static,
+    {
+        let work: Work = Arc::new(move |studio, asked| {
+            Box::pin(async move { json(&read(studio, asked).await?) })
+        });
+        Route {
+            method: Method::GET,
+            path,
+            needs,
+            about,
+            query,
+            body: None,
+            answer: None,
+            work,
+        }
+        .named::<T>()
+    }
+
+    /// A route whose answer is more than JSON, or has headers of its own.
+    pub(crate) fn raw<F>(
+        method: Method,
+        path: &'static str,
+        needs: Needs,
+        about: &'static str,
+        query: &'static [&'static str],
+        act: fn(Studio, Asked) -> F,
+    ) -> Route
+    where
+        F: Future<Output = ApiResult<Response>> + Send + 'static,
+    {
+        let work: Work = Arc::new(move |studio, asked| Box::pin(act(studio, asked)));
+        Route {
+            method,
+            path,
+            needs,
+            about,
+            query,
+            body: None,
+            answer: None,
+            work,
+        }
+    }
+
+    fn named<T: JsonSchema>(mut self) -> Route {
+        self.answer = Some(subschema::<T>);
+        self
+    }
+
+    /// The same, with what its body is.
+    pub(crate) fn taking<B: JsonSchema>(mut self) -> Route {
+        self.body = Some(subschema::<B>);
+        self
+    }
+
+    /// The same, with what it answers.
+    pub(crate) fn answering<T: JsonSchema>(self) -> Route {
+        self.named::<T>()
+    }
+
+    fn changes(&self) -> bool {
+        self.method != Method::GET
+    }
+}
+
+fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// Work that waits for the disk or computes, on a thread that may.
+fn blocking(work: impl Fn(&Studio, &Asked) -> ApiResult<Response> + Send + Sync + 'static) -> Work {
+    let work = Arc::new(work);
+    Arc::new(move |studio, asked| {
+        let work = Arc::clone(&work);
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&studio, &asked)).await;
+            done.unwrap_or_else(|_| Err(ApiError::unavailable("the server could not do that")))
+        })
+    })
+}
+
+pub(crate) fn json(value: &impl Serialize) -> ApiResult<Response> {
+    let bytes = serde_json::to_vec(value);
+    let bytes = bytes.map_err(|_| ApiError::unavailable("the answer cannot be written"))?;
+    let mut response = Response::new(Body::from(bytes));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// Every route of the API.
+pub(crate) fn table() -> Vec<Route> {
+    let mut all = vec![
+        Route::raw(
+            Method::POST,
+            "/api/v1/session",
+            Needs::Nothing,
+            "Exchanges a one-time code for a session",
+            &[],
+            |studio, asked| async move {
+                let given = asked.read()?;
+                session::sign_in(&studio, &asked, given)
+            },
+        )
+        .taking::<session::SignIn>()
+        .answering::<session::SessionView>(),
+        Route::get(
+            "/api/v1/session",
+            Needs::Nothing,
+            "Who is signed in, or how one signs in",
+            &[],
+            session::show,
+        ),
+        Route::raw(
+            Method::DELETE,
+            "/api/v1/session",
+            VIEW,
+            "Ends this session",
+            &[],
+            |studio, asked| async move { session::sign_out(&studio, &asked) },
+        )
+        .answering::<page::Done>(),
+        Route::get(
+            "/api/v1/sessions",
+            CHANGE,
+            "The sessions of all people",
+            &[],
+            session::list,
+        ),
+        Route::send(
+            Method::DELETE,
+            "/api/v1/sessions",
+            CHANGE,
+            "Ends every session of every person",
+            |studio, asked, _: page::Nothing| session::sign_out_all(studio, asked),
+        ),
+    ];
+    all.extend(page::routes());
+    all
+}
+
+/// The router of the table, with the files of the page beside it.
+pub(crate) fn router(studio: &Studio) -> Router {
+    let mut by_path: BTreeMap<&'static str, MethodRouter<Studio>> = BTreeMap::new();
+    for route in table() {
+        let filter = match route.method {
+            Method::POST => MethodFilter::POST,
+            Method::PUT => MethodFilter::PUT,
+            Method::DELETE => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let path = route.path;
+        let route = Arc::new(route);
+        let answer = move |State(studio): State<Studio>, request: Request| {
+            let route = Arc::clone(&route);
+            async move {
+                respond(&route, studio, request)
+                    .await
+                    .unwrap_or_else(Into::into)
+            }
+        };
+        let known = by_path.remove(path).unwrap_or_default();
+        by_path.insert(path, known.on(filter, answer));
+    }
+    let mut router = Router::new();
+    for (path, methods) in by_path {
+        router = router.route(path, methods.fallback(refuse_method));
+    }
+    router.fallback(files).with_state(studio.clone())
+}
+
+async fn refuse_method() -> Response {
+    ApiError::method().into()
+}
+
+/// What is no route of the API is a file of the page, or nothing.
+async fn files(request: Request) -> Response {
+    let path = request.uri().path();
+    if path.starts_with(API) {
+        return ApiError::unknown("there is nothing at this address of the API").into();
+    }
+    match *request.method() {
+        Method::GET | Method::HEAD => asset::respond(path, request.headers()),
+        _ => ApiError::method().into(),
+    }
+}
+
+/// The front door of a route, then its work.
+async fn respond(route: &Route, studio: Studio, request: Request) -> ApiResult<Response> {
+    let place = Arc::clone(&studio.inner.work).try_acquire_owned();
+    let _place = place.map_err(|_| ApiError::unavailable("too many requests at one time"))?;
+    let (mut parts, body) = request.into_parts();
+    let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = path.map_err(|_| ApiError::request("the address is not spelt as addresses are"))?;
+    let path = path
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut asked = Asked {
+        session: None,
+        path: path.collect(),
+        query: BTreeMap::new(),
+        headers: parts.headers,
+        body: Default::default(),
+    };
+    let bytes_max = match route.needs {
+        Needs::Nothing => limit::SIGN_IN_BYTES_MAX,
+        Needs::Role(role) => {
+            let (of, headers) = (studio.clone(), asked.headers.clone());
+            let found = tokio::task::spawn_blocking(move || session::find(&of, &headers)).await;
+            let found = found.unwrap_or_else(|_| Err(ApiError::session()))?;
+            if found.1.person.role < role {
+                return Err(ApiError::role(role.word()));
+            }
+            if route.changes() {
+                session::check_csrf(&found.0, &asked.headers)?;
+            }
+            asked.session = Some(found);
+            limit::BODY_BYTES_MAX
+        }
+    };
+    asked.query = query(parts.uri.query(), route.query)?;
+    if route.changes() {
+        check_content_type(&asked.headers)?;
+        let bound = Duration::from_secs(limit::BODY_SECONDS_MAX);
+        let read = timeout(bound, to_bytes(body, bytes_max)).await;
+        asked.body = read
+            .map_err(|_| ApiError::request("the body took too long"))?
+            .map_err(|_| ApiError::too_large())?;
+    }
+    (route.work)(studio, asked).await
+}
+
+/// Attack: a form of another site sends one of three types without asking first. None of
+/// them is this one.
+fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {
+    let mut given = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(one), None) = (given.next(), given.next()) else {
+        return Err(ApiError::content_type());
+    };
+    let one = one.to_str().unwrap_or("").to_ascii_lowercase();
+    let mut parts = one.split(';').map(str::trim);
+    let is_json = parts.next() == Some("application/json");
+    let is_plain = parts.all(|part| part == "charset=utf-8");
+    match is_json && is_plain {
+        true => Ok(()),
+        false => Err(ApiError::content_type()),
+    }
+}

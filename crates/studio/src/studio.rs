@@ -1,0 +1,138 @@
+//! The Studio of one server: what its routes share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::http::header::HeaderValue;
+use engine::Engine;
+use engine::health::Health;
+use model::network::web::Addresses;
+use model::record::audit::notice::SERVER;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::EventHub;
+use crate::session::SignInTries;
+use crate::{asset, guard, limit, route};
+
+/// What a Studio is opened with.
+#[derive(Clone, Debug)]
+pub struct StudioSettings {
+    /// The names of the server, and its own address.
+    pub addresses: Addresses,
+    /// The version of the program.
+    pub version: &'static str,
+    /// Where agents connect.
+    pub mcp_url: String,
+    /// Ends the streams.
+    pub end: CancellationToken,
+}
+
+/// The Studio of one server. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Studio {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) settings: StudioSettings,
+    /// The name of the cookie. Browsers send cookies to every port of a host, so each
+    /// server has a name of its own.
+    pub(crate) cookie: String,
+    pub(crate) tries: SignInTries,
+    pub(crate) events: EventHub,
+    /// One permit for each request that is worked on.
+    pub(crate) work: Arc<Semaphore>,
+    /// Calls of the inspector that are under way, by the page's own name for them.
+    pub(crate) calls: Mutex<HashMap<String, CancellationToken>>,
+    /// The last examination of this machine.
+    pub(crate) health: tokio::sync::Mutex<Option<(Instant, Arc<Health>)>>,
+}
+
+impl Studio {
+    /// The Studio of an engine.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, settings: StudioSettings) -> Studio {
+        let digest = Sha256::digest(settings.addresses.base().as_bytes());
+        let piece: String = digest
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Studio {
+            inner: Arc::new(Inner {
+                engine,
+                settings,
+                cookie: format!("ringfence_studio_{piece}"),
+                tries: SignInTries::default(),
+                events: EventHub::default(),
+                work: Arc::new(Semaphore::new(limit::REQUESTS_MAX)),
+                calls: Mutex::default(),
+                health: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Every route of the Studio, with its checks around it.
+    pub fn router(&self) -> Router {
+        guard::around(route::router(self), self)
+    }
+
+    /// What stops the page from being shown, in one sentence, if anything does.
+    #[must_use]
+    pub fn missing(&self) -> Option<&'static str> {
+        (!asset::is_built()).then_some(asset::UNBUILT)
+    }
+
+    /// Every route as method and path, for tests that walk them.
+    #[must_use]
+    pub fn routes() -> Vec<(String, String)> {
+        let routes = route::table();
+        let shown = |route: &route::Route| (route.method.to_string(), route.path.to_owned());
+        routes.iter().map(shown).collect()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    /// The address sessions are begun at.
+    pub(crate) fn address(&self) -> &str {
+        self.inner.settings.addresses.base()
+    }
+
+    /// Tells the operator why the server failed, and the page that it did.
+    pub(crate) fn alarm(
+        &self,
+        what: &str,
+        fault: &dyn std::error::Error,
+    ) -> crate::error::ApiError {
+        let mut why = fault.to_string();
+        let mut source = fault.source();
+        while let Some(cause) = source {
+            why = format!("{why}: {cause}");
+            source = cause.source();
+        }
+        self.engine()
+            .alarm(&format!("the Studio, {SERVER}: {what}: {why}"));
+        crate::error::ApiError::unavailable(format!("{what}; the operator sees why"))
+    }
+
+    /// The value of `Set-Cookie` for a session, or for none.
+    pub(crate) fn set_cookie(&self, secret: Option<&str>, seconds: i64) -> Option<HeaderValue> {
+        let is_sealed = self.address().starts_with("https://");
+        let secure = if is_sealed { "; Secure" } else { "" };
+        let name = &self.inner.cookie;
+        let value = secret.unwrap_or("");
+        let text =
+            format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+        let mut header = HeaderValue::from_str(&text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+}
