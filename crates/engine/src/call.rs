@@ -237,10 +237,7 @@ async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
 }
 
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
-    let tool = match &request.target {
-        CallTarget::Name(name) => name,
-        CallTarget::Document(usable) => &usable.document.name,
-    };
+    let tool = request.target.name();
     let at_ms = engine.now_ms();
     Opening {
         call_id: engine.entropy().call_id(at_ms),

@@ -219,6 +219,17 @@ pub enum CallTarget {
     Document(Arc<UsableDocument>),
 }
 
+impl CallTarget {
+    /// The name of what is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            CallTarget::Name(name) => name,
+            CallTarget::Document(usable) => &usable.document.name,
+        }
+    }
+}
+
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPurpose {

@@ -26,6 +26,7 @@ mod publish;
 mod run;
 mod screen;
 mod serve;
+mod servers;
 mod session;
 mod studio;
 mod terminal;

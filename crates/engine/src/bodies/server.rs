@@ -1,4 +1,4 @@
-//! A tool of an MCP server: the call goes on to the server, and what comes back is
+//! A tool, a prompt or a resource of an MCP server: the call goes on to the server, and what comes back is
 //! passed on whole.
 
 use std::pin::Pin;
@@ -20,6 +20,7 @@ use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::server_tool::ServerTool;
 use crate::servers::address::Outbound;
+use crate::servers::item;
 use crate::tool::ToolBody;
 
 /// What a call of a server's tool works with.
@@ -127,7 +128,9 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
             progress.tell(&progress_words(done, total, words));
         })
     });
+    let (kind, _) = item::kind(tool.item.key().kind);
     let tool_call = ToolCall {
+        kind,
         tool: tool.definition.name.clone(),
         arguments,
         timeout: Duration::from_millis(config.call_timeout_ms),
@@ -209,7 +212,25 @@ fn script_value(result: &ToolResult) -> Value {
     }
 }
 
-fn relay(tool: &ServerTool, result: ToolResult) -> RunResult {
+/// Puts the addresses of a server's resources as clients read them here, if they may.
+fn show_links(tool: &ServerTool, content: &mut [Value]) {
+    if !tool.server.resources || !tool.is_tool() {
+        return;
+    }
+    for block in content {
+        let uri = match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => block.get_mut("uri"),
+            Some("resource") => block.pointer_mut("/resource/uri"),
+            _ => None,
+        };
+        if let Some(Value::String(uri)) = uri {
+            *uri = item::shown_uri(&tool.server.name, uri);
+        }
+    }
+}
+
+fn relay(tool: &ServerTool, mut result: ToolResult) -> RunResult {
+    show_links(tool, &mut result.content);
     let value = script_value(&result);
     let wrong = match result.is_error {
         true => None,
