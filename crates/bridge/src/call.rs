@@ -7,7 +7,8 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
     ClientRequest, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
-    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
+    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
@@ -46,6 +47,8 @@ pub struct ToolCall {
     pub progress: Option<ProgressSink>,
     /// Who answers questions of the server, if the caller can now.
     pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// Where the call stands in a trace, as W3C's `traceparent`.
+    pub trace: Option<String>,
 }
 
 /// What a tool gave back, within bounds, without controls and without `_meta`.
@@ -170,7 +173,13 @@ impl<'a> RunningRequest<'a> {
         call: &ToolCall,
         request: ClientRequest,
     ) -> Result<RunningRequest<'a>, ServerFault> {
-        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let mut options = PeerRequestOptions::no_options();
+        if let Some(trace) = &call.trace {
+            let mut meta = RequestMetaObject::new();
+            meta.set_traceparent(trace.clone());
+            options = options.with_meta(meta);
+        }
+        let sent = peer.send_request_with_option(request, options);
         let handle = sent.await.map_err(|error| service_fault(&error))?;
         let elicitor = call.elicitor.clone();
         calls.add(

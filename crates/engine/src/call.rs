@@ -69,7 +69,9 @@ impl Engine {
         self.count_for_trust(&request, outcome.get());
         let closing = record.closing(&outcome, self.now_ms());
         let has_reporters = self.has_reporters();
-        let report = has_reporters.then(|| CallReport::new(record.call_id(), &request, &closing));
+        let steps = record.take_steps();
+        let report =
+            has_reporters.then(|| CallReport::new(record.call_id(), &request, &closing, steps));
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
                 self.observe("closed");

@@ -10,6 +10,7 @@ use model::config::ScriptPreset;
 use model::policy::assessment::UsableDocument;
 use model::record::outcome::CallError;
 use model::text;
+use model::trace::TraceParent;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -190,6 +191,12 @@ impl CallRequest {
             typed: self.typed,
             ..CallRequest::new(caller, Origin::Script, tool, arguments)
         }
+    }
+
+    /// The trace of a call that this one makes: below this one, whose id is `call_id`.
+    pub(crate) fn trace_below(&self, call_id: &str) -> Option<String> {
+        let own = TraceParent::of_call(call_id, self.trace.as_deref());
+        own.map(|own| own.to_string())
     }
 
     /// Whether the owner made it at a terminal: itself, or by a script run there. No

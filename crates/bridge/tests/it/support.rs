@@ -108,6 +108,7 @@ pub(crate) fn tool_call(tool: &str, arguments: Value) -> ToolCall {
         timeout: Duration::from_secs(20),
         progress: None,
         elicitor: None,
+        trace: None,
     }
 }
 

@@ -20,6 +20,7 @@ mod init;
 mod json;
 mod masked;
 mod memory;
+mod observability;
 mod progress;
 mod publish;
 mod run;
@@ -29,6 +30,7 @@ mod servers;
 mod session;
 mod studio;
 mod terminal;
+mod witness;
 mod wrap;
 
 /// The workspace's folder.

@@ -11,6 +11,7 @@ use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::mask::Masker;
 use model::record::outcome::{CallError, ConsoleLine, RelayedResult};
+use model::trace::TraceParent;
 use serde_json::{Map, Value};
 
 use crate::engine::Engine;
@@ -31,6 +32,8 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) environment: Environment,
     pub(crate) masker: Arc<Masker>,
+    /// Where the call stands in a trace, for the server.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 /// Fields a server does not get from a person through us, by a word of their names.
@@ -117,6 +120,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
         arguments,
         environment,
         masker,
+        trace,
     } = call;
     let config = &tool.server;
     let progress = request.progress.clone().map(|progress| {
@@ -137,6 +141,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
                 inner,
             }) as Arc<dyn Elicitor>
         }),
+        trace: trace.map(|trace| trace.to_string()),
     };
     let connections = engine.server_connections();
     let caller = &request.caller.name;

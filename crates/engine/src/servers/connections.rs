@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bridge::{Server, ServerFault, ServerSettings, ServerTarget};
+use bridge::{Server, ServerFault, ServerSettings, ServerStatus, ServerTarget};
 use jail::{JailNetwork, JailSettings, WorkerProgram};
 use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerSharing, ServerTransport};
 use model::document::environment::Environment;
@@ -104,6 +104,12 @@ impl Connections {
             },
         );
         Ok(server)
+    }
+
+    /// Where each server that was used stands.
+    pub(crate) fn statuses(&self) -> Vec<ServerStatus> {
+        let open = lock(&self.open);
+        open.values().map(|it| it.server.status()).collect()
     }
 
     fn settings(
