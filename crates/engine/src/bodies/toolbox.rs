@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use host::egress::EgressSettings;
-use host::files::changes::Layer;
+use host::files::changes::ChangeLayer;
 use model::policy::EffectivePolicy;
 use model::policy::grant::Grant;
 use model::reason::Reason;
@@ -36,6 +36,8 @@ pub(crate) struct ToolboxWork<'a> {
     /// The settings and tools the gates looked at.
     pub(crate) now: &'a Snapshot,
     pub(crate) request: &'a CallRequest,
+    /// The groups the caller is in.
+    pub(crate) groups: Vec<String>,
     /// The call, as the audit knows it.
     pub(crate) call_id: String,
     /// As the schema says.
@@ -59,12 +61,12 @@ pub(crate) struct StagedFolder {
 /// A staged folder as the jail gets it.
 pub(crate) fn folder_of(staging: &Staging) -> WorkFolder {
     match staging.layer() {
-        Layer::Overlay => WorkFolder::Overlay {
+        ChangeLayer::Overlay => WorkFolder::Overlay {
             folder: staging.lower().to_owned(),
             upper: staging.tree(),
             work: staging.work(),
         },
-        Layer::Copy => WorkFolder::Workspace(staging.tree()),
+        ChangeLayer::Copy => WorkFolder::Workspace(staging.tree()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{FolderChanges, ToolboxTool};
 
 /// What stands in the file of a tool.
 #[derive(Clone, Debug)]
-pub(super) struct Definition {
+pub(super) struct ToolboxDefinition {
     /// What the document has word for word.
     pub(super) fields: Map<String, Value>,
     pub(super) input_schema: Value,
@@ -44,10 +44,10 @@ fn text(tool: ToolboxTool) -> &'static str {
 
 /// The definition of a tool. A file that is broken gives one that takes no argument; a test
 /// reads them all.
-pub(super) fn read(tool: ToolboxTool) -> Definition {
+pub(super) fn read(tool: ToolboxTool) -> ToolboxDefinition {
     let mut fields: Map<String, Value> = serde_json::from_str(text(tool)).unwrap_or_default();
     let input_schema = fields.remove("inputSchema");
-    Definition {
+    ToolboxDefinition {
         output_schema: fields
             .remove("outputSchema")
             .map(|given| or_failure(&given)),
@@ -84,7 +84,7 @@ fn or_failure(given: &Value) -> Value {
 
 /// The document of a tool under the operator's settings, as text.
 pub(crate) fn document_text(tool: ToolboxTool, config: &ToolboxConfig) -> String {
-    let Definition {
+    let ToolboxDefinition {
         mut fields,
         input_schema,
         ..
