@@ -40,6 +40,7 @@ async fn refused(world: &World, arguments: Value) -> String {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story, step by step")]
 async fn a_repository_is_cloned_fetched_and_pushed_by_the_route_alone() {
     let forge = Forge::plain().await;
     let bare = forge.repository("project", &[("README.md", "hello\n"), ("src/a.txt", "a\n")]);
@@ -317,7 +318,7 @@ async fn a_credential_goes_to_its_host_and_never_to_git() {
     // Another host, another caller, another name, and a push that it does not allow.
     let told = refused(
         &world,
-        json!({"url": format!("https://{MIRROR}/project.git"), "connection": "forge"}),
+        json!({"url": format!("https://{MIRROR}/project.git"), "directory": "m", "connection": "forge"}),
     )
     .await;
     assert!(told.contains("no connection"), "{told}");
@@ -441,6 +442,7 @@ fn from_index(root: &Path, bare: &Path, entries: &[(&str, &str, &str)]) {
     );
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn hostile() -> Vec<(&'static str, Build)> {
     let hook = "#!/bin/sh\ntouch RAN-hook\n";
     let case = |entries: Vec<(&'static str, &'static str, &'static str)>| -> Build {
