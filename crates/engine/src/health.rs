@@ -143,7 +143,7 @@ impl Engine {
     pub async fn health(&self) -> Health {
         let started = Instant::now();
         let (walls, start, probe) = match self.pool().await {
-            Ok(pool) => (pool.walls(), None, timed(pool, started).await),
+            Ok(pool) => (pool.walls(), None, time_probe(pool, started).await),
             Err(fault) => none(&fault),
         };
         Health {
@@ -162,7 +162,7 @@ pub async fn examine(home: Vec<HomeFinding>) -> Health {
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;
     let (walls, start, probe) = match Pool::start(settings).await {
-        Ok(pool) => (pool.walls(), None, timed(&pool, started).await),
+        Ok(pool) => (pool.walls(), None, time_probe(&pool, started).await),
         Err(fault) => none(&fault),
     };
     Health {
@@ -190,7 +190,7 @@ fn none(fault: &sandbox::pool::PoolError) -> (Walls, Option<String>, Result<f64,
     )
 }
 
-async fn timed(pool: &Pool, started: Instant) -> Result<f64, String> {
+async fn time_probe(pool: &Pool, started: Instant) -> Result<f64, String> {
     probe(pool).await?;
     Ok(started.elapsed().as_secs_f64() * 1000.0)
 }

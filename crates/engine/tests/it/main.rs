@@ -48,6 +48,7 @@ mod script_journal;
 mod script_store;
 mod script_time;
 mod script_words;
+mod server_items;
 mod servers;
 mod toolbox;
 mod toolbox_folder;
