@@ -22,7 +22,9 @@ use crate::toolbox::ToolboxTool;
 
 mod command;
 mod git;
+mod http;
 mod job;
+mod sql;
 
 /// A call of a native tool that passed every gate.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct ToolboxWork<'a> {
     /// The settings and tools the gates looked at.
     pub(crate) now: &'a Snapshot,
     pub(crate) request: &'a CallRequest,
+    /// The groups the caller is in.
+    pub(crate) groups: Vec<String>,
     /// The call, as the audit knows it.
     pub(crate) call_id: String,
     /// As the schema says.
@@ -57,6 +61,11 @@ pub(crate) async fn run(
         ToolboxTool::JobOutput => job::output(&work),
         ToolboxTool::JobCancel => job::cancel(&work).await,
         ToolboxTool::JobList => job::list(&work),
+        ToolboxTool::SqlQuery => sql::query(&work).await,
+        ToolboxTool::SqlSchema => sql::schema(&work).await,
+        ToolboxTool::SqlExecute => sql::execute(&work).await,
+        ToolboxTool::HttpRequest => http::request(&work).await,
+        ToolboxTool::ReadPage => http::read(&work).await,
         ToolboxTool::GitStatus => git::status(&work).await,
         ToolboxTool::GitLog => git::log(&work).await,
         ToolboxTool::GitDiff => git::diff(&work).await,
