@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries a release as one would who has only its files: install, doctor, serve, a governed
-# call, uninstall; for the archive, the Debian package, the systemd unit and the image.
+# call, uninstall; for the archive, the Debian package, the unit under systemd and the image.
 #
 #   packaging/try.sh target/release-files
 #
@@ -64,6 +64,11 @@ use() {
     wait "$server" || true
     server=
     "$@" audit verify --home "$(inside "$name" "$home")" >/dev/null
+}
+
+# No line of the files is like that. (`! grep` would not end the script.)
+none() {
+    if grep "$@"; then return 1; fi
 }
 
 # This machine cannot try a kind, which says nothing about the release.
@@ -173,7 +178,7 @@ try_docker() {
     # hardened one.
     "${docker[@]}" run --rm --network none "$image" doctor >"$work/doctor-docker"
     "${docker[@]}" "${hardened[@]}" doctor >"$work/hardened-docker"
-    ! grep -q '^DOWN' "$work/doctor-docker" "$work/hardened-docker"
+    none -q '^DOWN' "$work/doctor-docker" "$work/hardened-docker"
     "${docker[@]}" "${hardened[@]}" run countWords --args '{"text":"a b c"}' >"$work/run-docker"
     grep -q '"words": *3' "$work/run-docker"
     local hello='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"try","version":"1"}}}'
@@ -195,7 +200,7 @@ try_unit() {
     chmod 755 "$work"
     cp "$work"/unit/*/lib/systemd/system/ringfence.service "$unit"
     systemd-analyze security --offline=yes --threshold=20 "$unit" >"$work/analyze-unit" 2>&1
-    ! grep -i unknown "$work/analyze-unit"
+    none -i unknown "$work/analyze-unit"
     python3 -c 'import ctypes; ctypes.CDLL("libseccomp.so.2")' 2>/dev/null ||
         cannot "there is no libseccomp to apply the filter with"
     install -d -m 700 -o 65532 -g 65532 "$home"
@@ -233,9 +238,99 @@ os.execv(program[0], program)
 FILTERED
     local filtered=(clean python3 "$work/filtered" "$unit" "$(echo "$work"/unit/*/bin/ringfence)")
     "${filtered[@]}" doctor --home "$home" >"$work/doctor-unit"
-    ! grep '^DOWN' "$work/doctor-unit"
+    none '^DOWN' "$work/doctor-unit"
     "${filtered[@]}" run countWords --args '{"text":"a b c"}' --home "$home" >"$work/run-unit"
     grep -q '"words": *3' "$work/run-unit"
+}
+
+# The unit under a systemd that runs, as the first process of namespaces of its own: on a
+# copy of this system's programs, with its own cgroup, and a network that reaches nothing.
+try_systemd() {
+    local tree="$work/tree" root="$work/tree/root" group=
+    local place
+    for place in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+        [ ! -e "$place/cgroup.procs" ] || [ "$group" ] || group="$place/ringfence-try-$$"
+    done
+    [ "$group" ] && mkdir "$group" 2>/dev/null || cannot "no cgroup can be made here"
+    mkdir -p "$tree" "$work/package"
+    dpkg -x "$files"/ringfence_*.deb "$work/package"
+    cat >"$work/start" <<START
+#!/bin/bash
+set -eu
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$tree"
+mkdir -p "$root"/{usr,etc/systemd/system,proc,sys,dev,run,var/lib,tmp,home,root,old} "$tree/upper" "$tree/scratch"
+mount --bind "$root" "$root"
+for link in bin sbin lib lib64; do ln -s "usr/\$link" "$root/\$link"; done
+mount -t overlay overlay -o "lowerdir=$work/package/usr:/usr,upperdir=$tree/upper,workdir=$tree/scratch" "$root/usr"
+cp /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache "$root/etc"
+: >"$root/etc/machine-id"
+printf '[Unit]\\nRequires=ringfence.service\\nDefaultDependencies=no\\n' >"$root/etc/systemd/system/try.target"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs tmpfs "$root/run"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom tty; do
+    : >"$root/dev/\$device"
+    mount --bind "/dev/\$device" "$root/dev/\$device"
+done
+mkdir "$root/dev/shm" "$root/dev/pts"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+ip link set lo up
+cd "$root"
+pivot_root . old
+umount -l /old
+exec env -i container=try PATH=/usr/bin:/usr/sbin /usr/lib/systemd/systemd --system --unit=try.target --log-target=kmsg
+START
+    chmod +x "$work/start"
+    (echo "$BASHPID" >"$group/cgroup.procs" &&
+        exec unshare --mount --pid --fork --uts --ipc --net --cgroup --kill-child "$work/start") >"$work/start-systemd" 2>&1 &
+    server=$!
+    local first=
+    for _ in $(seq 100); do
+        first=$(pgrep -x -P "$server" systemd) && break
+        sleep 0.1
+    done
+    if [ -z "$first" ]; then
+        rmdir "$group" 2>/dev/null || true
+        cannot "systemd does not start here: $(tail -n 1 "$work/start-systemd" | cut -c1-200)"
+    fi
+    cat >"$work/look" <<'LOOK'
+for _ in $(seq 300); do
+    systemctl is-active -q ringfence 2>/dev/null && curl -sSf -m 5 http://127.0.0.1:7464/readyz >/dev/null 2>&1 && break
+    sleep 0.1
+done
+systemctl status --no-pager ringfence
+# A user of its own without a capability, under a filter, and both workers are up.
+pid=$(systemctl show ringfence -p MainPID --value)
+grep -q '^CapEff:.0000000000000000$' "/proc/$pid/status"
+grep -q '^Seccomp:.2$' "/proc/$pid/status"
+if grep -q '^Uid:.0' "/proc/$pid/status"; then exit 1; fi
+[ "$(curl -sS -m 20 -o /dev/null -w '%{http_code}' http://127.0.0.1:7464/mcp)" = 401 ]
+token=$(cat /var/lib/private/ringfence/token)
+curl -sS -m 20 -H "authorization: Bearer $token" -H 'content-type: application/json' \
+    -H 'accept: application/json, text/event-stream' -H 'mcp-protocol-version: 2026-07-28' \
+    -H 'mcp-method: tools/call' -H 'mcp-name: countWords' -d "$CALL" http://127.0.0.1:7464/mcp | grep '"words":2'
+# The journal names the file of the token, and does not show the token.
+journalctl --no-pager -o cat -u ringfence | grep -q ringfence/token
+if journalctl --no-pager -o cat -u ringfence | grep -q "$token"; then exit 1; fi
+systemctl stop ringfence
+[ "$(systemctl show ringfence -p Result --value)" = success ]
+LOOK
+    local status=0
+    CALL='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"countWords","arguments":{"text":"one two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"try","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}' \
+        timeout 120 nsenter -t "$first" -m -p -C -n -u -i --root="/proc/$first/root" --wd=/ \
+        bash -euc "$(cat "$work/look")" >"$work/look-systemd" 2>&1 || status=$?
+    kill -9 "$first"
+    wait "$server" 2>/dev/null || true
+    server=
+    for _ in $(seq 50); do
+        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null && break
+        sleep 0.1
+    done
+    return "$status"
 }
 
 # One kind in a process of its own, so that its first failure ends it.
@@ -245,13 +340,16 @@ if [ "$only" ]; then
     "try_$only"
     exit
 fi
-for kind in sums archive deb unit image docker; do
+for kind in sums archive deb unit systemd image docker; do
     if [ "$kind" != sums ] && [ "$kind" != archive ] && [ "$(id -u)" != 0 ]; then
         ignored=$((ignored + 1))
         echo "test dist::$kind ... ignored, it takes root"
     elif [ "$kind" = unit ] && ! command -v systemd-analyze >/dev/null; then
         ignored=$((ignored + 1))
         echo "test dist::$kind ... ignored, systemd-analyze is not installed"
+    elif [ "$kind" = systemd ] && ! [ -x /usr/lib/systemd/systemd ]; then
+        ignored=$((ignored + 1))
+        echo "test dist::$kind ... ignored, systemd is not installed"
     elif [ "$kind" = docker ] && ! apt-cache show docker.io >/dev/null 2>&1; then
         ignored=$((ignored + 1))
         echo "test dist::$kind ... ignored, Debian's packages cannot be had here"

@@ -23,7 +23,27 @@ const MIME = {
   '.webmanifest': 'application/manifest+json',
 };
 
+/** The names that exist for code, from the lists that tests of the sandbox keep true. */
+function globals() {
+  const names = (file) => {
+    const text = fs.readFileSync(path.join(here, '../cases/surface', file), 'utf8');
+    const found = [...text.matchAll(/^global\.([A-Za-z]\w*(?:\.[A-Za-z]\w*){0,2})  /gm)].map((match) => match[1]);
+    return found.filter((name) => !/\.(name|length|prototype|constructor)$/.test(name));
+  };
+  const [plain, powers, script] = ['tool.txt', 'tool-powers.txt', 'script.txt'].map(names);
+  return { tool: plain, powers: powers.filter((name) => !plain.includes(name)), script: ['callTool', 'codecallContext', ...script] };
+}
+
+const surface = {
+  name: 'surface',
+  setup(build) {
+    build.onResolve({ filter: /^surface$/ }, () => ({ path: 'surface', namespace: 'surface' }));
+    build.onLoad({ filter: /.*/, namespace: 'surface' }, () => ({ contents: JSON.stringify(globals()), loader: 'json' }));
+  },
+};
+
 const built = await esbuild.build({
+  plugins: [surface],
   absWorkingDir: here,
   entryPoints: ['src/main.tsx'],
   bundle: true,

@@ -3,6 +3,7 @@ import './app.css';
 import { render, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { sweep } from './lib/draft';
+import { install } from './lib/guard';
 import { route } from './lib/router';
 import { door } from './lib/session';
 import { Button, Empty, Loading } from './ui/common';
@@ -111,6 +112,7 @@ function App() {
   );
 }
 
+install();
 sweep();
 render(<App />, document.getElementById('app')!);
 void ask();

@@ -44,6 +44,7 @@ export class World {
     const lines = readline.createInterface({ input: this.child.stdout });
     const first = await new Promise((resolve, reject) => {
       lines.once('line', resolve);
+      this.child.once('error', reject);
       this.child.once('exit', () => reject(new Error(`serve ended: ${this.errors}`)));
     });
     lines.on('line', () => {});
@@ -64,7 +65,7 @@ export class World {
 
   /** A new one-time code for the running server. */
   freshCode() {
-    return JSON.parse(this.run('studio', '--json', '--no-open')).code;
+    return JSON.parse(this.run('studio', '--json', '--no-open', '--url', `${this.studio}/`)).code;
   }
 
   /** A real MCP client with a key of its own. */
@@ -74,15 +75,19 @@ export class World {
     const client = new Client({ name, version: '1.0.0' }, { capabilities: {} });
     await client.connect(new StreamableHTTPClientTransport(new URL(this.url), { requestInit: { headers: { Authorization: `Bearer ${key}` } } }));
     this.clients.push(client);
+    // A test that fails before its call has ended leaves the call behind; that is no second failure.
+    const callTool = client.callTool.bind(client);
+    client.callTool = (...words) => {
+      const result = callTool(...words);
+      result.catch(() => {});
+      return result;
+    };
     return client;
   }
 
   /** Every record of the audit log, newest first. */
   audit(...filters) {
-    return this.run('audit', 'list', '--json', ...filters)
-      .split('\n')
-      .filter(Boolean)
-      .flatMap((line) => JSON.parse(line));
+    return JSON.parse(this.run('audit', 'list', '--json', ...filters));
   }
 
   async stop() {
@@ -112,6 +117,7 @@ async function sdk() {
 /** A page of a browser that fails the test when the page reports an error. */
 export async function open(browser, world, { scheme = 'light', width = 1280, signIn = true } = {}) {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 800 }, serviceWorkers: 'block' });
+  if (process.env.STUDIO_DEV && world instanceof World) await fromFolder(context);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.problems = [];
@@ -127,6 +133,19 @@ export async function open(browser, world, { scheme = 'light', width = 1280, sig
   await page.goto(world.studio);
   if (signIn) await enter(page, world);
   return page;
+}
+
+/** While one writes the page: its files from target/studio, under the server's own headers, so that the program need not
+ *  be built for each try. */
+async function fromFolder(context) {
+  await context.route(/^http:\/\/[^/]+\/(?:assets\/.*|favicon.*)?$/, async (route) => {
+    const name = new URL(route.request().url()).pathname;
+    const file = path.join(root, 'target/studio', name === '/' ? 'index.html' : name);
+    const answer = await route.fetch({ url: new URL('/', route.request().url()).href }).catch(() => undefined);
+    if (!answer) return void (await route.abort());
+    const headers = answer.headers();
+    await route.fulfill({ path: file, headers: { 'content-security-policy': headers['content-security-policy'] ?? '' }, contentType: { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }[path.extname(file)] ?? 'text/html' });
+  });
 }
 
 export async function enter(page, world) {

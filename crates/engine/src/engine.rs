@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use crate::approve::{AnswerFault, ApprovalAnswer, Approver, Inbox, Questions};
 use crate::callers::{CallerBook, Callers};
 use crate::catalog::Catalog;
+use crate::changes::KeptChanges;
 use crate::entropy::Entropy;
 use crate::error::{EngineError, causes};
 use crate::jailed::Jailer;
@@ -44,6 +45,7 @@ use crate::servers::connections::Connections;
 use crate::servers::review::KeptReview;
 use crate::services::{Alarm, Clock, Observer, RunStart, Stopwatch, VariableSource};
 use crate::settings::{heads_file, protected, read_config, store_settings};
+use crate::toolbox::JailStanding;
 use crate::trust::{Schedule, TrustAdmin};
 use crate::upkeep::Upkeep;
 use store::clock::now_ms;
@@ -134,6 +136,8 @@ pub struct Engine {
     server_connections: Connections,
     /// Background jobs of callers.
     jobs: RunningJobs,
+    /// Changes that wait to be copied into an operator's folder.
+    changes: KeptChanges,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<LoadedByCaller>,
     /// One permit for each script that may run now.
@@ -146,6 +150,7 @@ impl Engine {
     pub fn open(settings: EngineSettings) -> Result<Engine, EngineError> {
         let catalog = Arc::new(Catalog::bundled()?);
         let home = settings.home.as_path();
+        JailStanding::learn(&settings.program, home);
         let config = read_config(home)?.0;
         let store = Store::open(home, store_settings(&config))?;
         store.audit().copy_heads_to(heads_file(home, &config));
@@ -176,6 +181,7 @@ impl Engine {
             quotas: Quotas::new(&store, &clock, alarm),
             schedule: Schedule::new(&store, &clock),
             upkeep: Upkeep::new(&store, &clock, alarm),
+            changes: KeptChanges::open(home),
             jobs: RunningJobs::new(home, &store, &clock, alarm),
             server_connections: Connections::new(
                 home,
@@ -395,9 +401,19 @@ impl Engine {
         &self.variables
     }
 
+    /// Changes that wait to be copied into an operator's folder.
+    pub(crate) fn changes(&self) -> &KeptChanges {
+        &self.changes
+    }
+
     /// Background jobs of callers.
     pub(crate) fn jobs(&self) -> &RunningJobs {
         &self.jobs
+    }
+
+    /// How to start this program again.
+    pub(crate) fn worker_program(&self) -> &WorkerProgram {
+        &self.settings.program
     }
 
     /// What starts programs in the jail.
@@ -405,6 +421,7 @@ impl Engine {
         let user_home = self.settings.environment.get("HOME");
         Jailer {
             program: self.settings.program.clone(),
+            home: self.home().to_owned(),
             user_home: user_home.map(PathBuf::from),
         }
     }

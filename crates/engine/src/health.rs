@@ -2,9 +2,10 @@
 //! gives the right answer, the walls for child processes, and the home folder. What
 //! `doctor` prints and the Studio shows.
 
+use std::path::Path;
 use std::time::Instant;
 
-use jail::{JailLayer, Wall};
+use jail::{JailLayer, JailTrial};
 use sandbox::job::{Ended, Job, JobLimits};
 use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
 use sandbox::walls::{self, Layer, LayerStatus, Walls};
@@ -26,8 +27,8 @@ pub struct Health {
     pub start: Option<String>,
     /// Whether a script gave the right answer, and how many milliseconds the first took.
     pub probe: Result<f64, String>,
-    /// The walls for child processes.
-    pub children: Vec<Wall>,
+    /// What stands around a child process, found out with one that does nothing.
+    pub children: Result<JailTrial, String>,
     /// The home folder and what is in it.
     pub home: Vec<HomeFinding>,
 }
@@ -79,15 +80,7 @@ impl Health {
             reason,
             fix: None,
         });
-        checks.extend(self.children.iter().map(|wall| HealthCheck {
-            group: "children",
-            name: wall.layer.name().to_owned(),
-            is_up: wall.is_up(),
-            is_required: false,
-            says: "a layer around each child process".to_owned(),
-            reason: wall.missing.as_ref().map(ToString::to_string),
-            fix: (!wall.is_up()).then(|| child_fix(wall.layer).to_owned()),
-        }));
+        checks.extend(self.child_checks());
         checks.extend(self.home.iter().map(|finding| HealthCheck {
             group: "home",
             name: finding.name.to_owned(),
@@ -98,6 +91,32 @@ impl Health {
             fix: finding.fault.clone(),
         }));
         checks
+    }
+
+    /// What stands around child processes; one check that fails, if none can be started.
+    fn child_checks(&self) -> Vec<HealthCheck> {
+        let check = |name: &str, reason: Option<String>, fix: Option<String>| HealthCheck {
+            group: "children",
+            name: name.to_owned(),
+            is_up: reason.is_none(),
+            is_required: false,
+            says: "a layer around each child process".to_owned(),
+            reason,
+            fix,
+        };
+        match &self.children {
+            Ok(trial) => {
+                let walls = trial.walls.iter().map(|wall| {
+                    let fix = wall
+                        .missing
+                        .as_ref()
+                        .map(|_| child_fix(wall.layer).to_owned());
+                    check(wall.layer.name(), wall.missing.clone(), fix)
+                });
+                walls.collect()
+            }
+            Err(reason) => vec![check("start", Some(reason.clone()), None)],
+        }
     }
 
     fn layer(&self, layer: Layer) -> HealthCheck {
@@ -124,14 +143,14 @@ impl Engine {
     pub async fn health(&self) -> Health {
         let started = Instant::now();
         let (walls, start, probe) = match self.pool().await {
-            Ok(pool) => (pool.walls(), None, timed(pool, started).await),
+            Ok(pool) => (pool.walls(), None, time_probe(pool, started).await),
             Err(fault) => none(&fault),
         };
         Health {
             walls,
             start,
             probe,
-            children: jail::probe(),
+            children: try_children(self.home(), self.worker_program()).await,
             home: home::examine_open(self),
         }
     }
@@ -143,16 +162,24 @@ pub async fn examine(home: Vec<HomeFinding>) -> Health {
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;
     let (walls, start, probe) = match Pool::start(settings).await {
-        Ok(pool) => (pool.walls(), None, timed(&pool, started).await),
+        Ok(pool) => (pool.walls(), None, time_probe(&pool, started).await),
         Err(fault) => none(&fault),
     };
     Health {
         walls,
         start,
         probe,
-        children: jail::probe(),
+        children: try_children(&std::env::temp_dir(), &WorkerProgram::ThisProgram).await,
         home,
     }
+}
+
+/// Starts a child that does nothing, in a folder that is removed again.
+async fn try_children(folder: &Path, program: &WorkerProgram) -> Result<JailTrial, String> {
+    let own = folder.join(format!("ringfence-doctor-{}", std::process::id()));
+    let trial = jail::try_out(own.clone(), program).await;
+    let _ = std::fs::remove_dir_all(own);
+    trial.map_err(|fault| fault.to_string())
 }
 
 fn none(fault: &sandbox::pool::PoolError) -> (Walls, Option<String>, Result<f64, String>) {
@@ -163,7 +190,7 @@ fn none(fault: &sandbox::pool::PoolError) -> (Walls, Option<String>, Result<f64,
     )
 }
 
-async fn timed(pool: &Pool, started: Instant) -> Result<f64, String> {
+async fn time_probe(pool: &Pool, started: Instant) -> Result<f64, String> {
     probe(pool).await?;
     Ok(started.elapsed().as_secs_f64() * 1000.0)
 }
@@ -227,10 +254,25 @@ pub fn layer_fix(layer: Layer) -> &'static str {
     }
 }
 
+/// Why namespaces are refused is in the reason; each cause has its own remedy.
+const NAMESPACES_FIX: &str = "on Ubuntu: an AppArmor profile with `userns,` for the program; in Docker: \
+     `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or stay on the lower rung; \
+     elsewhere: `sysctl user.max_user_namespaces=10000`";
+
 /// What to do when a layer around child processes is missing.
 #[must_use]
 pub fn child_fix(layer: JailLayer) -> &'static str {
     match layer {
+        JailLayer::Namespaces => NAMESPACES_FIX,
+        JailLayer::Identity => {
+            "run Ringfence as an ordinary user, or give root CAP_SETUID, CAP_SETGID and CAP_KILL"
+        }
+        JailLayer::ControlGroup => {
+            "in the unit: `Delegate=yes` and `DelegateSubgroup=server`; until then memory is bounded for each process"
+        }
+        JailLayer::Facts => {
+            "in Docker: `--security-opt systempaths=unconfined`; until then programs see no `/proc`"
+        }
         JailLayer::Files => "Linux 6.2 or newer, with `landlock` in the kernel's `lsm=` list",
         JailLayer::Signals => "Linux 6.12 or newer, with `landlock` in the kernel's `lsm=` list",
         JailLayer::Network | JailLayer::SystemCalls => {

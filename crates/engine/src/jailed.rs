@@ -7,10 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::egress::{Egress, EgressEvent, EgressSettings};
 use jail::{
-    JailExit, JailFault, JailLimits, JailNetwork, JailSettings, JailedChild, WorkerProgram,
+    JailExit, JailFault, JailLimits, JailNetwork, JailOverlay, JailSettings, JailedChild,
+    WorkerProgram,
 };
 use model::config::ToolboxConfig;
+use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -21,19 +24,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limit;
 use crate::refusal::CallRefusal;
+use crate::toolbox::PROGRAM_PATH;
 
 mod capture;
 
 pub(crate) use capture::{Captured, OutputSink, OutputStream, ProgressLines};
-
-/// Where programs are looked for. Fixed: a caller's command means the same everywhere.
-pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What is the same for every program of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Jailer {
     /// How to start this program again.
     pub(crate) program: WorkerProgram,
+    /// Ringfence's own home, of which a program sees only what it is given.
+    pub(crate) home: PathBuf,
     /// The home folder of the person, which no program sees.
     pub(crate) user_home: Option<PathBuf>,
 }
@@ -55,8 +58,17 @@ pub(crate) struct JailedCommand {
     pub(crate) start: PathBuf,
     /// How long it may take.
     pub(crate) time: Duration,
+    /// What it may reach; nothing if absent.
+    pub(crate) network: Option<JailedNetwork>,
     /// Ends it before its time, if anything does.
     pub(crate) stop: Option<CancellationToken>,
+}
+
+/// What a program may reach.
+#[derive(Clone, Debug)]
+pub(crate) struct JailedNetwork {
+    pub(crate) grant: Grant,
+    pub(crate) settings: EgressSettings,
 }
 
 /// The folder a program works in.
@@ -66,12 +78,19 @@ pub(crate) enum WorkFolder {
     Workspace(PathBuf),
     /// It may only be read.
     ReadOnly(PathBuf),
+    /// The program sees it as writable; its changes go elsewhere.
+    Overlay {
+        folder: PathBuf,
+        upper: PathBuf,
+        work: PathBuf,
+    },
 }
 
 impl WorkFolder {
     pub(crate) fn path(&self) -> &Path {
         match self {
             WorkFolder::Workspace(path) | WorkFolder::ReadOnly(path) => path,
+            WorkFolder::Overlay { folder, .. } => folder,
         }
     }
 }
@@ -137,6 +156,8 @@ pub(crate) struct JailedRun {
     pub(crate) cpu_ms: Option<u64>,
     /// Which fence it ran behind.
     pub(crate) rung: &'static str,
+    /// What was decided about its connections.
+    pub(crate) egress: Vec<EgressEvent>,
 }
 
 impl JailedRun {
@@ -185,9 +206,11 @@ impl Jailer {
         let stdin = command.stdin.clone();
         let stop = command.stop.clone();
         let started = Instant::now();
+        let network = command.network.clone();
         let settings = self.settings(command, limits);
         let mut child = jail::spawn(settings, &self.program).await?;
-        let rung = rung(&child);
+        let rung = child.rung.name();
+        let door = serve_egress(network, &mut child);
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let flood = Notify::new();
         let finish = {
@@ -207,6 +230,7 @@ impl Jailer {
                 () = stopped(stop) => Finish::Stopped,
             }
         };
+        let cpu_ms = child.usage().map(|usage| usage.cpu_ms);
         let end = match finish {
             Finish::Exit(JailExit::Code(code)) => ProcessEnd::Exited(code),
             Finish::Exit(JailExit::Signal(signal)) => ProcessEnd::Signal(signal),
@@ -226,10 +250,16 @@ impl Jailer {
                 ProcessEnd::Bound(format!("it wrote more than {most} MiB"))
             }
         };
+        let wall = started.elapsed();
+        let egress = match door {
+            Some(door) => door.egress.finish().await,
+            None => Vec::new(),
+        };
         Ok(JailedRun {
             end,
-            wall: started.elapsed(),
-            cpu_ms: None,
+            wall,
+            cpu_ms,
+            egress,
             rung,
         })
     }
@@ -248,12 +278,25 @@ impl Jailer {
                 .insert(name.to_owned(), value.to_owned());
         }
         settings.folder = Some(command.start);
+        settings.private = private_parts(&self.home, command.folder.path());
         match command.folder {
-            WorkFolder::Workspace(path) => settings.write.push(path),
+            WorkFolder::Workspace(path) => settings.workspaces.push(path),
             WorkFolder::ReadOnly(path) => settings.read.push(path),
+            WorkFolder::Overlay {
+                folder,
+                upper,
+                work,
+            } => settings.overlays.push(JailOverlay {
+                folder,
+                upper,
+                work,
+            }),
         }
         settings.user_home = self.user_home.clone();
-        settings.network = JailNetwork::None;
+        settings.network = match command.network {
+            Some(_) => JailNetwork::Proxy,
+            None => JailNetwork::None,
+        };
         settings.limits = JailLimits {
             cpu_seconds: Some(command.time.as_secs().max(1)),
             memory_bytes: limits.memory_bytes_max,
@@ -279,8 +322,46 @@ async fn stopped(stop: Option<CancellationToken>) {
     }
 }
 
-fn rung(_child: &JailedChild) -> &'static str {
-    "landlock"
+/// The proxy of one child. Dropped, it accepts nothing more and ends every connection.
+struct EgressDoor {
+    egress: Egress,
+    accepting: tokio::task::AbortHandle,
+}
+
+impl Drop for EgressDoor {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.egress.close();
+    }
+}
+
+/// Answers the connections of a child.
+fn serve_egress(network: Option<JailedNetwork>, child: &mut JailedChild) -> Option<EgressDoor> {
+    let JailedNetwork { grant, settings } = network?;
+    let mut door = child.egress.take()?;
+    let egress = Egress::from_grant(&grant.network, &grant.bounds, settings);
+    let serving = egress.clone();
+    let accepting = tokio::spawn(async move {
+        while let Ok(stream) = door.accept().await {
+            serving.admit(stream);
+        }
+    });
+    Some(EgressDoor {
+        egress,
+        accepting: accepting.abort_handle(),
+    })
+}
+
+/// What lies in Ringfence's home beside the folder of a call: no program is given any of it,
+/// also where the home lies in a folder of the system.
+fn private_parts(home: &Path, folder: &Path) -> Vec<PathBuf> {
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    if !folder.starts_with(&home) {
+        return vec![home];
+    }
+    let entries = std::fs::read_dir(&home).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| !folder.starts_with(path)).collect()
 }
 
 /// The refusal of a call whose program could not be started.

@@ -16,6 +16,7 @@ use store::{JobEnd, Store};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::{ChangeRecord, KeptChanges, Staging};
 use crate::jailed::{JailedCommand, JailedRun, Jailer, OutputSink, OutputStream, ProcessEnd};
 use crate::limit;
 use crate::notice::loudly;
@@ -56,6 +57,8 @@ pub(crate) struct JobOrder {
     pub(crate) jailer: Jailer,
     pub(crate) command: JailedCommand,
     pub(crate) limits: ToolboxConfig,
+    /// Where its changes of an operator's folder go.
+    pub(crate) aside: Option<(KeptChanges, Staging, ChangeRecord)>,
 }
 
 impl RunningJobs {
@@ -147,6 +150,7 @@ struct EndedJob {
     stdout_bytes: u64,
     stderr_bytes: u64,
     why: Option<String>,
+    changes: Option<String>,
 }
 
 async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> EndedJob {
@@ -154,6 +158,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
         jailer,
         mut command,
         limits,
+        aside,
         ..
     } = order;
     command.stop = Some(cancel);
@@ -168,6 +173,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
     let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
     // What cannot be removed now is removed when an engine is next opened.
     let _ = std::fs::remove_dir_all(own);
+    let changes = keep_changes(aside).await;
     match ran {
         Ok(ran) => {
             let state = match &ran.end {
@@ -185,6 +191,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
                 ran: Some(ran),
                 stdout_bytes,
                 stderr_bytes,
+                changes,
             }
         }
         Err(fault) => EndedJob {
@@ -193,8 +200,17 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
             stdout_bytes,
             stderr_bytes,
             why: Some(crate::error::causes(&fault)),
+            changes,
         },
     }
+}
+
+/// Keeps what a job changed beside the operator's folder; its id, if it changed anything.
+async fn keep_changes(aside: Option<(KeptChanges, Staging, ChangeRecord)>) -> Option<String> {
+    let (keeper, staging, record) = aside?;
+    let keeping = move || keeper.keep_program(staging, record);
+    let kept = tokio::task::spawn_blocking(keeping).await;
+    kept.ok()?.ok()?.map(|kept| kept.id)
 }
 
 /// Writes the end of a job down, whatever it was.
@@ -218,7 +234,7 @@ impl JobEnding {
             stdout_bytes: ended.stdout_bytes,
             stderr_bytes: ended.stderr_bytes,
             why: ended.why,
-            changes: None,
+            changes: ended.changes,
         };
         if let Err(fault) = self.store.jobs().end(&self.id, &end) {
             let why = crate::error::causes(&fault);

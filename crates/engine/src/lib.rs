@@ -54,6 +54,8 @@ pub mod trust;
 
 /// Asking a person.
 pub mod approve;
+/// Changes that programs made beside an operator's folder.
+mod changes;
 /// The engine itself.
 mod engine;
 /// Ids of calls and seeds of scripts.

@@ -81,6 +81,18 @@ model::limits! {
     JOB_FILES_SECONDS_MAX: u64 = 7 * 86_400;
     /// Characters of a job's command that are remembered.
     JOB_COMMAND_CHARS_MAX: usize = 2_000;
+    /// Sets of changes that wait to be copied.
+    CHANGES_KEPT_MAX: usize = 64;
+    /// Seconds that a set of changes is kept.
+    CHANGES_SECONDS_MAX: u64 = 7 * 86_400;
+    /// Changed files that are named in a result.
+    CHANGES_SHOWN_MAX: usize = 1_000;
+    /// Bytes of a changed file that is shown in a patch.
+    CHANGES_TEXT_BYTES_MAX: u64 = 256 << 10;
+    /// Bytes of a patch.
+    CHANGES_PATCH_BYTES_MAX: usize = 64 << 10;
+    /// Lines of a patch.
+    CHANGES_LINES_MAX: usize = 2_000;
     /// Bytes read from a program at one time.
     PROCESS_CHUNK_BYTES: usize = 64 << 10;
     /// Bytes of a line of output that is told as progress.

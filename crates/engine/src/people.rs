@@ -22,7 +22,7 @@ const STUDIO: &str = "studio";
 
 /// People at the Studio.
 #[derive(Clone, Copy, Debug)]
-pub struct People<'a> {
+pub struct PeopleAdmin<'a> {
     engine: &'a Engine,
 }
 
@@ -69,12 +69,12 @@ pub struct SessionPlace<'a> {
 impl Engine {
     /// People at the Studio.
     #[must_use]
-    pub fn people(&self) -> People<'_> {
-        People { engine: self }
+    pub fn people(&self) -> PeopleAdmin<'_> {
+        PeopleAdmin { engine: self }
     }
 }
 
-impl People<'_> {
+impl PeopleAdmin<'_> {
     /// Makes a code that signs the owner in once. Only code that has the home folder can
     /// call this, and no route does.
     pub fn make_code(&self) -> Result<Secret, SignInFault> {

@@ -24,6 +24,9 @@ mod action;
 mod definition;
 mod standing;
 
+/// Where programs are looked for. Fixed: a caller's command means the same everywhere.
+pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 pub(crate) use definition::document_text;
 pub use standing::JailStanding;
 
@@ -105,7 +108,7 @@ pub(crate) enum FolderChanges {
 
 impl ToolboxTool {
     /// All of them.
-    pub const ALL: [ToolboxTool; 19] = [
+    pub const ALL: [ToolboxTool; 23] = [
         ToolboxTool::Shell,
         ToolboxTool::JobStart,
         ToolboxTool::JobStatus,
@@ -120,6 +123,10 @@ impl ToolboxTool {
         ToolboxTool::GitBranch,
         ToolboxTool::GitAdd,
         ToolboxTool::GitCommit,
+        ToolboxTool::GitClone,
+        ToolboxTool::GitFetch,
+        ToolboxTool::GitPush,
+        ToolboxTool::ApplyChanges,
         ToolboxTool::SqlQuery,
         ToolboxTool::SqlSchema,
         ToolboxTool::SqlExecute,

@@ -17,7 +17,7 @@
 //! have: `not-granted`, `unknown-function`, `invalid-arguments`,
 //! `not-a-regular-file`, `not-utf8`, `file-too-large`, `answer-too-large`,
 //! `too-many-entries`, `too-many-lines`, `line-too-long`, `tree-too-deep`,
-//! `find-invalid-type`, `timeout`.
+//! `find-invalid-type`, `path-protected`, `timeout`.
 
 mod answer;
 mod argument;

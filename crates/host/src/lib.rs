@@ -12,6 +12,8 @@ pub mod client;
 pub mod compute;
 /// Digests, keys, ciphers and random bytes: `crypto`.
 pub mod crypto;
+/// The network of child processes: a proxy with the guard of `fetch`.
+pub mod egress;
 /// The network: `fetch`.
 pub mod fetch;
 /// The folder of a tool: `safety.fs`.

@@ -5,6 +5,7 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::Duration;
@@ -15,15 +16,16 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::time;
 
+use crate::egress::{self, JailEgress};
 use crate::environment;
 use crate::fault::JailFault;
 use crate::file_rules;
 use crate::limit;
 use crate::line::{self, LineBuffer};
-use crate::message::{JailExit, JailOrder, JailReport, TERMINATE};
+use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
 use crate::program;
-use crate::role::{self, JailRole};
-use crate::settings::JailSettings;
+use crate::role;
+use crate::settings::{JailNetwork, JailRung, JailSettings};
 use crate::wall::Wall;
 
 /// Starts a child. It runs when this returns; if a wall is missing it never does, unless
@@ -46,6 +48,7 @@ pub async fn spawn(
         input,
         output,
         error,
+        door,
     } = started?;
     let attempt = "take over the pipes of the program";
     let mut child = JailedChild {
@@ -53,6 +56,12 @@ pub async fn spawn(
         stdout: Some(receiver(output).map_err(JailFault::setup(attempt))?),
         stderr: Some(receiver(error).map_err(JailFault::setup(attempt))?),
         walls: Vec::new(),
+        rung: JailRung::Landlock,
+        egress: match door.map(egress::open) {
+            Some(opened) => Some(opened.map_err(JailFault::setup(attempt))?),
+            None => None,
+        },
+        usage: None,
         pid: None,
         control: Some(UnixStream::from_std(control).map_err(JailFault::setup(attempt))?),
         heard: LineBuffer::default(),
@@ -68,6 +77,29 @@ pub async fn spawn(
     }
 }
 
+/// What a machine offers, found out with a child that does nothing.
+#[derive(Clone, Debug)]
+pub struct JailTrial {
+    /// How far the fence goes.
+    pub rung: JailRung,
+    /// Its layers.
+    pub walls: Vec<Wall>,
+}
+
+/// Starts a child that does nothing, with `home` as its folder, and says what stood around
+/// it. Nothing is refused for a missing wall.
+pub async fn try_out(home: PathBuf, program: &WorkerProgram) -> Result<JailTrial, JailFault> {
+    let mut settings = JailSettings::new(vec!["/bin/true".to_owned()], home);
+    settings.network = JailNetwork::Proxy;
+    settings.accept_missing = true;
+    let mut child = spawn(settings, program).await?;
+    child.wait().await;
+    Ok(JailTrial {
+        rung: child.rung,
+        walls: std::mem::take(&mut child.walls),
+    })
+}
+
 /// A child that runs, or has run. When it is dropped, the child and everything it
 /// started is killed.
 #[derive(Debug)]
@@ -80,6 +112,12 @@ pub struct JailedChild {
     pub stderr: Option<pipe::Receiver>,
     /// The walls around the child.
     pub walls: Vec<Wall>,
+    /// How much of the fence the kernel let us build.
+    pub rung: JailRung,
+    /// The connections of a child whose network is `Proxy`. Unanswered, they wait; dropped,
+    /// they are refused.
+    pub egress: Option<JailEgress>,
+    usage: Option<JailUsage>,
     pid: Option<u32>,
     /// The lifeline: when it closes, the supervisor kills everything and ends.
     control: Option<UnixStream>,
@@ -113,12 +151,18 @@ impl JailedChild {
         self.pid
     }
 
+    /// What the child and all it started have used, once `wait` has returned.
+    pub fn usage(&self) -> Option<JailUsage> {
+        self.usage
+    }
+
     /// Waits until the child has ended and nothing it started is left. May be dropped and
     /// called again.
     pub async fn wait(&mut self) -> JailExit {
         while self.exit.is_none() {
             match self.next_report().await {
                 Ok(Some(JailReport::Exited(exit))) => self.exit = Some(exit),
+                Ok(Some(JailReport::Used(usage))) => self.usage = Some(usage),
                 Ok(Some(_)) => self.exit = Some(unknown("the supervisor said nonsense")),
                 Ok(None) | Err(_) => {
                     let end = self.supervisor.reap().await;
@@ -175,7 +219,10 @@ impl JailedChild {
     async fn until_started(&mut self) -> Result<(), JailFault> {
         loop {
             match self.next_report().await {
-                Ok(Some(JailReport::Walls(walls))) => self.walls = walls,
+                Ok(Some(JailReport::Walls { rung, walls })) => {
+                    self.rung = rung;
+                    self.walls = walls;
+                }
                 Ok(Some(JailReport::Started { pid })) => {
                     self.pid = Some(pid);
                     return Ok(());
@@ -183,6 +230,12 @@ impl JailedChild {
                 Ok(Some(JailReport::Refused(reason))) => return Err(JailFault::Refused(reason)),
                 Ok(Some(JailReport::Exited(exit))) => {
                     return Err(JailFault::Ended(format!("the program {exit}")));
+                }
+                Ok(Some(
+                    JailReport::Inside { .. } | JailReport::NoNamespaces(_) | JailReport::Used(_),
+                )) => {
+                    let sentence = "the program's supervisor said nonsense";
+                    return Err(JailFault::Ended(sentence.to_owned()));
                 }
                 Ok(None) | Err(_) => {
                     let end = self.supervisor.reap().await;
@@ -278,6 +331,7 @@ struct Started {
     input: PipeWriter,
     output: PipeReader,
     error: PipeReader,
+    door: Option<StdStream>,
 }
 
 fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, JailFault> {
@@ -287,7 +341,14 @@ fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, Ja
     let (output, child_output) = io::pipe().map_err(JailFault::setup(attempt))?;
     let (error, child_error) = io::pipe().map_err(JailFault::setup(attempt))?;
     let (control, theirs) = StdStream::pair().map_err(JailFault::setup(attempt))?;
-    let process = role::start(JailRole::Supervisor, program, OwnedFd::from(theirs))
+    let (door, their_door) = match settings.network {
+        JailNetwork::Proxy => {
+            let (ours, theirs) = StdStream::pair().map_err(JailFault::setup(attempt))?;
+            (Some(ours), Some(theirs))
+        }
+        JailNetwork::None | JailNetwork::Open => (None, None),
+    };
+    let process = role::start_supervisor(program, OwnedFd::from(theirs))
         .map_err(JailFault::setup("start the program's supervisor"))?;
     let mut started = Started {
         control,
@@ -297,17 +358,19 @@ fn start(settings: &JailSettings, program: &WorkerProgram) -> Result<Started, Ja
         input,
         output,
         error,
+        door,
     };
     let limit = Duration::from_millis(limit::START_MS_MAX);
-    let streams = [
+    let mut descriptors = vec![
         child_input.as_fd(),
         child_output.as_fd(),
         child_error.as_fd(),
     ];
+    descriptors.extend(their_door.as_ref().map(|door| door.as_fd()));
     let sent = started
         .control
         .set_write_timeout(Some(limit))
-        .and_then(|()| line::send_order(&started.control, &order, &streams))
+        .and_then(|()| line::send_order(&started.control, &order, &descriptors))
         .and_then(|()| started.control.set_nonblocking(true));
     match sent {
         Ok(()) => Ok(started),
@@ -333,6 +396,7 @@ fn order(settings: &JailSettings) -> Result<JailOrder, JailFault> {
         std::env::vars_os(),
         &own.home,
         &own.temporary,
+        settings.network,
     )?;
     let search = environment.get("PATH").map_or("", String::as_str);
     let name = settings.command.first().map_or("", String::as_str);
@@ -340,7 +404,7 @@ fn order(settings: &JailSettings) -> Result<JailOrder, JailFault> {
     let user_home = settings.user_home.as_deref();
     let user_home = user_home.and_then(|home| home.canonicalize().ok());
     let needs = program::needs(&path, search, user_home.as_deref());
-    let rules = file_rules::rules(settings, &own.home, &needs)?;
+    let given = file_rules::given(settings, &own.home, &needs)?;
     let mut command = settings.command.clone();
     if let (Some(first), Some(path)) = (command.first_mut(), path.to_str()) {
         path.clone_into(first);
@@ -349,9 +413,15 @@ fn order(settings: &JailSettings) -> Result<JailOrder, JailFault> {
         command,
         environment,
         folder: settings.folder.clone().unwrap_or(own.home),
-        rules,
+        rules: given.rules,
+        installation: given.installation,
+        own: given.own,
+        declared: given.declared,
+        overlays: given.overlays,
+        private: given.private,
         network: settings.network,
         limits: settings.limits,
+        require: settings.require,
         accept_missing: settings.accept_missing,
     })
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::fault::JailFault;
 use crate::limit;
+use crate::settings::{JailNetwork, PROXY_PORT};
 
 /// Where programs are looked for when the parent does not say.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -17,12 +18,28 @@ const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 /// Names that make the loader or the C library run or read something else.
 const LOADER: &[&str] = &["GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH"];
 
+/// Names under which programs look for a proxy, in both spellings.
+const PROXIED: &[&str] = &[
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "npm_config_proxy",
+    "npm_config_https_proxy",
+];
+
+/// Names of lists of hosts that programs reach without one.
+const UNPROXIED: &[&str] = &["no_proxy", "NO_PROXY", "npm_config_noproxy"];
+
 /// The variables of a child. `parents` are those of the process that starts it.
 pub(crate) fn build(
     declared: &BTreeMap<String, String>,
     parents: impl Iterator<Item = (OsString, OsString)>,
     home: &Path,
     temporary: &Path,
+    network: JailNetwork,
 ) -> Result<BTreeMap<String, String>, JailFault> {
     if declared.len() > limit::VARIABLES_MAX {
         return fault(format!(
@@ -41,6 +58,16 @@ pub(crate) fn build(
     for (name, value) in declared {
         check(name, value)?;
         environment.insert(name.clone(), value.clone());
+    }
+    if network == JailNetwork::Proxy {
+        let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+        for name in PROXIED {
+            environment.insert((*name).to_owned(), proxy.clone());
+        }
+        for name in UNPROXIED {
+            // Nothing is reached without it.
+            environment.insert((*name).to_owned(), String::new());
+        }
     }
     for (name, folder) in [("HOME", home), ("TMPDIR", temporary)] {
         let Some(folder) = folder.to_str() else {

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 
 use crate::fault::JailFault;
+use crate::identity;
 use crate::limit;
 use crate::message::{FileRight, FileRule};
-use crate::settings::{JailNetwork, JailSettings};
+use crate::settings::{JailNetwork, JailOverlay, JailSettings};
 
 /// Programs, libraries, settings of the system.
 const SYSTEM: &[&str] = &[
@@ -26,10 +27,9 @@ const SYSTEM: &[&str] = &[
     "/opt",
     "/nix/store",
     "/snap",
+    // A child is never root: what only root may read of it stays closed.
+    "/etc",
 ];
-
-/// Settings of the system. As root some of them are secret.
-const SYSTEM_SETTINGS: &str = "/etc";
 
 /// What programs ask about the machine and themselves.
 const FACTS: &[&str] = &[
@@ -70,7 +70,7 @@ pub(crate) fn make_own_folders(home: &Path) -> Result<OwnFolders, JailFault> {
         .create(home)
         .map_err(JailFault::setup("make the program's own folder"))?;
     let found = fs::symlink_metadata(home).map_err(JailFault::setup("look at the own folder"))?;
-    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+    if !found.is_dir() || !is_own(found.uid()) {
         return fault(format!(
             "`{}` is not a folder of this user; choose another",
             home.display()
@@ -83,22 +83,39 @@ pub(crate) fn make_own_folders(home: &Path) -> Result<OwnFolders, JailFault> {
         .map_err(JailFault::setup("find the program's own folder"))?;
     let temporary = home.join("tmp");
     // The child may have put anything there. Only a name is handed over, so nothing comes of it.
-    let _ = fs::DirBuilder::new().mode(OWNER_ONLY).create(&temporary);
+    let made = fs::DirBuilder::new().mode(OWNER_ONLY).create(&temporary);
+    if made.is_ok() && found.uid() != rustix::process::geteuid().as_raw() {
+        lchown(&temporary, Some(found.uid()), Some(found.gid()))
+            .map_err(JailFault::setup("hand the folder of temporary files over"))?;
+    }
     Ok(OwnFolders { home, temporary })
 }
 
-/// Every rule of a child, one for each path.
-pub(crate) fn rules(
+/// What a child is given, by who owns it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GivenFiles {
+    /// Every rule of a child without namespaces, one for each path.
+    pub(crate) rules: Vec<FileRule>,
+    /// The program's installation.
+    pub(crate) installation: Vec<PathBuf>,
+    /// What was declared.
+    pub(crate) declared: Vec<FileRule>,
+    /// The child's own folder and its workspaces.
+    pub(crate) own: Vec<PathBuf>,
+    pub(crate) overlays: Vec<JailOverlay>,
+    pub(crate) private: Vec<PathBuf>,
+}
+
+/// Everything a child is given.
+pub(crate) fn given(
     settings: &JailSettings,
     home: &Path,
     needs: &BTreeSet<PathBuf>,
-) -> Result<Vec<FileRule>, JailFault> {
-    let declared_count = settings.read.len() + settings.write.len();
-    if declared_count > limit::PATHS_MAX {
-        return fault(format!(
-            "{declared_count} folders and files are declared; at most {} can be",
-            limit::PATHS_MAX
-        ));
+) -> Result<GivenFiles, JailFault> {
+    check_counts(settings)?;
+    let mut own = vec![home.to_path_buf()];
+    for workspace in &settings.workspaces {
+        own.push(own_folder(workspace)?);
     }
     let protected = Protected {
         private: canonical(&settings.private),
@@ -107,11 +124,12 @@ pub(crate) fn rules(
             .iter()
             .flat_map(|home| home.canonicalize())
             .next(),
-        home: home.to_path_buf(),
         written: canonical(&settings.write),
+        own,
     };
     let mut rules = Rules::default();
     system(&protected, settings.network, &mut rules);
+    let mut installation = Vec::new();
     for path in needs {
         if protected.is_private(path) {
             return fault(format!(
@@ -120,14 +138,29 @@ pub(crate) fn rules(
             ));
         }
         rules.add(path.clone(), FileRight::Execute);
+        installation.push(path.clone());
     }
+    let mut declared = Rules::default();
     for path in &settings.read {
-        rules.add(protected.check(path)?, FileRight::Execute);
+        declared.add(protected.check(path)?, FileRight::Execute);
     }
     for path in &settings.write {
-        rules.add(protected.check(path)?, FileRight::Write);
+        declared.add(protected.check(path)?, FileRight::Write);
     }
-    rules.add(home.to_path_buf(), FileRight::Write);
+    let mut overlays = Vec::new();
+    for overlay in &settings.overlays {
+        let overlay = check_overlay(&protected, overlay)?;
+        // Where changes cannot be kept beside it, it is not changed.
+        rules.add(overlay.folder.clone(), FileRight::Execute);
+        overlays.push(overlay);
+    }
+    let declared = declared.into_list();
+    for rule in &declared {
+        rules.add(rule.path.clone(), rule.right);
+    }
+    for folder in &protected.own {
+        rules.add(folder.clone(), FileRight::Write);
+    }
     if rules.rights.len() > limit::FILE_RULES_MAX {
         return fault(format!(
             "the program would need {} rules for files; at most {} are possible",
@@ -135,7 +168,78 @@ pub(crate) fn rules(
             limit::FILE_RULES_MAX
         ));
     }
-    Ok(rules.into_list())
+    Ok(GivenFiles {
+        rules: rules.into_list(),
+        installation,
+        declared,
+        overlays,
+        private: protected.private,
+        own: protected.own,
+    })
+}
+
+fn check_counts(settings: &JailSettings) -> Result<(), JailFault> {
+    let declared = settings.read.len() + settings.write.len() + settings.workspaces.len();
+    if declared > limit::PATHS_MAX {
+        return fault(format!(
+            "{declared} folders and files are declared; at most {} can be",
+            limit::PATHS_MAX
+        ));
+    }
+    if settings.overlays.len() > limit::OVERLAYS_MAX {
+        return fault(format!(
+            "{} folders are laid over; at most {} can be",
+            settings.overlays.len(),
+            limit::OVERLAYS_MAX
+        ));
+    }
+    Ok(())
+}
+
+/// A workspace: a folder of this user's, or of a user that children run as, and no link.
+fn own_folder(path: &Path) -> Result<PathBuf, JailFault> {
+    let shown = path.display();
+    let found = fs::symlink_metadata(path).map_err(|error| {
+        JailFault::Settings(format!("could not find the workspace `{shown}`: {error}"))
+    })?;
+    if !path.is_absolute() || !found.is_dir() || !is_own(found.uid()) {
+        return fault(format!(
+            "`{shown}` is no workspace: it must be a folder of this user's, by its absolute path"
+        ));
+    }
+    path.canonicalize().map_err(|error| {
+        JailFault::Settings(format!("could not find the workspace `{shown}`: {error}"))
+    })
+}
+
+/// Whether a folder of `owner` can be a child's own.
+fn is_own(owner: u32) -> bool {
+    let user = rustix::process::geteuid();
+    owner == user.as_raw() || (user.is_root() && identity::is_child_user(owner))
+}
+
+fn check_overlay(protected: &Protected, overlay: &JailOverlay) -> Result<JailOverlay, JailFault> {
+    let folder = protected.check(&overlay.folder)?;
+    let upper = own_folder(&overlay.upper)?;
+    let work = own_folder(&overlay.work)?;
+    if upper == work || upper.parent() != work.parent() {
+        return fault(format!(
+            "`{}` and `{}` must be two folders in one folder",
+            upper.display(),
+            work.display()
+        ));
+    }
+    if upper.starts_with(&folder) || folder.starts_with(&upper) {
+        return fault(format!(
+            "the changes of `{}` cannot be kept in it or around it",
+            folder.display()
+        ));
+    }
+    Ok(JailOverlay {
+        folder,
+        upper,
+        work,
+    })
 }
 
 #[derive(Debug, Default)]
@@ -166,14 +270,16 @@ impl Rules {
 struct Protected {
     private: Vec<PathBuf>,
     user_home: Option<PathBuf>,
-    home: PathBuf,
+    /// The child's own folder and its workspaces.
+    own: Vec<PathBuf>,
     written: Vec<PathBuf>,
 }
 
 impl Protected {
     /// Whether `path` is in a folder of Ringfence's own, and not in the child's part of it.
     fn is_private(&self, path: &Path) -> bool {
-        !path.starts_with(&self.home) && self.private.iter().any(|one| path.starts_with(one))
+        let is_own = self.own.iter().any(|one| path.starts_with(one));
+        !is_own && self.private.iter().any(|one| path.starts_with(one))
     }
 
     /// A declared path without links, if it may be given.
@@ -218,7 +324,7 @@ impl Protected {
                 .is_ok_and(|found| found.is_symlink());
             let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
             let is_writable = folder.is_some_and(|folder| {
-                let mut written = self.written.iter().chain([&self.home]);
+                let mut written = self.written.iter().chain(&self.own);
                 written.any(|one| folder.starts_with(one))
             });
             if is_link && is_writable {
@@ -238,18 +344,11 @@ fn canonical(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn system(protected: &Protected, network: JailNetwork, rules: &mut Rules) {
-    let is_root = rustix::process::geteuid().is_root();
-    for path in SYSTEM.iter().chain([&SYSTEM_SETTINGS]) {
+    for path in SYSTEM {
         let Ok(path) = Path::new(path).canonicalize() else {
             continue;
         };
-        // A user's own rights keep secrets from an ordinary user; root has them all.
-        let readers = match is_root && path == Path::new(SYSTEM_SETTINGS) {
-            true => Readers::Everyone,
-            false => Readers::User,
-        };
         let mut cut = Cut {
-            readers,
             left_out: &protected.private,
             entries: 0,
         };
@@ -269,7 +368,8 @@ fn system(protected: &Protected, network: JailNetwork, rules: &mut Rules) {
         add_existing(path, FileRight::Device, rules);
     }
     match network {
-        JailNetwork::None => {}
+        // Names are the parent's to look up.
+        JailNetwork::None | JailNetwork::Proxy => {}
         JailNetwork::Open => add_existing(RESOLVER, FileRight::Read, rules),
     }
 }
@@ -280,18 +380,8 @@ fn add_existing(path: &str, right: FileRight, rules: &mut Rules) {
     }
 }
 
-/// Whose files of a folder are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Readers {
-    /// What the user can read.
-    User,
-    /// Only what everyone can read.
-    Everyone,
-}
-
 /// Leaves folders out of a folder: rules can only give, never take back.
 struct Cut<'a> {
-    readers: Readers,
     left_out: &'a [PathBuf],
     entries: usize,
 }
@@ -311,7 +401,7 @@ impl Cut<'_> {
             return nothing;
         }
         let holds_left_out = self.left_out.iter().any(|one| one.starts_with(path));
-        if self.readers == Readers::User && !holds_left_out {
+        if !holds_left_out {
             return Examined::Whole;
         }
         let Ok(found) = path.symlink_metadata() else {
@@ -320,10 +410,6 @@ impl Cut<'_> {
         // A link gives nothing by itself: what it leads to has its own place.
         if found.is_symlink() {
             return Examined::Whole;
-        }
-        let needed = if found.is_dir() { 0o005 } else { 0o004 };
-        if self.readers == Readers::Everyone && found.permissions().mode() & needed != needed {
-            return nothing;
         }
         if !found.is_dir() {
             return Examined::Whole;

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::message::{FileRight, FileRule};
-use crate::settings::JailNetwork;
+use crate::settings::{JailNetwork, JailRung};
 use crate::wall::{self, FILES_ABI, SIGNALS_ABI};
 
 /// Everything this version can deny is denied but for the rules; an older kernel denies
@@ -24,35 +24,52 @@ type Outcomes = (Result<(), String>, Result<(), String>);
 
 /// Restricts this thread, which must be the only one, and all that comes of it, then tries.
 /// `Err` when a rule no longer means the file it was made for.
-pub(crate) fn restrict(rules: &[FileRule], network: JailNetwork) -> Result<Outcomes, String> {
+pub(crate) fn restrict(
+    rules: &[FileRule],
+    network: JailNetwork,
+    rung: JailRung,
+) -> Result<Outcomes, String> {
     let abi = sandbox::walls::landlock_abi();
     if let Err(reason) = wall::landlock_since(1, abi) {
         return Ok((Err(reason.clone()), Err(reason)));
     }
-    let ruleset = match create(network) {
+    let ruleset = match create(network, rung) {
         Ok(ruleset) => ruleset,
         Err(error) => return Ok((Err(error.to_string()), Err(error.to_string()))),
     };
-    let ruleset = add(ruleset, rules)?;
+    let ruleset = add(ruleset, rules, rung)?;
     if let Err(error) = ruleset.restrict_self() {
         return Ok((Err(error.to_string()), Err(error.to_string())));
     }
     let files = wall::landlock_since(FILES_ABI, abi).and_then(|()| files_are_denied());
-    let signals = wall::landlock_since(SIGNALS_ABI, abi).and_then(|()| signals_are_denied());
+    let signals = match rung {
+        // Of other processes there are none.
+        JailRung::Namespaces => signals_are_denied(),
+        JailRung::Landlock => {
+            wall::landlock_since(SIGNALS_ABI, abi).and_then(|()| signals_are_denied())
+        }
+    };
     Ok((files, signals))
 }
 
-fn create(network: JailNetwork) -> Result<RulesetCreated, RulesetError> {
+fn create(network: JailNetwork, rung: JailRung) -> Result<RulesetCreated, RulesetError> {
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(DENIED))?
         .scope(Scope::from_all(DENIED))?;
-    match network {
-        JailNetwork::None => ruleset.handle_access(AccessNet::from_all(DENIED))?.create(),
-        JailNetwork::Open => ruleset.create(),
+    match (network, rung) {
+        // A connection to the proxy is made by the supervisor, so the child needs no port.
+        (JailNetwork::None, _) | (JailNetwork::Proxy, JailRung::Landlock) => {
+            ruleset.handle_access(AccessNet::from_all(DENIED))?.create()
+        }
+        (JailNetwork::Proxy, JailRung::Namespaces) | (JailNetwork::Open, _) => ruleset.create(),
     }
 }
 
-fn add(mut ruleset: RulesetCreated, rules: &[FileRule]) -> Result<RulesetCreated, String> {
+fn add(
+    mut ruleset: RulesetCreated,
+    rules: &[FileRule],
+    rung: JailRung,
+) -> Result<RulesetCreated, String> {
     for rule in rules {
         let path = rule.path.display();
         let opened = match PathFd::new(&rule.path) {
@@ -68,8 +85,9 @@ fn add(mut ruleset: RulesetCreated, rules: &[FileRule]) -> Result<RulesetCreated
         // Attack: a child that may write into a folder puts a link in the place of
         // something given there. The path has no links in it when it is written down.
         let number = opened.as_fd().as_raw_fd();
+        // In a root of its own everything was mounted under its path, and nothing runs yet.
         let found = fs::read_link(format!("/proc/self/fd/{number}"));
-        if found.ok().as_ref() != Some(&rule.path) {
+        if rung == JailRung::Landlock && found.ok().as_ref() != Some(&rule.path) {
             return Err(format!("`{path}` leads elsewhere now; start again"));
         }
         let stat = rustix::fs::fstat(&opened).map_err(|error| format!("`{path}`: {error}"))?;
@@ -112,7 +130,7 @@ fn signals_are_denied() -> Result<(), String> {
     };
     // Signal nought: asks whether one could be sent, and sends none.
     match rustix::process::test_kill_process(parent) {
-        Err(Errno::PERM) => Ok(()),
+        Err(Errno::PERM | Errno::SRCH) => Ok(()),
         Ok(()) => Err("a signal could still be sent".to_owned()),
         Err(error) => Err(format!("asking about a signal failed otherwise: {error}")),
     }

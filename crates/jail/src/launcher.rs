@@ -4,67 +4,126 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit};
-use sandbox::walls::process;
+use sandbox::walls::{process, system};
 
 use crate::file_wall;
+use crate::ground::JailGround;
+use crate::identity;
 use crate::limit;
 use crate::line::{self, STREAMS};
-use crate::message::{JailOrder, JailReport};
+use crate::message::{FileRule, JailOrder, JailReport};
 use crate::process_tree;
 use crate::seccomp;
-use crate::settings::{JailLimits, JailNetwork};
+use crate::settings::{JailLimits, JailNetwork, JailRung};
 use crate::wall::{self, JailLayer, Wall};
 
 /// When memory runs out the kernel takes the child before its parent.
 const OOM_SCORE: &str = "800";
 
-/// Becomes the child. Returns only if it could not, after it has said why.
-pub(crate) fn launch(control: &UnixStream, supervisor: u32) -> io::Result<()> {
-    let (order, streams) = line::receive_order(control)?;
-    let reason = match fence(&order, supervisor) {
+/// The place of a child among processes.
+pub(crate) struct Surroundings {
+    pub(crate) rung: JailRung,
+    pub(crate) rules: Vec<FileRule>,
+    /// What is up already.
+    pub(crate) walls: Vec<Wall>,
+    /// The process whose end is the child's, too.
+    pub(crate) parent: u32,
+}
+
+/// A copy of the supervisor: becomes the child on the lower rung.
+pub(crate) fn launch_here(ground: &JailGround<'_>, report: &UnixStream, supervisor: u32) -> ! {
+    let joined = ground.join_group();
+    let outcome = ground.identity().and_then(|identity| {
+        let Some(identity) = identity else {
+            return Ok(());
+        };
+        identity.enter()?;
+        identity::check_reach(&ground.order.own, &ground.order.declared)
+    });
+    let mut walls = vec![
+        Wall::new(JailLayer::Namespaces, Err(ground.no_namespaces.clone())),
+        Wall::new(JailLayer::Identity, outcome),
+        Wall::new(JailLayer::ControlGroup, joined),
+    ];
+    walls.retain(|wall| wall.layer != JailLayer::Namespaces || !ground.no_namespaces.is_empty());
+    let surroundings = Surroundings {
+        rung: JailRung::Landlock,
+        rules: ground.order.rules.clone(),
+        walls,
+        parent: supervisor,
+    };
+    launch(ground, report, surroundings)
+}
+
+/// Becomes the child. Does not return; if it could not, it has said why.
+pub(crate) fn launch(
+    ground: &JailGround<'_>,
+    report: &UnixStream,
+    surroundings: Surroundings,
+) -> ! {
+    let order = ground.order;
+    let rung = surroundings.rung;
+    let reason = match fence(ground, surroundings) {
         Err(reason) => reason,
         Ok(walls) => {
             let refusal = wall::refusal(&walls).filter(|_| !order.accept_missing);
-            line::send(control, &JailReport::Walls(walls))?;
-            match refusal {
-                Some(refusal) => refusal,
-                None => execute(&order, streams),
+            match (
+                line::send(report, &JailReport::Walls { rung, walls }),
+                refusal,
+            ) {
+                (Err(_), _) => system::exit_now(1),
+                (Ok(()), Some(refusal)) => refusal,
+                (Ok(()), None) => execute(order, ground.streams),
             }
         }
     };
     let reason = reason.chars().take(limit::REASON_CHARS_MAX).collect();
-    line::send(control, &JailReport::Refused(reason))
+    let _ = line::send(report, &JailReport::Refused(reason));
+    system::exit_now(1)
 }
 
 /// Every wall, in the one order that works: what needs files or privileges comes before
 /// Landlock and the loss of capabilities, the filter of system calls comes last.
-fn fence(order: &JailOrder, supervisor: u32) -> Result<Vec<Wall>, String> {
-    let mut walls = vec![
+fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall>, String> {
+    let order = ground.order;
+    let Surroundings {
+        rung,
+        rules,
+        mut walls,
+        parent,
+    } = surroundings;
+    walls.extend([
         Wall::new(JailLayer::Descriptors, process::close_on_exec()),
         Wall::new(JailLayer::Session, process::own_session()),
-        Wall::new(JailLayer::Rlimits, set_rlimits(&order.limits)),
+        Wall::new(JailLayer::Rlimits, set_rlimits(&order.limits, rung)),
         Wall::new(JailLayer::Capabilities, process::drop_all_capabilities()),
         Wall::new(JailLayer::NoNewPrivileges, process::renounce_privileges()),
         // After the capabilities, because the kernel forgets this on some changes of them.
-        Wall::new(JailLayer::ParentDeath, process::die_with(supervisor)),
-    ];
+        Wall::new(JailLayer::ParentDeath, process::die_with(parent)),
+    ]);
     // Without it the order is the kernel's own, which is no breach.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let folder = order.folder.display();
     std::env::set_current_dir(&order.folder)
         .map_err(|error| format!("could not enter the folder `{folder}`: {error}"))?;
-    let (files, signals) = file_wall::restrict(&order.rules, order.network)?;
+    let (files, signals) = file_wall::restrict(&rules, order.network, rung)?;
     walls.push(Wall::new(JailLayer::Files, files));
     walls.push(Wall::new(JailLayer::Signals, signals));
-    let calls = seccomp::deny(order.network).and_then(|()| local_sockets_are_denied());
-    if order.network == JailNetwork::None {
-        let network = calls.clone().and_then(|()| internet_is_denied());
+    let calls = restrict_calls(ground, rung);
+    let tried = match order.network {
+        JailNetwork::None => Some(internet_is_denied()),
+        JailNetwork::Proxy => Some(outside_is_denied(rung)),
+        JailNetwork::Open => None,
+    };
+    if let Some(tried) = tried {
+        let network = calls.clone().and(tried);
         walls.push(Wall::new(JailLayer::Network, network));
     }
     walls.push(Wall::new(JailLayer::SystemCalls, calls));
@@ -72,8 +131,20 @@ fn fence(order: &JailOrder, supervisor: u32) -> Result<Vec<Wall>, String> {
     Ok(walls)
 }
 
+fn restrict_calls(ground: &JailGround<'_>, rung: JailRung) -> Result<(), String> {
+    let listener = seccomp::restrict(ground.order.network, rung)?;
+    if let Some(listener) = listener {
+        let handed = ground
+            .hand
+            .ok_or("there is no one to hand connections to")?;
+        line::send_descriptor(handed, line::HANDED, listener.as_fd())
+            .map_err(|error| format!("could not hand connections over: {error}"))?;
+    }
+    local_sockets_are_denied()
+}
+
 /// Bounds that every process of the child inherits and none can raise.
-fn set_rlimits(limits: &JailLimits) -> Result<(), String> {
+fn set_rlimits(limits: &JailLimits, rung: JailRung) -> Result<(), String> {
     let mut bounds = vec![
         (Resource::Core, 0),
         (Resource::Memlock, 0),
@@ -83,14 +154,20 @@ fn set_rlimits(limits: &JailLimits) -> Result<(), String> {
         (Resource::Nofile, limits.open_files),
     ];
     bounds.extend(limits.cpu_seconds.map(|seconds| (Resource::Cpu, seconds)));
-    if !rustix::process::getuid().is_root() {
-        // The kernel counts every process of the user here, so this is only the last
-        // resort against a flood; the supervisor counts the child's own.
-        let others = process_tree::user_count();
-        let bound = others
-            .saturating_add(limits.processes)
-            .saturating_add(limit::PROCESSES_SLACK);
-        bounds.push((Resource::Nproc, bound));
+    let seen = limits.processes.saturating_add(limit::PROCESSES_SEEN);
+    match rung {
+        // Counted for each namespace of users.
+        JailRung::Namespaces => bounds.push((Resource::Nproc, seen)),
+        JailRung::Landlock if !rustix::process::getuid().is_root() => {
+            // The kernel counts every process of the user here, so this is only the last
+            // resort against a flood; the supervisor counts the child's own.
+            let others = process_tree::user_count();
+            let bound = others
+                .saturating_add(seen)
+                .saturating_add(limit::PROCESSES_SLACK);
+            bounds.push((Resource::Nproc, bound));
+        }
+        JailRung::Landlock => {}
     }
     for (resource, wanted) in bounds {
         // What was lower already stays lower.
@@ -127,12 +204,40 @@ fn internet_is_denied() -> Result<(), String> {
     }
 }
 
+/// With a network of its own: that no address beyond it has a route. Without: that no
+/// packet and no listener can be made.
+fn outside_is_denied(rung: JailRung) -> Result<(), String> {
+    match rung {
+        JailRung::Namespaces => {
+            // Nothing is sent: the kernel only looks for a way.
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0")
+                .map_err(|error| format!("making an internet socket failed: {error}"))?;
+            match socket.connect("192.0.2.1:53") {
+                Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable => Ok(()),
+                Ok(()) => Err("there still is a way out".to_owned()),
+                Err(error) => Err(format!("looking for a way out failed otherwise: {error}")),
+            }
+        }
+        JailRung::Landlock => {
+            internet_is_denied().and_then(|()| match TcpListener::bind("127.0.0.1:0") {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                Ok(_) => Err("a listener could still be made".to_owned()),
+                Err(error) => Err(format!("making a listener failed otherwise: {error}")),
+            })
+        }
+    }
+}
+
 /// Executes the command in place of this process; why not, if it could not.
-fn execute(order: &JailOrder, streams: [OwnedFd; STREAMS]) -> String {
+fn execute(order: &JailOrder, streams: &[OwnedFd; STREAMS]) -> String {
     let Some((program, arguments)) = order.command.split_first() else {
         return "the command is empty".to_owned();
     };
-    let [input, output, error] = streams;
+    let copies: io::Result<Vec<OwnedFd>> = streams.iter().map(OwnedFd::try_clone).collect();
+    let copies = copies.map(<[OwnedFd; STREAMS]>::try_from);
+    let Ok(Ok([input, output, error])) = copies else {
+        return "could not hand the streams over".to_owned();
+    };
     let error = Command::new(program)
         .args(arguments)
         .env_clear()

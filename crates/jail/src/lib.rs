@@ -2,32 +2,45 @@
 //! with everything they started.
 
 mod child;
+mod connect_answer;
+mod control_group;
+mod disk_use;
+mod egress;
 mod entry;
 mod environment;
 /// What can go wrong before a child runs.
 pub mod fault;
 mod file_rules;
 mod file_wall;
+mod filter;
+mod ground;
+mod identity;
+mod inside;
 mod launcher;
 /// Every bound of this crate.
 pub mod limit;
 mod line;
 mod message;
+mod new_root;
+mod place;
 mod process_tree;
 mod program;
+mod reaper;
 mod role;
 mod seccomp;
 /// What a child may use.
 pub mod settings;
+mod start;
 mod supervisor;
 /// The layers of the fence, each up or missing with its reason.
 pub mod wall;
 
-pub use child::{JailGrace, JailedChild, spawn};
+pub use child::{JailGrace, JailTrial, JailedChild, spawn, try_out};
+pub use egress::JailEgress;
 pub use entry::jail_main;
 pub use fault::JailFault;
-pub use message::JailExit;
+pub use message::{JailExit, JailUsage};
 pub use program::resolve_program;
 pub use sandbox::pool::WorkerProgram;
-pub use settings::{JailLimits, JailNetwork, JailSettings};
+pub use settings::{JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings};
 pub use wall::{JailLayer, Wall, probe};

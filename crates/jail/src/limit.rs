@@ -45,6 +45,28 @@ model::limits! {
     OPEN_FILES_DEFAULT: u64 = 4_096;
     /// Bytes of one file a child writes, unless declared otherwise.
     FILE_BYTES_DEFAULT: u64 = 1 << 30;
+    /// Bytes below a child's `/tmp`, unless declared otherwise.
+    TEMPORARY_BYTES_DEFAULT: u64 = 256 << 20;
+    /// Bytes a child's own folders may grow by, unless declared otherwise.
+    DISK_BYTES_DEFAULT: u64 = 4 << 30;
+    /// Files and folders that are counted when a child may have written too much; with more
+    /// it has.
+    DISK_ENTRIES_MAX: usize = 1_000_000;
+    /// Bytes of the new root: names and folders, no contents.
+    ROOT_BYTES_MAX: u64 = 8 << 20;
+    /// The first user number that children of root run as. No distribution gives these out.
+    USER_FIRST: u32 = 60_578;
+    /// How many children of root can run at a time, each as a user of its own.
+    USERS_MAX: u32 = 606;
+    /// Files and folders of a workspace that are handed to a child's user at its start.
+    HANDED_ENTRIES_MAX: usize = 200_000;
+    /// Folders whose changes are kept beside them.
+    OVERLAYS_MAX: usize = 16;
+    /// Connections of a child that wait for the parent.
+    EGRESS_WAITING_MAX: i32 = 64;
+    /// Processes above a child's bound that the kernel allows before it refuses, so that
+    /// the supervisor sees that the bound was broken.
+    PROCESSES_SEEN: u64 = 32;
     /// Processes that other programs of the same user may start beside a child before
     /// the kernel refuses the child new ones.
     PROCESSES_SLACK: u64 = 1_024;

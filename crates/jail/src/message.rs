@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{JailLimits, JailNetwork};
+use crate::settings::{JailLimits, JailNetwork, JailOverlay, JailRung};
 use crate::wall::Wall;
 
 /// What the launcher is to start, and behind which walls. It may hold secrets and is never
@@ -18,8 +18,18 @@ pub(crate) struct JailOrder {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) folder: PathBuf,
     pub(crate) rules: Vec<FileRule>,
+    /// What the program needs of its installation.
+    pub(crate) installation: Vec<PathBuf>,
+    /// Folders that are the child's: of its user, and counted against its bound.
+    pub(crate) own: Vec<PathBuf>,
+    /// Declared folders and files, which someone else owns.
+    pub(crate) declared: Vec<FileRule>,
+    pub(crate) overlays: Vec<JailOverlay>,
+    /// The parent's folders, hidden wherever they would be seen.
+    pub(crate) private: Vec<PathBuf>,
     pub(crate) network: JailNetwork,
     pub(crate) limits: JailLimits,
+    pub(crate) require: JailRung,
     pub(crate) accept_missing: bool,
 }
 
@@ -47,7 +57,19 @@ pub(crate) enum FileRight {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JailReport {
     /// The walls around the child, before it is executed.
-    Walls(Vec<Wall>),
+    Walls {
+        /// Which rung they belong to.
+        rung: JailRung,
+        /// Each of them.
+        walls: Vec<Wall>,
+    },
+    /// The first process inside the namespaces, as the processes outside number it.
+    Inside {
+        /// Its process.
+        pid: u32,
+    },
+    /// The kernel does not let this process make namespaces, and why.
+    NoNamespaces(String),
     /// The child does not start, and why.
     Refused(String),
     /// The child runs.
@@ -55,8 +77,19 @@ pub(crate) enum JailReport {
         /// Its process, which is also its process group.
         pid: u32,
     },
-    /// The child has ended, and nothing it started is left.
+    /// The child has ended. From the supervisor: and nothing it started is left.
     Exited(JailExit),
+    /// What the child and all it started have used, after their end.
+    Used(JailUsage),
+}
+
+/// What a child and everything it started have used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JailUsage {
+    /// Processor time.
+    pub cpu_ms: u64,
+    /// The largest memory of one of its processes.
+    pub memory_peak_bytes: u64,
 }
 
 /// How a child ended.

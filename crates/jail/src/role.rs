@@ -1,6 +1,5 @@
-//! The two parts this program plays when it is started again for a child: the
-//! supervisor, which outlives the child and ends what the child leaves behind, and
-//! the launcher, which puts up the walls and becomes the child.
+//! The part this program plays when it is started again for a child: the supervisor,
+//! which outlives the child and ends what the child leaves behind.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,64 +10,35 @@ use std::process::{Child, Command, Stdio};
 
 use sandbox::pool::WorkerProgram;
 
-/// The first argument of a process that plays one of the parts.
+/// The first argument of a process that plays the part.
 const MARKER: &str = "__ringfence-jail";
 
-/// The version of what the parts tell each other: the file of this program may be replaced
+/// The version of what parent and supervisor tell each other: the file of this program may be replaced
 /// while it runs.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
-/// Which part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JailRole {
-    Supervisor,
-    Launcher,
-}
+/// What the process is called, in lists of processes.
+const NAME: &str = "ringfence-supervisor";
 
-impl JailRole {
-    fn name(self) -> &'static str {
-        match self {
-            JailRole::Supervisor => "ringfence-supervisor",
-            JailRole::Launcher => "ringfence-launcher",
-        }
-    }
-}
-
-/// The part this process was started to play, and the process that started it. `None` if
-/// it plays none; `Some(None)` if it does, but of another version.
-pub(crate) fn of_arguments(
-    mut arguments: impl Iterator<Item = OsString>,
-) -> Option<Option<(JailRole, u32)>> {
+/// Whether this process was started to be a supervisor. `None` if not; `Some(false)` if it
+/// was, but of another version.
+pub(crate) fn of_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<bool> {
     if arguments.next()? != MARKER {
         return None;
     }
-    let mut next = || arguments.next()?.into_string().ok();
-    let parsed = (|| {
-        (next()? == VERSION).then_some(())?;
-        let name = next()?;
-        let role = [JailRole::Supervisor, JailRole::Launcher]
-            .into_iter()
-            .find(|role| role.name() == name)?;
-        Some((role, next()?.parse().ok()?))
-    })();
-    Some(parsed)
+    Some(arguments.next().is_some_and(|version| version == VERSION))
 }
 
-/// Starts this program again to play `role`, with `control` as its only descriptor.
-pub(crate) fn start(
-    role: JailRole,
-    program: &WorkerProgram,
-    control: OwnedFd,
-) -> io::Result<Child> {
+/// Starts this program again as a supervisor, with `control` as its only descriptor.
+pub(crate) fn start_supervisor(program: &WorkerProgram, control: OwnedFd) -> io::Result<Child> {
     let (path, added) = match program {
         // The file this process was started from, even if it was replaced since.
         WorkerProgram::ThisProgram => (PathBuf::from("/proc/self/exe"), [].as_slice()),
         WorkerProgram::Other(path, added) => (path.clone(), added.as_slice()),
     };
     Command::new(path)
-        .arg0(role.name())
-        .args([MARKER, VERSION, role.name()])
-        .arg(std::process::id().to_string())
+        .arg0(NAME)
+        .args([MARKER, VERSION])
         .args(added)
         .env_clear()
         .stdin(Stdio::from(control))

@@ -1,25 +1,25 @@
-//! Seccomp: system calls no child needs and an attack does.
+//! Seccomp: the system calls a child may make.
 //!
-//! A list of what is denied, not of what is allowed: the programs are other people's
-//! and may use anything ordinary. Landlock keeps the files, this keeps the rest.
+//! A list of what is allowed. Calls that an attack needs are refused, all others, those of
+//! later kernels and of x32 among them, seem not to exist.
 
+mod ordinary;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 
 use libc::c_long;
-use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch, sock_filter,
-};
+use sandbox::walls::system::{self, FilterInstruction, FilterListener};
 
-use crate::settings::JailNetwork;
+use crate::filter::{self, ArgumentTest, CallVerdict};
+use crate::settings::{JailNetwork, JailRung};
 
-type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+use self::ordinary::{ORDINARY, ORDINARY_HERE, SHARED_MEMORY};
 
-/// Denied whatever their arguments.
-const DENIED: &[c_long] = &[
+/// Refused whatever their arguments.
+const REFUSED: &[c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -30,15 +30,10 @@ const DENIED: &[c_long] = &[
     libc::SYS_move_pages,
     libc::SYS_migrate_pages,
     libc::SYS_perf_event_open,
-    // The user's keys, and memory that programs of one user share.
+    // The user's keys.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_msgget,
-    libc::SYS_semget,
-    libc::SYS_mq_open,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -55,6 +50,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
     // The kernel.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
@@ -70,40 +66,37 @@ const DENIED: &[c_long] = &[
     libc::SYS_syslog,
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
 ];
 
-/// Denied on machines that have them.
+/// Refused on machines that have them.
 #[cfg(target_arch = "x86_64")]
-const DENIED_HERE: &[c_long] = &[
+const REFUSED_HERE: &[c_long] = &[
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
     libc::SYS_kexec_file_load,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const DENIED_HERE: &[c_long] = &[];
-
-/// Answered as a kernel without them would, so that programs fall back: their arguments
-/// lie in memory, which a filter does not see.
-const ABSENT: &[c_long] = &[
-    libc::SYS_clone3,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-];
+const REFUSED_HERE: &[c_long] = &[];
 
 /// Namespaces a new process could be given.
-const NAMESPACES: &[i32] = &[
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-];
+const NAMESPACES: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
 
 /// Calls that take a process as an argument and would reach any process of the user, the
 /// parent too; with nought they mean the caller. The number is the argument's place.
@@ -118,125 +111,157 @@ const OWN_PROCESS_ONLY: &[(c_long, u8)] = &[
 ];
 
 /// Of these, calls that can mean every process of the user, and the first argument that says so.
-const WHOLE_USER: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+const WHOLE_USER: &[(c_long, u32)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
-/// Requests that type into a terminal.
-const TERMINAL_INPUT: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+/// Requests that type into a terminal: TIOCSTI and TIOCLINUX.
+const TERMINAL_INPUT: [u32; 2] = [0x5412, 0x541c];
 
-/// Binds this process, and all it becomes and starts, for good.
-pub(crate) fn deny(network: JailNetwork) -> Result<(), String> {
-    let program = program(network).map_err(|error| error.to_string())?;
-    seccompiler::apply_filter(&program).map_err(|error| error.to_string())
+/// Personalities that switch no protection off: the usual one, 32-bit names, an older
+/// version number, both, and the question which it is.
+const PERSONALITIES: [u32; 5] = [0, 0x8, 0x2_0000, 0x2_0008, u32::MAX];
+
+/// The type of a socket without its flags.
+const SOCKET_TYPE: u32 = 0xf;
+
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+/// Binds this process, and all it becomes and starts, for good. The listener for calls
+/// that the supervisor answers, if there are any.
+pub(crate) fn restrict(network: JailNetwork, rung: JailRung) -> Result<Option<OwnedFd>, String> {
+    let listener = match has_handed(network, rung) {
+        true => FilterListener::Wanted,
+        false => FilterListener::None,
+    };
+    system::install_filter(&program(network, rung), listener).map_err(|error| error.to_string())
 }
 
-fn program(network: JailNetwork) -> Result<BpfProgram, BackendError> {
-    let architecture: TargetArch = std::env::consts::ARCH.try_into()?;
-    let filter = SeccompFilter::new(
-        rules(network)?,
-        SeccompAction::Allow,
-        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
-        architecture,
-    )?;
-    let denied: BpfProgram = filter.try_into()?;
-    let mut program = absent();
-    program.extend(denied);
-    Ok(program)
+/// Whether `connect` is the supervisor's to answer: where the kernel has no network of the
+/// child's own.
+pub(crate) fn has_handed(network: JailNetwork, rung: JailRung) -> bool {
+    match (network, rung) {
+        (JailNetwork::Proxy, JailRung::Landlock) => true,
+        (JailNetwork::None | JailNetwork::Open, _) | (JailNetwork::Proxy, JailRung::Namespaces) => {
+            false
+        }
+    }
 }
 
-fn rules(network: JailNetwork) -> Result<Rules, BackendError> {
-    let mut rules = Rules::new();
-    for call in DENIED.iter().chain(DENIED_HERE) {
-        rules.insert(*call, Vec::new());
+fn program(network: JailNetwork, rung: JailRung) -> Vec<FilterInstruction> {
+    filter::assemble(&calls(network, rung))
+}
+
+fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, CallVerdict> {
+    let mut calls: BTreeMap<c_long, CallVerdict> = BTreeMap::new();
+    for call in ORDINARY.iter().chain(ORDINARY_HERE) {
+        calls.insert(*call, CallVerdict::Allow);
     }
-    let mut namespaces = Vec::new();
-    for flag in NAMESPACES {
-        let flag = u64::from(flag.unsigned_abs());
-        namespaces.push(when(0, SeccompCmpOp::MaskedEq(flag), flag)?);
+    for call in REFUSED.iter().chain(REFUSED_HERE) {
+        calls.insert(*call, CallVerdict::Refuse);
     }
-    rules.insert(libc::SYS_clone, namespaces);
+    for call in SHARED_MEMORY {
+        let verdict = match rung {
+            JailRung::Namespaces => CallVerdict::Allow,
+            // All programs of one user share it.
+            JailRung::Landlock => CallVerdict::Refuse,
+        };
+        calls.insert(*call, verdict);
+    }
+    let clone = ArgumentTest::NoBits {
+        argument: 0,
+        bits: NAMESPACES.unsigned_abs(),
+    };
+    calls.insert(libc::SYS_clone, CallVerdict::Check(vec![clone]));
     for (call, argument) in OWN_PROCESS_ONLY {
-        rules.insert(*call, vec![when(*argument, SeccompCmpOp::Ne, 0)?]);
+        let mut tests = vec![only(*argument, u32::MAX, &[0])];
+        tests.extend(
+            WHOLE_USER
+                .iter()
+                .filter(|(whole, _)| whole == call)
+                .map(|(_, which)| none_of(0, &[*which])),
+        );
+        calls.insert(*call, CallVerdict::Check(tests));
     }
-    for (call, which) in WHOLE_USER {
-        let rule = when(0, SeccompCmpOp::Eq, *which)?;
-        rules.entry(*call).or_default().push(rule);
+    let typed = none_of(1, &TERMINAL_INPUT);
+    calls.insert(libc::SYS_ioctl, CallVerdict::Check(vec![typed]));
+    let personality = only(0, u32::MAX, &PERSONALITIES);
+    calls.insert(libc::SYS_personality, CallVerdict::Check(vec![personality]));
+    calls.insert(libc::SYS_socket, sockets(network, rung));
+    if has_handed(network, rung) {
+        hand_connections(&mut calls);
     }
-    let mut typed = Vec::new();
-    for request in TERMINAL_INPUT {
-        // The kernel looks at the low half only, and so does this.
-        typed.push(when(1, SeccompCmpOp::Eq, *request)?);
-    }
-    rules.insert(libc::SYS_ioctl, typed);
-    rules.insert(libc::SYS_socket, sockets(network)?);
-    Ok(rules)
+    calls
 }
 
-/// Which sockets are refused.
+/// Which sockets can be made.
 ///
-/// Local ones are refused in any case. Landlock does not keep a child from connecting to
+/// Local ones cannot in any case. Landlock does not keep a child from connecting to
 /// a socket in the file system before version 9, and behind such sockets are programs
 /// that act for the user: the session bus starts programs, Docker's is as good as
 /// root, agents hold keys. Pairs of connected sockets are another call and stay.
-fn sockets(network: JailNetwork) -> Result<Vec<SeccompRule>, BackendError> {
-    let is_not = |family: i32| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
-    match network {
-        JailNetwork::None => Ok(Vec::new()),
-        JailNetwork::Open => Ok(vec![
-            SeccompRule::new(vec![
-                is_not(libc::AF_INET)?,
-                is_not(libc::AF_INET6)?,
-                is_not(libc::AF_NETLINK)?,
-            ])?,
-            // Which addresses the machine has: all that programs ask of netlink.
-            SeccompRule::new(vec![
-                condition(
-                    0,
-                    SeccompCmpOp::Eq,
-                    u64::from(libc::AF_NETLINK.unsigned_abs()),
-                )?,
-                condition(
-                    2,
-                    SeccompCmpOp::Ne,
-                    u64::from(libc::NETLINK_ROUTE.unsigned_abs()),
-                )?,
-            ])?,
+fn sockets(network: JailNetwork, rung: JailRung) -> CallVerdict {
+    let family = |family: i32| family.unsigned_abs();
+    let internet = [family(libc::AF_INET), family(libc::AF_INET6)];
+    let stream = libc::SOCK_STREAM.unsigned_abs();
+    let datagram = libc::SOCK_DGRAM.unsigned_abs();
+    let tcp = libc::IPPROTO_TCP.unsigned_abs();
+    let udp = libc::IPPROTO_UDP.unsigned_abs();
+    match (network, rung) {
+        (JailNetwork::None, _) => CallVerdict::Refuse,
+        (JailNetwork::Proxy, JailRung::Namespaces) => CallVerdict::Check(vec![
+            only(0, u32::MAX, &internet),
+            only(1, SOCKET_TYPE, &[stream, datagram]),
+            only(2, u32::MAX, &[0, tcp, udp]),
         ]),
+        // SCTP and SMC connect without `connect`.
+        (JailNetwork::Proxy, JailRung::Landlock) => CallVerdict::Check(vec![
+            only(0, u32::MAX, &internet),
+            only(1, SOCKET_TYPE, &[stream]),
+            only(2, u32::MAX, &[0, tcp]),
+        ]),
+        (JailNetwork::Open, _) => {
+            let netlink = family(libc::AF_NETLINK);
+            let [four, six] = internet;
+            CallVerdict::Check(vec![
+                only(0, u32::MAX, &[four, six, netlink]),
+                // Which addresses the machine has: all that programs ask of netlink.
+                ArgumentTest::OneOfWhen {
+                    other: 0,
+                    value: netlink,
+                    argument: 2,
+                    values: vec![family(libc::NETLINK_ROUTE)],
+                },
+            ])
+        }
     }
 }
 
-fn when(argument: u8, compare: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(vec![condition(argument, compare, value)?])
-}
-
-fn condition(
-    argument: u8,
-    compare: SeccompCmpOp,
-    value: u64,
-) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compare, value)
-}
-
-/// What the filter's compiler cannot say: calls that seem not to exist, and the numbers of
-/// x32, which name the same calls again and would walk around every rule.
-fn absent() -> BpfProgram {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_NOT_LESS: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    const X32: u32 = 0x4000_0000;
-    let absent = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    // The number of the call is the first word of what a filter sees.
-    let mut program = vec![
-        instruction(LOAD_WORD, 0, 0, 0),
-        instruction(JUMP_IF_NOT_LESS, 0, 1, X32),
-        instruction(RETURN, 0, 0, absent),
-    ];
-    for call in ABSENT {
-        // The numbers of a table of ours: all small.
-        let number = u32::try_from(*call).unwrap_or(u32::MAX);
-        program.push(instruction(JUMP_IF_EQUAL, 0, 1, number));
-        program.push(instruction(RETURN, 0, 0, absent));
+/// Every connection is the supervisor's to make, and there is no other way to one.
+fn hand_connections(calls: &mut BTreeMap<c_long, CallVerdict>) {
+    calls.insert(libc::SYS_connect, CallVerdict::Hand);
+    for call in [libc::SYS_bind, libc::SYS_listen, libc::SYS_sendmmsg] {
+        calls.insert(call, CallVerdict::Refuse);
     }
-    program
+    // Fast open connects while it sends.
+    for (call, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
+        let flags = ArgumentTest::NoBits {
+            argument,
+            bits: MSG_FASTOPEN,
+        };
+        calls.insert(call, CallVerdict::Check(vec![flags]));
+    }
+}
+
+fn only(argument: u8, mask: u32, values: &[u32]) -> ArgumentTest {
+    ArgumentTest::OneOf {
+        argument,
+        mask,
+        values: values.to_vec(),
+    }
+}
+
+fn none_of(argument: u8, values: &[u32]) -> ArgumentTest {
+    ArgumentTest::NoneOf {
+        argument,
+        values: values.to_vec(),
+    }
 }

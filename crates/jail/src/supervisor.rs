@@ -1,28 +1,31 @@
 //! The supervisor: one process for each child, between it and the parent.
 //!
-//! It starts the launcher, reports what becomes of it, and answers for everything
+//! It starts the child (`start`), reports what becomes of it, and answers for everything
 //! the child starts. The socket to the parent is its lifeline: when the parent closes
 //! it, or dies, the supervisor kills every descendant until none is left. It reads
 //! nothing the child writes, and the child cannot signal it.
 
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use sandbox::pool::WorkerProgram;
-use sandbox::walls::process;
+use rustix::process::Signal;
+use sandbox::walls::{process, system};
 
+use crate::connect_answer;
+use crate::control_group::ControlGroup;
+use crate::disk_use::DiskUse;
+use crate::ground::JailGround;
+use crate::identity::ChildIdentity;
 use crate::limit;
-use crate::line::{self, LineBuffer};
-use crate::message::{JailExit, JailReport, TERMINATE};
+use crate::line::{self, LineBuffer, OrderedDescriptors};
+use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
 use crate::process_tree;
-use crate::role::{self, JailRole};
-use crate::wall::Wall;
+use crate::reaper::{self, End};
+use crate::settings::JailNetwork;
+use crate::start::{self, Running};
 
 /// As root the number of processes is not bounded by the kernel, so the supervisor must
 /// come to its turn among very many of them.
@@ -41,119 +44,155 @@ pub(crate) fn supervise(control: UnixStream) -> io::Result<()> {
     // A signal from the parent's terminal is the parent's business.
     process::own_session().map_err(io::Error::other)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    if rustix::process::getuid().is_root() {
-        // Without the right to do so it is as any other process.
-        let _ = rustix::process::setpriority_process(None, PRIORITY_AS_ROOT);
-    }
     control.set_read_timeout(Some(Duration::from_millis(limit::START_MS_MAX)))?;
-    let (order, streams) = line::receive_order(&control)?;
+    let (order, descriptors) = line::receive_order(&control)?;
     control.set_read_timeout(None)?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let launcher = role::start(
-        JailRole::Launcher,
-        &WorkerProgram::ThisProgram,
-        OwnedFd::from(theirs),
-    )?;
-    let [input, output, error] = &streams;
-    let sent = line::send_order(
-        &ours,
-        &order,
-        &[input.as_fd(), output.as_fd(), error.as_fd()],
-    );
-    // Ours would keep the pipes open after the child has closed its own.
-    drop(streams);
-    let pid = i32::try_from(launcher.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("no process number"))?;
-    let ends = watch_ends(pid)?;
-    let mut watch = Watch {
-        control,
-        launcher: Some(ours),
-        heard: LineBuffer::default(),
-        walls: None,
-        ends,
-        pid,
-        processes_max: order.limits.processes,
-        last_pid: None,
-    };
-    let exit = match sent {
-        Ok(()) => watch.until_end(),
-        Err(error) => Some(JailReport::Refused(format!(
-            "the launcher ended early: {error}"
-        ))),
-    };
-    watch.kill_all();
+    let group = ControlGroup::make(&order.limits);
+    let exit = supervise_child(&control, &order, descriptors, &group)?;
+    // The parent may be gone.
     match exit {
-        // The parent may be gone.
-        Some(report) => line::send(&watch.control, &report),
+        Some(report) => line::send(&control, &report),
         None => Ok(()),
     }
 }
 
+/// Starts the child and waits for its end; what to tell the parent when all is over.
+fn supervise_child(
+    control: &UnixStream,
+    order: &JailOrder,
+    descriptors: OrderedDescriptors,
+    group: &Result<ControlGroup, String>,
+) -> io::Result<Option<JailReport>> {
+    let (streams, door) = descriptors;
+    // The way a launcher hands the listener for `connect` to this process.
+    let hands = match order.network {
+        JailNetwork::Proxy => Some(UnixStream::pair()?),
+        JailNetwork::None | JailNetwork::Open => None,
+    };
+    let mut ground = JailGround {
+        order,
+        streams: &streams,
+        door: door.as_ref(),
+        hand: hands.as_ref().map(|(_, theirs)| theirs),
+        group,
+        identity: ChildIdentity::claim(),
+        no_namespaces: String::new(),
+    };
+    let started = start::start(control, &mut ground);
+    // Held as long as the child runs.
+    let identity = ground.identity;
+    // Ours would keep the pipes open after the child has closed its own.
+    drop(streams);
+    if rustix::process::getuid().is_root() {
+        // Without the right to do so it is as any other process.
+        let _ = rustix::process::setpriority_process(None, PRIORITY_AS_ROOT);
+    }
+    let running = match started {
+        Ok(running) => running,
+        Err(report) => return Ok(Some(report)),
+    };
+    let mut watch = Watch {
+        ends: reaper::watch_ends(running.pid)?,
+        disk: DiskUse::new(order),
+        control,
+        order,
+        group: group.as_ref().ok(),
+        running,
+        heard: LineBuffer::default(),
+        last_pid: None,
+        door: None,
+    };
+    let user = identity.as_ref().ok().and_then(Option::as_ref);
+    let user = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.user);
+    let answering = match (hands, door) {
+        (Some((ours, theirs)), Some(door)) => {
+            drop(theirs);
+            watch.answer_connects(&ours, door, user)
+        }
+        (_, _) => Ok(()),
+    };
+    let exit = match answering {
+        Ok(()) => watch.run(),
+        Err(error) => Some(JailReport::Refused(format!(
+            "connections cannot be handed over: {error}"
+        ))),
+    };
+    watch.kill_all();
+    if matches!(exit, Some(JailReport::Exited(_))) {
+        let (cpu_ms, memory_peak_bytes) = system::children_usage();
+        let usage = JailUsage {
+            cpu_ms,
+            memory_peak_bytes,
+        };
+        let _ = line::send(control, &JailReport::Used(usage));
+    }
+    Ok(exit.map(|report| watch.explain(report)))
+}
+
 /// One child under watch.
-struct Watch {
-    control: UnixStream,
-    /// The launcher's socket, until the launcher has become the child.
-    launcher: Option<UnixStream>,
+struct Watch<'a> {
+    control: &'a UnixStream,
+    order: &'a JailOrder,
+    group: Option<&'a ControlGroup>,
+    running: Running,
+    /// What the first process inside has said so far.
     heard: LineBuffer,
-    walls: Option<Vec<Wall>>,
     ends: PipeReader,
-    pid: Pid,
-    processes_max: u64,
+    disk: DiskUse,
     last_pid: Option<u32>,
+    /// Held while the child runs: its end tells the parent that no connection comes any more.
+    door: Option<OwnedFd>,
 }
 
-/// What the reaping thread has to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Code(i32),
-    Signal(i32),
-    /// No child is left, and so no descendant.
-    NoneLeft,
-}
+impl Watch<'_> {
+    fn answer_connects(&mut self, ours: &UnixStream, door: OwnedFd, user: u32) -> io::Result<()> {
+        if !start::needs_answers(&self.running, self.order) {
+            self.door = Some(door);
+            return Ok(());
+        }
+        match line::receive_descriptor(ours)? {
+            Some((line::HANDED, listener)) => connect_answer::answer_connects(listener, door, user),
+            Some(_) | None => Err(io::Error::other("the launcher handed nothing over")),
+        }
+    }
 
-impl Watch {
-    /// Waits for the end of the child. `None` if the parent ended it.
-    fn until_end(&mut self) -> Option<JailReport> {
+    /// Tells the parent that the child runs, and waits for its end. `None` if the parent
+    /// ended it.
+    fn run(&mut self) -> Option<JailReport> {
+        let pid = self.running.pid.as_raw_nonzero().get().unsigned_abs();
+        let walls = JailReport::Walls {
+            rung: self.running.rung,
+            walls: self.running.walls.clone(),
+        };
+        // If the parent is gone, its end of file says so next.
+        let _ = line::send(self.control, &walls);
+        let _ = line::send(self.control, &JailReport::Started { pid });
         loop {
-            let [control, launcher, ends] = self.poll();
+            let [control, inside, ends] = self.poll();
             if control && self.hear_parent() == Lifeline::Ended {
                 return None;
             }
-            if launcher && let Err(report) = self.hear_launcher() {
-                return Some(report);
+            if inside && let Some(exit) = self.hear_inside() {
+                return Some(JailReport::Exited(exit));
             }
             if ends {
-                return Some(self.hear_end());
+                return Some(JailReport::Exited(self.hear_end()));
             }
-            if self.has_too_many() {
-                let reason = format!("more than {} processes and threads", self.processes_max);
+            if let Some(reason) = self.broken_bound() {
                 return Some(JailReport::Exited(JailExit::Bound(reason)));
             }
         }
     }
 
-    /// The child has ended. A short one may be over before its launcher was heard out.
-    fn hear_end(&mut self) -> JailReport {
-        while self.launcher.is_some() {
-            if let Err(report) = self.hear_launcher() {
-                return report;
-            }
-        }
-        JailReport::Exited(match self.next_end() {
-            End::Code(code) => JailExit::Code(code),
-            End::Signal(signal) => JailExit::Signal(signal),
-            End::NoneLeft => JailExit::Unknown("nothing was left to wait for".to_owned()),
-        })
-    }
-
-    /// Which of the parent, the launcher and the reaping thread have something to say.
+    /// Which of the parent, the first process inside and the reaping thread have something
+    /// to say.
     fn poll(&self) -> [bool; 3] {
         let mut set = vec![
-            PollFd::new(&self.control, PollFlags::IN),
+            PollFd::new(self.control, PollFlags::IN),
             PollFd::new(&self.ends, PollFlags::IN),
         ];
-        if let Some(launcher) = &self.launcher {
-            set.push(PollFd::new(launcher, PollFlags::IN));
+        if let Some(inside) = &self.running.inside {
+            set.push(PollFd::new(inside, PollFlags::IN));
         }
         let interval = Duration::from_millis(limit::COUNT_INTERVAL_MS);
         let timeout = Timespec::try_from(interval).ok();
@@ -167,55 +206,75 @@ impl Watch {
 
     fn hear_parent(&mut self) -> Lifeline {
         let mut asked = [0; 16];
-        match self.control.read(&mut asked) {
+        let mut control = self.control;
+        match control.read(&mut asked) {
             Ok(0) | Err(_) => Lifeline::Ended,
             Ok(count) => {
                 if asked.iter().take(count).any(|byte| *byte == TERMINATE) {
-                    // The child leads its group. It may have ended already.
-                    let _ = rustix::process::kill_process_group(self.pid, Signal::TERM);
+                    self.terminate();
                 }
                 Lifeline::Holds
             }
         }
     }
 
-    /// Takes the launcher's reports; its end of file means that it has become the child.
-    fn hear_launcher(&mut self) -> Result<(), JailReport> {
-        let Some(launcher) = &self.launcher else {
-            return Ok(());
-        };
-        let is_open = self.heard.read_from(launcher);
-        loop {
-            match self.heard.next() {
-                Ok(Some(JailReport::Walls(walls))) => self.walls = Some(walls),
-                Ok(Some(JailReport::Refused(reason))) => return Err(JailReport::Refused(reason)),
-                Ok(Some(JailReport::Started { .. } | JailReport::Exited(_))) | Err(_) => {
-                    return Err(JailReport::Refused("the launcher said nonsense".to_owned()));
-                }
-                Ok(None) => break,
+    /// Sends SIGTERM to the child's group. It may have ended already.
+    fn terminate(&self) {
+        match &self.running.inside {
+            Some(inside) => {
+                let mut inside = inside;
+                let _ = io::Write::write_all(&mut inside, &[TERMINATE]);
             }
-        }
-        match (is_open, &self.walls) {
-            (Ok(true), _) => Ok(()),
-            (Ok(false), Some(walls)) => {
-                self.launcher = None;
-                let pid = self.pid.as_raw_nonzero().get().unsigned_abs();
-                // If the parent is gone, its end of file says so next.
-                let _ = line::send(&self.control, &JailReport::Walls(walls.clone()));
-                let _ = line::send(&self.control, &JailReport::Started { pid });
-                Ok(())
+            None => {
+                let _ = rustix::process::kill_process_group(self.running.pid, Signal::TERM);
             }
-            (Ok(false) | Err(_), _) => Err(early_end()),
         }
     }
 
-    fn next_end(&mut self) -> End {
-        let mut record = [0; 5];
-        match self.ends.read_exact(&mut record) {
-            Ok(()) => End::from_record(record),
-            // The thread ends only after it has said that nothing is left.
-            Err(_) => End::NoneLeft,
+    /// How the child ended, from the first process inside. It says nothing else, and says
+    /// nothing when it was killed itself.
+    fn hear_inside(&mut self) -> Option<JailExit> {
+        let inside = self.running.inside.as_ref()?;
+        let is_open = self.heard.read_from(inside);
+        match self.heard.next() {
+            Ok(Some(JailReport::Exited(exit @ (JailExit::Code(_) | JailExit::Signal(_))))) => {
+                return Some(exit);
+            }
+            Ok(Some(_)) | Err(_) => {
+                let reason = "the process around the program said nonsense";
+                return Some(JailExit::Unknown(reason.to_owned()));
+            }
+            Ok(None) => {}
         }
+        if !matches!(is_open, Ok(true)) {
+            // Its end comes from the reaping thread.
+            self.running.inside = None;
+        }
+        None
+    }
+
+    /// The process that is waited for has ended.
+    fn hear_end(&mut self) -> JailExit {
+        while self.running.inside.is_some() {
+            if let Some(exit) = self.hear_inside() {
+                return exit;
+            }
+        }
+        reaper::next_end(&mut self.ends).to_exit()
+    }
+
+    /// Which bound the child broke, of those that the kernel does not keep by itself.
+    fn broken_bound(&mut self) -> Option<String> {
+        let limits = &self.order.limits;
+        if self.has_too_many() {
+            return Some(format!(
+                "more than {} processes and threads",
+                limits.processes
+            ));
+        }
+        self.disk
+            .is_too_much()
+            .then(|| format!("more than {} bytes written", limits.disk_bytes))
     }
 
     /// Counts the child's processes, if any process was started on the machine since.
@@ -225,7 +284,24 @@ impl Watch {
             return false;
         }
         self.last_pid = last_pid;
-        process_tree::count(self.processes_max) > self.processes_max
+        // The first process inside and its reaping thread are ours.
+        let ours = if self.running.inside.is_some() { 2 } else { 0 };
+        let max = self.order.limits.processes.saturating_add(ours);
+        process_tree::count(max) > max
+    }
+
+    /// What the kernel did, in words: a process that was killed for want of memory.
+    fn explain(&self, report: JailReport) -> JailReport {
+        let is_killed = matches!(
+            report,
+            JailReport::Exited(JailExit::Signal(signal)) if signal == Signal::KILL.as_raw()
+        );
+        if is_killed && self.group.is_some_and(ControlGroup::ran_out_of_memory) {
+            let bytes = self.order.limits.memory_bytes;
+            let reason = format!("more than {bytes} bytes of memory");
+            return JailReport::Exited(JailExit::Bound(reason));
+        }
+        report
     }
 
     /// Kills until nothing is left. A process that starts another while it is killed is
@@ -242,7 +318,7 @@ impl Watch {
             let timeout = Timespec::try_from(pause).ok();
             let has_news =
                 rustix::event::poll(&mut set, timeout.as_ref()).is_ok_and(|ready| ready > 0);
-            if has_news && self.next_end() == End::NoneLeft {
+            if has_news && reaper::next_end(&mut self.ends) == End::NoneLeft {
                 return;
             }
             rounds = rounds.saturating_add(1);
@@ -250,67 +326,9 @@ impl Watch {
     }
 }
 
-fn early_end() -> JailReport {
-    let reason = "the launcher ended before it could say why; \
-                  the machine may be out of memory or processes";
-    JailReport::Refused(reason.to_owned())
-}
-
 /// Whether the parent still holds its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lifeline {
     Holds,
     Ended,
-}
-
-impl End {
-    fn to_record(self) -> [u8; 5] {
-        let (kind, number) = match self {
-            End::Code(code) => (0, code),
-            End::Signal(signal) => (1, signal),
-            End::NoneLeft => (2, 0),
-        };
-        let [a, b, c, d] = number.to_le_bytes();
-        [kind, a, b, c, d]
-    }
-
-    fn from_record([kind, a, b, c, d]: [u8; 5]) -> End {
-        let number = i32::from_le_bytes([a, b, c, d]);
-        match kind {
-            0 => End::Code(number),
-            1 => End::Signal(number),
-            _ => End::NoneLeft,
-        }
-    }
-
-    fn of(status: WaitStatus) -> End {
-        match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => End::Code(code),
-            (None, Some(signal)) => End::Signal(signal),
-            (None, None) => End::Code(0),
-        }
-    }
-}
-
-/// Starts the thread that reaps: the child, and every orphan that comes to the supervisor.
-/// It waits in the kernel, so an idle child costs nothing.
-fn watch_ends(child: Pid) -> io::Result<PipeReader> {
-    let (reader, writer) = io::pipe()?;
-    thread::Builder::new()
-        .name("jail-reaper".to_owned())
-        .spawn(move || reap(child, writer))?;
-    Ok(reader)
-}
-
-fn reap(child: Pid, mut ends: PipeWriter) {
-    loop {
-        let end = match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == child => End::of(status),
-            Ok(_) | Err(Errno::INTR) => continue,
-            Err(_) => End::NoneLeft,
-        };
-        if ends.write_all(&end.to_record()).is_err() || end == End::NoneLeft {
-            return;
-        }
-    }
 }

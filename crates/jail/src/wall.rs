@@ -16,6 +16,11 @@ pub(crate) const SIGNALS_ABI: u8 = 6;
 /// One layer of the fence around a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum JailLayer {
+    /// Users, mounts, processes, network, queues, host name and control groups of its own,
+    /// and a root folder with nothing in it but what is given.
+    Namespaces,
+    /// A user of its own, never root.
+    Identity,
     /// Only the given files and folders.
     Files,
     /// No signal and no abstract socket reaches beyond the child.
@@ -36,11 +41,17 @@ pub enum JailLayer {
     Descriptors,
     /// The child dies with its supervisor.
     ParentDeath,
+    /// The memory and the processes of the whole child bounded by the kernel.
+    ControlGroup,
+    /// Facts about its own processes and the machine.
+    Facts,
 }
 
 impl JailLayer {
     /// Every layer, in the order of a report.
-    pub const ALL: [JailLayer; 10] = [
+    pub const ALL: [JailLayer; 14] = [
+        JailLayer::Namespaces,
+        JailLayer::Identity,
         JailLayer::Files,
         JailLayer::Signals,
         JailLayer::Network,
@@ -51,11 +62,15 @@ impl JailLayer {
         JailLayer::Session,
         JailLayer::Descriptors,
         JailLayer::ParentDeath,
+        JailLayer::ControlGroup,
+        JailLayer::Facts,
     ];
 
     /// The stable name, for settings and reports.
     pub fn name(self) -> &'static str {
         match self {
+            JailLayer::Namespaces => "namespaces",
+            JailLayer::Identity => "identity",
             JailLayer::Files => "files",
             JailLayer::Signals => "signals",
             JailLayer::Network => "network",
@@ -66,6 +81,27 @@ impl JailLayer {
             JailLayer::Session => "session",
             JailLayer::Descriptors => "descriptors",
             JailLayer::ParentDeath => "parent_death",
+            JailLayer::ControlGroup => "control_group",
+            JailLayer::Facts => "facts",
+        }
+    }
+
+    /// Whether a child starts without it: a rung is chosen by the settings, and of the
+    /// others something weaker remains, which is said.
+    pub fn is_optional(self) -> bool {
+        match self {
+            JailLayer::Namespaces | JailLayer::ControlGroup | JailLayer::Facts => true,
+            JailLayer::Identity
+            | JailLayer::Files
+            | JailLayer::Signals
+            | JailLayer::Network
+            | JailLayer::SystemCalls
+            | JailLayer::NoNewPrivileges
+            | JailLayer::Capabilities
+            | JailLayer::Rlimits
+            | JailLayer::Session
+            | JailLayer::Descriptors
+            | JailLayer::ParentDeath => false,
         }
     }
 }
@@ -103,6 +139,7 @@ impl Wall {
 pub(crate) fn refusal(walls: &[Wall]) -> Option<String> {
     let missing: Vec<String> = walls
         .iter()
+        .filter(|wall| !wall.layer.is_optional())
         .filter_map(|wall| Some(format!("{} ({})", wall.layer, wall.missing.as_ref()?)))
         .collect();
     (!missing.is_empty()).then(|| {
@@ -129,7 +166,11 @@ pub fn probe() -> Vec<Wall> {
                 | JailLayer::Rlimits
                 | JailLayer::Session
                 | JailLayer::Descriptors
-                | JailLayer::ParentDeath => Ok(()),
+                | JailLayer::ParentDeath
+                | JailLayer::Namespaces
+                | JailLayer::Identity
+                | JailLayer::ControlGroup
+                | JailLayer::Facts => Ok(()),
             };
             Wall::new(layer, offered)
         })

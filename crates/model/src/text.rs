@@ -136,5 +136,7 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// The difference between two texts as a patch.
+pub mod diff;
 #[cfg(test)]
 mod tests;

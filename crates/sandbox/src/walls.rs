@@ -13,6 +13,8 @@ mod landlock;
 /// The layers that are properties of a process, one function each.
 pub mod process;
 mod seccomp;
+/// System calls that the library of checked ones lacks.
+pub mod system;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

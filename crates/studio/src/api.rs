@@ -5,13 +5,12 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::error::ErrorBody;
-use crate::route::{Needs, Route, table};
+use crate::route::{Needs, Route};
 use crate::session::CSRF_HEADER;
 use model::word::Word as _;
 
-/// The document.
-#[must_use]
-pub fn openapi() -> Value {
+/// The document of some routes.
+pub(crate) fn document(routes: &[Route]) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
@@ -20,12 +19,12 @@ pub fn openapi() -> Value {
     let error = generator.subschema_for::<ErrorBody>();
     let error = serde_json::to_value(error).unwrap_or_default();
     let mut paths: Map<String, Value> = Map::new();
-    for route in table() {
+    for route in routes {
         let body = route.body.map(|schema| schema(&mut generator));
         let answer = route.answer.map(|schema| schema(&mut generator));
         let body = body.map(|schema| serde_json::to_value(schema).unwrap_or_default());
         let answer = answer.map(|schema| serde_json::to_value(schema).unwrap_or_default());
-        let operation = operation(&route, body, answer, &error);
+        let operation = operation(route, body, answer, &error);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(methods) = path.as_object_mut() {
             methods.insert(route.method.as_str().to_ascii_lowercase(), operation);

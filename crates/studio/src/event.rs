@@ -4,134 +4,28 @@
 //! The engine's parts are looked at ten times a second, once for all pages, and only while
 //! one listens. What other processes of the home do is seen as well.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
 use engine::{AuditItem, Engine};
 use futures_util::stream;
 use model::govern::key::Secret;
 use model::sync::lock;
-use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{ApiError, ApiResult};
+use crate::hub::LAST_EVENT_ID;
 use crate::limit;
 use crate::page::audit;
 use crate::request::Asked;
 use crate::studio::Studio;
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-/// The events of one server.
-#[derive(Debug)]
-pub(crate) struct EventHub {
-    /// Another one for each run of the server.
-    boot: String,
-    kept: Mutex<Kept>,
-    newest: watch::Sender<u64>,
-    streams: Arc<Semaphore>,
-    /// Wakes the watcher, which sleeps while no page listens.
-    listened: Notify,
-    /// Counts the times that sessions may have ended.
-    ends: watch::Sender<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    seq: u64,
-    events: VecDeque<Event>,
-    is_watched: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Event {
-    seq: u64,
-    text: Arc<str>,
-}
-
-impl Default for EventHub {
-    fn default() -> EventHub {
-        EventHub {
-            boot: model::govern::key::id(boot_bytes()),
-            kept: Mutex::default(),
-            newest: watch::Sender::new(0),
-            streams: Arc::new(Semaphore::new(limit::STREAMS_MAX)),
-            listened: Notify::new(),
-            ends: watch::Sender::new(0),
-        }
-    }
-}
-
-/// No secret: it only has to differ between two runs.
-fn boot_bytes() -> [u8; 5] {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let nanos = now.map_or(0, |now| now.as_nanos());
-    let [a, b, c, d, e, ..] = nanos.to_le_bytes();
-    let process = std::process::id().to_le_bytes();
-    [a ^ process[0], b ^ process[1], c, d, e]
-}
-
-impl EventHub {
-    /// Tells every page.
-    fn tell(&self, topic: &'static str, data: Value) {
-        let mut kept = lock(&self.kept);
-        kept.seq += 1;
-        let seq = kept.seq;
-        let event = Event {
-            seq,
-            text: self.text(Some(seq), seq, topic, data),
-        };
-        kept.events.push_back(event);
-        if kept.events.len() > limit::EVENTS_KEPT_MAX {
-            kept.events.pop_front();
-        }
-        drop(kept);
-        self.newest.send_replace(seq);
-    }
-
-    fn text(&self, id: Option<u64>, seq: u64, topic: &str, data: Value) -> Arc<str> {
-        let mut members = Map::new();
-        members.insert("seq".to_owned(), seq.into());
-        members.insert("boot".to_owned(), self.boot.clone().into());
-        members.insert("topic".to_owned(), topic.into());
-        if let Value::Object(data) = data {
-            members.extend(data);
-        }
-        let data = Value::Object(members);
-        let id = id.map_or_else(String::new, |id| format!("id: {}.{id}\n", self.boot));
-        format!("{id}event: {topic}\ndata: {data}\n\n").into()
-    }
-
-    /// Has every stream look whether its session is still open.
-    pub(crate) fn recheck(&self) {
-        self.ends.send_modify(|count| *count += 1);
-    }
-
-    /// What a page that last saw `after` missed; nothing if that is not known any more.
-    fn since(&self, after: u64) -> Option<Vec<Event>> {
-        let kept = lock(&self.kept);
-        let oldest = kept.events.front().map_or(kept.seq + 1, |event| event.seq);
-        if after > kept.seq || after + 1 < oldest {
-            return None;
-        }
-        let missed = kept.events.iter().filter(|event| event.seq > after);
-        Some(missed.cloned().collect())
-    }
-
-    /// Where a page that comes back left off.
-    fn left_off(&self, headers: &HeaderMap) -> Option<u64> {
-        let id = headers.get(LAST_EVENT_ID)?.to_str().ok()?;
-        let (boot, seq) = id.split_once('.')?;
-        (boot == self.boot).then(|| seq.parse().ok()).flatten()
-    }
-}
 
 /// One stream of one page.
 struct Stream {

@@ -8,24 +8,30 @@
 mod api;
 /// The files of the page.
 mod asset;
+/// Every route, in one table.
+mod door;
 /// What a page is told when something cannot be done.
 mod error;
 /// What pages are told without asking.
 mod event;
 /// Which requests are looked at, and the headers of every answer.
 mod guard;
+/// The events of one server.
+mod hub;
 /// Every bound of the Studio.
 pub mod limit;
 /// The API, part by part.
 mod page;
 /// One request as a part of the API sees it.
 mod request;
-/// Every route, in one table.
+/// One route: its front door, then its work.
 mod route;
 /// Signing in and out, and whose request it is.
 mod session;
 /// The Studio of one server.
 mod studio;
+/// How often codes are tried.
+mod tries;
 
-pub use api::openapi;
+pub use door::openapi;
 pub use studio::{Studio, StudioSettings};

@@ -30,17 +30,16 @@ use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event;
-use crate::route::{ANSWER, CHANGE, Needs, Route, VIEW};
+use crate::route::{ANSWER, CHANGE, Route, VIEW};
 
 /// No more to say than that it was done.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Done {
+pub(crate) struct DoneView {
     pub(crate) ok: bool,
 }
 
-impl Done {
-    pub(crate) const OK: Done = Done { ok: true };
+impl DoneView {
+    pub(crate) const OK: DoneView = DoneView { ok: true };
 }
 
 /// A body that says nothing.
@@ -50,30 +49,13 @@ pub(crate) struct Nothing {}
 
 /// Every route but those of sessions.
 pub(crate) fn routes() -> Vec<Route> {
-    let mut all = vec![
-        Route::raw(
-            Method::GET,
-            "/api/v1/events",
-            VIEW,
-            "What happens, as it happens",
-            &[],
-            event::stream,
-        ),
-        Route::get(
-            "/api/v1/openapi.json",
-            Needs::Nothing,
-            "What this API promises",
-            &[],
-            |_, _| Ok(crate::api::openapi()),
-        ),
-        Route::get(
-            "/api/v1/reasons",
-            VIEW,
-            "Every reason code and what it means",
-            &[],
-            |_, _| Ok(view::reasons()),
-        ),
-    ];
+    let mut all = vec![Route::get(
+        "/api/v1/reasons",
+        VIEW,
+        "Every reason code and what it means",
+        &[],
+        |_, _| Ok(view::reasons()),
+    )];
     all.extend(home_routes());
     all.extend(inbox_routes());
     all.extend(tool::routes());

@@ -1,18 +1,15 @@
-//! Every route, in one table: the router is made from it, and so is the OpenAPI document,
-//! so neither can have a route that the other lacks.
+//! One route: who may use it, what it takes and answers, its front door, then its work.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter};
 use model::govern::person::PersonRole;
 use model::word::Word as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -23,7 +20,7 @@ use tokio::time::timeout;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Asked, query};
 use crate::studio::Studio;
-use crate::{asset, limit, page, session};
+use crate::{limit, session};
 
 /// Where the API is.
 pub(crate) const API: &str = "/api/v1/";
@@ -252,105 +249,12 @@ pub(crate) fn json(value: &impl Serialize) -> ApiResult<Response> {
     Ok(response)
 }
 
-/// Every route of the API.
-pub(crate) fn table() -> Vec<Route> {
-    let mut all = vec![
-        Route::raw(
-            Method::POST,
-            "/api/v1/session",
-            Needs::Nothing,
-            "Exchanges a one-time code for a session",
-            &[],
-            |studio, asked| async move {
-                let given = asked.read()?;
-                session::sign_in(&studio, &asked, given)
-            },
-        )
-        .taking::<session::SignIn>()
-        .answering::<session::SessionView>(),
-        Route::get(
-            "/api/v1/session",
-            Needs::Nothing,
-            "Who is signed in, or how one signs in",
-            &[],
-            session::show,
-        ),
-        Route::raw(
-            Method::DELETE,
-            "/api/v1/session",
-            VIEW,
-            "Ends this session",
-            &[],
-            |studio, asked| async move { session::sign_out(&studio, &asked) },
-        )
-        .answering::<page::Done>(),
-        Route::get(
-            "/api/v1/sessions",
-            CHANGE,
-            "The sessions of all people",
-            &[],
-            session::list,
-        ),
-        Route::send(
-            Method::DELETE,
-            "/api/v1/sessions",
-            CHANGE,
-            "Ends every session of every person",
-            |studio, asked, _: page::Nothing| session::sign_out_all(studio, asked),
-        ),
-    ];
-    all.extend(page::routes());
-    all
-}
-
-/// The router of the table, with the files of the page beside it.
-pub(crate) fn router(studio: &Studio) -> Router {
-    let mut by_path: BTreeMap<&'static str, MethodRouter<Studio>> = BTreeMap::new();
-    for route in table() {
-        let filter = match route.method {
-            Method::POST => MethodFilter::POST,
-            Method::PUT => MethodFilter::PUT,
-            Method::DELETE => MethodFilter::DELETE,
-            _ => MethodFilter::GET,
-        };
-        let path = route.path;
-        let route = Arc::new(route);
-        let answer = move |State(studio): State<Studio>, request: Request| {
-            let route = Arc::clone(&route);
-            async move {
-                respond(&route, studio, request)
-                    .await
-                    .unwrap_or_else(Into::into)
-            }
-        };
-        let known = by_path.remove(path).unwrap_or_default();
-        by_path.insert(path, known.on(filter, answer));
-    }
-    let mut router = Router::new();
-    for (path, methods) in by_path {
-        router = router.route(path, methods.fallback(refuse_method));
-    }
-    router.fallback(files).with_state(studio.clone())
-}
-
-async fn refuse_method() -> Response {
-    ApiError::method().into()
-}
-
-/// What is no route of the API is a file of the page, or nothing.
-async fn files(request: Request) -> Response {
-    let path = request.uri().path();
-    if path.starts_with(API) {
-        return ApiError::unknown("there is nothing at this address of the API").into();
-    }
-    match *request.method() {
-        Method::GET | Method::HEAD => asset::respond(path, request.headers()),
-        _ => ApiError::method().into(),
-    }
-}
-
 /// The front door of a route, then its work.
-async fn respond(route: &Route, studio: Studio, request: Request) -> ApiResult<Response> {
+pub(crate) async fn respond(
+    route: &Route,
+    studio: Studio,
+    request: Request,
+) -> ApiResult<Response> {
     let place = Arc::clone(&studio.inner.work).try_acquire_owned();
     let _place = place.map_err(|_| ApiError::unavailable("too many requests at one time"))?;
     let (mut parts, body) = request.into_parts();

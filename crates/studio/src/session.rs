@@ -1,9 +1,5 @@
 //! Signing in and out, and whose request it is.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::time::Duration;
-
 use axum::Json;
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, SET_COOKIE, USER_AGENT};
@@ -12,7 +8,6 @@ use engine::limit as engine_limit;
 use engine::people::{OpenSession, SessionPlace, SignInFault};
 use model::govern::key::{self, Secret};
 use model::govern::person::PersonRole;
-use model::sync::lock;
 use model::word::Word as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,43 +24,6 @@ use crate::studio::Studio;
 const COOKIES_MAX: usize = 8;
 /// The header that a page of ours sends with every change.
 pub(crate) const CSRF_HEADER: &str = "x-ringfence-csrf";
-const MINUTE: Duration = Duration::from_secs(60);
-
-/// Wrong codes of the last minute, of all peers together: whoever guesses can have many
-/// addresses.
-#[derive(Debug, Default)]
-pub(crate) struct SignInTries(Mutex<VecDeque<Instant>>);
-
-impl SignInTries {
-    /// Counts a try before the code is looked at, so that many at once are many.
-    fn begin(&self, now: Instant) -> Result<(), u64> {
-        let mut tries = lock(&self.0);
-        while tries
-            .front()
-            .is_some_and(|first| now.duration_since(*first) >= MINUTE)
-        {
-            tries.pop_front();
-        }
-        match tries.front() {
-            Some(first) if tries.len() >= engine_limit::SIGN_IN_WRONG_PER_MINUTE_MAX => {
-                let wait = MINUTE.saturating_sub(now.duration_since(*first));
-                Err(wait.as_secs().saturating_add(1))
-            }
-            Some(_) | None => {
-                tries.push_back(now);
-                Ok(())
-            }
-        }
-    }
-
-    /// A right code was no try at guessing.
-    fn forgive(&self, began: Instant) {
-        let mut tries = lock(&self.0);
-        if let Some(at) = tries.iter().position(|one| *one == began) {
-            tries.remove(at);
-        }
-    }
-}
 
 /// The header's value for a session: a digest of its secret, which only the page that was
 /// sent it over this origin knows.
@@ -314,27 +272,4 @@ pub(crate) fn sign_out_all(studio: &Studio, asked: &Asked) -> ApiResult<EndedSes
     let ended = ended.map_err(|fault| studio.alarm("the sessions could not be ended", &fault))?;
     studio.inner.events.recheck();
     Ok(EndedSessions { ended })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn only_so_many_wrong_codes_are_looked_at_in_a_minute() {
-        let tries = SignInTries::default();
-        let begin = Instant::now();
-        for _ in 0..engine_limit::SIGN_IN_WRONG_PER_MINUTE_MAX {
-            assert_eq!(tries.begin(begin), Ok(()));
-        }
-        assert_eq!(tries.begin(begin), Err(61));
-        assert_eq!(tries.begin(begin + Duration::from_secs(59)), Err(2));
-        assert_eq!(tries.begin(begin + MINUTE), Ok(()));
-        // A right code gives its place back.
-        let tries = SignInTries::default();
-        for _ in 0..100 {
-            assert_eq!(tries.begin(begin), Ok(()));
-            tries.forgive(begin);
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
 use axum::http::header::HeaderValue;
 use engine::Engine;
 use engine::health::Health;
@@ -14,9 +13,9 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::EventHub;
-use crate::session::SignInTries;
-use crate::{asset, guard, limit, route};
+use crate::hub::EventHub;
+use crate::limit;
+use crate::tries::SignInTries;
 
 /// What a Studio is opened with.
 #[derive(Clone, Debug)]
@@ -34,11 +33,11 @@ pub struct StudioSettings {
 /// The Studio of one server. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Studio {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<StudioState>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct StudioState {
     pub(crate) engine: Arc<Engine>,
     pub(crate) settings: StudioSettings,
     /// The name of the cookie. Browsers send cookies to every port of a host, so each
@@ -65,7 +64,7 @@ impl Studio {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         Studio {
-            inner: Arc::new(Inner {
+            inner: Arc::new(StudioState {
                 engine,
                 settings,
                 cookie: format!("ringfence_studio_{piece}"),
@@ -76,25 +75,6 @@ impl Studio {
                 health: tokio::sync::Mutex::default(),
             }),
         }
-    }
-
-    /// Every route of the Studio, with its checks around it.
-    pub fn router(&self) -> Router {
-        guard::around(route::router(self), self)
-    }
-
-    /// What stops the page from being shown, in one sentence, if anything does.
-    #[must_use]
-    pub fn missing(&self) -> Option<&'static str> {
-        (!asset::is_built()).then_some(asset::UNBUILT)
-    }
-
-    /// Every route as method and path, for tests that walk them.
-    #[must_use]
-    pub fn routes() -> Vec<(String, String)> {
-        let routes = route::table();
-        let shown = |route: &route::Route| (route.method.to_string(), route.path.to_owned());
-        routes.iter().map(shown).collect()
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -69,7 +69,8 @@ export function take(kind: string, data: LiveEvent): void {
 
 function become(state: Connection['state'], sinceMs?: number): void {
   const before = connection.value;
-  if (before.state === state) return;
+  // Every try that fails is the same outage.
+  if (before.state === state || (before.state === 'offline' && state === 'connecting')) return;
   // Reconnecting and offline are one outage.
   const since = sinceMs ?? (state === 'live' || before.state === 'live' ? Date.now() : before.sinceMs);
   connection.value = { state, sinceMs: since };

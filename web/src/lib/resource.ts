@@ -16,42 +16,67 @@ export interface Resource<T> {
   set: (data: T) => void;
 }
 
+/** One request at a time. What is wished while one runs becomes one more after it, so that a stream of events
+ *  neither starves the page nor floods the server. */
+class Loader {
+  private readonly abort = new AbortController();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isRunning = false;
+  private isWished = false;
+
+  constructor(private readonly work: (signal: AbortSignal) => Promise<void>) {}
+
+  ask(afterMs: number): void {
+    if (this.isRunning) this.isWished = true;
+    else this.timer ??= setTimeout(() => void this.run(), afterMs);
+  }
+
+  private async run(): Promise<void> {
+    this.timer = undefined;
+    this.isRunning = true;
+    await this.work(this.abort.signal);
+    this.isRunning = false;
+    if (!this.isWished || this.abort.signal.aborted) return;
+    this.isWished = false;
+    this.ask(SETTLE_MS);
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.abort.abort();
+  }
+}
+
 export function useResource<T>(path: string | undefined, kinds: Kind[] = []): Resource<T> {
   const [state, setState] = useState<{ path: string | undefined; data?: T; error?: Refused }>({ path });
-  const [wish, setWish] = useState(0);
-  const running = useRef<AbortController | undefined>(undefined);
+  const loader = useRef<Loader | undefined>(undefined);
   const version = kinds.reduce((sum, kind) => sum + changes[kind].value, gaps.value);
   const isIn = door.value === 'in';
-  const first = useRef<string | undefined>(undefined);
   useEffect(() => {
     if (!path || !isIn) return;
-    const isFirst = first.current !== path;
-    first.current = path;
-    const abort = new AbortController();
-    const load = async () => {
-      running.current?.abort();
-      running.current = abort;
+    const own = new Loader(async (signal) => {
       try {
-        const data = await get<T>(path, abort.signal);
-        if (!abort.signal.aborted) setState({ path, data });
+        const data = await get<T>(path, signal);
+        if (!signal.aborted) setState({ path, data });
       } catch (error) {
-        if (abort.signal.aborted) return;
+        if (signal.aborted) return;
         const refused = error instanceof Refused ? error : new Refused(0, 'studio.page', String(error), undefined, undefined);
         setState((old) => (old.path === path && old.data !== undefined ? { path, data: old.data, error: refused } : { path, error: refused }));
       }
-    };
-    const timer = setTimeout(load, isFirst ? 0 : SETTLE_MS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [path, version, wish, isIn]);
+    });
+    loader.current = own;
+    own.ask(0);
+    return () => own.end();
+  }, [path, isIn]);
+  useEffect(() => {
+    loader.current?.ask(SETTLE_MS);
+  }, [version]);
   const isSame = state.path === path;
   return {
     data: isSame ? state.data : undefined,
     error: isSame ? state.error : undefined,
     isLoading: path !== undefined && (!isSame || (state.data === undefined && state.error === undefined)),
-    reload: () => setWish((value) => value + 1),
+    reload: () => loader.current?.ask(0),
     set: (data) => setState({ path, data }),
   };
 }

@@ -8,6 +8,9 @@ const MARKS_MAX = 3;
 const HIDDEN =
   /[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\u{13430}-\u{1345f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u;
 const MARK = /\p{M}/u;
+const PILED = new RegExp(`\\p{M}{${MARKS_MAX + 1}}`, 'u');
+// Line ends and tabs are what text of many lines is made of.
+const ANY_HIDDEN = new RegExp(`(?![\n\t])${HIDDEN.source}`, 'u');
 
 export interface Run {
   text: string;
@@ -52,7 +55,7 @@ export function visible(text: string, lines: Lines = 'one'): string {
 
 /** Whether anything in it would be escaped. */
 export function hides(text: string): boolean {
-  return runs(text, 'many').some((run) => run.isEscape);
+  return ANY_HIDDEN.test(text) || PILED.test(text);
 }
 
 /** `1 host`, `2 hosts`. */

@@ -73,7 +73,7 @@ export interface QuestionRow {
   askedAtMs: number;
   expiresAtMs: number;
   callId: string | null;
-  parentId: string | null;
+  parentId?: string | null;
   answered: Answer | null;
 }
 export interface Question extends QuestionRow {
@@ -83,12 +83,12 @@ export interface Question extends QuestionRow {
   mayAnswer: string;
   argumentsText: string;
   arguments: Record<string, unknown> | null;
-  argumentsTree: TreeNode;
+  argumentsTree: TreeNode | null;
   masked: boolean;
   touches: { kind: string; words: string }[];
-  lastApproved: { id: string; atMs: number; by: string; argumentsText: string; diff: Change[] } | null;
+  lastApproved: { id: string; atMs: number | null; by: string | null; argumentsText: string; diff: Change[] } | null;
   scopes: { scope: string; words: string }[];
-  from: { caller: string; door: string; session: boolean; parent: { callId: string; tool: string; origin: string } | null };
+  from: { caller: string; door: string | null; session: boolean; parent: { callId: string; tool: string } | null };
   stale: boolean | null;
   staleWhy: string | null;
   canAnswer: boolean;
@@ -172,7 +172,7 @@ export interface Tool extends ToolRow {
   humanInTheLoop: unknown;
   params: Param[];
   variables: Variable[];
-  published: { digest: string; atMs: number; document: string | null; same: boolean } | null;
+  published: { digest: string; document: string | null; same: boolean } | null;
   findings: Finding[];
   seen: Seen;
   own: boolean;
@@ -204,7 +204,7 @@ export interface Checked {
 export interface Budget {
   name: string;
   used: number;
-  of: number;
+  of: number | null;
   unit: string;
 }
 export interface ConsoleLine {
@@ -217,6 +217,7 @@ export interface TestResult {
   callId: string | null;
   result: unknown;
   resultText: string | null;
+  message?: string | null;
   error: { code: string; message: string; line?: number | null; column?: number | null } | null;
   console: ConsoleLine[];
   elapsedMs: number;
@@ -243,5 +244,5 @@ export interface RuleRow {
   effect: 'deny' | 'ask' | 'allow';
   words: string;
   source: string;
-  reason: string | null;
+  reason?: string | null;
 }

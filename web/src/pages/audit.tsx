@@ -9,10 +9,10 @@ import { go, link, replace, route, withQuery } from '../lib/router';
 import { count, visible } from '../lib/text';
 import { keepTestValues } from '../lib/test-values';
 import type { AuditRow, CallRow, Gate, Tool } from '../lib/types';
-import { Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
+import { beyondGates, Button, Copy, Empty, Facts, Failed, Fold, Gates, Icon, Loading, Micros, Note, Pre, Risk, Section, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
 
-const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'parent', 'differs'] as const;
+const FILTERS = ['tool', 'caller', 'status', 'origin', 'kind', 'since', 'until', 'reason', 'differs'] as const;
 type Filter = Partial<Record<(typeof FILTERS)[number], string>>;
 /** Rows of the live tail that stay on the page. */
 const TAIL_MAX = 500;
@@ -73,11 +73,12 @@ export default function AuditPage() {
 
 /** The filtered log, with what happens meanwhile on top and older entries on demand. */
 function useLog(filter: Filter) {
-  const query = path(['audit'], filter);
+  const asked = { ...filter, kind: filter.kind ?? 'call' };
+  const query = path(['audit'], asked);
   const [older, setOlder] = useState<{ of: string; rows: AuditRow[]; next: string | null }>({ of: query, rows: [], next: null });
   const [fresh, setFresh] = useState<AuditRow[]>([]);
   const first = useResource<Log>(query);
-  const isPlain = !filter.until && !filter.reason && !filter.parent && !filter.differs;
+  const isPlain = !filter.until && !filter.reason && !filter.differs;
   useEffect(() => {
     setOlder({ of: query, rows: [], next: null });
     setFresh([]);
@@ -95,7 +96,7 @@ function useLog(filter: Filter) {
   void gaps.value;
   const more = useDeed(async () => {
     const cursor = older.of === query && older.next ? older.next : first.data!.next!;
-    const page = await get<Log>(path(['audit'], { ...filter, cursor }));
+    const page = await get<Log>(path(['audit'], { ...asked, cursor }));
     setOlder((old) => ({ of: query, rows: [...(old.of === query ? old.rows : []), ...page.items], next: page.next }));
   });
   const items = useMemo(() => {
@@ -142,8 +143,8 @@ function Filters({ filter }: { filter: Filter }) {
       ))}
     </select>
   );
-  const extra = (['until', 'reason', 'parent', 'differs', 'origin'] as const).filter((name) => filter[name]);
-  const exported = (format: string) => `/api/v1${path(['audit', 'export'], { ...filter, format })}`;
+  const extra = (['until', 'reason', 'differs', 'origin'] as const).filter((name) => filter[name]);
+  const exported = (format: string) => `/api/v1${path(['audit', 'export'], { ...filter, kind: filter.kind ?? 'call', format })}`;
   return (
     <div class="list-head">
       <div class="filters">
@@ -206,9 +207,9 @@ function Row({ row, isAt, filter }: { row: AuditRow; isAt: boolean; filter: Filt
 interface Happening {
   kind: string;
   words: string;
-  atUs: number | null;
-  us: number | null;
-  ok: boolean;
+  atUs?: number | null;
+  us?: number | null;
+  ok?: boolean;
   raw: unknown;
 }
 interface Call extends CallRow {
@@ -290,11 +291,13 @@ function CallView({ call }: { call: Call }) {
           </Note>
         </div>
       )}
-      <Section title="In words">
-        {call.explain.map((sentence) => (
-          <p><T text={sentence} /></p>
-        ))}
-      </Section>
+      {beyondGates(call.explain, call.gates).length > 0 && (
+        <Section title="In words">
+          {beyondGates(call.explain, call.gates).map((sentence) => (
+            <p><T text={sentence} /></p>
+          ))}
+        </Section>
+      )}
       <Section title="Gates">
         <Gates gates={call.gates} decided={call.decided} />
       </Section>
@@ -342,17 +345,29 @@ function CallView({ call }: { call: Call }) {
   );
 }
 
-/** What the call did outside of its sandbox, on one time line. */
+/** What the call did outside of its sandbox, in order; on one time line where times are recorded. */
 function Waterfall({ call }: { call: Call }) {
   if (!call.events.length) return null;
   const total = Math.max(call.timing?.totalUs ?? 0, ...call.events.map((event) => (event.atUs ?? 0) + (event.us ?? 0)), 1);
+  const isTimed = call.events.some((event) => event.us !== undefined && event.us !== null);
   return (
     <Section title="What it did" aside={call.eventsDropped ? `${call.eventsDropped} more are not recorded` : undefined} test="waterfall">
-      <div class="fall">
-        {call.events.map((event) => (
-          <Fall label={event.words} at={event.atUs} us={event.us} total={total} isBad={!event.ok} kind={event.kind} />
-        ))}
-      </div>
+      {isTimed ? (
+        <div class="fall">
+          {call.events.map((event) => (
+            <Fall label={event.words} at={event.atUs ?? null} us={event.us ?? null} total={total} isBad={event.ok === false} kind={event.kind} />
+          ))}
+        </div>
+      ) : (
+        <ol class="touches">
+          {call.events.map((event) => (
+            <li>
+              <span class="tag">{event.kind}</span>
+              <span><T text={event.words} /></span>
+            </li>
+          ))}
+        </ol>
+      )}
     </Section>
   );
 }

@@ -25,7 +25,7 @@ interface CallerRow {
   pausedWhy: string | null;
   deniedInARow: number;
   deniedInAll: number;
-  level: string;
+  level: string | null;
   earned: string | null;
   key: Key | null;
   lastSeenAtMs: number | null;
@@ -33,8 +33,8 @@ interface CallerRow {
 }
 interface Caller extends CallerRow {
   standing: string[];
-  trust: { strategy: string; covered: boolean; tracks: { category: string; level: string; sinceMs: number | null; question: string | null; lines: string[] }[] } | null;
-  limits: { name: string; used: number; of: number; unit: string; window: string; words: string }[];
+  trust: { strategy: string; covered: boolean; tracks: { category: string | null; level: string; sinceMs: number | null; question: string | null; lines: string[] }[] } | null;
+  limits: { name: string; words: string }[];
   rules: RuleRow[];
   answers: string | null;
 }
@@ -72,7 +72,7 @@ export default function CallersPage() {
                   {caller.lastSeenAtMs ? <Time at={caller.lastSeenAtMs} /> : 'never seen'}
                 </span>
                 <span class="sub">
-                  {caller.level}
+                  {caller.level ?? 'no level'}
                   {caller.earned && <>, earned {caller.earned}</>}
                   {caller.calls !== null && <> · {caller.calls} calls</>}
                   {caller.deniedInAll > 0 && <> · {caller.deniedInAll} denied</>}
@@ -112,7 +112,7 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
     <article data-test="caller-view">
       <div class="detail-head">
         <h2><T text={caller.name} /></h2>
-        <span class="tag">{caller.level}</span>
+        {caller.level && <span class="tag">{caller.level}</span>}
         {caller.paused && <span class="tag error">paused</span>}
         <div class="row">
           <a class="button small" href={link('audit', [], { caller: caller.name })}>
@@ -164,7 +164,7 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
           {caller.trust.tracks.map((track) => (
             <div class="section">
               <p>
-                <strong><T text={track.category} /></strong> <span class="tag">{track.level}</span> {track.question && <a href={link('inbox', [track.question])}>a step waits for your answer</a>}
+                <strong><T text={track.category ?? 'all tools'} /></strong> <span class="tag">{track.level}</span> {track.question && <a href={link('inbox', [track.question])}>a step waits for your answer</a>}
               </p>
               <ul class="plain dim">
                 {track.lines.map((line) => (
@@ -178,13 +178,9 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
       <Section title="Limits used">
         {caller.limits.length ? (
           caller.limits.map((limit) => (
-            <div class="bar">
-              <span><T text={limit.name} /></span>
-              <progress aria-label={`${limit.name} used`} max={limit.of || 1} value={limit.used} />
-              <span class="dim">
-                {limit.used} of {limit.of} {limit.unit} a {limit.window}
-              </span>
-            </div>
+            <p>
+              <strong><T text={limit.name} /></strong> <span class="dim"><T text={limit.words} /></span>
+            </p>
           ))
         ) : (
           <p class="dim">No limit applies.</p>
@@ -206,7 +202,7 @@ function View({ caller, set, reload }: { caller: Caller; set: (caller: Caller) =
       <Section title="Facts">
         <Facts
           rows={[
-            ['level', <>{caller.level}{caller.earned && `, earned ${caller.earned}`}</>],
+            ['level', <>{caller.level ?? 'none'}{caller.earned && `, earned ${caller.earned}`}</>],
             ['denied in a row', caller.deniedInARow],
             ['may answer itself', caller.answers ? `up to ${caller.answers}` : 'never'],
             ['last seen', <Time at={caller.lastSeenAtMs} />],

@@ -6,7 +6,7 @@ import { Page } from '../ui/frame';
 
 interface Connect {
   url: string;
-  clients: { id: string; name: string; file: string | null; section: string | null; kind: 'json' | 'command'; snippet: string; command: string }[];
+  clients: { id: string; name: string; file: string | null; section: string | null; kind: 'json' | 'command'; snippet: string | null; command: string }[];
 }
 
 export default function ConnectPage() {
@@ -27,10 +27,12 @@ export default function ConnectPage() {
               <Pre text={at.command} label="command" />
               <p class="hint">Makes a caller and a key for this client, asks how far it may answer questions itself, and writes its settings.</p>
             </Section>
-            <Section title={at.file ? 'By hand' : 'By command'} aside={<Copy text={at.snippet} />}>
-              {at.file && <p class="dim">in <code><T text={at.file} /></code>{at.section && <>, under <code><T text={at.section} /></code></>}</p>}
-              <Pre text={at.snippet} label="snippet" isTall />
-            </Section>
+            {at.snippet !== null && (
+              <Section title={at.file ? 'By hand' : 'By command'} aside={<Copy text={at.snippet} />}>
+                {at.file && <p class="dim">in <code><T text={at.file} /></code>{at.section && <>, under <code><T text={at.section} /></code></>}</p>}
+                <Pre text={at.snippet} label="snippet" isTall />
+              </Section>
+            )}
             <Note>
               A key for the snippet comes from <a href={link('callers', [], { new: 1 })}>Callers</a>. It is shown once.
             </Note>

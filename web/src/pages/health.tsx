@@ -7,7 +7,7 @@ import { Page } from '../ui/frame';
 
 interface Health {
   ok: boolean;
-  checks: { group: string; name: string; ok: boolean; says: string; reason: string | null; fix: string | null }[];
+  checks: { group: string; name: string; ok: boolean; required?: boolean; says: string; reason: string | null; fix: string | null }[];
   landlockAbi: number | null;
   firstResultMs: number | null;
   checkedAtMs: number;
@@ -44,7 +44,7 @@ export default function HealthPage() {
                 <li class={check.ok ? 'ok' : 'no'}>
                   <Icon name={check.ok ? 'ok' : 'no'} />
                   <div>
-                    <strong><T text={check.name} /></strong> {!check.ok && <span class="tag error">missing</span>} <span><T text={check.says} /></span>
+                    <strong><T text={check.name} /></strong> {!check.ok && <span class={`tag ${check.required === false ? 'warn' : 'error'}`}>{check.required === false ? 'not there' : 'missing'}</span>} <span><T text={check.says} /></span>
                     {check.reason && <p class="dim"><T text={check.reason} /></p>}
                     {check.fix && <p><T text={check.fix} /></p>}
                   </div>

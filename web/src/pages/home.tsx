@@ -39,7 +39,7 @@ export default function HomePage() {
   return (
     <Page title="Home">
       <div class="cards">
-        <section class="card" aria-labelledby="needs" data-test="needs">
+        <section class={`card ${isBegun ? 'full' : ''}`} aria-labelledby="needs" data-test="needs">
           <h2 id="needs">Needs you</h2>
           {attention.length ? (
             <ul class="attention">

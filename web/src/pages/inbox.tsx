@@ -8,9 +8,9 @@ import { connection, listen } from '../lib/live';
 import { drop, keep, kept } from '../lib/draft';
 import { useDeed, useResource } from '../lib/resource';
 import { link, route } from '../lib/router';
-import { canApprove } from '../lib/session';
-import type { Change, Gate, Question, QuestionRow, Risk as RiskFacts, TreeNode } from '../lib/types';
-import { Button, Changes, Copy, Empty, Facts, Failed, Findings, Fold, Gates, isTyping, Loading, Note, Reasons, Risk, Section, T, Time, Tree, useInert, useListKeys } from '../ui/common';
+import { canApprove, door } from '../lib/session';
+import type { Change, Gate, Question, QuestionRow, Risk as RiskFacts } from '../lib/types';
+import { Button, Changes, Copy, Empty, Facts, Failed, Findings, Fold, Gates, isTyping, Loading, Note, Pre, Reasons, Risk, Section, T, Time, Tree, useInert, useListKeys } from '../ui/common';
 import { Editor } from '../ui/editor';
 import { Page, Split } from '../ui/frame';
 import { isWished, notify, wish } from '../ui/notify';
@@ -171,14 +171,14 @@ function QuestionView({ question, set, reload }: { question: Question; set: (que
         )}
       </Section>
       <Section title="Arguments" test="arguments" aside={<Copy text={question.argumentsText} />}>
-        <Tree node={question.argumentsTree} />
+        {question.argumentsTree ? <Tree node={question.argumentsTree} /> : <Pre text={question.argumentsText} label="arguments" isTall />}
         {question.masked && <p class="dim">Secrets are masked.</p>}
       </Section>
       <Section title="Compared with the last approved call">
         {question.lastApproved ? (
           <>
             <p class="dim">
-              Approved by <T text={question.lastApproved.by} /> <Time at={question.lastApproved.atMs} />, same tool and caller. <a href={link('inbox', [question.lastApproved.id], { show: 'all' })}>Open</a>
+              Approved by <T text={question.lastApproved.by ?? 'a person'} /> <Time at={question.lastApproved.atMs} />, same tool and caller. <a href={link('inbox', [question.lastApproved.id], { show: 'all' })}>Open</a>
             </p>
             <Changes changes={question.lastApproved.diff} />
           </>
@@ -190,8 +190,8 @@ function QuestionView({ question, set, reload }: { question: Question; set: (que
         <Facts
           rows={[
             ['caller', <a href={link('callers', [from.caller])}><T text={from.caller} /></a>],
-            ['through', from.door],
-            ...(from.parent ? [['part of', <a href={link('audit', [from.parent.callId])}><T text={from.parent.tool} /> ({from.parent.origin})</a>] as [string, preact.ComponentChildren]] : []),
+            ['through', from.door ?? <span class="dim">–</span>],
+            ...(from.parent ? [['part of', <a href={link('audit', [from.parent.callId])}><T text={from.parent.tool} /></a>] as [string, preact.ComponentChildren]] : []),
             ['asked because', <><T text={question.why} />{question.rule && <> <a href={link('policy', [], { rule: question.rule })}>rule</a></>}</>],
             ['who may answer', <T text={question.mayAnswer} />],
             ['asked', <Time at={question.askedAtMs} />],
@@ -287,7 +287,7 @@ function Decide({ question, set, reload }: { question: Question; set: (question:
       else reload();
     }
   });
-  const cannot = !canApprove.value ? 'your role may look, not answer' : isOffline ? 'no connection: nothing can be answered' : !question.canAnswer ? (question.cannotWhy ?? 'it cannot be answered here') : undefined;
+  const cannot = door.value !== 'in' ? 'sign in first' : !canApprove.value ? 'your role may look, not answer' : isOffline ? 'no connection: nothing can be answered' : !question.canAnswer ? (question.cannotWhy ?? 'it cannot be answered here') : undefined;
   const isOff = cannot !== undefined || isInert || answer.isBusy;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -397,12 +397,11 @@ function findingsOf(error: Refused) {
 
 interface Preview {
   ok: boolean;
-  risk: RiskFacts;
-  verdict: 'ask' | 'allow' | 'deny';
+  risk: RiskFacts | null;
+  refused: string | null;
   findings: import('../lib/types').Finding[];
   gates: Gate[];
   diff: Change[];
-  argumentsTree: TreeNode;
 }
 
 /** Edit the arguments; the server says what that call would be before it is approved. */
@@ -441,11 +440,11 @@ function WithChanges({ question, isOff, isBusy, approve, back }: { question: Que
       {isCurrent && preview && (
         <div data-test="preview">
           <div class="row">
-            <Risk risk={preview.value.risk} isLong /> <span class={`tag ${preview.value.verdict}`}>{preview.value.verdict === 'deny' ? 'would be refused' : 'can be approved'}</span>
+            <Risk risk={preview.value.risk} isLong /> <span class={`tag ${preview.value.ok ? 'good' : 'error'}`}>{preview.value.ok ? 'can be approved' : 'would be refused'}</span> <T text={preview.value.refused} />
           </div>
           <Changes changes={preview.value.diff} />
           {preview.value.findings.length > 0 && <Findings findings={preview.value.findings} />}
-          {preview.value.verdict === 'deny' && <Gates gates={preview.value.gates.filter((gate) => gate.verdict === 'stop')} />}
+          {!preview.value.ok && <Gates gates={preview.value.gates.filter((gate) => gate.verdict === 'stop')} />}
         </div>
       )}
       <div class="row">

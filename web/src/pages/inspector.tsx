@@ -1,6 +1,5 @@
 // Call any tool through the real path, see what would happen for another caller, or try a script.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Global } from '../editor/code';
 import { get, path, post, Refused } from '../lib/api';
 import { drop, keep, kept } from '../lib/draft';
 import { duration, size } from '../lib/format';
@@ -10,7 +9,7 @@ import { go, link, replace, route, withQuery } from '../lib/router';
 import { canChange } from '../lib/session';
 import { keepTestValues } from '../lib/test-values';
 import type { CallRow, ConsoleLine, Gate, Risk as RiskFacts, Schema, Tool, ToolRow } from '../lib/types';
-import { Button, Copy, Empty, Failed, Fold, Gates, Icon, Loading, Note, Pre, Risk, Section, T, Tabs } from '../ui/common';
+import { beyondGates, Button, Copy, Empty, Failed, Fold, Gates, Icon, Loading, Note, Pre, Risk, Section, State, T, Tabs } from '../ui/common';
 import { Editor } from '../ui/editor';
 import { Page } from '../ui/frame';
 import { SchemaForm } from '../ui/schema-form';
@@ -81,7 +80,8 @@ interface Called {
   console: ConsoleLine[];
   elapsedMs: number;
   raw: { request: unknown; response: unknown };
-  eras: Record<string, { request: unknown; response: unknown }>;
+  eras?: Record<string, { request: unknown; response: unknown }>;
+  notes?: string[];
 }
 
 function Runner({ name }: { name: string }) {
@@ -134,7 +134,7 @@ function Run({ tool, from }: { tool: Tool; from: string | null }) {
         <div class="row">
           <Risk risk={tool.risk} isLong />
           <a href={link('tools', [tool.name])}><T text={tool.name} /></a>
-          <span class={`tag ${tool.state}`}>{tool.state}</span>
+          <State of={tool.state} />
         </div>
         <p class="dim"><T text={tool.seen.description} /></p>
         <Tabs
@@ -241,12 +241,13 @@ function CallResult({ result, tool, args }: { result: Called; tool: Tool; args: 
           ))}
         {view === 'structured' && (result.resultText !== null ? <Pre text={result.resultText} label="structured result" isTall /> : <p class="dim">The call has no structured result.</p>)}
         {view === 'raw' &&
-          Object.entries(result.eras ?? { call: result.raw }).map(([era, messages]) => (
-            <Fold title={era === 'modern' ? 'MCP 2026-07-28' : era === 'legacy' ? 'MCP before 2026' : era} isOpen={era === 'modern'}>
+          Object.entries(result.eras ?? { 'MCP 2026-07-28': result.raw }).map(([era, messages]) => (
+            <Fold title={era === 'modern' ? 'MCP 2026-07-28' : era === 'legacy' ? 'MCP before 2026' : era} isOpen>
               <Pre text={JSON.stringify(messages.request, null, 2)} label="request" />
               <Pre text={JSON.stringify(messages.response, null, 2)} label="response" />
             </Fold>
           ))}
+        {result.notes?.map((note) => <p class="dim"><T text={note} /></p>)}
         {result.console.length > 0 && (
           <Fold title={`Console (${result.console.length})`}>
             <Pre text={result.console.map((line) => `${line.level}  ${line.text}`).join('\n')} label="console" />
@@ -314,7 +315,7 @@ function Explain({ tool, args }: { tool: Tool; args: unknown }) {
               {value.effect}
             </span>
           </p>
-          {value.sentences.map((sentence) => (
+          {beyondGates(value.sentences, value.gates).map((sentence) => (
             <p><T text={sentence} /></p>
           ))}
           <Gates gates={value.gates} />
@@ -341,6 +342,7 @@ interface ScriptRun {
   callId: string;
   status: string;
   result: unknown;
+  error?: { code: string; message: string } | null;
   children: CallRow[];
   elapsedMs: number;
 }
@@ -356,7 +358,6 @@ function Scratchpad() {
   const [preset, setPreset] = useState('');
   const [checked, setChecked] = useState<Checked>();
   const [result, setResult] = useState<ScriptRun>();
-  const globals = useResource<{ script: Global[] }>('/inspector/globals');
   const setCode = (typed: string) => {
     setCodeOnly(typed);
     keep('script', typed, '');
@@ -374,7 +375,7 @@ function Scratchpad() {
   return (
     <div class="two-columns">
       <div class="stack">
-        <Editor text={code} language="javascript" label="script" onChange={setCode} marks={marks} {...(globals.data ? { globals: globals.data.script } : {})} test="script-editor" />
+        <Editor text={code} language="javascript" label="script" onChange={setCode} marks={marks} globals="SCRIPT" test="script-editor" />
         <div class="row">
           <Button kind="primary" disabled={!canChange.value || checked?.valid === false} isBusy={run.isBusy} onClick={() => void run.run()} test="run-script">
             <Icon name="inspector" /> Run
@@ -409,7 +410,8 @@ function Scratchpad() {
           <Section title="Result" test="script-result" aside={<>{duration(result.elapsedMs)} · <a href={link('audit', [result.callId])}>audit entry</a></>}>
             <div class="stack">
               <span class={`tag ${result.status === 'ok' ? 'good' : 'error'}`}>{result.status}</span>
-              <Pre text={JSON.stringify(result.result, null, 2)} label="result" isTall />
+              {result.error && <p class="bad"><T text={result.error.message} /></p>}
+              <Pre text={JSON.stringify(result.result ?? null, null, 2)} label="result" isTall />
               {result.children.length > 0 && (
                 <ul class="calls">
                   {result.children.map((child) => (

@@ -19,7 +19,7 @@ interface Numbers {
   p50Us: (number | null)[];
   p90Us: (number | null)[];
   p99Us: (number | null)[];
-  reasons: { code: string; count: number; meaning: string }[];
+  reasons: { code: string; count: number; meaning: string | null }[];
   rows: { name: string; calls: number; done: number; refused: number; failed: number; p50Us: number | null; p90Us: number | null; p99Us: number | null }[];
   approvals: { count: number; answered: number; p50Ms: number | null; p90Ms: number | null; maxMs: number | null };
   total: number;

@@ -262,7 +262,7 @@ function Edit({ policy, set }: { policy: Policy; set: (policy: Policy) => void }
 function withRule(text: string, tool: string | null, caller: string | null): string {
   if (!tool) return text;
   const quote = (word: string) => JSON.stringify(word);
-  const rule = ['', '[[rules]]', `id = ${quote(`about-${tool}`)}`, 'effect = "ask"', `tools = [${quote(tool)}]`, ...(caller ? [`callers = [${quote(caller)}]`] : []), 'reason = ""', ''].join('\n');
+  const rule = ['', '[[rule]]', `id = ${quote(`about-${tool}`)}`, 'effect = "ask"', `tools = [${quote(tool)}]`, ...(caller ? [`callers = [${quote(caller)}]`] : []), 'reason = ""', ''].join('\n');
   return text.replace(/\n*$/, '\n') + rule;
 }
 

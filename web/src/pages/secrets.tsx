@@ -10,7 +10,7 @@ import { Page } from '../ui/frame';
 interface Secret {
   name: string;
   set: boolean;
-  from: string | null;
+  inFile: boolean;
   usedBy: { kind: string; name: string; granted: boolean }[];
 }
 interface Secrets {
@@ -71,7 +71,7 @@ export default function SecretsPage() {
               {facts.items.map((secret) => (
                 <tr>
                   <td><code><T text={secret.name} /></code></td>
-                  <td>{secret.set ? <span class="tag good">set</span> : <span class="tag warn">missing</span>} <span class="dim">{secret.from}</span></td>
+                  <td>{secret.set ? <span class="tag good">set</span> : <span class="tag warn">missing</span>} {secret.set && !secret.inFile && <span class="dim">from the environment</span>}</td>
                   <td>
                     {secret.usedBy.map((user) => (
                       <span class="nowrap">
@@ -86,7 +86,7 @@ export default function SecretsPage() {
                         <Button class="small" onClick={() => setAt(secret.name)}>
                           {secret.set ? 'Replace' : 'Set'}
                         </Button>
-                        {secret.set && secret.from === 'file' && (sure === secret.name ? <Button class="small" kind="danger" isBusy={drop.isBusy} onClick={() => void drop.run(secret.name)}>Remove <T text={secret.name} /></Button> : <Button class="small" kind="quiet" onClick={() => setSure(secret.name)}>Remove</Button>)}
+                        {secret.set && secret.inFile && (sure === secret.name ? <Button class="small" kind="danger" isBusy={drop.isBusy} onClick={() => void drop.run(secret.name)}>Remove <T text={secret.name} /></Button> : <Button class="small" kind="quiet" onClick={() => setSure(secret.name)}>Remove</Button>)}
                       </div>
                     )}
                   </td>

@@ -1,6 +1,6 @@
 // Other people's MCP servers: added after the exact command was shown, held until their tools are reviewed.
 import { useMemo, useState } from 'preact/hooks';
-import { path, post, request } from '../lib/api';
+import { get, path, post, request } from '../lib/api';
 import { useDeed, useResource } from '../lib/resource';
 import { go, link, route } from '../lib/router';
 import { canChange } from '../lib/session';
@@ -22,10 +22,9 @@ interface ServerRow {
   fault: string | null;
 }
 interface Server extends ServerRow {
-  settings: { name: string; value: string }[];
+  secrets: string[];
   findings: UpstreamFinding[];
-  tools: { name: string; as: string | null; state: string; words: string; risk: RiskFacts | null }[];
-  log: string[];
+  tools: { name: string; as: string | null; state: string; words: string; risk?: RiskFacts | null }[];
 }
 
 const TONE = { 'never-listed': '', ready: 'good', review: 'warn', faulty: 'error' } as const;
@@ -78,7 +77,8 @@ export default function ServersPage() {
 
 function Detail({ name }: { name: string }) {
   const server = useResource<Server>(path(['servers', name]), ['servers', 'settings']);
-  const logs = useResource<{ lines: string[]; fault: string | null }>(path(['servers', name, 'logs']), ['servers']);
+  const [log, setLog] = useState<{ lines: string[]; fault: string | null }>();
+  const read = useDeed(async () => setLog(await get(path(['servers', name, 'logs']))));
   const [isSure, setSure] = useState(false);
   const block = useDeed(async () => server.set(await post<Server>(path(['servers', name, 'block']), { tool: null })));
   const restart = useDeed(async () => server.set(await post<Server>(path(['servers', name, 'restart']), {})));
@@ -100,7 +100,7 @@ function Detail({ name }: { name: string }) {
           </a>
           {canChange.value && (
             <>
-              <Button class="small" isBusy={restart.isBusy} onClick={() => void restart.run()}>
+              <Button class="small" isBusy={restart.isBusy} onClick={() => void restart.run()} test="restart">
                 Restart
               </Button>
               {facts.decision !== 'blocked' && (
@@ -120,20 +120,26 @@ function Detail({ name }: { name: string }) {
       )}
       <p class="section"><T text={facts.words} /></p>
       <Section title="How it is reached">
-        <Facts rows={[...facts.settings.map((row) => [row.name, <T text={row.value} />] as [string, preact.ComponentChildren])]} />
+        <Facts rows={[['launch', <code><T text={facts.launch} /></code>], ['decision', facts.decision], ['secrets', facts.secrets.length ? facts.secrets.map((secret) => <><a href={link('secrets', [], { name: secret })}><T text={secret} /></a> </>) : <span class="dim">none</span>]]} />
       </Section>
       <Upstream findings={facts.findings} />
       <Section title={`Tools (${facts.tools.length})`}>
         <ul class="plain">
           {facts.tools.map((tool) => (
             <li class="row">
-              <Risk risk={tool.risk} /> {tool.as ? <a href={link('tools', [tool.as])}><T text={tool.as} /></a> : <T text={tool.name} />} <span class={`tag ${tool.state}`}>{tool.state}</span> <span class="dim"><T text={tool.words} /></span>
+              <Risk risk={tool.risk ?? null} /> {tool.as ? <a href={link('tools', [tool.as])}><T text={tool.as} /></a> : <T text={tool.name} />} <span class={`tag ${tool.state}`}>{tool.state}</span> <span class="dim"><T text={tool.words} /></span>
             </li>
           ))}
         </ul>
       </Section>
       <Section title="What it wrote to standard error">
-        {logs.data?.lines.length ? <Pre text={logs.data.lines.join('\n')} label="standard error" /> : <p class="dim">Nothing.</p>}
+        {read.error && <Failed error={read.error} />}
+        {log?.fault && <p class="bad"><T text={log.fault} /></p>}
+        {log ? log.lines.length ? <Pre text={log.lines.join('\n')} label="standard error" /> : <p class="dim">Nothing.</p> : canChange.value ? (
+          <Button class="small" isBusy={read.isBusy} onClick={() => void read.run()} test="read-log">
+            Start it and read
+          </Button>
+        ) : <p class="dim">The owner can read it.</p>}
       </Section>
       {canChange.value && (
         <div class="row">
@@ -185,6 +191,7 @@ interface ReviewFacts {
   settled: boolean;
   items: ReviewItem[];
   findings: UpstreamFinding[];
+  instructions?: string | null;
 }
 
 function Review({ name }: { name: string }) {
@@ -200,7 +207,21 @@ function Review({ name }: { name: string }) {
     review.reload();
   });
   if (review.isLoading) return <Loading what={isFresh ? 'what the server offers; it is started for this' : 'the review'} />;
-  if (!review.data) return review.error ? <Failed error={review.error} retry={review.reload} /> : null;
+  if (!review.data) {
+    if (!review.error) return null;
+    return (
+      <article class="stack" data-test="review-view">
+        <Failed error={review.error} {...(isFresh ? { retry: review.reload } : {})} />
+        {!isFresh && canChange.value && (
+          <div class="row">
+            <Button kind="primary" onClick={() => setFresh(true)} test="list-again">
+              Start it and list its tools
+            </Button>
+          </div>
+        )}
+      </article>
+    );
+  }
   const facts = review.data;
   const open = facts.items.filter((item) => item.change !== 'same' || item.state !== 'callable');
   const rest = facts.items.filter((item) => !open.includes(item));
@@ -223,7 +244,8 @@ function Review({ name }: { name: string }) {
         </div>
       </div>
       <Upstream findings={facts.findings} />
-      {!open.length && <Note kind="good">Nothing waits: what the server offers is what you accepted.</Note>}
+      {facts.instructions && <Fold title="Its instructions for the model"><Pre text={facts.instructions} label="instructions" /></Fold>}
+      {!open.length && <div class="section"><Note kind="good">Nothing waits: what the server offers is what you accepted.</Note></div>}
       {open.map((item) => (
         <div class="card section" data-test="review-item" data-name={item.name}>
           <div class="row">
@@ -270,7 +292,7 @@ function Review({ name }: { name: string }) {
               Keep the old text
             </a>
             <Button kind="primary" disabled={!chosen.size} isBusy={accept.isBusy} onClick={() => void accept.run(chosen.size === offered.length ? null : [...chosen])} test="accept">
-              Accept {chosen.size === offered.length && chosen.size > 1 ? 'all ' : ''}{count(chosen.size, 'tool')}
+              {chosen.size ? `Accept ${chosen.size === offered.length && chosen.size > 1 ? 'all ' : ''}${count(chosen.size, 'tool')}` : 'Tick what you accept'}
             </Button>
             <span class="dim">digest {facts.digest.slice(0, 12)}</span>
           </div>
@@ -311,20 +333,41 @@ function Fields({ fields, isNew }: { fields: ReviewItem['fields']; isNew: boolea
 
 interface Planned {
   name: string;
-  launch: { argv: string[] | null; environment: { name: string; value: string }[]; url: string | null };
-  toml: string;
-  findings: UpstreamFinding[];
+  argv: string[];
+  environment: { name: string; value: string }[];
+  url: string | null;
   diff: DiffLine[];
-  taken: boolean;
+  findings: UpstreamFinding[];
+  refused: string | null;
   digest: string;
 }
-interface Trial {
-  ok: boolean;
-  tools: { name: string; description: string; risk: RiskFacts | null }[];
-  log: string[];
-  fault: string | null;
-  findings: UpstreamFinding[];
+
+/** One entry of a client's configuration, to fill the form from. */
+interface Entry {
+  name: string;
+  command: string[];
+  environment: Record<string, string>;
+  url: string | undefined;
 }
+
+function entriesOf(config: string): Entry[] {
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  const record = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {});
+  try {
+    const whole = record(JSON.parse(config));
+    const servers = record(whole.mcpServers ?? whole.servers ?? record(whole.mcp).servers);
+    return Object.entries(servers).map(([name, raw]) => {
+      const entry = record(raw);
+      const rest = Array.isArray(entry.args) ? entry.args.map(text) : [];
+      const environment = Object.fromEntries(Object.entries(record(entry.env)).map(([key, value]) => [key, text(value)]));
+      return { name, command: entry.command ? [text(entry.command), ...rest] : [], environment, url: entry.url ? text(entry.url) : undefined };
+    });
+  } catch {
+    return [];
+  }
+}
+
+const quote = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 function Add() {
   const [way, setWay] = useState('command');
@@ -333,24 +376,28 @@ function Add() {
   const [environment, setEnvironment] = useState('');
   const [url, setUrl] = useState('');
   const [config, setConfig] = useState('');
-  const [plan, setPlan] = useState<{ of: string; items: Planned[] }>();
-  const [trial, setTrial] = useState<Trial>();
+  const [network, setNetwork] = useState('');
+  const [reads, setReads] = useState('');
+  const [plan, setPlan] = useState<{ of: string; value: Planned }>();
   const body = useMemo(() => {
-    if (way === 'import') return { import: config };
     const pairs = environment.split('\n').map((row) => row.trim()).filter(Boolean).map((row) => [row.split('=')[0]!, row.slice(row.indexOf('=') + 1)]);
-    return way === 'url' ? { name, url } : { name, command: words(line), environment: Object.fromEntries(pairs) as Record<string, string> };
-  }, [way, name, line, environment, url, config]);
+    if (way === 'url') return { name, url };
+    return { name, command: words(line), environment: Object.fromEntries(pairs) as Record<string, string>, read: words(reads), ...(network ? { network } : {}) };
+  }, [way, name, line, environment, url, network, reads]);
   const key = JSON.stringify(body);
-  const preview = useDeed(async () => {
-    setTrial(undefined);
-    setPlan({ of: key, items: (await post<{ items: Planned[] }>('/servers/preview', body)).items });
-  });
-  const attempt = useDeed(async (digest: string) => setTrial(await post<Trial>('/servers/trial', { ...body, digest })));
+  const preview = useDeed(async () => setPlan({ of: key, value: await post<Planned>('/servers/preview', body) }));
   const add = useDeed(async (digest: string) => {
     const made = await post<{ name: string }>('/servers', { ...body, digest });
-    go(link('servers', [made.name]));
+    go(link('servers', [made.name, 'review']));
   });
-  const isCurrent = plan?.of === key;
+  const take = (entry: Entry) => {
+    setName(entry.name.toLowerCase().replace(/[^a-z0-9-]+/g, '-'));
+    setLine(entry.command.map(quote).join(' '));
+    setEnvironment(Object.entries(entry.environment).map(([one, value]) => `${one}=${value}`).join('\n'));
+    setUrl(entry.url ?? '');
+    setWay(entry.url ? 'url' : 'command');
+  };
+  const planned = plan?.of === key ? plan.value : undefined;
   return (
     <article data-test="add-view">
       <div class="detail-head">
@@ -367,63 +414,75 @@ function Add() {
             { id: 'import', label: "From a client's configuration" },
           ]}
         />
-        {way !== 'import' && <Field label="Name" hint="Its tools are called NAME__tool.">{(id) => <input id={id} class="mono" value={name} onInput={(event) => setName(event.currentTarget.value)} spellcheck={false} data-test="server-name" />}</Field>}
+        {way === 'import' ? (
+          <>
+            <Field label="Configuration" hint="The JSON of Claude, Cursor, VS Code or another client. It stays in this page; pick a server to fill the form.">
+              {(id) => <textarea id={id} class="mono" rows={8} value={config} onInput={(event) => setConfig(event.currentTarget.value)} spellcheck={false} />}
+            </Field>
+            <div class="row">
+              {entriesOf(config).map((entry) => (
+                <Button class="small" onClick={() => take(entry)}>
+                  Use <T text={entry.name} />
+                </Button>
+              ))}
+            </div>
+          </>
+        ) : (
+          <Field label="Name" hint="Its tools are called NAME__tool.">{(id) => <input id={id} class="mono" value={name} onInput={(event) => setName(event.currentTarget.value)} spellcheck={false} data-test="server-name" />}</Field>
+        )}
         {way === 'command' && (
           <>
             <Field label="Command" hint="Started without a shell, in a jail.">{(id) => <input id={id} class="mono" placeholder="npx -y @modelcontextprotocol/server-memory" value={line} onInput={(event) => setLine(event.currentTarget.value)} spellcheck={false} data-test="server-command" />}</Field>
             <Field label="Environment" hint="NAME=value, one on each line; ${SECRET} takes a secret by its name.">{(id) => <textarea id={id} class="mono" rows={2} value={environment} onInput={(event) => setEnvironment(event.currentTarget.value)} spellcheck={false} />}</Field>
+            <div class="form two">
+              <Field label="Folders it may read" hint="Besides the system's files.">{(id) => <input id={id} class="mono" value={reads} onInput={(event) => setReads(event.currentTarget.value)} spellcheck={false} data-test="server-read" />}</Field>
+              <Field label="Network">
+                {(id) => (
+                  <select id={id} value={network} onChange={(event) => setNetwork(event.currentTarget.value)}>
+                    <option value="">as the server says</option>
+                    <option value="none">none</option>
+                    <option value="open">open</option>
+                  </select>
+                )}
+              </Field>
+            </div>
           </>
         )}
         {way === 'url' && <Field label="URL">{(id) => <input id={id} class="mono" type="url" placeholder="https://mcp.example.com/mcp" value={url} onInput={(event) => setUrl(event.currentTarget.value)} />}</Field>}
-        {way === 'import' && <Field label="Configuration" hint="The JSON of Claude, Cursor, VS Code or another client.">{(id) => <textarea id={id} class="mono" rows={8} value={config} onInput={(event) => setConfig(event.currentTarget.value)} spellcheck={false} />}</Field>}
-        <div class="row">
-          <Button kind={isCurrent ? undefined : 'primary'} isBusy={preview.isBusy} onClick={() => void preview.run()} test="preview-server">
-            Show exactly what would start
-          </Button>
-        </div>
-        {preview.error && <Failed error={preview.error} />}
-        {isCurrent &&
-          plan.items.map((item) => (
-            <div class="card stack" data-test="planned">
-              <h2><T text={item.name} /></h2>
-              {item.launch.argv && (
-                <ol class="plain mono">
-                  {item.launch.argv.map((part, index) => (
-                    <li><span class="dim">{index}</span> <T text={part} /></li>
-                  ))}
-                </ol>
-              )}
-              {item.launch.url && <p class="mono"><T text={item.launch.url} /></p>}
-              {item.launch.environment.length > 0 && <Facts rows={item.launch.environment.map((row) => [row.name, <code><T text={row.value} /></code>])} />}
-              {item.taken && <Note kind="error">The name is taken.</Note>}
-              <Upstream findings={item.findings} />
-              <Fold title="The change of ringfence.toml">
-                <Diff lines={item.diff} label="change of the settings" />
-              </Fold>
-              <div class="row">
-                <Button isBusy={attempt.isBusy} disabled={item.taken} onClick={() => void attempt.run(item.digest)} test="trial">
-                  Try it: start, list, stop
-                </Button>
-                <Button kind="primary" isBusy={add.isBusy} disabled={item.taken} onClick={() => void add.run(item.digest)} test="confirm-add">
-                  Add, with its tools held
-                </Button>
-              </div>
-            </div>
-          ))}
-        {[attempt, add].map((deed) => deed.error && <Failed error={deed.error} />)}
-        {trial && (
-          <Note kind={trial.ok ? 'good' : 'error'} test="trial-result">
-            <p>
-              <strong>{trial.ok ? `It offers ${count(trial.tools.length, 'tool')}. Nothing live was touched.` : <T text={trial.fault} />}</strong>
-            </p>
-            <ul class="plain">
-              {trial.tools.map((tool) => (
-                <li><Risk risk={tool.risk} /> <strong><T text={tool.name} /></strong> <span class="dim"><T text={tool.description} /></span></li>
-              ))}
-            </ul>
-            {trial.log.length > 0 && <Fold title="Standard error"><Pre text={trial.log.join('\n')} label="standard error" /></Fold>}
-          </Note>
+        {way !== 'import' && (
+          <div class="row">
+            <Button kind={planned ? undefined : 'primary'} isBusy={preview.isBusy} onClick={() => void preview.run()} test="preview-server">
+              Show exactly what would start
+            </Button>
+          </div>
         )}
+        {preview.error && <Failed error={preview.error} />}
+        {planned && (
+          <div class="card stack" data-test="planned">
+            <h2><T text={planned.name} /></h2>
+            {planned.argv.length > 0 && (
+              <ol class="plain mono">
+                {planned.argv.map((part, index) => (
+                  <li><span class="dim">{index}</span> <T text={part} /></li>
+                ))}
+              </ol>
+            )}
+            {planned.url && <p class="mono"><T text={planned.url} /></p>}
+            {planned.environment.length > 0 && <Facts rows={planned.environment.map((row) => [row.name, <code><T text={row.value} /></code>])} />}
+            {planned.refused && <Note kind="error"><T text={planned.refused} /></Note>}
+            <Upstream findings={planned.findings} />
+            <Fold title="The change of ringfence.toml">
+              <Diff lines={planned.diff} label="change of the settings" />
+            </Fold>
+            <p class="dim">Adding starts nothing. The review starts it, lists its tools and stops; nothing of it is accepted until you say so.</p>
+            <div class="row">
+              <Button kind="primary" isBusy={add.isBusy} disabled={planned.refused !== null} onClick={() => void add.run(planned.digest)} test="confirm-add">
+                Add, with everything held
+              </Button>
+            </div>
+          </div>
+        )}
+        {add.error && <Failed error={add.error} />}
       </div>
     </article>
   );

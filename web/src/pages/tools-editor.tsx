@@ -12,7 +12,6 @@ import type { Budget, Checked, Finding, Need, Risk as RiskFacts, TestResult, Too
 import { Button, Failed, Findings, Fold, Icon, Loading, Note, Pre, Reasons, Risk, Section, T, Tabs } from '../ui/common';
 import { Editor, marksOf } from '../ui/editor';
 import { Page } from '../ui/frame';
-import type { Global } from '../editor/code';
 import { SeenBox } from './tools';
 import { DocumentForm, type Edit } from './tools-form';
 
@@ -23,7 +22,7 @@ const MOVE_MS = 6000;
 
 export function ToolEditor({ name }: { name: string | undefined }) {
   const tool = useResource<Tool>(name ? path(['tools', name]) : undefined, ['tools']);
-  const template = useResource<{ document: string }>(name ? undefined : path(['tools', 'template'], { name: 'myTool' }));
+  const template = useResource<{ document: string }>(name ? undefined : path(['tools', 'template']));
   const title = name ?? 'New tool';
   const source = name ? tool.data?.document : template.data?.document;
   const error = tool.error ?? template.error;
@@ -48,7 +47,6 @@ function Desk({ name, tool, saved, reload }: { name: string | undefined; tool: T
   const [needs, setNeeds] = useState<Need[]>();
   const [reveal, setReveal] = useState<{ part: 'document' | 'code'; line: number; column: number; wish: number }>();
   const view = route.value.query.get('view') === 'document' ? 'document' : 'form';
-  const globals = useResource<{ tool: Global[] }>('/inspector/globals');
   const setText = (typed: string) => {
     setTextOnly(typed);
     keep(draftName, typed, base.revision ?? '');
@@ -141,7 +139,11 @@ function Desk({ name, tool, saved, reload }: { name: string | undefined; tool: T
     () => (node instanceof json.JsonError ? [{ ...json.place(text, node.offset), severity: 'error' as const, message: node.message }] : marksOf(findings, 'document')),
     [findings, node],
   );
-  const codeMarks = useMemo(() => marksOf(findings, 'code'), [findings]);
+  const codeMarks = useMemo(() => {
+    const thrown = result?.of === text ? result.value.error : undefined;
+    const marks = marksOf(findings, 'code');
+    return thrown?.line ? [...marks, { line: thrown.line, column: thrown.column ?? 1, severity: 'error' as const, message: thrown.message }] : marks;
+  }, [findings, result, text]);
   const shownName = checked?.name ?? name ?? 'New tool';
   const isOff = !canChange.value;
   return (
@@ -216,7 +218,7 @@ function Desk({ name, tool, saved, reload }: { name: string | undefined; tool: T
             <>
               <DocumentForm document={(node as json.Node).value as Record<string, unknown>} edit={edit} checked={checked} touch={() => setTouched(true)} text={text} name={name} />
               <Section title="Code" aside="JavaScript, the body of an async function · Esc, then Tab leaves the editor">
-                <Editor text={codeOf((node as json.Node).value)} language="javascript" label="code" onChange={(code) => edit(['code'], code)} marks={codeMarks} {...(globals.data ? { globals: globals.data.tool } : {})} reveal={reveal?.part === 'code' ? reveal : undefined} test="code-editor" />
+                <Editor text={codeOf((node as json.Node).value)} language="javascript" label="code" onChange={(code) => edit(['code'], code)} marks={codeMarks} globals="TOOL" reveal={reveal?.part === 'code' ? reveal : undefined} test="code-editor" />
               </Section>
             </>
           ) : (
@@ -364,6 +366,7 @@ export function Result({ result, isOld }: { result: TestResult; isOld?: boolean 
         <span class="dim">{duration(result.elapsedMs)}</span>
         {result.callId && <a href={link('audit', [result.callId])}>audit entry</a>}
       </div>
+      {!result.error && result.message && <Note kind="error"><T text={result.message} /></Note>}
       {result.error && (
         <Note kind="error">
           <p><T text={result.error.message} lines="many" /></p>
@@ -396,10 +399,11 @@ function Budgets({ budgets }: { budgets: Budget[] }) {
     <div class="stack">
       {budgets.map((budget) => (
         <div class="bar">
-          <span>{budget.name}</span>
-          <progress aria-label={`${budget.name} used`} max={budget.of || 1} value={budget.used} />
+          <span>{budget.name === 'hostCalls' ? 'host calls' : budget.name}</span>
+          {budget.of === null ? <span /> : <progress aria-label={`${budget.name} used`} max={budget.of || 1} value={budget.used} />}
           <span class="dim">
-            {words(budget.used, budget.unit)} of {words(budget.of, budget.unit)}
+            {words(budget.used, budget.unit)}
+            {budget.of !== null && ` of ${words(budget.of, budget.unit)}`}
           </span>
         </div>
       ))}

@@ -14,7 +14,7 @@ interface Selector {
 }
 interface Facts {
   preset: string | null;
-  presets: { name: string; description: string; tools: string[] }[];
+  presets: { name: string; description: string; tools?: string[] }[];
   auto: boolean;
   include: Selector;
   exclude: Selector;
@@ -58,6 +58,8 @@ export function Exposure() {
       exclude: { ...now.exclude, names: isExposed ? [...without(now.exclude.names), name] : without(now.exclude.names) },
     });
   };
+  // What the person ticked shows at once; the server's answer follows.
+  const isOn = (tool: Facts['tools'][number]) => (choice?.exclude.names.includes(tool.name) ? false : choice?.include.names.includes(tool.name) ? true : tool.exposed);
   return (
     <article data-test="exposure-view">
       <div class="detail-head">
@@ -71,7 +73,8 @@ export function Exposure() {
               <option value="">none</option>
               {facts.presets.map((preset) => (
                 <option value={preset.name}>
-                  {preset.name} ({preset.tools.length})
+                  {preset.name}
+                  {preset.tools && ` (${preset.tools.length})`}
                 </option>
               ))}
             </select>
@@ -133,7 +136,7 @@ export function Exposure() {
           {shown?.map((tool) => (
             <li class="row">
               <label class="check grow">
-                <input type="checkbox" disabled={!canChange.value} checked={tool.exposed} onChange={() => toggle(tool.name, tool.exposed)} data-test={`expose-${tool.name}`} />
+                <input type="checkbox" disabled={!canChange.value} checked={isOn(tool)} onChange={() => toggle(tool.name, isOn(tool))} data-test={`expose-${tool.name}`} />
                 <Risk level={tool.level} /> <a href={link('tools', [tool.name])}><T text={tool.name} /></a> <span class="dim"><T text={tool.why} /></span>
               </label>
             </li>

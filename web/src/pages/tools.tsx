@@ -6,7 +6,7 @@ import { useDeed, useResource } from '../lib/resource';
 import { go, link, replace, route, withQuery } from '../lib/router';
 import { canChange } from '../lib/session';
 import type { Finding, Tool, ToolRow } from '../lib/types';
-import { Button, Copy, Empty, Facts, Failed, Field, Findings, Fold, Icon, Loading, Note, Pre, Reasons, Risk, save, Section, T, Time, useListKeys } from '../ui/common';
+import { Button, Copy, Empty, Facts, Failed, Field, Findings, Fold, Icon, Loading, Note, Pre, Reasons, Risk, save, Section, State, T, Time, useListKeys } from '../ui/common';
 import { Page, Split } from '../ui/frame';
 import { Exposure } from './tools-exposure';
 import { ToolEditor } from './tools-editor';
@@ -69,7 +69,7 @@ function List({ at, query }: { at: string | undefined; query: URLSearchParams })
                 </a>
               </div>
               <div class="filters">
-                <Pick name="state" at={filter.state} options={['active', 'draft', 'missing-requirements', 'test-failed']} />
+                <Pick name="state" at={filter.state} options={['ACTIVE', 'DRAFT', 'MISSING_REQUIREMENTS', 'TEST_FAILED']} />
                 <Pick name="source" at={filter.source} options={['own', 'bundled', 'server']} />
                 <Pick name="level" at={filter.level} options={['L0', 'L3', 'L4', 'L5']} />
                 <Pick name="category" at={filter.category} options={tools.data?.categories ?? []} />
@@ -92,7 +92,7 @@ function List({ at, query }: { at: string | undefined; query: URLSearchParams })
                   <Risk risk={tool.risk} />
                   <span class="name"><T text={tool.name} /></span>
                   <span class="side">
-                    {tool.state !== 'active' && <span class={`tag ${tool.state}`}>{tool.state}</span>}
+                    {tool.state.toLowerCase() !== 'active' && <State of={tool.state} />}
                     {tool.exposed ? <span class="tag good">exposed</span> : null}
                   </span>
                   <span class="sub"><T text={tool.description} /></span>
@@ -127,7 +127,7 @@ function Pick({ name, at, options }: { name: string; at: string | undefined; opt
     <select aria-label={name} value={at ?? ''} onChange={(event) => go(withQuery({ [name]: event.currentTarget.value }))}>
       <option value="">any {name}</option>
       {options.map((option) => (
-        <option value={option}>{name === 'exposed' ? (option === 'true' ? 'exposed' : 'not exposed') : option}</option>
+        <option value={option}>{name === 'exposed' ? (option === 'true' ? 'exposed' : 'not exposed') : name === 'state' ? option.toLowerCase().replaceAll('_', ' ') : option}</option>
       ))}
     </select>
   );
@@ -153,7 +153,7 @@ function Overview({ tool, set }: { tool: Tool; set: (tool: Tool) => void }) {
       <div class="detail-head">
         <Risk risk={tool.risk} isLong />
         <h2><T text={tool.name} /></h2>
-        <span class={`tag ${tool.state}`} data-test="state">{tool.state}</span>
+        <State of={tool.state} test="state" />
         <div class="row">
           {tool.canEdit && canChange.value && (
             <a class="button small" href={link('tools', [tool.name, 'edit'])} data-test="edit">
@@ -193,7 +193,7 @@ function Overview({ tool, set }: { tool: Tool; set: (tool: Tool) => void }) {
             ['exposed', <>{tool.exposed ? 'yes' : 'no'}: <T text={tool.exposure} /> <a href={link('tools', [], { drawer: 'exposure' })}>change</a></>],
             ['approval', tool.approval],
             ['last test', tool.lastPass ? <>{tool.lastPass.ok ? 'passed' : <span class="bad">failed: <T text={tool.lastPass.error} /></span>} <Time at={tool.lastPass.atMs} /></> : <span class="dim">none</span>],
-            ['published', tool.published ? <><Time at={tool.published.atMs} />{!tool.published.same && <> · differs from the draft</>}</> : <span class="dim">no</span>],
+            ['published', tool.published ? (tool.published.same ? 'yes, as it is here' : 'yes, another text') : <span class="dim">no</span>],
             ['digest', <code>{tool.digest}</code>],
             ...(tool.file ? [['file', <code><T text={tool.file} /></code>] as [string, preact.ComponentChildren]] : []),
             ['calls', <a href={link('audit', [], { tool: tool.name })}>in the audit log</a>],
@@ -336,7 +336,7 @@ function Delete({ tool }: { tool: Tool }) {
 }
 
 interface Imported {
-  items: { name: string; was: string; ok: boolean; why: string | null; findings: Finding[]; variables: string[] }[];
+  items: { name: string | null; was: string | null; ok: boolean; why: string | null; findings: Finding[]; variables: string[] }[];
 }
 
 function Import() {
@@ -366,7 +366,7 @@ function Import() {
         {done?.items.map((item) => (
           <Note kind={item.ok ? 'good' : 'error'}>
             <p>
-              {item.ok ? <a href={link('tools', [item.name])}><T text={item.name} /></a> : <strong><T text={item.was} /></strong>} {item.ok ? 'imported as a draft' : <T text={item.why} />}
+              {item.ok ? <a href={link('tools', [item.name ?? ''])}><T text={item.name} /></a> : <strong><T text={item.was} /></strong>} {item.ok ? 'imported as a draft' : <T text={item.why} />}
             </p>
             {item.findings.length > 0 && <Findings findings={item.findings} />}
           </Note>

@@ -36,6 +36,16 @@ export function Risk({ risk, level, isLong }: { risk?: RiskFacts | null; level?:
   );
 }
 
+/** Where a document stands, in small letters. */
+export function State({ of, test }: { of: string; test?: string }) {
+  const word = of.toLowerCase().replaceAll('_', '-');
+  return (
+    <span class={`tag ${word}`} data-test={test}>
+      {word.replaceAll('-', ' ')}
+    </span>
+  );
+}
+
 export function Reasons({ risk }: { risk: RiskFacts }) {
   if (!risk.reasons.length) return <p class="dim">No reason raises it: it reaches no network, no file and no secret.</p>;
   return (
@@ -347,6 +357,11 @@ export function Diff({ lines, label }: { lines: DiffLine[]; label: string }) {
   );
 }
 
+/** Sentences that say more than the gates, which are shown beside them. */
+export function beyondGates(sentences: string[], gates: Gate[]): string[] {
+  return sentences.filter((sentence) => !gates.some((gate) => sentence.startsWith(`${gate.gate}: `)));
+}
+
 const MARK = { pass: 'ok', ask: 'wait', stop: 'no' } as const;
 const SAYS = { pass: 'pass', ask: 'ask', stop: 'stop' } as const;
 
@@ -453,7 +468,9 @@ export function useListKeys(isOn = true) {
       if (event.key.startsWith('Arrow') && !inList) return;
       const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
       if (!rows.length) return;
-      const index = rows.findIndex((row) => row.getAttribute('aria-current') === 'true' || row === document.activeElement);
+      // Keys come faster than pages: the focus is ahead of what is marked.
+      const focused = rows.indexOf(document.activeElement as HTMLElement);
+      const index = focused >= 0 ? focused : rows.findIndex((row) => row.getAttribute('aria-current') === 'true');
       const next = rows[Math.min(rows.length - 1, Math.max(0, index + step))];
       event.preventDefault();
       next?.focus();

@@ -1,6 +1,6 @@
 // An editor as a part of a page. CodeMirror comes when the first one is shown.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Code, Global, Language, Mark } from '../editor/code';
+import type { Code, Language, Mark } from '../editor/code';
 import type { Finding } from '../lib/types';
 
 interface Props {
@@ -9,7 +9,8 @@ interface Props {
   label: string;
   onChange?: (text: string) => void;
   marks?: Mark[];
-  globals?: Global[];
+  /** Whose names are completed. */
+  globals?: 'TOOL' | 'SCRIPT';
   original?: string;
   isReadOnly?: boolean;
   /** Counted up to show a place. */
@@ -61,7 +62,9 @@ export function Editor({ text, language, label, onChange, marks, globals, origin
     }
   }, [text, isReady]);
   useEffect(() => code.current?.setMarks(marks ?? []), [marks, isReady]);
-  useEffect(() => code.current?.setGlobals(globals ?? []), [globals, isReady]);
+  useEffect(() => {
+    if (globals && isReady) void import('../editor/globals').then((known) => code.current?.setGlobals(known[globals]));
+  }, [globals, isReady]);
   useEffect(() => {
     if (reveal?.wish) code.current?.reveal(reveal.line, reveal.column);
   }, [reveal?.wish]);

@@ -47,7 +47,7 @@ export function SignIn() {
       </div>
       {isExpired ? (
         <p>
-          <strong>Your session ended.</strong> Sign in again to go on. What you typed is still here.
+          <strong>Your session ended.</strong> Sign in again to go on. What you typed is still here. A new code comes from:
         </p>
       ) : (
         <p>Sign in with the code that the server printed when it started. For a new one, run:</p>

@@ -2,6 +2,7 @@
 // hide; and the page cannot be framed or driven from elsewhere.
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import { clean } from '../look.mjs';
 import { by, open, visit, World } from '../world.mjs';
 
 const BAIT = '"><img src=x onerror=alert(1)><script>alert(2)</script>\'`${alert(3)}</textarea></pre>{{alert(4)}}javascript:alert(5)';
@@ -17,18 +18,6 @@ const HOSTILE = {
   codeType: 'Javascript',
   humanInTheLoop: { mode: 'DISABLED', promptTemplate: `${BAIT} {args}` },
 };
-
-/** Marks that only markup could leave. */
-async function clean(page) {
-  const found = await page.evaluate(() => ({
-    images: [...document.querySelectorAll('img')].filter((image) => !image.src.endsWith('/favicon.svg')).length,
-    scripts: document.querySelectorAll('script').length,
-    handlers: document.querySelectorAll('[onerror], [onload], [onclick]').length,
-    links: [...document.querySelectorAll('a[href]')].filter((link) => !/^(#|\/api\/v1\/)/.test(link.getAttribute('href'))).map((link) => link.getAttribute('href')),
-    frames: document.querySelectorAll('iframe, object, embed').length,
-  }));
-  assert.deepEqual(found, { images: 0, scripts: 1, handlers: 0, links: [], frames: 0 });
-}
 
 export const tests = {
   async 'text of others is text, on every page that shows it'(browser) {
@@ -142,33 +131,6 @@ export const tests = {
       await by(page, 'sign-out').click();
       await by(page, 'sign-in').waitFor();
       assert.equal(await page.evaluate(async () => (await fetch('/api/v1/tools')).status), 401);
-    } finally {
-      await world.end();
-    }
-  },
-
-  async 'ten thousand rows and five megabytes stay usable'(browser) {
-    const big = { name: 'big', description: 'Returns much. Returns {text}.', params: [], code: 'return { text: "0123456789".repeat(60000) };', codeType: 'Javascript' };
-    const world = await World.start({ files: { 'tools/big.json': JSON.stringify(big) } });
-    try {
-      const page = await open(browser, world);
-      // The server has fewer rows than that; the page gets them as if it had.
-      await page.route(/\/api\/v1\/audit$/, async (route) => {
-        const row = (index) => ({ kind: 'call', id: `row-${index}`, parentId: null, atMs: Date.now(), endedAtMs: Date.now(), tool: `tool${index}`, caller: 'agent', origin: 'mcp', status: 'done', risk: 'L0', code: null, message: null, elapsedUs: 5, sequence: index, differs: false });
-        await route.fulfill({ json: { items: Array.from({ length: 10_000 }, (_, index) => row(index)), next: null, filter: {}, empty: null } });
-      });
-      await visit(page, '/audit');
-      await by(page, 'entry').first().waitFor();
-      assert.equal(await by(page, 'entry').count(), 10_000);
-      await page.evaluate(() => document.querySelector('.list').scrollTo(0, 1e9));
-      await page.unroute(/\/api\/v1\/audit$/);
-      await visit(page, '/inspector/big');
-      await page.route('**/api/v1/inspector/call', (route) => route.fulfill({ json: { callId: 'x', status: 'done', result: null, resultText: 'y'.repeat(5_000_000), resultBytes: 5_000_000, content: [{ type: 'text', text: 'y'.repeat(5_000_000) }], structured: null, error: null, console: [], elapsedMs: 1, raw: {}, eras: {} } }));
-      await by(page, 'run').click();
-      await by(page, 'call-result').waitFor();
-      await page.getByRole('tab', { name: 'JSON', exact: true }).click();
-      await page.locator('.editor[data-ready=true]').waitFor();
-      assert.deepEqual(page.problems, []);
     } finally {
       await world.end();
     }

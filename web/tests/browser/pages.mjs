@@ -1,13 +1,8 @@
 // Every page in both schemes and at both widths: no rule of WCAG broken, nothing wider than the screen, and a
 // picture in target/studio-shots for a person to look at.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
-import { by, open, SHOTS, visit, World } from '../world.mjs';
-
-const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+import { look, matrix, settle, visitAll } from '../look.mjs';
+import { by, open, visit, World } from '../world.mjs';
 
 const FORECAST = {
   name: 'getForecast',
@@ -27,7 +22,7 @@ preset = "everything"
 [approvals]
 wait_seconds = 300
 
-[[rules]]
+[[rule]]
 id = "no-deleting"
 effect = "deny"
 tools = ["deleteFile"]
@@ -62,41 +57,6 @@ const ROUTES = {
   'not-found': '/nowhere',
 };
 
-async function breaches(page) {
-  // The policy of the page forbids a script element; evaluating is the debugger's, so axe runs under the real policy.
-  await page.evaluate(`${AXE};0`);
-  const { violations } = await page.evaluate((rules) => globalThis.axe.run(document, { runOnly: rules }), RULES);
-  return violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
-}
-
-/** Waits until the page has loaded what it shows. */
-async function settle(page) {
-  await page.locator('main').waitFor();
-  await page.waitForFunction(() => !document.querySelector('[role=status].state') && [...document.querySelectorAll('.editor')].every((editor) => editor.dataset.ready === 'true'));
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-}
-
-async function look(page, name, wrongs) {
-  for (const breach of await breaches(page)) wrongs.push(`${name}: ${breach}`);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  if (wide > 0) wrongs.push(`${name}: ${wide} px wider than the screen`);
-  fs.mkdirSync(SHOTS, { recursive: true });
-  await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
-}
-
-async function visitAll(browser, world, names, { scheme, width, tag }) {
-  const page = await open(browser, world, { scheme, width });
-  const wrongs = [];
-  for (const [name, address] of Object.entries(ROUTES)) {
-    await visit(page, address.replace(/@(\w+)/, (_, what) => names[what]));
-    await settle(page);
-    await look(page, `${tag}${name}-${scheme}-${width}`, wrongs);
-  }
-  assert.deepEqual(page.problems, []);
-  assert.deepEqual(wrongs, []);
-  await page.context().close();
-}
-
 /** A server in use: calls done, refused and failed, and questions that wait. */
 async function busy() {
   const world = await World.start({ settings: SETTINGS, files: { 'tools/getForecast.json': JSON.stringify(FORECAST, null, 2) } });
@@ -119,21 +79,18 @@ async function names(browser, world) {
   await visit(page, '/inbox');
   await by(page, 'question').nth(1).waitFor();
   const questions = await by(page, 'question').evaluateAll((rows) => rows.map((row) => row.getAttribute('href').split('/')[2].split('?')[0]));
-  const calls = world.audit().filter((row) => (row.tool ?? row.name) === 'codecall_execute');
+  const calls = await page.evaluate(async () => (await (await fetch('/api/v1/audit?tool=codecall_execute&kind=call')).json()).items);
   await page.context().close();
   return { question: questions[0], call: calls[0].id };
 }
 
-const matrix = (run) => Object.fromEntries(['light', 'dark'].flatMap((scheme) => [1280, 390].map((width) => [`${scheme} at ${width} px`, (browser) => run(browser, scheme, width)])));
-
 let shared;
 export const tests = {
-  ...Object.fromEntries(
-    Object.entries(matrix(async (browser, scheme, width) => {
-      shared ??= await busy().then(async (world) => ({ world, names: await names(browser, world) }));
-      await visitAll(browser, shared.world, shared.names, { scheme, width, tag: '' });
-    })).map(([name, test]) => [`in use, ${name}`, test]),
-  ),
+  ...matrix('in use', async (browser, scheme, width) => {
+    shared ??= await busy().then(async (world) => ({ world, names: await names(browser, world) }));
+    const routes = Object.entries(ROUTES).map(([name, address]) => [name, address.replace(/@(\w+)/, (_, what) => shared.names[what])]);
+    await visitAll(browser, shared.world, Object.fromEntries(routes), { scheme, width, tag: '' });
+  }),
 
   async 'the sign-in, in both schemes and at 360 px'(browser) {
     const wrongs = [];

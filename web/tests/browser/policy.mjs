@@ -24,7 +24,7 @@ export const tests = {
       await visit(page, '/policy/edit');
       await editor(page, 'policy-editor').click();
       await page.keyboard.press('Control+End');
-      await page.keyboard.insertText('\n[[rules]]\nid = "no-counting"\neffect = "deny"\ntools = ["countWords"]\nreason = "counting is over"\n');
+      await page.keyboard.insertText('\n[[rule]]\nid = "no-counting"\neffect = "deny"\ntools = ["countWords"]\nreason = "counting is over"\n');
       await by(page, 'rehearse').click();
       await by(page, 'rehearsal-summary').waitFor();
       assert.match(await by(page, 'rehearsal').innerText(), /tightened/);
@@ -104,9 +104,10 @@ export const tests = {
         await by(page, 'call-result').filter({ hasText: 'left out' }).waitFor();
         await page.locator('[data-field=b] .state-pick').selectOption('value');
         await by(page, 'run').click();
-        await by(page, 'call-result').filter({ hasText: '\\"b\\":\\"\\"' }).waitFor();
+        await page.getByRole('tab', { name: 'Protocol' }).click();
+        await by(page, 'call-result').filter({ hasText: '"b": ""' }).waitFor();
         await by(page, 'effect').waitFor();
-        assert.equal(world.audit('--origin', 'studio').length >= 2 || JSON.stringify(world.audit()).includes('studio'), true);
+        assert.ok(JSON.stringify(world.audit()).includes('studio'), 'it came through this door');
       },
       { files: { 'tools/echoAll.json': text } },
     );
@@ -129,6 +130,7 @@ export const tests = {
       for (const [typed, title] of [['Pol', 'Policy'], ['countWords', 'Tools'], ['verify', 'Audit']]) {
         await page.keyboard.press('Control+k');
         await page.getByRole('combobox', { name: 'Go to' }).fill(typed);
+        await page.getByRole('option', { name: new RegExp(typed, 'i') }).first().waitFor();
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { level: 1, name: title }).waitFor();
       }

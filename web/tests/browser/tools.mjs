@@ -71,12 +71,21 @@ export const tests = {
   async 'findings stand in the gutter, in the words of the server'(browser) {
     await inWorld(browser, async ({ page }) => {
       await visit(page, '/tools/new');
-      await type(page, 'code-editor', 'return {;');
-      await by(page, 'code-editor').locator('.cm-lint-marker-error').waitFor();
-      await by(page, 'findings').waitFor();
+      // In the document: a type that does not exist, with the server's place and fix.
+      await page.getByRole('tab', { name: 'Document' }).click();
+      const text = JSON.stringify({ name: 'odd', description: 'Is odd. Returns {a}.', params: [{ name: 'a', type: 'String', required: true, testValue: 'x' }], code: 'const b = 1;\nthrow new Error("on line two");', codeType: 'Javascript' }, null, 2);
+      await type(page, 'document-editor', text);
+      await by(page, 'document-editor').locator('.cm-lint-marker-error').waitFor();
+      assert.match(await by(page, 'findings').innerText(), /must be STRING/);
       assert.equal(await by(page, 'go-publish').isEnabled(), false);
-      await type(page, 'code-editor', 'return { ok: true };');
-      await by(page, 'code-editor').locator('.cm-lint-marker-error').waitFor({ state: 'detached' });
+      await type(page, 'document-editor', text.replace('String', 'STRING'));
+      await by(page, 'document-editor').locator('.cm-lint-marker-error').waitFor({ state: 'detached' });
+      // In the code: where a test run threw.
+      await page.getByRole('tab', { name: 'Form and code' }).click();
+      await by(page, 'run-test').click();
+      await by(page, 'test-result').waitFor();
+      assert.equal(await by(page, 'test-result').getAttribute('data-ok'), 'false');
+      await by(page, 'code-editor').locator('.cm-lint-marker-error').waitFor();
     });
   },
 

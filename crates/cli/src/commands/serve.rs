@@ -29,7 +29,7 @@ use port_holder::PortHolder;
 use crate::arguments::Serve;
 use crate::commands::connect;
 use crate::output::exit::Exit;
-use crate::output::printer::{Format, Printer, Style};
+use crate::output::printer::{Format, Printer, Style, is_output_watched};
 use crate::wiring;
 use crate::wiring::auth;
 use crate::wiring::telemetry::Traces;
@@ -220,7 +220,8 @@ fn greet(
             }
             match mode {
                 AuthMode::Off => {}
-                AuthMode::On if token.is_new => {
+                // A service's output is a journal, which others read and which is kept.
+                AuthMode::On if token.is_new && is_output_watched() => {
                     printer.line(&format!(
                         "Token, shown this once: {}",
                         token.secret.reveal()

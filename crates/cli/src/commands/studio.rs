@@ -2,7 +2,8 @@
 //! in the browser. The code is shown here and nowhere else: never in an address.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,6 +19,9 @@ use crate::wiring;
 
 /// How long a server may take to take a connection.
 const CONNECT: Duration = Duration::from_secs(2);
+
+/// How long the system may take to say that it knows no browser.
+const OPENED: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &StudioArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
@@ -84,11 +88,12 @@ fn open(url: &str) -> bool {
     } else {
         "xdg-open"
     };
-    let started = Command::new(program)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    started.is_ok()
+    // What it prints is kept from the terminal; it may run as long as the browser does.
+    let (sender, answered) = mpsc::channel();
+    let address = url.to_owned();
+    std::thread::spawn(move || {
+        let ran = Command::new(program).arg(address).output();
+        let _ = sender.send(ran.is_ok_and(|ran| ran.status.success()));
+    });
+    answered.recv_timeout(OPENED).unwrap_or(true)
 }

@@ -232,6 +232,11 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Whether standard output is read by a person.
+pub(crate) fn is_output_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether a line of standard error can be replaced by another: a person reads it, at a
 /// terminal that can.
 pub(crate) fn can_redraw() -> bool {

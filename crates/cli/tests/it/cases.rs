@@ -7,8 +7,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::{ringfence, root};
+
+/// Cases at the same time.
+const WORKERS: usize = 4;
 
 fn folders(kind: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("cases").join(kind)).unwrap();
@@ -40,21 +45,35 @@ pub(crate) fn compare(kind: &str, at_least: usize, actual: fn(&Path) -> String) 
         "only {} cases in {kind}",
         folders.len()
     );
-    let mut wrong = Vec::new();
-    for folder in &folders {
+    let check = |folder: &PathBuf| {
         let expected_path = folder.join("expect.txt");
         let actual = actual(folder);
         if std::env::var_os("UPDATE_CASES").is_some() {
             fs::write(&expected_path, &actual).unwrap();
         }
         let expected = fs::read_to_string(&expected_path).unwrap_or_default();
-        if actual != expected {
-            wrong.push(format!(
+        let difference = || {
+            format!(
                 "{}\n--- expected\n{expected}--- actual\n{actual}",
                 folder.display()
-            ));
-        }
-    }
+            )
+        };
+        (actual != expected).then(difference)
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let places = std::iter::from_fn(|| folders.get(next.fetch_add(1, Ordering::Relaxed)));
+        places.filter_map(check).collect::<Vec<_>>()
+    };
+    // More than there are processors: a case waits for programs and for the disk.
+    let mut wrong: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        let wrong = workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap());
+        wrong.collect()
+    });
+    wrong.sort();
     assert!(
         wrong.is_empty(),
         "{} cases differ\n\n{}",

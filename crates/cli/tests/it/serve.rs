@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::ringfence;
 use crate::run::scratch;
+use crate::terminal::Terminal;
 
 pub(crate) const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -91,6 +92,32 @@ fn the_address_is_the_first_line() {
     assert!(line.starts_with("http://127.0.0.1:"), "{line}");
     assert!(line.ends_with("/mcp"), "{line}");
     assert_eq!(terminate(&mut child), Some(0));
+}
+
+/// The output of a service is a journal that others read and that is kept.
+#[test]
+fn a_new_token_is_shown_at_a_terminal_and_nowhere_else() {
+    let folder = scratch("serve-token");
+    let mut child = command(&["serve", "--listen", "127.0.0.1:0"], &folder.join("piped"));
+    let mut said = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    while !said.contains("press Ctrl-C to stop") {
+        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    assert_eq!(terminate(&mut child), Some(0));
+    let token = std::fs::read_to_string(folder.join("piped/token")).unwrap();
+    assert!(!said.contains(token.trim()), "{said}");
+    assert!(said.contains("piped/token"), "{said}");
+    // At a terminal it is there.
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    let line = format!("{program} serve --listen 127.0.0.1:0 --home shown");
+    let mut terminal = Terminal::start(&line, &folder);
+    terminal.until("press Ctrl-C to stop", 1);
+    let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    let token = std::fs::read_to_string(folder.join("shown/token")).unwrap();
+    assert!(shown.contains(token.trim()), "{shown}");
+    terminal.type_in("\u{3}");
+    terminal.end();
 }
 
 #[test]

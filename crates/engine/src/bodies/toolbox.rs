@@ -4,22 +4,27 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use host::egress::EgressSettings;
+use host::files::changes::Layer;
 use model::policy::EffectivePolicy;
+use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::mask::Masker;
 use model::record::outcome::CallError;
 use model::text;
 use serde_json::{Map, Value};
 
+use crate::changes::Staging;
 use crate::engine::Engine;
-use crate::jailed::WorkFolder;
+use crate::jailed::{JailedNetwork, WorkFolder};
 use crate::powers::{PowerSettings, Powers};
 use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
 use crate::run::RunResult;
 use crate::snapshot::Snapshot;
-use crate::toolbox::ToolboxTool;
+use crate::toolbox::{JailStanding, ToolboxTool};
 
+mod apply;
 mod command;
 mod git;
 mod http;
@@ -48,6 +53,25 @@ pub(crate) struct ToolboxWork<'a> {
     pub(crate) settings: PowerSettings,
 }
 
+/// The folder of a call, and where its changes go if it is the operator's.
+#[derive(Debug)]
+pub(crate) struct StagedFolder {
+    pub(crate) folder: WorkFolder,
+    pub(crate) staging: Option<Staging>,
+}
+
+/// A staged folder as the jail gets it.
+pub(crate) fn folder_of(staging: &Staging) -> WorkFolder {
+    match staging.layer() {
+        Layer::Overlay => WorkFolder::Overlay {
+            folder: staging.lower().to_owned(),
+            upper: staging.tree(),
+            work: staging.work(),
+        },
+        Layer::Copy => WorkFolder::Workspace(staging.tree()),
+    }
+}
+
 /// Runs a native tool.
 pub(crate) async fn run(
     tool: ToolboxTool,
@@ -56,7 +80,7 @@ pub(crate) async fn run(
     match tool {
         ToolboxTool::Shell => command::shell(&work).await,
         ToolboxTool::RunCode => command::run_code(&work).await,
-        ToolboxTool::JobStart => job::start(&work),
+        ToolboxTool::JobStart => job::start(&work).await,
         ToolboxTool::JobStatus => job::status(&work),
         ToolboxTool::JobOutput => job::output(&work),
         ToolboxTool::JobCancel => job::cancel(&work).await,
@@ -73,10 +97,10 @@ pub(crate) async fn run(
         ToolboxTool::GitBranch => git::branch(&work).await,
         ToolboxTool::GitAdd => git::add(&work).await,
         ToolboxTool::GitCommit => git::commit(&work).await,
-        ToolboxTool::GitClone
-        | ToolboxTool::GitFetch
-        | ToolboxTool::GitPush
-        | ToolboxTool::ApplyChanges => Err(absent()),
+        ToolboxTool::GitClone => git::clone(&work).await,
+        ToolboxTool::GitFetch => git::fetch(&work).await,
+        ToolboxTool::GitPush => git::push(&work).await,
+        ToolboxTool::ApplyChanges => apply::apply(&work).await,
     }
 }
 
@@ -104,14 +128,61 @@ impl ToolboxWork<'_> {
         })
     }
 
-    /// The folder of the call as a program may use it.
-    pub(crate) fn folder(&self) -> Result<WorkFolder, CallRefusal> {
+    /// Whether the folder of the call is the operator's own.
+    pub(crate) fn is_operators(&self) -> bool {
+        self.policy.fs_base_path.is_some() && self.settings.stand_in.is_none()
+    }
+
+    /// The folder of the call for a program that may change it. The operator's own is not
+    /// changed: what the program does there is kept beside it.
+    pub(crate) async fn stage(&self) -> Result<StagedFolder, CallRefusal> {
         let path = self.folder_path()?;
-        let is_operators = self.policy.fs_base_path.is_some() && self.settings.stand_in.is_none();
-        Ok(match self.policy.file_write && !is_operators {
-            true => WorkFolder::Workspace(path),
-            false => WorkFolder::ReadOnly(path),
-        })
+        if !self.is_operators() {
+            let folder = match self.policy.file_write {
+                true => WorkFolder::Workspace(path),
+                false => WorkFolder::ReadOnly(path),
+            };
+            return Ok(StagedFolder {
+                folder,
+                staging: None,
+            });
+        }
+        let (home, call_id) = (self.engine.home().to_owned(), self.call_id.clone());
+        let has_layers = JailStanding::of_machine().is_contained();
+        let staging = tokio::task::spawn_blocking(move || match has_layers {
+            true => Staging::overlay(&home, &call_id, &path).map_err(|error| error.to_string()),
+            false => {
+                Staging::copy(&home, &call_id, &path).map_err(|error| crate::error::causes(&error))
+            }
+        });
+        match staging.await {
+            Ok(Ok(staging)) => Ok(StagedFolder {
+                folder: folder_of(&staging),
+                staging: Some(staging),
+            }),
+            Ok(Err(why)) => Err(apply::failed(&format!(
+                "the folder cannot be given to a program: {why}"
+            ))),
+            Err(_) => Err(apply::failed("the folder cannot be given to a program")),
+        }
+    }
+
+    /// The network of the call for its programs; nothing if it reaches no host.
+    pub(crate) fn network(&self) -> Result<Option<JailedNetwork>, CallRefusal> {
+        if !self.policy.reaches_out() {
+            return Ok(None);
+        }
+        let tls = self.settings.trust.tls().map_err(|fault| {
+            let error = CallError::new(Reason::PowerUnavailable, "the network cannot be set up");
+            CallRefusal::new(error).noted(crate::error::causes(&fault))
+        })?;
+        let mut settings = EgressSettings::new(tls);
+        settings.resolver = Arc::clone(&self.settings.resolver);
+        settings.connector = Arc::clone(&self.settings.connector);
+        settings.private_hosts = Arc::clone(&self.settings.private_hosts);
+        settings.limits.bytes_max = self.now.config.toolbox.network_bytes_max;
+        let grant = Grant::from_policy(&self.policy);
+        Ok(Some(JailedNetwork { grant, settings }))
     }
 
     /// A folder in the folder of the call that an argument names.
@@ -143,9 +214,4 @@ impl ToolboxWork<'_> {
             false => Err(refuse("is not a folder")),
         }
     }
-}
-
-/// Not among the tools that exist, so no gate lets a call of it through.
-fn absent() -> CallRefusal {
-    CallRefusal::new(CallError::new(Reason::ToolUnknown, "there is no such tool"))
 }

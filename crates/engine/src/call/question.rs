@@ -2,20 +2,25 @@
 //! answer, and what the answer binds to. Whether it is asked, and what an answer counts
 //! for, is decided elsewhere.
 
+use std::borrow::Cow;
+
 use model::document::Document;
 use model::document::environment::Environment;
+use model::document::params::Arguments;
 use model::govern::consent::Granted;
 use model::govern::rules::Decision;
 use model::policy::risk::{Level, Risk, Signal};
 use model::{govern::approval, limits, text};
+use serde_json::{Map, Value};
 
 use crate::approve::{ApprovalScope, Asking, Question, expiry, session_digest};
 use crate::engine::Engine;
-use crate::gates::{CheckedCall, DecidedCall, HeldTool};
+use crate::gates::{CheckedCall, DecidedCall, FoundTool, HeldTool};
 use crate::limit::NAME_SHOWN_CHARS_MAX;
 use crate::record::CallRecord;
 use crate::request::CallRequest;
 use crate::snapshot::Snapshot;
+use crate::toolbox::ToolboxTool;
 
 /// What a person is to be asked, and what the answer binds to.
 pub(crate) fn asking<'a>(
@@ -56,7 +61,8 @@ pub(crate) fn asking<'a>(
     let settings = now.config.approvals.clone();
     // All of them: nothing of an argument is unreadable before a yes. The bound on
     // arguments, and that on what may wait, keep it finite.
-    let shown = approval::arguments(arguments.values(), masker, usize::MAX).into_inner();
+    let shown = shown_arguments(engine, request, found, arguments);
+    let shown = approval::arguments(&shown, masker, usize::MAX).into_inner();
     let question = Question {
         call_id: record.call_id().to_owned(),
         tool: text::elided(&document.name, NAME_SHOWN_CHARS_MAX),
@@ -83,6 +89,30 @@ pub(crate) fn asking<'a>(
         settings,
         started: record.started(),
     }
+}
+
+/// The arguments as a person sees them: those that name changes, with the changes.
+fn shown_arguments<'a>(
+    engine: &Engine,
+    request: &CallRequest,
+    found: &FoundTool,
+    arguments: &'a Arguments,
+) -> Cow<'a, Map<String, Value>> {
+    let values = arguments.values();
+    let is_copy = found.body.toolbox() == Some(ToolboxTool::ApplyChanges);
+    let id = values.get("changes").and_then(Value::as_str);
+    let Some(id) = id.filter(|_| is_copy) else {
+        return Cow::Borrowed(values);
+    };
+    let mut shown = values.clone();
+    if let Some(kept) = engine.changes().get(id, &request.caller.name) {
+        let home = engine.powers().home.as_ref();
+        let lower = host::files::Files::base(&kept.record.folder, home);
+        let patch = kept.patch(&lower.unwrap_or_default());
+        shown.insert("folder".to_owned(), kept.record.folder.clone().into());
+        shown.insert("diff".to_owned(), patch.into());
+    }
+    Cow::Owned(shown)
 }
 
 /// The rule that wants a person, and its reason; else what wants one.

@@ -114,7 +114,7 @@ mod tests {
             .iter()
             .map(|tool| tool.usable.document.name.clone())
             .collect();
-        assert_eq!(names, ["runCode"]);
+        assert_eq!(names, ["runCode", "applyChanges"]);
         assert!(toolbox.get("shell").is_none());
     }
 
@@ -146,6 +146,7 @@ mod tests {
         // In a folder of the operator's a command changes nothing there.
         config.folder = Some("/srv/project".to_owned());
         assert_eq!(level(&config, "shell"), Level::L3);
+        assert_eq!(level(&config, "applyChanges"), Level::L4);
         config.hosts = vec![HostPattern::parse("*").expect("a host")];
         assert_eq!(level(&config, "shell"), Level::L4);
         assert_eq!(level(&config, "gitStatus"), Level::L3);

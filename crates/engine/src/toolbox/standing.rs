@@ -1,9 +1,13 @@
 //! How strong a fence this machine puts around child processes. It decides whether a level
 //! that wants containment takes native tools, and raises their risk where it is weak.
 
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use jail::{JailLayer, JailRung, JailSettings, WorkerProgram};
 use model::policy::risk::{Level, Risk, Signal};
+
+use super::PROGRAM_PATH;
 
 /// How strong a fence this machine puts around child processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +20,26 @@ pub enum JailStanding {
     Missing(String),
 }
 
+/// How a child is started on this machine: this program again, and a folder for it.
+static PROGRAM: OnceLock<(WorkerProgram, PathBuf)> = OnceLock::new();
+/// What came of trying.
+static STANDING: OnceLock<JailStanding> = OnceLock::new();
+
 impl JailStanding {
-    /// What this machine has, asked once.
+    /// Says how a child is started. It is tried when the answer is first needed.
+    pub(crate) fn learn(program: &WorkerProgram, home: &Path) {
+        PROGRAM.get_or_init(|| (program.clone(), home.join("scratch")));
+    }
+
+    /// What this machine has: found by starting a child, once.
     #[must_use]
     pub fn of_machine() -> &'static JailStanding {
-        static STANDING: OnceLock<JailStanding> = OnceLock::new();
-        STANDING.get_or_init(probe)
+        static UNTRIED: OnceLock<JailStanding> = OnceLock::new();
+        match PROGRAM.get() {
+            Some((program, folder)) => STANDING.get_or_init(|| try_out(program, folder)),
+            // Fails closed: what was not tried counts as the least.
+            None => UNTRIED.get_or_init(|| JailStanding::Missing("it was not tried".to_owned())),
+        }
     }
 
     /// Whether a child counts as contained.
@@ -47,24 +65,41 @@ impl JailStanding {
     }
 }
 
-fn probe() -> JailStanding {
-    let walls = jail::probe();
-    let missing = |names_namespaces: bool| {
-        let mut walls = walls.iter();
-        walls.find_map(|wall| {
-            let is_namespace = wall.layer.name() == "namespaces";
-            let why = wall.missing.as_ref()?;
-            (is_namespace == names_namespaces).then(|| format!("{}: {why}", wall.layer))
-        })
-    };
-    if let Some(why) = missing(false) {
-        return JailStanding::Missing(why);
-    }
-    let has_namespaces = walls.iter().any(|wall| wall.layer.name() == "namespaces");
-    match (has_namespaces, missing(true)) {
-        (true, None) => JailStanding::Namespaces,
-        (_, Some(why)) => JailStanding::Landlock(why),
-        (false, None) => JailStanding::Landlock("not built".to_owned()),
+/// Starts a program that does nothing, on a thread of its own: what asks may stand in the
+/// middle of asynchronous work.
+fn try_out(program: &WorkerProgram, folder: &Path) -> JailStanding {
+    let program = program.clone();
+    let own = folder.join(format!("probe-{}", std::process::id()));
+    let folder = own.clone();
+    let trying = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let idle =
+            jail::resolve_program("true", PROGRAM_PATH).map_err(|fault| fault.to_string())?;
+        let settings = JailSettings::new(vec![idle.display().to_string()], folder);
+        let child = runtime.block_on(async {
+            let mut child = jail::spawn(settings, &program).await?;
+            child.wait().await;
+            Ok::<_, jail::JailFault>((child.rung, child.walls.clone()))
+        });
+        child.map_err(|fault| fault.to_string())
+    });
+    let tried = trying
+        .join()
+        .unwrap_or_else(|_| Err("the try failed".to_owned()));
+    let _ = std::fs::remove_dir_all(own);
+    match tried {
+        Ok((JailRung::Namespaces, _)) => JailStanding::Namespaces,
+        Ok((JailRung::Landlock, walls)) => {
+            let namespaces = walls
+                .iter()
+                .find(|wall| wall.layer == JailLayer::Namespaces);
+            let why = namespaces.and_then(|wall| wall.missing.clone());
+            JailStanding::Landlock(why.unwrap_or_else(|| "the kernel refused them".to_owned()))
+        }
+        Err(why) => JailStanding::Missing(why),
     }
 }
 

@@ -55,5 +55,8 @@ mod script_words;
 mod servers;
 mod sql;
 mod toolbox;
+mod toolbox_folder;
+mod toolbox_forge;
+mod toolbox_remote;
 mod trust;
 mod world;

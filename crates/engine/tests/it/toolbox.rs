@@ -110,7 +110,6 @@ async fn a_command_sees_its_workspace_and_nothing_of_ours() {
         format!("cat {home}/secrets.env"),
         format!("cat {home}/ringfence.toml"),
         format!("ls {home}/tools"),
-        format!("echo x > {home}/planted"),
         "cat /etc/shadow".to_owned(),
         "ls /root /home/*".to_owned(),
         "cat /proc/1/environ".to_owned(),
@@ -123,7 +122,14 @@ async fn a_command_sees_its_workspace_and_nothing_of_ours() {
             "{value}"
         );
     }
+    // Where it has folders of its own around the workspace, nothing it leaves there is ours.
+    shell(
+        &world,
+        &format!("echo x > {home}/planted; echo x > {home}/tools/planted.json"),
+    )
+    .await;
     assert!(!world.home.path.join("planted").exists());
+    assert!(!world.home.path.join("tools/planted.json").exists());
 }
 
 #[tokio::test]
@@ -444,7 +450,12 @@ async fn a_job_whose_server_ended_is_orphaned() {
     .await;
     let world = world.again(|_| ());
     until("it is gone", async || !is_running(&word)).await;
-    let row = done(&world, "jobStatus", json!({"job": job})).await;
+    let mut row = Value::Null;
+    until("its end is known", async || {
+        row = done(&world, "jobStatus", json!({"job": job})).await;
+        row["state"] != "running"
+    })
+    .await;
     // Stopped with its engine, or found dead: either way it is over and its output is there.
     assert!(
         row["state"] == "orphaned" || row["state"] == "cancelled",

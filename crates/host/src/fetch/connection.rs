@@ -15,6 +15,7 @@ use hyper::{Method, Request as HttpRequest, Response, Uri, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Host;
@@ -46,13 +47,24 @@ pub(crate) struct ConnectionLimits {
     pub(crate) read_buffer_bytes: usize,
 }
 
-/// Tries the checked addresses in order, each with its share of the time.
+/// A connection to one of the checked addresses, ready for messages.
 pub(crate) async fn connect(
     dialler: Dialler<'_>,
     target: &FetchTarget,
     addresses: &[IpAddr],
     used: &mut Option<IpAddr>,
 ) -> Result<Connection, HttpFault> {
+    let stream = dial(dialler, target, addresses, used).await?;
+    handshake(dialler, target, stream).await
+}
+
+/// Tries the checked addresses in order, each with its share of the time.
+pub(crate) async fn dial(
+    dialler: Dialler<'_>,
+    target: &FetchTarget,
+    addresses: &[IpAddr],
+    used: &mut Option<IpAddr>,
+) -> Result<Box<dyn Stream>, HttpFault> {
     let limits = &dialler.limits;
     let count = addresses.len().min(limits.attempt_count_max).max(1);
     let share = limits.connect / u32::try_from(count).unwrap_or(1);
@@ -67,7 +79,7 @@ pub(crate) async fn connect(
             _ => timeout_at(Instant::now() + share, connecting).await,
         };
         match connected {
-            Ok(Ok(stream)) => return handshake(dialler, target, stream).await,
+            Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => {
                 let what = format!("could not connect to {}: {}", target.host, error.kind());
                 last = Some(HttpFault::failed("io", what));
@@ -101,22 +113,31 @@ async fn start_tls(
     stream: Box<dyn Stream>,
 ) -> Result<Connection, HttpFault> {
     let host = &target.host;
-    // The certificate is for the host that was asked for, though the address
-    // connected to is the one that was checked.
-    let name = match host {
-        Host::Domain(name) => ServerName::try_from(name.clone())
-            .map_err(|_| HttpFault::invalid("invalid-url", format!("{name} is no name for TLS")))?,
-        Host::Ipv4(address) => ServerName::IpAddress(IpAddr::V4(*address).into()),
-        Host::Ipv6(address) => ServerName::IpAddress(IpAddr::V6(*address).into()),
-    };
-    let stream = dialler.tls.connector().connect(name, stream).await;
-    let stream = stream.map_err(|error| tls_fault(host, &error))?;
+    let stream = secure(dialler.tls, target, stream).await?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     if is_http2 {
         Connection::http2(stream, host, &dialler.limits).await
     } else {
         Connection::http1(stream, host, &dialler.limits).await
     }
+}
+
+/// TLS on a stream to a checked address. The certificate is for the host that was asked
+/// for, though the address connected to is the one that was checked.
+pub(crate) async fn secure(
+    tls: &Tls,
+    target: &FetchTarget,
+    stream: Box<dyn Stream>,
+) -> Result<TlsStream<Box<dyn Stream>>, HttpFault> {
+    let host = &target.host;
+    let name = match host {
+        Host::Domain(name) => ServerName::try_from(name.clone())
+            .map_err(|_| HttpFault::invalid("invalid-url", format!("{name} is no name for TLS")))?,
+        Host::Ipv4(address) => ServerName::IpAddress(IpAddr::V4(*address).into()),
+        Host::Ipv6(address) => ServerName::IpAddress(IpAddr::V6(*address).into()),
+    };
+    let stream = tls.connector().connect(name, stream).await;
+    stream.map_err(|error| tls_fault(host, &error))
 }
 
 fn tls_fault(host: &Host<String>, error: &io::Error) -> HttpFault {

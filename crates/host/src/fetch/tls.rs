@@ -136,6 +136,16 @@ impl Tls {
         }
     }
 
+    /// The same settings for connections that carry HTTP/1.1 only.
+    pub(crate) fn http1_only(&self) -> Tls {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Tls {
+            config: Arc::new(config),
+            root_count: self.root_count,
+        }
+    }
+
     pub(crate) fn connector(&self) -> TlsConnector {
         TlsConnector::from(Arc::clone(&self.config))
     }

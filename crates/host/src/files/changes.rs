@@ -44,6 +44,15 @@ pub enum ChangeRule {
     },
 }
 
+/// How the changes lie beside the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Only what is different, as the upper folder of an overlay.
+    Overlay,
+    /// A whole copy of the folder, changed.
+    Copy,
+}
+
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -143,11 +152,13 @@ pub enum ChangesFault {
 pub fn collect(
     lower: &Path,
     upper: &Path,
+    layer: Layer,
     rule: &ChangeRule,
 ) -> Result<CollectedChanges, ChangesFault> {
     let mut collector = Collector {
         lower,
         upper,
+        layer,
         rule,
         found: CollectedChanges::default(),
         bytes: 0,
@@ -161,6 +172,7 @@ pub fn collect(
 struct Collector<'a> {
     lower: &'a Path,
     upper: &'a Path,
+    layer: Layer,
     rule: &'a ChangeRule,
     found: CollectedChanges,
     bytes: u64,
@@ -182,7 +194,7 @@ impl Collector<'_> {
             self.count(1)?;
             names.insert(entry.file_name());
         }
-        if is_opaque(&folder) {
+        if self.layer == Layer::Copy || is_opaque(&folder) {
             self.delete_hidden(below, &names)?;
         }
         for name in names {
@@ -207,7 +219,11 @@ impl Collector<'_> {
             return self.delete(path, depth);
         }
         if kind.is_symlink() {
-            self.leave_out(path, "links are not copied");
+            // A link of a copy that is the same as before is no change.
+            let target = |folder: &Path| fs::read_link(folder.join(path)).ok();
+            if target(self.upper) != target(self.lower) {
+                self.leave_out(path, "links are not copied");
+            }
             return Ok(());
         }
         if kind.is_dir() {
@@ -330,7 +346,11 @@ impl Collector<'_> {
             };
         };
         match inside.strip_prefix(".git") {
-            Ok(data) => (!is_git_data(data)).then_some("git tools do not change it"),
+            Ok(data) => {
+                let is_clone = matches!(self.rule, ChangeRule::Clone { .. });
+                let is_ours = is_clone && data == Path::new("config");
+                (!is_ours && !is_git_data(data)).then_some("git tools do not change it")
+            }
             // Files of the working tree come from commits, which anyone wrote.
             Err(_) => match self.rule {
                 // A clone has whatever its commits have; only another repository is none

@@ -17,6 +17,7 @@ mod client;
 mod copy;
 mod credential;
 mod crypto;
+mod egress;
 mod face;
 mod fetch;
 mod files;

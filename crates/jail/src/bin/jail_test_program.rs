@@ -4,8 +4,8 @@
 //! - `run`: waits for the end, and tells what the child wrote and how it ended;
 //! - `hold`: tells the child's process, then waits to be killed.
 //!
-//! With `without-landlock` or `without-seccomp` as second argument it first takes that away
-//! from itself, as an older kernel would.
+//! With `without-landlock`, `without-seccomp` or `without-namespaces` as second argument it
+//! first takes that away from itself, as an older kernel or a container would.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -13,8 +13,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jail::{JailLimits, JailNetwork, JailSettings, JailedChild, WorkerProgram};
-use seccompiler::{SeccompAction, SeccompFilter};
+use jail::{
+    JailEgress, JailLimits, JailNetwork, JailOverlay, JailRung, JailSettings, JailedChild,
+    WorkerProgram,
+};
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
@@ -35,10 +40,13 @@ struct Request {
     folder: Option<PathBuf>,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    workspaces: Vec<PathBuf>,
+    overlays: Vec<JailOverlay>,
     private: Vec<PathBuf>,
     user_home: Option<PathBuf>,
     network: JailNetwork,
     limits: JailLimits,
+    require: JailRung,
     accept_missing: bool,
     input: String,
 }
@@ -66,6 +74,7 @@ fn play(arguments: &[&str]) -> io::Result<()> {
         None => {}
         Some(&"without-landlock") => deny(libc::SYS_landlock_create_ruleset)?,
         Some(&"without-seccomp") => deny(libc::SYS_seccomp)?,
+        Some(&"without-namespaces") => deny_namespaces()?,
         Some(_) => return Err(io::Error::other("unknown argument")),
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,7 +83,7 @@ fn play(arguments: &[&str]) -> io::Result<()> {
     runtime.block_on(async {
         let input = request.input.clone();
         let child = jail::spawn(settings(request), &WorkerProgram::ThisProgram).await;
-        let child = match child {
+        let mut child = match child {
             Ok(child) => child,
             Err(fault) => return say(&json!({"fault": fault.to_string()})),
         };
@@ -83,7 +92,11 @@ fn play(arguments: &[&str]) -> io::Result<()> {
             .iter()
             .map(|wall| (wall.layer.name(), &wall.missing))
             .collect();
-        say(&json!({"walls": walls, "pid": child.pid()}))?;
+        let rung = child.rung.name();
+        say(&json!({"walls": walls, "pid": child.pid(), "rung": rung}))?;
+        if let Some(egress) = child.egress.take() {
+            tokio::spawn(answer(egress));
+        }
         match arguments.first() {
             Some(&"run") => say(&run(child, &input).await),
             Some(&"hold") => std::future::pending().await,
@@ -98,6 +111,9 @@ fn settings(request: Request) -> JailSettings {
     settings.folder = request.folder;
     settings.read = request.read;
     settings.write = request.write;
+    settings.workspaces = request.workspaces;
+    settings.overlays = request.overlays;
+    settings.require = request.require;
     settings.private = request.private;
     settings.user_home = request.user_home;
     settings.network = request.network;
@@ -106,16 +122,66 @@ fn settings(request: Request) -> JailSettings {
     settings
 }
 
+/// A proxy that reaches nothing: it answers with the first line it hears.
+async fn answer(mut egress: JailEgress) {
+    while let Ok(stream) = egress.accept().await {
+        tokio::spawn(async move {
+            let mut heard = Vec::new();
+            while !heard.contains(&b'\n') && stream.readable().await.is_ok() {
+                let mut chunk = [0; 1024];
+                match stream.try_read(&mut chunk) {
+                    Ok(0) => return,
+                    Ok(count) => heard.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return,
+                }
+            }
+            let heard = String::from_utf8_lossy(&heard);
+            let line = heard.lines().next().unwrap_or_default();
+            let length = line.len();
+            let reply = format!(
+                "HTTP/1.1 403 Forbidden\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{line}"
+            );
+            // Small enough for one piece.
+            let _ = stream.writable().await;
+            let _ = stream.try_write(reply.as_bytes());
+        });
+    }
+}
+
+/// As the default filter of Docker: no new namespaces, and `clone3`, whose flags a filter
+/// does not see, seems not to exist.
+fn deny_namespaces() -> io::Result<()> {
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let flags = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWNET];
+    let mut clone = Vec::new();
+    for flag in flags.map(|flag| u64::from(flag.unsigned_abs())) {
+        let equal = SeccompCmpOp::MaskedEq(flag);
+        let flag = SeccompCondition::new(0, SeccompCmpArgLen::Dword, equal, flag);
+        let rule = flag.and_then(|flag| SeccompRule::new(vec![flag]));
+        clone.push(rule.map_err(io::Error::other)?);
+    }
+    let calls = [
+        (libc::SYS_clone, clone),
+        (libc::SYS_unshare, Vec::new()),
+        (libc::SYS_setns, Vec::new()),
+        (libc::SYS_mount, Vec::new()),
+    ];
+    apply(BTreeMap::from(calls), refused)?;
+    deny(libc::SYS_clone3)
+}
+
 /// As a kernel that does not have the call, or a container that hides it.
 fn deny(call: libc::c_long) -> io::Result<()> {
-    let filter = SeccompFilter::new(
-        BTreeMap::from([(call, Vec::new())]),
-        SeccompAction::Allow,
-        SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
-        std::env::consts::ARCH
-            .try_into()
-            .map_err(io::Error::other)?,
-    );
+    let absent = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    apply(BTreeMap::from([(call, Vec::new())]), absent)
+}
+
+fn apply(calls: BTreeMap<libc::c_long, Vec<SeccompRule>>, action: SeccompAction) -> io::Result<()> {
+    let machine = std::env::consts::ARCH
+        .try_into()
+        .map_err(io::Error::other)?;
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, action, machine);
     let program: seccompiler::BpfProgram = filter
         .and_then(TryInto::try_into)
         .map_err(io::Error::other)?;

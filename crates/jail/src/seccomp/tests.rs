@@ -2,10 +2,10 @@
 //! cannot be tried on every kernel, and all can be tried here with any argument.
 
 use libc::c_long;
-use seccompiler::sock_filter;
+use sandbox::walls::system::FilterInstruction;
 
 use super::program;
-use crate::settings::JailNetwork;
+use crate::settings::{JailNetwork, JailRung};
 
 const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | 1;
@@ -31,7 +31,7 @@ fn word(offset: u32, call: c_long, arguments: [u64; 6]) -> u32 {
     }
 }
 
-fn run(program: &[sock_filter], call: c_long, arguments: [u64; 6]) -> u32 {
+fn run(program: &[FilterInstruction], call: c_long, arguments: [u64; 6]) -> u32 {
     let (mut held, mut at) = (0, 0);
     loop {
         let one = &program[at];
@@ -44,6 +44,7 @@ fn run(program: &[sock_filter], call: c_long, arguments: [u64; 6]) -> u32 {
             0x15 => jump(held == one.k),
             0x25 => jump(held > one.k),
             0x35 => jump(held >= one.k),
+            0x45 => jump(held & one.k != 0),
             0x06 => return one.k,
             other => panic!("an instruction {other:#x}"),
         }
@@ -54,8 +55,10 @@ fn run(program: &[sock_filter], call: c_long, arguments: [u64; 6]) -> u32 {
 fn check(network: JailNetwork, call: c_long, arguments: &[u64], expected: u32) {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    let answer = run(&program(network).unwrap(), call, all);
-    assert_eq!(answer, expected, "{call} {arguments:?}");
+    for rung in [JailRung::Landlock, JailRung::Namespaces] {
+        let answer = run(&program(network, rung), call, all);
+        assert_eq!(answer, expected, "{call} {arguments:?} {rung:?}");
+    }
 }
 
 #[track_caller]

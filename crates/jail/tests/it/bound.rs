@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::help::{Scratch, User, marked, marker};
+use crate::help::{Scratch, User, everywhere, marked, marker};
 
 /// Doubles its processes nine times and no more, for the machine's sake.
 const BOMB: &str = include_str!("attack/bomb.py");
 
 #[test]
 fn a_bomb_of_processes_is_killed_whole() {
-    for user in User::all() {
-        let (scratch, marker) = (Scratch::new(user), marker());
+    for (user, rung) in everywhere() {
+        let (scratch, marker) = (Scratch::on(user, rung), marker());
         let mut request = scratch.attack(BOMB, &[&marker, "9"]);
         request["limits"]["processes"] = json!(40);
         let ran = scratch.run(&request);
@@ -83,4 +83,73 @@ fn a_bound_cannot_be_raised() {
     assert_eq!(scratch.run(&request).done(), "refused\n");
     request["limits"]["open_files"] = json!(256);
     assert_eq!(scratch.run(&request).done(), "raised\n");
+}
+
+#[test]
+fn the_memory_of_all_processes_together_is_bounded_where_groups_can_be_made() {
+    // Each process stays below the bound of one; together they are above.
+    let script = "import os, time\n\
+                  for _ in range(6):\n  if os.fork() == 0:\n    b = bytearray(60 << 20); time.sleep(60)\n\
+                  while True:\n  _, s = os.wait()\n  if os.WIFSIGNALED(s): os._exit(9)";
+    let scratch = Scratch::new(User::Same);
+    let ran = scratch.run(&scratch.request(&["/bin/true"]));
+    if ran.walls.get("control_group").is_none_or(Option::is_some) {
+        // Said in the report; there is nothing to try here.
+        return;
+    }
+    let mut request = scratch.attack(script, &[]);
+    request["limits"]["memory_bytes"] = json!(200 << 20);
+    request["limits"]["cpu_seconds"] = json!(20);
+    let ran = scratch.run(&request);
+    // The kernel killed one of them.
+    assert_eq!(ran.exit, "Code(9)", "{ran:?}");
+    // The control: less is left alone.
+    let script = "b = bytearray(60 << 20); print('held')";
+    let mut request = scratch.attack(script, &[]);
+    request["limits"]["memory_bytes"] = json!(200 << 20);
+    assert_eq!(scratch.run(&request).done(), "held\n");
+}
+
+#[test]
+fn what_is_written_is_bounded() {
+    let script = "import os, sys, time\n\
+                  for n in range(int(sys.argv[1])):\n  open(f'file{n}', 'wb').write(os.urandom(1 << 20))\n\
+                  os.sync()\n\
+                  if int(sys.argv[1]) > 50: time.sleep(60)\n\
+                  print('written')";
+    for (user, rung) in everywhere() {
+        let scratch = Scratch::on(user, rung);
+        for (count, expected) in [
+            ("20", "Code(0)"),
+            ("120", r#"Bound("more than 67108864 bytes written")"#),
+        ] {
+            let mut request = scratch.attack(script, &[count]);
+            request["limits"]["disk_bytes"] = json!(64 << 20);
+            assert_eq!(scratch.run(&request).exit, expected, "{user:?} {rung:?}");
+        }
+    }
+}
+
+#[test]
+fn the_folder_for_temporary_files_is_bounded() {
+    let script = "import os, sys\n\
+                  try:\n  open('/tmp/file', 'wb').write(bytes(int(sys.argv[1]) << 20)); print('written')\n\
+                  except OSError as e:\n  print(e.errno)";
+    for user in User::all() {
+        let scratch = Scratch::new(user);
+        for (megabytes, expected) in [("1", "written\n"), ("8", "28\n")] {
+            let mut request = scratch.attack(script, &[megabytes]);
+            request["limits"]["temporary_bytes"] = json!(4 << 20);
+            assert_eq!(scratch.run(&request).done(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_output_is_only_read() {
+    let script = "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)";
+    let scratch = Scratch::new(User::Same);
+    let ran = scratch.run(&scratch.attack(script, &[]));
+    assert_eq!(ran.exit, "Code(0)");
+    assert!(ran.stdout.len() < 2 << 20, "{}", ran.stdout.len());
 }

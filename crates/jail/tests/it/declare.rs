@@ -108,7 +108,9 @@ async fn a_system_folder_does_not_open_a_private_one_in_it() {
     let open = output(settings.clone()).await;
     assert!(open.contains("other") && open.lines().count() > 5, "{open}");
     settings.private.push(private.to_path_buf());
-    assert_eq!(output(settings).await, "/usr/bin/env\n");
+    // The folder around it is there without it, or not there.
+    let closed = output(settings).await;
+    assert_eq!(closed.replace("other\n", ""), "/usr/bin/env\n");
 }
 
 async fn output(settings: JailSettings) -> String {

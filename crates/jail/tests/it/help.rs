@@ -61,20 +61,42 @@ impl User {
     }
 }
 
+/// On which rung a child runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    Namespaces,
+    /// Under a filter that refuses namespaces, as in a default container.
+    Landlock,
+}
+
+/// As whom and on which rung: every combination this process can play.
+pub(crate) fn everywhere() -> Vec<(User, Rung)> {
+    let mut all = Vec::new();
+    for user in User::all() {
+        all.extend([(user, Rung::Namespaces), (user, Rung::Landlock)]);
+    }
+    all
+}
+
 /// A home with secrets, Ringfence's folder in it, and the child's own folder in that.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) root: PathBuf,
     pub(crate) user: User,
+    pub(crate) rung: Rung,
 }
 
 impl Scratch {
     pub(crate) fn new(user: User) -> Scratch {
+        Scratch::on(user, Rung::Namespaces)
+    }
+
+    pub(crate) fn on(user: User, rung: Rung) -> Scratch {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ringfence-jail-{}-{number}", std::process::id());
         let root = std::env::temp_dir().canonicalize().unwrap().join(name);
-        let scratch = Scratch { root, user };
+        let scratch = Scratch { root, user, rung };
         for folder in [
             "",
             "home",
@@ -95,7 +117,16 @@ impl Scratch {
             fs::write(scratch.root.join(file), "canary").unwrap();
             scratch.give(file);
         }
+        if rung == Rung::Landlock && user == User::Same {
+            // Without namespaces a child of root is one of the others.
+            scratch.open_to_all("project", 0o777);
+            scratch.open_to_all("project/file", 0o666);
+        }
         scratch
+    }
+
+    pub(crate) fn open_to_all(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
     /// Makes a file of the user's own.
@@ -130,13 +161,17 @@ impl Scratch {
             "folder": null,
             "read": [],
             "write": [],
+            "workspaces": [],
+            "overlays": [],
             "private": [self.path("home/.ringfence")],
             "user_home": self.path("home"),
             "network": "None",
             "limits": {
                 "cpu_seconds": null, "memory_bytes": 4_u64 << 30, "processes": 512,
                 "open_files": 4096, "file_bytes": 1_u64 << 30,
+                "temporary_bytes": 64_u64 << 20, "disk_bytes": 4_u64 << 30,
             },
+            "require": "Landlock",
             "accept_missing": false,
             "input": "",
         })
@@ -151,7 +186,13 @@ impl Scratch {
 
     /// Runs a request behind the fence and says what came of it.
     pub(crate) fn run(&self, request: &Value) -> Ran {
-        self.run_with(request, &["run"])
+        let (arguments, rung) = match self.rung {
+            Rung::Namespaces => (["run"].as_slice(), "namespaces"),
+            Rung::Landlock => (["run", "without-namespaces"].as_slice(), "landlock"),
+        };
+        let ran = self.run_with(request, arguments);
+        assert!(ran.rung == rung || !ran.fault.is_empty(), "{ran:?}");
+        ran
     }
 
     pub(crate) fn run_with(&self, request: &Value, arguments: &[&str]) -> Ran {
@@ -206,6 +247,7 @@ pub(crate) fn start(request: &Value, command: &mut Command) -> Child {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) walls: BTreeMap<String, Option<String>>,
+    pub(crate) rung: String,
     pub(crate) fault: String,
     pub(crate) exit: String,
     pub(crate) stdout: String,
@@ -227,6 +269,7 @@ impl Ran {
             };
             if let Some(walls) = value.get("walls") {
                 ran.walls = serde_json::from_value(walls.clone()).unwrap();
+                ran.rung = text("rung");
             } else {
                 ran.fault.push_str(&text("fault"));
                 ran.exit.push_str(&text("exit"));

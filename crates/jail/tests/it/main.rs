@@ -13,7 +13,9 @@ mod help;
 
 mod bound;
 mod declare;
+mod egress;
 mod ending;
 mod escape;
+mod folder;
 mod program;
 mod wall;

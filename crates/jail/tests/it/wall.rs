@@ -4,12 +4,16 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::help::{Scratch, User};
+use crate::help::{Rung, Scratch, User, everywhere};
 
-const ALL: [&str; 10] = [
+const ALL: [&str; 14] = [
     "capabilities",
+    "control_group",
     "descriptors",
+    "facts",
     "files",
+    "identity",
+    "namespaces",
     "network",
     "no_new_privs",
     "parent_death",
@@ -19,14 +23,45 @@ const ALL: [&str; 10] = [
     "system_calls",
 ];
 
+/// Without which a child starts.
+const OPTIONAL: [&str; 3] = ["control_group", "facts", "namespaces"];
+
 #[test]
 fn every_wall_is_up() {
-    for user in User::all() {
-        let scratch = Scratch::new(user);
+    for (user, rung) in everywhere() {
+        let scratch = Scratch::on(user, rung);
         let ran = scratch.run(&scratch.request(&["/bin/true"]));
         ran.done();
-        assert_eq!(ran.walls.keys().collect::<Vec<_>>(), ALL);
-        assert!(ran.walls.values().all(Option::is_none), "{:?}", ran.walls);
+        for layer in ALL {
+            let is_up = ran.walls.get(layer).is_some_and(Option::is_none);
+            let is_expected = match (layer, rung) {
+                ("namespaces" | "facts", Rung::Landlock) => false,
+                // Only where groups may be made.
+                ("control_group", _) => is_up,
+                (_, _) => true,
+            };
+            assert_eq!(is_up, is_expected, "{layer} {rung:?} {:?}", ran.walls);
+        }
+    }
+}
+
+#[test]
+fn a_rung_that_is_required_and_missing_is_a_refusal() {
+    for user in User::all() {
+        let scratch = Scratch::on(user, Rung::Landlock);
+        let mut request = scratch.request(&["/bin/true"]);
+        request["require"] = json!("Namespaces");
+        let ran = scratch.run(&request);
+        assert!(
+            ran.fault
+                .contains("namespaces (user namespaces are refused"),
+            "{ran:?}"
+        );
+        // The control: where they are, nothing is missing.
+        let scratch = Scratch::new(user);
+        let mut request = scratch.request(&["/bin/true"]);
+        request["require"] = json!("Namespaces");
+        scratch.run(&request).done();
     }
 }
 
@@ -69,6 +104,9 @@ fn a_missing_wall_is_refused_unless_accepted() {
             ran.done();
             assert!(fs::exists(&file).unwrap());
             for (layer, reason) in &ran.walls {
+                if OPTIONAL.contains(&layer.as_str()) {
+                    continue;
+                }
                 assert_eq!(
                     reason.is_some(),
                     missing.contains(&layer.as_str()),

@@ -5,7 +5,7 @@
 //! and in `Origin`, and a page can change neither. Both are read strictly: what a
 //! browser would not write is refused rather than understood.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A host: a name in small letters, or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

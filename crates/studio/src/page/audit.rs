@@ -125,14 +125,14 @@ pub(crate) fn call_row(entry: &AuditEntry) -> CallRow {
 
 /// A page of the audit.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AuditList {
+pub(crate) struct AuditPage {
     items: Vec<AuditRow>,
     next: Option<String>,
     filter: BTreeMap<String, String>,
     empty: Option<String>,
 }
 
-pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<AuditList> {
+pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<AuditPage> {
     let engine = studio.engine();
     let limit = asked.limit()?;
     let mut filter = Filter {
@@ -162,7 +162,7 @@ pub(crate) fn list(studio: &Studio, asked: &Asked) -> ApiResult<AuditList> {
         true => Some(why_empty(engine, asked, &said)?),
         false => None,
     };
-    Ok(AuditList {
+    Ok(AuditPage {
         items,
         next: next.map(|sequence| sequence.to_string()),
         filter: said,

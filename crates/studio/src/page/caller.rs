@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{RuleView, rules};
-use super::{Done, Nothing};
+use super::{DoneView, Nothing};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Asked, STUDIO, note};
 use crate::route::{CHANGE, Route, VIEW};
@@ -87,7 +87,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// A caller in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CallerRow {
+pub(crate) struct CallerSummary {
     name: String,
     paused: bool,
     paused_at_ms: Option<i64>,
@@ -127,7 +127,7 @@ fn key_view(record: &KeyRecord) -> KeyView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallerList {
-    items: Vec<CallerRow>,
+    items: Vec<CallerSummary>,
 }
 
 /// What is known of callers, together.
@@ -174,12 +174,12 @@ impl Book {
         known.chain(self.seen.keys()).cloned().collect()
     }
 
-    fn row(&self, studio: &Studio, name: &str) -> CallerRow {
+    fn row(&self, studio: &Studio, name: &str) -> CallerSummary {
         let known = self.known.get(name);
         let seen = self.seen.get(name);
         let now = studio.engine().registry().current();
         let rights = now.config.access.rights(&caller(name), None);
-        CallerRow {
+        CallerSummary {
             name: text::one_line(name),
             paused: known.is_some_and(|known| known.paused),
             paused_at_ms: known.and_then(|known| known.paused_at_ms),
@@ -215,7 +215,7 @@ fn list(studio: &Studio, _: &Asked) -> ApiResult<CallerList> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallerView {
     #[serde(flatten)]
-    row: CallerRow,
+    row: CallerSummary,
     standing: Vec<String>,
     trust: Option<TrustView>,
     limits: Vec<LimitView>,
@@ -422,12 +422,12 @@ fn rotate_key(studio: &Studio, asked: &Asked, given: RotateBody) -> ApiResult<Ne
     })
 }
 
-fn revoke_key(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
+fn revoke_key(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DoneView> {
     let revoked = studio
         .engine()
         .revoke_key(asked.part("name"), asked.actor()?);
     revoked.map_err(|fault| key_fault(studio, &fault))?;
-    Ok(Done::OK)
+    Ok(DoneView::OK)
 }
 
 fn key_fault(studio: &Studio, fault: &KeyFault) -> ApiError {

@@ -78,7 +78,7 @@ struct CountsView {
 }
 
 pub(crate) async fn home(studio: Studio, _: Asked) -> ApiResult<HomeView> {
-    let health = examined(&studio, false).await;
+    let health = examine(&studio, false).await;
     let made = tokio::task::spawn_blocking(move || made(&studio, &health.1)).await;
     made.unwrap_or_else(|_| Err(ApiError::unavailable("the server could not do that")))
 }
@@ -265,7 +265,7 @@ fn per_minute(calls: &[AuditEntry]) -> Vec<MinuteView> {
 }
 
 /// The examination of this machine: a recent one, or another.
-async fn examined(studio: &Studio, is_fresh: bool) -> (Instant, Arc<Health>) {
+async fn examine(studio: &Studio, is_fresh: bool) -> (Instant, Arc<Health>) {
     let mut kept = studio.inner.health.lock().await;
     let lasts = Duration::from_secs(limit::HEALTH_SECONDS_MAX);
     if let Some((at, health)) = kept
@@ -303,7 +303,7 @@ struct CheckRow {
 }
 
 pub(crate) async fn health(studio: Studio, asked: Asked) -> ApiResult<HealthView> {
-    let (at, health) = examined(&studio, asked.flag("fresh")?.unwrap_or(false)).await;
+    let (at, health) = examine(&studio, asked.flag("fresh")?.unwrap_or(false)).await;
     let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
     let row = |check: &HealthCheck| CheckRow {
         group: check.group,

@@ -323,7 +323,7 @@ fn revision(inquiry: &Inquiry) -> String {
 /// What a person answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct GivenAnswer {
+pub(crate) struct AnswerBody {
     revision: String,
     answer: VerdictWord,
     #[serde(default)]
@@ -362,11 +362,7 @@ impl ScopeWord {
 }
 
 /// Answers a question that is still what the person saw.
-pub(crate) fn answer(
-    studio: &Studio,
-    asked: &Asked,
-    given: GivenAnswer,
-) -> ApiResult<QuestionView> {
+pub(crate) fn answer(studio: &Studio, asked: &Asked, given: AnswerBody) -> ApiResult<QuestionView> {
     let id = asked.part("id");
     let person = asked.person()?;
     let before = studio.engine().inquiry(id);
@@ -429,7 +425,7 @@ fn inbox(studio: &Studio) -> Inbox<'_> {
 /// Arguments as a person changes them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ChangedArguments {
+pub(crate) struct ChangeBody {
     arguments: Value,
 }
 
@@ -446,11 +442,7 @@ pub(crate) struct PreviewView {
     findings: Vec<FindingView>,
 }
 
-pub(crate) fn preview(
-    studio: &Studio,
-    asked: &Asked,
-    given: ChangedArguments,
-) -> ApiResult<PreviewView> {
+pub(crate) fn preview(studio: &Studio, asked: &Asked, given: ChangeBody) -> ApiResult<PreviewView> {
     let previewed = studio
         .engine()
         .preview_change(asked.part("id"), &given.arguments);

@@ -9,7 +9,7 @@ use model::text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Done, Nothing};
+use super::{DoneView, Nothing};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Asked;
 use crate::studio::Studio;
@@ -95,21 +95,21 @@ impl std::fmt::Debug for SecretBody {
     }
 }
 
-pub(crate) fn set(studio: &Studio, asked: &Asked, given: SecretBody) -> ApiResult<Done> {
+pub(crate) fn set(studio: &Studio, asked: &Asked, given: SecretBody) -> ApiResult<DoneView> {
     let value = Some(given.value.as_str());
     let done = studio
         .engine()
         .set_secret(asked.part("name"), value, asked.actor()?);
     done.map_err(|fault| failed(studio, &fault))?;
-    Ok(Done::OK)
+    Ok(DoneView::OK)
 }
 
-pub(crate) fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
+pub(crate) fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DoneView> {
     let done = studio
         .engine()
         .set_secret(asked.part("name"), None, asked.actor()?);
     match done.map_err(|fault| failed(studio, &fault))? {
-        true => Ok(Done::OK),
+        true => Ok(DoneView::OK),
         false => Err(ApiError::unknown("the file of secrets has no such name")),
     }
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::policy::applied;
 use super::view::{DiffLine, RiskView, diff, refused};
-use super::{Done, Nothing};
+use super::{DoneView, Nothing};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Asked;
 use crate::route::{CHANGE, Route, VIEW};
@@ -411,7 +411,7 @@ fn add(studio: &Studio, asked: &Asked, given: ServerBody) -> ApiResult<ServerSho
     }
 }
 
-fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
+fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DoneView> {
     let engine = studio.engine();
     let name = asked.part("name");
     let now = engine.registry().current();
@@ -425,7 +425,7 @@ fn remove(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<Done> {
     forgotten.map_err(|fault| failed(studio, &fault))?;
     let reason = format!("the server `{}` was removed", text::one_line(name));
     match engine.apply_settings(&changed, &revision(seen), (actor, &reason)) {
-        Ok(()) => Ok(Done::OK),
+        Ok(()) => Ok(DoneView::OK),
         Err(fault) => Err(applied(studio, &fault)),
     }
 }

@@ -2,37 +2,29 @@
 //! testing, publishing, and which tools are exposed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use axum::http::Method;
 use engine::EngineError;
 use engine::life::{self, ImportOptions, SaveFault};
-use engine::publish::Passed;
 use engine::registry::{Snapshot, Tool, ToolState};
-use model::caller::Origin;
-use model::document::finding::any_error;
-use model::document::params::input_schema;
 use model::document::safety::Source;
 use model::document::{ApprovalMode, Document};
-use model::govern::consent::{Need, Variable};
-use model::policy::assessment::{Assessment, UsableDocument};
-use model::policy::risk::{Level, Risk};
-use model::record::outcome::Outcome;
+use model::govern::consent::Variable;
 use model::text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Nothing;
-use super::view::{
-    CallErrorView, ChangeView, ConsoleView, FindingView, RiskView, changes, console, refused,
-};
+use super::view::{FindingView, RiskView, lines, refused};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Asked;
 use crate::route::{CHANGE, Route, VIEW};
 use crate::studio::Studio;
 
+mod draft;
 mod exposure;
+mod trial;
 
 /// The routes of tools.
 pub(super) fn routes() -> Vec<Route> {
@@ -51,21 +43,21 @@ pub(super) fn routes() -> Vec<Route> {
             VIEW,
             "A document to start from, which passes its own test",
             &["name"],
-            template,
+            draft::template,
         ),
         Route::get(
             "/api/v1/tools/export",
             VIEW,
             "Documents as one text",
             &["name"],
-            export,
+            draft::export,
         ),
         Route::send(
             Method::POST,
             "/api/v1/tools/check",
             VIEW,
             "Checks a document as it is typed; nothing runs",
-            check,
+            draft::check,
         ),
         Route::send(
             Method::POST,
@@ -100,14 +92,14 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/v1/tools/{name}/test",
             CHANGE,
             "Runs a document with its test values, or with other arguments",
-            test,
+            trial::test,
         ),
         Route::send_later(
             Method::POST,
             "/api/v1/tools/{name}/publish",
             CHANGE,
             "Publishes a tool that passes its own test",
-            publish,
+            trial::publish,
         ),
         Route::send(
             Method::POST,
@@ -121,7 +113,7 @@ pub(super) fn routes() -> Vec<Route> {
             VIEW,
             "What differs from what is published",
             &[],
-            difference,
+            draft::difference,
         ),
         Route::send(
             Method::POST,
@@ -343,7 +335,7 @@ pub(crate) struct ParamView {
 pub(crate) fn params(document: &Document) -> Vec<ParamView> {
     let view = |param: &model::document::Param| ParamView {
         name: text::one_line(&param.name),
-        description: super::view::lines(&param.description),
+        description: lines(&param.description),
         kind: serde_json::to_value(param.kind).unwrap_or_default(),
         required: param.required,
         test_value: param.test_value.clone(),
@@ -459,236 +451,6 @@ fn published(tool: &Tool, kept: Option<(String, String)>) -> Option<PublishedVie
     }
 }
 
-/// A text.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DocumentText {
-    document: String,
-    name: Option<String>,
-    file_name: Option<String>,
-}
-
-fn template(studio: &Studio, asked: &Asked) -> ApiResult<DocumentText> {
-    let engine = studio.engine();
-    let now = engine.registry().current();
-    let free = |base: &str| {
-        let mut names =
-            std::iter::once(base.to_owned()).chain((2..1_000).map(|at| format!("{base}{at}")));
-        names.find(|name| now.tool(name).is_none())
-    };
-    let name = match asked.word("name")? {
-        Some(name) => name.to_owned(),
-        None => free("hello").unwrap_or_else(|| "hello".to_owned()),
-    };
-    Ok(DocumentText {
-        document: engine.template(&name),
-        file_name: None,
-        name: Some(name),
-    })
-}
-
-fn export(studio: &Studio, asked: &Asked) -> ApiResult<DocumentText> {
-    let names = asked.query.get("name").cloned().unwrap_or_default();
-    if names.is_empty() {
-        return Err(ApiError::request("name at least one tool"));
-    }
-    let document = studio.engine().export(&names);
-    let document = document.map_err(|fault| refused(studio, &fault))?;
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let file_name = match names.as_slice() {
-        [one] if one.chars().all(is_plain) => format!("{one}.json"),
-        _ => "tools.json".to_owned(),
-    };
-    Ok(DocumentText {
-        document,
-        name: None,
-        file_name: Some(file_name),
-    })
-}
-
-/// A document as it is typed.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CheckBody {
-    document: String,
-    #[serde(default)]
-    name: Option<String>,
-}
-
-/// Everything there is to say about it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct CheckView {
-    ok: bool,
-    name: Option<String>,
-    tool_id: Option<String>,
-    digest: Option<String>,
-    state: Option<Value>,
-    risk: Option<RiskView>,
-    before: Option<RiskView>,
-    widens: Vec<String>,
-    findings: Vec<FindingView>,
-    params: Vec<ParamView>,
-    input_schema: Option<Value>,
-    variables: Vec<VariableView>,
-    name_taken: bool,
-    tool_safety: Option<Value>,
-    approval: Option<&'static str>,
-    approval_suggested: Option<&'static str>,
-    oversight: Option<OversightView>,
-    seen: Option<SeenView>,
-    needs: Vec<NeedView>,
-}
-
-/// What lowering the oversight of a tool means.
-#[derive(Debug, Serialize, JsonSchema)]
-struct OversightView {
-    from: &'static str,
-    to: &'static str,
-    lowers: bool,
-    words: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct NeedView {
-    kind: &'static str,
-    word: String,
-    words: String,
-}
-
-fn need(need: &Need) -> NeedView {
-    let kind = match need {
-        Need::Host(_) | Need::PublicHosts | Need::AnyHost => "host",
-        Need::Variable(_) => "variable",
-        Need::Folder(_) => "folder",
-        Need::Write => "file-write",
-        Need::Destroy => "destructive",
-        Need::Risk(_) => "risk",
-    };
-    NeedView {
-        kind,
-        word: text::one_line(&need.word()),
-        words: text::one_line(&need.words()),
-    }
-}
-
-fn check(studio: &Studio, _: &Asked, given: CheckBody) -> ApiResult<CheckView> {
-    let engine = studio.engine();
-    let mut judged = engine.judge(&given.document);
-    let is_many = judged.len() > 1;
-    let (assessed, usable) = match judged.pop() {
-        Some(one) if !is_many => one,
-        _ => return Err(ApiError::invalid("the text must be one document")),
-    };
-    let saved = given
-        .name
-        .as_deref()
-        .and_then(|name| engine.tool(name).ok());
-    Ok(checked(studio, &assessed, usable.as_ref(), saved.as_ref()))
-}
-
-fn checked(
-    studio: &Studio,
-    assessed: &Assessment,
-    usable: Option<&Arc<UsableDocument>>,
-    saved: Option<&Tool>,
-) -> CheckView {
-    let engine = studio.engine();
-    let before = saved.map(|tool| &tool.usable.facts.risk);
-    let document = usable.map(|usable| &usable.document);
-    let risk = usable.map(|usable| &usable.facts.risk);
-    let environment = engine.environment().unwrap_or_default();
-    let name = assessed.name.clone();
-    let granted = name.as_deref().map(|name| engine.granted_in(name, None));
-    let found = match (&granted, document) {
-        (Some(granted), Some(document)) => granted.variables(document, &environment),
-        (_, _) => Vec::new(),
-    };
-    let digest = usable.map(|usable| usable.facts.digest.to_string());
-    let is_taken = |name: &str| {
-        engine
-            .catalog()
-            .is_taken(name, digest.as_deref().unwrap_or(""))
-    };
-    let input_schema = document.map(|document| input_schema(&document.params));
-    CheckView {
-        ok: usable.is_some() && !any_error(&assessed.findings),
-        name_taken: name.as_deref().is_some_and(is_taken),
-        name: name.as_deref().map(text::one_line),
-        tool_id: usable.map(|usable| usable.facts.tool_id.clone()),
-        state: usable.and_then(|usable| serde_json::to_value(usable.facts.state).ok()),
-        risk: risk.map(RiskView::of),
-        before: before.map(RiskView::of),
-        widens: risk.map(|risk| widened(before, risk)).unwrap_or_default(),
-        findings: FindingView::all(&assessed.findings),
-        params: document.map(params).unwrap_or_default(),
-        variables: variables(&found),
-        tool_safety: usable.and_then(|usable| serde_json::to_value(usable.safety()).ok()),
-        approval: document.map(|document| approval_word(document.approval())),
-        approval_suggested: risk.map(|risk| suggested(risk.level)),
-        oversight: document.and_then(|document| oversight(saved, document)),
-        seen: document.map(|document| SeenView {
-            name: document.name.clone(),
-            description: document.description.clone(),
-            input_schema: input_schema.clone().unwrap_or_default(),
-        }),
-        input_schema,
-        needs: usable
-            .map(|usable| engine.wants(usable, None).needs.iter().map(need).collect())
-            .unwrap_or_default(),
-        digest,
-    }
-}
-
-/// The reasons that the saved document does not have.
-fn widened(before: Option<&Risk>, risk: &Risk) -> Vec<String> {
-    let had = |words: &str| {
-        before.is_some_and(|before| before.signals.iter().any(|signal| signal.words == words))
-    };
-    let new = risk
-        .signals
-        .iter()
-        .filter(|signal| signal.level > Level::L0 && !had(&signal.words));
-    new.map(|signal| text::one_line(&signal.words)).collect()
-}
-
-/// What a new tool of this risk asks: nothing where nothing can go wrong.
-fn suggested(level: Level) -> &'static str {
-    match level {
-        Level::L0 => approval_word(ApprovalMode::Disabled),
-        Level::L1 | Level::L2 | Level::L3 | Level::L4 | Level::L5 => {
-            approval_word(ApprovalMode::Required)
-        }
-    }
-}
-
-fn oversight(saved: Option<&Tool>, document: &Document) -> Option<OversightView> {
-    let rank = |mode: ApprovalMode| match mode {
-        ApprovalMode::Required => 2,
-        ApprovalMode::AutoApprove => 1,
-        ApprovalMode::Disabled => 0,
-    };
-    let (from, to) = (saved?.usable.document.approval(), document.approval());
-    if from == to {
-        return None;
-    }
-    let words = match to {
-        ApprovalMode::Required => "a person is asked before every call",
-        ApprovalMode::AutoApprove => {
-            "a person is asked only where the operator's rules say so; other calls run at once"
-        }
-        ApprovalMode::Disabled => {
-            "no person is asked by this tool; only rules can still ask or deny"
-        }
-    };
-    Some(OversightView {
-        from: approval_word(from),
-        to: approval_word(to),
-        lowers: rank(to) < rank(from),
-        words,
-    })
-}
-
 /// A text to save, and what stands for the one that was edited.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -722,223 +484,6 @@ fn save(studio: &Studio, asked: &Asked, given: SaveBody) -> ApiResult<ToolView> 
     }
 }
 
-/// How a document is tried.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TestBody {
-    #[serde(default)]
-    document: Option<String>,
-    #[serde(default)]
-    arguments: Option<Value>,
-    #[serde(default)]
-    consent: Option<ConsentWords>,
-}
-
-/// What the person agrees to: all of what was shown, word by word.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum ConsentWords {
-    /// Nothing, or everything that is needed now.
-    All(bool),
-    /// These.
-    Words(Vec<String>),
-}
-
-/// What a try came to.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TestView {
-    tried: bool,
-    ok: bool,
-    call_id: Option<String>,
-    result: Option<Value>,
-    result_text: Option<String>,
-    error: Option<CallErrorView>,
-    message: Option<String>,
-    console: Vec<ConsoleView>,
-    elapsed_ms: f64,
-    budgets: Vec<BudgetView>,
-    needs: Vec<NeedView>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct BudgetView {
-    name: &'static str,
-    used: u64,
-    of: Option<u64>,
-    unit: &'static str,
-}
-
-async fn test(studio: Studio, asked: Asked, given: TestBody) -> ApiResult<TestView> {
-    let name = asked.part("name").to_owned();
-    let usable = match &given.document {
-        None => {
-            let tool = studio.engine().own_tool(&name);
-            tool.map_err(|fault| refused(&studio, &fault))?.usable
-        }
-        Some(document) => {
-            let mut judged = studio.engine().judge(document);
-            let is_one = judged.len() == 1;
-            let usable = judged.pop().filter(|_| is_one);
-            let Some((assessed, usable)) = usable else {
-                return Err(ApiError::invalid("the text must be one document"));
-            };
-            usable.ok_or_else(|| {
-                let findings = FindingView::all(&assessed.findings);
-                let details = serde_json::json!({ "findings": findings });
-                ApiError::invalid("the document cannot be used as it stands").with_details(details)
-            })?
-        }
-    };
-    agree(&studio, &asked, &usable, given.consent.as_ref())?;
-    match given.arguments {
-        Some(arguments) => {
-            let outcome = studio
-                .engine()
-                .trial_run(&usable, Origin::Studio, arguments)
-                .await;
-            Ok(tried(&usable, outcome.get(), true))
-        }
-        None => {
-            let passed = studio.engine().local_pass(&usable, Origin::Studio).await;
-            let passed = passed.map_err(|fault| refused(&studio, &fault))?;
-            Ok(passed_view(&usable, &passed))
-        }
-    }
-}
-
-/// Grants what the person agreed to, if that is all that the document needs.
-fn agree(
-    studio: &Studio,
-    asked: &Asked,
-    usable: &Arc<UsableDocument>,
-    consent: Option<&ConsentWords>,
-) -> ApiResult<()> {
-    let needs = studio.engine().wants(usable, None).needs;
-    if needs.is_empty() {
-        return Ok(());
-    }
-    let is_agreed = |need: &Need| match consent {
-        None => false,
-        Some(ConsentWords::All(all)) => *all,
-        Some(ConsentWords::Words(words)) => {
-            words.contains(&need.word()) || words.contains(&need.words())
-        }
-    };
-    if !needs.iter().all(is_agreed) {
-        let needs: Vec<_> = needs.iter().map(need).collect();
-        return Err(ApiError::consent(&needs));
-    }
-    let granted = studio.engine().consent_by(usable, &needs, asked.actor()?);
-    granted.map_err(|fault| refused(studio, &fault))
-}
-
-fn passed_view(usable: &UsableDocument, passed: &Passed) -> TestView {
-    let mut view = match &passed.outcome {
-        Some(outcome) => tried(usable, outcome.get(), passed.tried),
-        None => TestView {
-            tried: passed.tried,
-            ok: passed.ok,
-            call_id: None,
-            result: None,
-            result_text: None,
-            error: None,
-            message: None,
-            console: Vec::new(),
-            elapsed_ms: 0.0,
-            budgets: Vec::new(),
-            needs: Vec::new(),
-        },
-    };
-    view.ok = passed.ok;
-    view.message = passed
-        .error
-        .as_ref()
-        .map(|error| text::one_line(&error.message));
-    view
-}
-
-fn tried(usable: &UsableDocument, outcome: &Outcome, tried: bool) -> TestView {
-    let policy = &usable.facts.policy;
-    let mut budgets = Vec::new();
-    if let Some(usage) = outcome.usage {
-        let mut put = |name, used, of, unit| {
-            budgets.push(BudgetView {
-                name,
-                used,
-                of,
-                unit,
-            });
-        };
-        put("time", usage.wall_us / 1_000, Some(policy.timeout_ms), "ms");
-        put("cpu", usage.cpu_us / 1_000, None, "ms");
-        put("memory", usage.memory_bytes, None, "bytes");
-        put(
-            "statements",
-            usage.work,
-            Some(policy.statements_max),
-            "statements",
-        );
-        put("hostCalls", u64::from(usage.host_calls), None, "calls");
-    }
-    let pretty = |value: &Value| serde_json::to_string_pretty(value).ok();
-    TestView {
-        tried,
-        ok: outcome.error.is_none(),
-        call_id: Some(outcome.call_id.clone()),
-        result_text: outcome
-            .value
-            .as_ref()
-            .and_then(pretty)
-            .map(|json| text::json_line(&json)),
-        result: outcome.value.clone(),
-        error: outcome.error.as_ref().map(CallErrorView::of),
-        message: None,
-        console: console(&outcome.console),
-        elapsed_ms: outcome.elapsed_ms(),
-        budgets,
-        needs: Vec::new(),
-    }
-}
-
-/// What is published: exactly the document that was seen.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PublishBody {
-    digest: String,
-    #[serde(default)]
-    consent: Option<ConsentWords>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PublishView {
-    ok: bool,
-    tool: ToolView,
-    pass: Option<TestView>,
-}
-
-async fn publish(studio: Studio, asked: Asked, given: PublishBody) -> ApiResult<PublishView> {
-    let name = asked.part("name").to_owned();
-    let tool = studio.engine().own_tool(&name);
-    let tool = tool.map_err(|fault| refused(&studio, &fault))?;
-    if tool.usable.facts.digest.to_string() != given.digest {
-        let current = show(&studio, &name).ok();
-        return Err(ApiError::conflict(
-            "the document changed since it was seen",
-            &current,
-        ));
-    }
-    agree(&studio, &asked, &tool.usable, given.consent.as_ref())?;
-    let passed = studio.engine().publish_by(&name, asked.actor()?).await;
-    let passed = passed.map_err(|fault| refused(&studio, &fault))?;
-    let pass = passed_view(&tool.usable, &passed);
-    Ok(PublishView {
-        ok: passed.ok,
-        tool: show(&studio, &name)?,
-        pass: Some(pass),
-    })
-}
-
 fn unpublish(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<ToolView> {
     let name = asked.part("name");
     let done = studio.engine().unpublish_by(name, asked.actor()?);
@@ -960,54 +505,6 @@ fn delete(studio: &Studio, asked: &Asked, _: Nothing) -> ApiResult<DeletedView> 
     Ok(DeletedView {
         ok: true,
         trash: trash.display().to_string(),
-    })
-}
-
-/// What differs from what is published.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct DifferenceView {
-    published: Option<String>,
-    draft: String,
-    changes: Vec<ChangeView>,
-    lines: Vec<super::view::DiffLine>,
-    risk: RiskChange,
-    same: bool,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct RiskChange {
-    before: Option<RiskView>,
-    after: RiskView,
-}
-
-fn difference(studio: &Studio, asked: &Asked) -> ApiResult<DifferenceView> {
-    let name = asked.part("name");
-    let engine = studio.engine();
-    let tool = engine.tool(name).map_err(|fault| refused(studio, &fault))?;
-    let kept = engine.store().publications().text(name);
-    let kept = kept.map_err(|fault| studio.alarm("the tools cannot be read", &fault))?;
-    // Both as the program writes them, so that only what means something differs.
-    let draft = tool.usable.document.to_text();
-    let before = kept.as_ref().and_then(|(_, text)| {
-        let judged = engine.judge(text).pop();
-        judged.and_then(|(_, usable)| usable)
-    });
-    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    let published = kept.map(|(_, text)| text);
-    let differs = match &published {
-        Some(published) => engine::json_change::between(&value(published), &value(&draft)),
-        None => Vec::new(),
-    };
-    Ok(DifferenceView {
-        lines: super::view::diff(published.as_deref().unwrap_or(""), &draft),
-        same: published.is_some() && differs.is_empty(),
-        changes: changes(&differs),
-        risk: RiskChange {
-            before: before.map(|usable| RiskView::of(&usable.facts.risk)),
-            after: RiskView::of(&tool.usable.facts.risk),
-        },
-        published,
-        draft,
     })
 }
 

@@ -97,10 +97,11 @@ fn check(document: &Value, method: &str, path: &str, answer: &Value) {
 
 #[tokio::test]
 async fn answers_are_what_the_document_says() {
-    let world = World::new(
-        "[expected]\ntools = [\"ask\"]\n[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"look\"\n",
-    );
+    let world = World::new("");
     world.publish(&asking("ask")).await;
+    // A rule that asks would ask about the test of the tool as well.
+    let rule = "[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"look\"\n";
+    std::fs::write(world.home.join("ringfence.toml"), rule).unwrap();
     let owner = world.owner().await;
     let waiting = world.call("ask", json!({"path": "a"}));
     let id = world.question().await;

@@ -8,10 +8,11 @@ use crate::world::{World, asking};
 
 #[tokio::test]
 async fn a_question_says_everything_and_is_approved_once() {
-    let world = World::new(
-        "[expected]\ntools = [\"ask\"]\n[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"a person looks\"\n",
-    );
+    let world = World::new("");
     world.publish(&asking("ask")).await;
+    // A rule that asks would ask about the test of the tool as well.
+    let rule = "[[rule]]\nid = \"look\"\ntools = [\"ask\"]\neffect = \"ask\"\nreason = \"a person looks\"\n";
+    std::fs::write(world.home.join("ringfence.toml"), rule).unwrap();
     let owner = world.owner().await;
     let waiting = world.call("ask", json!({"path": "/tmp/a"}));
     let id = world.question().await;

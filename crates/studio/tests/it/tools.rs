@@ -39,7 +39,7 @@ async fn a_tool_is_written_tested_and_published() {
     // Another text: its risk rises as it is typed, and its difference is shown.
     let wider = text.replace(
         "\"networkMode\": \"blocked\"",
-        "\"networkMode\": \"allowlist\", \"hosts\": [\"api.example.com\"], \"xOwn\": 1",
+        "\"networkMode\": \"allowlist\", \"hostsAllow\": [\"api.example.com\"]",
     );
     let now = owner.get(path).await;
     let checked = owner
@@ -55,7 +55,7 @@ async fn a_tool_is_written_tested_and_published() {
     let current = now.body["document"].as_str().unwrap();
     let wider = current.replace(
         "\"networkMode\": \"blocked\"",
-        "\"networkMode\": \"allowlist\", \"hosts\": [\"api.example.com\"]",
+        "\"networkMode\": \"allowlist\", \"hostsAllow\": [\"api.example.com\"]",
     );
     let save = json!({"document": wider, "revision": now.body["revision"]});
     let saved = owner

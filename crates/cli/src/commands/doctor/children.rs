@@ -1,42 +1,57 @@
-//! Which walls this machine has for child processes. A missing one does not make the home
-//! unsound: a server that would need it does not start.
+//! Which walls this machine has for child processes, found out with one that does nothing. A
+//! missing one does not make the home unsound: a child that would need it does not start.
 
 use engine::health::child_fix;
-use jail::Wall;
+use jail::{JailLayer, JailRung, JailTrial};
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
 
 const NAME: &str = "child processes";
 
-/// One line for all walls, or one for each that is missing.
-pub(super) fn show(walls: &[Wall], printer: &mut Printer) {
-    for line in lines(walls, printer) {
+/// One line for the rung, and one for each layer that is missing.
+pub(super) fn show(trial: &Result<JailTrial, String>, printer: &mut Printer) {
+    for line in lines(trial, printer) {
         printer.line(&line);
     }
 }
 
-fn lines(walls: &[Wall], printer: &Printer) -> Vec<String> {
-    let mut lines = Vec::new();
-    for wall in walls {
-        if let Some(reason) = &wall.missing {
+fn lines(trial: &Result<JailTrial, String>, printer: &Printer) -> Vec<String> {
+    let trial = match trial {
+        Ok(trial) => trial,
+        Err(reason) => {
+            let state = printer.styled(Style::Caution, "none");
+            return vec![format!("{state}  {NAME:18} none can be started: {reason}")];
+        }
+    };
+    let count = trial.walls.iter().filter(|wall| wall.is_up()).count();
+    let state = printer.styled(Style::Good, "up  ");
+    let mut lines = vec![format!(
+        "{state}  {NAME:18} rung `{}`: {count} layers around each",
+        trial.rung.name()
+    )];
+    for wall in &trial.walls {
+        // Facts belong to the higher rung.
+        let is_other_rung = trial.rung == JailRung::Landlock && wall.layer == JailLayer::Facts;
+        if let (Some(reason), false) = (&wall.missing, is_other_rung) {
             let state = printer.styled(Style::Caution, "none");
             let layer = wall.layer;
             lines.push(format!("{state}  {NAME:18} no `{layer}` layer: {reason}"));
             lines.push(format!("      fix: {}", child_fix(layer)));
         }
     }
-    if lines.is_empty() {
-        let state = printer.styled(Style::Good, "up  ");
-        let count = walls.len();
-        lines.push(format!("{state}  {NAME:18} {count} layers around each"));
-    }
     lines
 }
 
-pub(super) fn to_value(walls: &[Wall]) -> Value {
-    walls
-        .iter()
-        .map(|wall| json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing}))
-        .collect()
+pub(super) fn to_value(trial: &Result<JailTrial, String>) -> Value {
+    match trial {
+        Ok(trial) => {
+            let layers = trial.walls.iter().map(|wall| {
+                let fix = wall.missing.as_ref().map(|_| child_fix(wall.layer));
+                json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing, "fix": fix})
+            });
+            json!({"rung": trial.rung.name(), "layers": layers.collect::<Vec<_>>()})
+        }
+        Err(reason) => json!({"error": reason}),
+    }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use engine::native::Native;
+use engine::toolbox::ToolboxTool;
 use model::config::{CodecallMode, Config, ScriptPreset};
 use model::document::finding::Code;
 use model::document::lifecycle::LifecycleState;
@@ -34,6 +35,7 @@ pub(crate) fn hold(name: &str, table: &Table) -> Result<Option<String>, String> 
     match name {
         "notices" => named(table, &Act::ALL.map(Act::word)),
         "codecall-tools" => named(table, &native(true)),
+        "toolbox-tools" => named(table, &ToolboxTool::ALL.map(ToolboxTool::name)),
         "progressive-tools" => named(table, &native(false)),
         "codecall-modes" => named(table, &words::<CodecallMode>()),
         "effects" => named(table, &words::<Effect>()),

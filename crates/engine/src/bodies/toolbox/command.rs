@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use host::files::changes::CollectedChanges;
 use model::text;
 use serde_json::{Map, Value, json};
 
-use crate::bodies::toolbox::ToolboxWork;
+use crate::bodies::toolbox::{ToolboxWork, apply};
+use crate::changes::{ChangeRecord, KeptSet, Staging};
 use crate::jailed::{
     self, Captured, JailedCommand, JailedRun, OutputSink, OutputStream, ProgressLines,
 };
@@ -68,23 +70,48 @@ pub(super) fn environment(work: &ToolboxWork<'_>) -> BTreeMap<String, String> {
 }
 
 async fn run(work: &ToolboxWork<'_>, words: Vec<String>) -> Result<RunResult, CallRefusal> {
-    let folder = work.folder()?;
-    let start = work.start("workingDirectory", folder.path())?;
+    let staged = work.stage().await?;
+    let start = work.start("workingDirectory", staged.folder.path())?;
     let own = Scratch::new(work.engine.home(), &work.call_id);
     let command = JailedCommand {
         command: words,
         environment: environment(work),
         stdin: work.text("stdin").unwrap_or_default().as_bytes().to_vec(),
         own_folder: own.path().to_path_buf(),
-        folder,
+        folder: staged.folder,
         start,
         time: time(work),
+        network: work.network()?,
         stop: None,
     };
     let (ran, stdout, stderr) = run_jailed(work, command).await?;
-    Ok(RunResult::done(Value::Object(result(
-        &ran, &stdout, &stderr,
-    ))))
+    let mut value = result(&ran, &stdout, &stderr);
+    if let Some(staging) = staging(staged.staging, work).await? {
+        value.insert("changes".to_owned(), apply::offer(work, staging).await);
+    }
+    Ok(RunResult::done(Value::Object(value)))
+}
+
+/// What a program changed beside the operator's folder, kept for its caller. Nothing if it
+/// changed nothing there.
+async fn staging(
+    staging: Option<Staging>,
+    work: &ToolboxWork<'_>,
+) -> Result<Option<KeptSet>, CallRefusal> {
+    let Some(staging) = staging else {
+        return Ok(None);
+    };
+    let keeper = work.engine.changes().clone();
+    let record = ChangeRecord {
+        caller: work.request.caller.name.clone(),
+        call_id: work.call_id.clone(),
+        folder: work.policy.fs_base_path.clone().unwrap_or_default(),
+        collected: CollectedChanges::default(),
+    };
+    let keeping = move || keeper.keep_program(staging, record);
+    let kept = tokio::task::spawn_blocking(keeping).await;
+    let kept = kept.unwrap_or_else(|_| Err("the changes could not be looked at".to_owned()));
+    kept.map_err(|why| apply::failed(&format!("what the program changed is lost: {why}")))
 }
 
 /// Runs a program, tells its lines as progress, and puts it on record.
@@ -114,6 +141,9 @@ pub(super) async fn run_jailed(
         jailed::refuse(&fault)
     })?;
     let (stdout, stderr) = (stdout.finish(), stderr.finish());
+    for event in &ran.egress {
+        work.powers.note(event.to_json());
+    }
     work.powers
         .note(ran.event(&program, stdout.bytes, stderr.bytes));
     Ok((ran, stdout, stderr))

@@ -8,24 +8,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use host::egress::git::{GIT_ROUTE, GitRoute};
+use host::files::changes::{self, ChangeRule, ChangesFault, Layer};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
+use model::sync::lock;
 use model::text;
+use serde_json::json;
 
-use crate::bodies::toolbox::ToolboxWork;
 use crate::bodies::toolbox::command::{environment, run_jailed};
-use crate::jailed::{Captured, JailedCommand, ProcessEnd, WorkFolder};
+use crate::bodies::toolbox::{StagedFolder, ToolboxWork, folder_of};
+use crate::changes::Staging;
+use crate::jailed::{Captured, JailedCommand, JailedNetwork, ProcessEnd, WorkFolder};
 use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::scratch::Scratch;
 
 mod read;
+mod remote;
 mod write;
 
 pub(super) use read::{diff, log, show, status};
+pub(super) use remote::{clone, fetch, push};
 pub(super) use write::{add, branch, commit};
 
 /// Settings that hold whatever the repository says.
@@ -68,6 +76,8 @@ pub(super) struct Repository<'a, 'w> {
     work: &'a ToolboxWork<'w>,
     git: String,
     folder: WorkFolder,
+    /// Where its changes go, if the folder is the operator's.
+    staging: Option<Staging>,
     /// Where the repository is.
     start: PathBuf,
     /// Settings of this repository that are overridden.
@@ -75,6 +85,8 @@ pub(super) struct Repository<'a, 'w> {
     /// What every git of the call has as its home.
     own: Scratch,
     invocations: AtomicUsize,
+    /// Bytes received and sent.
+    network: Mutex<(u64, u64)>,
 }
 
 /// What one git does.
@@ -85,6 +97,24 @@ pub(super) struct GitCall<'s> {
     pub(super) writes: bool,
 }
 
+impl<'s> GitCall<'s> {
+    pub(super) fn reading(arguments: &'s [&'s str]) -> GitCall<'s> {
+        GitCall {
+            arguments,
+            stdin: "",
+            writes: false,
+        }
+    }
+
+    pub(super) fn writing(arguments: &'s [&'s str], stdin: &'s str) -> GitCall<'s> {
+        GitCall {
+            arguments,
+            stdin,
+            writes: true,
+        }
+    }
+}
+
 /// What came of it.
 pub(super) struct GitOutput {
     pub(super) stdout: Captured,
@@ -93,41 +123,102 @@ pub(super) struct GitOutput {
 }
 
 impl<'a, 'w> Repository<'a, 'w> {
-    /// The repository that the argument `repository` names. Its settings are read, so that
-    /// what they would run can be overridden.
+    /// The repository that the argument `repository` names, to be read. Its settings are
+    /// read, so that what they would run can be overridden.
     pub(super) async fn open(work: &'a ToolboxWork<'w>) -> Result<Repository<'a, 'w>, CallRefusal> {
-        let folder = work.folder()?;
-        let start = work.start("repository", folder.path())?;
-        let mut repository = Repository::at(work, folder, start)?;
+        let staged = StagedFolder {
+            folder: WorkFolder::ReadOnly(work.folder_path()?),
+            staging: None,
+        };
+        let start = work.start("repository", staged.folder.path())?;
+        let mut repository = Repository::at(work, staged, start)?;
         repository.read_overrides().await?;
         Ok(repository)
     }
 
-    /// A place where a repository is or will be, with nothing read.
-    pub(super) fn at(
+    /// The same, to be changed. What is changed in an operator's folder is there after
+    /// [`Repository::finish`].
+    pub(super) async fn open_for_writing(
         work: &'a ToolboxWork<'w>,
-        folder: WorkFolder,
+    ) -> Result<Repository<'a, 'w>, CallRefusal> {
+        let staged = work.stage().await?;
+        let start = work.start("repository", staged.folder.path())?;
+        let mut repository = Repository::at(work, staged, start)?;
+        repository.read_overrides().await?;
+        Ok(repository)
+    }
+
+    /// A place for a clone: the folder of the call, where the new folder is not there yet.
+    pub(super) async fn stage_clone(
+        work: &'a ToolboxWork<'w>,
+        directory: &str,
+    ) -> Result<Repository<'a, 'w>, CallRefusal> {
+        let staged = work.stage().await?;
+        let start = staged.folder.path().to_owned();
+        if start.join(directory).symlink_metadata().is_ok() {
+            return Err(refuse("`directory` is there already"));
+        }
+        Repository::at(work, staged, start)
+    }
+
+    fn at(
+        work: &'a ToolboxWork<'w>,
+        staged: StagedFolder,
         start: PathBuf,
     ) -> Result<Repository<'a, 'w>, CallRefusal> {
         Ok(Repository {
             git: work.engine.jailer().find("git")?,
             own: Scratch::new(work.engine.home(), &work.call_id),
             work,
-            folder,
+            folder: staged.folder,
+            staging: staged.staging,
             start,
             overrides: Vec::new(),
             invocations: AtomicUsize::new(0),
+            network: Mutex::default(),
         })
+    }
+
+    /// Bytes received from hosts, and sent to them.
+    pub(super) fn network_bytes(&self) -> (u64, u64) {
+        *lock(&self.network)
+    }
+
+    /// Copies what git changed into the operator's folder: of `.git` only what git keeps
+    /// there while it works.
+    pub(super) async fn finish(mut self) -> Result<(), CallRefusal> {
+        let Some(staging) = self.staging.take() else {
+            return Ok(());
+        };
+        let repository = self.start.strip_prefix(self.folder.path());
+        let repository = repository.map(Path::to_owned).unwrap_or_default();
+        copy_back(self.work, staging, ChangeRule::Git { repository }).await
+    }
+
+    /// Copies a clone into the operator's folder, with settings of our own.
+    pub(super) async fn finish_clone(
+        mut self,
+        directory: &str,
+        settings: &str,
+    ) -> Result<(), CallRefusal> {
+        let Some(staging) = self.staging.take() else {
+            return Ok(());
+        };
+        let folder = PathBuf::from(directory);
+        let config = staging.tree().join(&folder).join(".git").join("config");
+        // Attack: git ran on what a stranger sent; what it left is no link to elsewhere.
+        let is_plain = config.symlink_metadata().is_ok_and(|about| about.is_file());
+        let written = is_plain.then(|| std::fs::write(&config, settings));
+        if !matches!(written, Some(Ok(()))) {
+            return Err(failed("the clone has no settings"));
+        }
+        copy_back(self.work, staging, ChangeRule::Clone { folder }).await
     }
 
     /// Overrides each filter by its name: there is no other way to switch them off.
     async fn read_overrides(&mut self) -> Result<(), CallRefusal> {
-        let call = GitCall {
-            arguments: &["config", "--null", "--name-only", "--list"],
-            stdin: "",
-            writes: false,
-        };
-        let listed = self.run(call).await?;
+        let arguments = ["config", "--null", "--name-only", "--list"];
+        let listed = self.run(GitCall::reading(&arguments)).await?;
         if listed.stdout.is_cut {
             return Err(failed("the settings of the repository are too long"));
         }
@@ -161,6 +252,16 @@ impl<'a, 'w> Repository<'a, 'w> {
         Ok(())
     }
 
+    /// The staged folder for another program: the kernel wants its own part empty.
+    fn again(&self, staging: &Staging) -> Result<WorkFolder, CallRefusal> {
+        if staging.layer() == Layer::Overlay {
+            let work = staging.work();
+            let _ = std::fs::remove_dir_all(&work);
+            std::fs::create_dir(&work).map_err(|error| failed(&error.to_string()))?;
+        }
+        Ok(folder_of(staging))
+    }
+
     /// Runs git and expects that it succeeds.
     pub(super) async fn succeed(&self, call: GitCall<'_>) -> Result<GitOutput, CallRefusal> {
         let output = self.run(call).await?;
@@ -170,8 +271,36 @@ impl<'a, 'w> Repository<'a, 'w> {
         }
     }
 
-    /// Runs git. What it says is cleaned; how it ended is for the caller to judge.
+    /// Runs git without a network. What it says is cleaned; how it ended is for the caller to
+    /// judge.
     pub(super) async fn run(&self, call: GitCall<'_>) -> Result<GitOutput, CallRefusal> {
+        self.run_with(call, None).await
+    }
+
+    /// Runs git with one route and nothing else of a network.
+    pub(super) async fn run_by(
+        &self,
+        call: GitCall<'_>,
+        route: Arc<GitRoute>,
+    ) -> Result<GitOutput, CallRefusal> {
+        let Some(mut network) = self.work.network()? else {
+            let message = "no host is listed in `toolbox.hosts`, or none is left for this caller";
+            return Err(CallRefusal::new(CallError::new(
+                Reason::HostDenied,
+                message,
+            )));
+        };
+        network.settings.routes_only = true;
+        let routes = &mut network.settings.routes;
+        routes.insert(GIT_ROUTE.to_owned(), route);
+        self.run_with(call, Some(network)).await
+    }
+
+    async fn run_with(
+        &self,
+        call: GitCall<'_>,
+        network: Option<JailedNetwork>,
+    ) -> Result<GitOutput, CallRefusal> {
         let before = self.invocations.fetch_add(1, Ordering::Relaxed);
         if before >= limit::GIT_INVOCATIONS_MAX {
             return Err(failed("the call would start git too often"));
@@ -182,9 +311,11 @@ impl<'a, 'w> Repository<'a, 'w> {
             words.extend(["-c".to_owned(), setting]);
         }
         words.extend(call.arguments.iter().map(|word| (*word).to_owned()));
-        let folder = match call.writes {
-            true => self.folder.clone(),
-            false => WorkFolder::ReadOnly(self.folder.path().to_owned()),
+        let folder = match (&self.staging, call.writes) {
+            // Also what only looks must see what was changed.
+            (Some(staging), _) => self.again(staging)?,
+            (None, true) => self.folder.clone(),
+            (None, false) => WorkFolder::ReadOnly(self.folder.path().to_owned()),
         };
         let mut variables = variables(self.work, self.folder.path());
         if !call.writes {
@@ -198,9 +329,17 @@ impl<'a, 'w> Repository<'a, 'w> {
             folder,
             start: self.start.clone(),
             time: Duration::from_secs(limit::GIT_SECONDS_MAX),
+            network,
             stop: None,
         };
         let (ran, stdout, stderr) = run_jailed(self.work, command).await?;
+        {
+            let mut bytes = lock(&self.network);
+            for event in &ran.egress {
+                bytes.0 = bytes.0.saturating_add(event.bytes);
+                bytes.1 = bytes.1.saturating_add(event.sent_bytes);
+            }
+        }
         let code = match &ran.end {
             ProcessEnd::Exited(code) => *code,
             ProcessEnd::TimedOut => {
@@ -216,6 +355,32 @@ impl<'a, 'w> Repository<'a, 'w> {
             stderr: clean(&stderr.text),
         })
     }
+}
+
+/// Copies what git changed into the operator's folder.
+async fn copy_back(
+    work: &ToolboxWork<'_>,
+    staging: Staging,
+    rule: ChangeRule,
+) -> Result<(), CallRefusal> {
+    let folder = work.policy.fs_base_path.clone().unwrap_or_default();
+    let home = work.settings.home.clone();
+    let copying = move || {
+        let collected = staging.collect(&rule)?;
+        changes::apply(&folder, home.as_ref(), &staging.tree(), &collected.changes)?;
+        Ok::<_, ChangesFault>(collected)
+    };
+    let copied = tokio::task::spawn_blocking(copying).await;
+    let copied = match copied {
+        Ok(Ok(copied)) => copied,
+        Ok(Err(fault)) => return Err(failed(&format!("the folder was not changed: {fault}"))),
+        Err(_) => return Err(failed("the folder could not be changed")),
+    };
+    work.powers.note(json!({
+        "kind": "file", "function": "git", "changes": copied.changes.len(),
+        "leftOut": copied.left_out.len(),
+    }));
+    Ok(())
 }
 
 /// The variables of git: nothing of the machine's or a person's settings, no prompt, no

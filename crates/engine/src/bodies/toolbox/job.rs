@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use host::files::changes::CollectedChanges;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -13,6 +14,7 @@ use store::{JobRow, NewJob, StoreError};
 
 use crate::bodies::toolbox::ToolboxWork;
 use crate::bodies::toolbox::command::environment;
+use crate::changes::ChangeRecord;
 use crate::jailed::{JailedCommand, OutputStream};
 use crate::jobs::{JobOrder, read_log};
 use crate::limit;
@@ -20,12 +22,13 @@ use crate::refusal::CallRefusal;
 use crate::run::RunResult;
 
 /// `jobStart`.
-pub(super) fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
+pub(super) async fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
     let toolbox = &work.now.config.toolbox;
     let jailer = work.engine.jailer();
     let sh = jailer.find("sh")?;
-    let folder = work.folder()?;
-    let start = work.start("workingDirectory", folder.path())?;
+    let staged = work.stage().await?;
+    let start = work.start("workingDirectory", staged.folder.path())?;
+    let network = work.network()?;
     let line = work.text("command").unwrap_or_default();
     // Random: no caller guesses another's.
     let id = uuid::Uuid::new_v4().simple().to_string();
@@ -56,13 +59,23 @@ pub(super) fn start(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefusal> {
             environment: environment(work),
             stdin: Vec::new(),
             own_folder: jobs.folder(&id).join("home"),
-            folder,
+            folder: staged.folder,
             start,
+            network,
             time: Duration::from_secs(asked.min(toolbox.job_seconds_max)),
             stop: None,
         },
         jailer,
         limits: toolbox.clone(),
+        aside: staged.staging.map(|staging| {
+            let record = ChangeRecord {
+                caller: work.request.caller.name.clone(),
+                call_id: work.call_id.clone(),
+                folder: work.policy.fs_base_path.clone().unwrap_or_default(),
+                collected: CollectedChanges::default(),
+            };
+            (work.engine.changes().clone(), staging, record)
+        }),
     });
     work.powers
         .note(json!({"kind": "job", "job": id, "state": "running"}));

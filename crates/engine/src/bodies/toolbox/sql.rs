@@ -268,6 +268,7 @@ async fn ask_file(
         },
         // The process stops by itself; this is for one that was taken over.
         time: Duration::from_millis(bounds.time_ms.saturating_add(GRACE_MS)),
+        network: None,
         stop: None,
     };
     let report_max = u64::try_from(bound::SQLITE_REPORT_BYTES_MAX).unwrap_or(u64::MAX);

@@ -72,4 +72,5 @@ for name, attempt in attempts.items():
         attempt()
         print(name, "done")
     except OSError as error:
-        print(name, "refused" if error.errno in (1, 13) else f"failed: {error}")
+        # Another process is closed, or not there.
+        print(name, "refused" if error.errno in (1, 2, 3, 13) else f"failed: {error}")

@@ -33,10 +33,10 @@ const SHORT_VIEWS_MAX: usize = 64;
 const VIEW_BYTES_RATIO_MAX: usize = 8;
 /// Bytes of all readings that any text may have.
 const VIEW_BYTES_FREE: usize = 64 * 1024;
-/// Bytes that one byte of a spelling takes up at most below the encodings around it. A
-/// spelling is up to two bytes for each of the secret; base64 and base32 make at most
-/// 1.6 of one, a list of bytes 5, an escape below base64 at most 10.
-const ENCODED_RATIO_MAX: usize = 8;
+/// Bytes that one byte of the longest spelling, which has two for each of the secret, takes
+/// up below the encodings around it: base64 and base32 make up to 1.6 of it, a list of
+/// bytes 2.5, an escape below base64 up to 4.
+const ENCODED_RATIO_MAX: usize = 4;
 /// Letters from which every run is read as base64 and base32.
 const LETTERS_MIN: usize = 16;
 /// Between pieces that do not belong together. A secret that holds it is found all the

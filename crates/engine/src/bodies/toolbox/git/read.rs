@@ -25,7 +25,7 @@ pub(in crate::bodies::toolbox) async fn status(
         "--ignore-submodules=all",
         "--no-renames",
     ];
-    let output = repository.succeed(reading(&arguments)).await?;
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let value = read_status(&output.stdout.text, output.stdout.is_cut);
     Ok(RunResult::done(value))
 }
@@ -110,7 +110,7 @@ pub(in crate::bodies::toolbox) async fn log(
         "--",
     ];
     arguments.extend(work.text("path"));
-    let output = repository.succeed(reading(&arguments)).await?;
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let commits: Vec<_> = output
         .stdout
         .text
@@ -159,7 +159,7 @@ pub(in crate::bodies::toolbox) async fn diff(
     arguments.extend(to);
     arguments.push("--");
     arguments.extend(work.text("path"));
-    let output = repository.succeed(reading(&arguments)).await?;
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
     Ok(RunResult::done(json!({
         "diff": output.stdout.text, "truncated": output.stdout.is_cut,
     })))
@@ -193,21 +193,13 @@ pub(in crate::bodies::toolbox) async fn show(
             "--",
         ],
     };
-    let output = repository.run(reading(&arguments)).await?;
+    let output = repository.run(GitCall::reading(&arguments)).await?;
     if output.code != 0 {
         return Err(failed(&output.stderr));
     }
     Ok(RunResult::done(json!({
         "text": output.stdout.text, "truncated": output.stdout.is_cut,
     })))
-}
-
-fn reading<'s>(arguments: &'s [&'s str]) -> GitCall<'s> {
-    GitCall {
-        arguments,
-        stdin: "",
-        writes: false,
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ pub(in crate::bodies::toolbox) async fn branch(
     let action = work.text("action").unwrap_or("list");
     let name = work.text("name");
     let force = work.flag("force");
-    let repository = Repository::open(work).await?;
+    let repository = match action {
+        "list" => Repository::open(work).await?,
+        _ => Repository::open_for_writing(work).await?,
+    };
     if action != "list" {
         let Some(name) = name else {
             return Err(refuse("`name` is needed to change a branch"));
@@ -33,14 +36,15 @@ pub(in crate::bodies::toolbox) async fn branch(
             (_, true) => vec!["switch", "--no-guess", "--discard-changes", name],
         };
         arguments.extend(start);
-        repository.succeed(writing(&arguments, "")).await?;
+        repository.succeed(GitCall::writing(&arguments, "")).await?;
     }
     let format = "--format=%(refname:short)%1f%(objectname)%1f%(upstream:short)%1f%(HEAD)";
     let arguments = ["for-each-ref", "--count=1000", format, "refs/heads"];
-    let output = repository.succeed(reading(&arguments)).await?;
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let branches: Vec<Value> = output.stdout.text.lines().filter_map(read_branch).collect();
     let current = branches.iter().find(|branch| branch["current"] == true);
     let current = current.map(|branch| branch["name"].clone());
+    repository.finish().await?;
     Ok(RunResult::done(json!({
         "branches": branches, "current": current,
     })))
@@ -49,7 +53,7 @@ pub(in crate::bodies::toolbox) async fn branch(
 /// Whether git takes a name for a branch: what is no name could be an option or a place.
 async fn check_name(repository: &Repository<'_, '_>, name: &str) -> Result<(), CallRefusal> {
     let arguments = ["check-ref-format", "--branch", name];
-    let output = repository.run(reading(&arguments)).await?;
+    let output = repository.run(GitCall::reading(&arguments)).await?;
     // `@{-1}` means another branch.
     match output.code == 0 && output.stdout.text.trim_end() == name {
         true => Ok(()),
@@ -71,20 +75,22 @@ fn read_branch(line: &str) -> Option<Value> {
 pub(in crate::bodies::toolbox) async fn add(
     work: &ToolboxWork<'_>,
 ) -> Result<RunResult, CallRefusal> {
-    let repository = Repository::open(work).await?;
+    let repository = Repository::open_for_writing(work).await?;
     let mut arguments = vec!["add", "--"];
     let paths = paths(work);
     arguments.extend(&paths);
-    repository.succeed(writing(&arguments, "")).await?;
+    repository.succeed(GitCall::writing(&arguments, "")).await?;
     let arguments = ["diff", "--cached", "--name-only", "-z", "--no-renames"];
-    let output = repository.succeed(reading(&arguments)).await?;
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
     let added: Vec<_> = output
         .stdout
         .text
         .split('\0')
         .filter(|path| !path.is_empty())
         .collect();
-    Ok(RunResult::done(json!({"added": added})))
+    let value = json!({"added": added});
+    repository.finish().await?;
+    Ok(RunResult::done(value))
 }
 
 /// `gitCommit`.
@@ -96,7 +102,7 @@ pub(in crate::bodies::toolbox) async fn commit(
     if all && !paths.is_empty() {
         return Err(refuse("`all` and `paths` exclude each other"));
     }
-    let repository = Repository::open(work).await?;
+    let repository = Repository::open_for_writing(work).await?;
     let (name, address) = identity(work);
     let user = format!("user.name={name}");
     let email = format!("user.email={address}");
@@ -123,7 +129,9 @@ pub(in crate::bodies::toolbox) async fn commit(
         arguments.extend(&paths);
     }
     let message = work.text("message").unwrap_or_default();
-    let output = repository.run(writing(&arguments, message)).await?;
+    let output = repository
+        .run(GitCall::writing(&arguments, message))
+        .await?;
     if output.code != 0 {
         return Err(nothing_to_commit(output));
     }
@@ -135,15 +143,17 @@ pub(in crate::bodies::toolbox) async fn commit(
         "HEAD",
         "--",
     ];
-    let made = repository.succeed(reading(&arguments)).await?;
+    let made = repository.succeed(GitCall::reading(&arguments)).await?;
     let mut fields = made.stdout.text.trim_end().split('\u{1f}');
     let (commit, subject) = (fields.next(), fields.next());
     let arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"];
-    let branch = repository.run(reading(&arguments)).await?;
+    let branch = repository.run(GitCall::reading(&arguments)).await?;
     let branch = (branch.code == 0).then(|| branch.stdout.text.trim_end().to_owned());
-    Ok(RunResult::done(json!({
+    let value = json!({
         "commit": commit, "subject": subject, "branch": branch,
-    })))
+    });
+    repository.finish().await?;
+    Ok(RunResult::done(value))
 }
 
 fn nothing_to_commit(output: GitOutput) -> CallRefusal {
@@ -173,20 +183,4 @@ fn paths<'w>(work: &'w ToolboxWork<'_>) -> Vec<&'w str> {
     let given = work.arguments.get("paths").and_then(Value::as_array);
     let given = given.map(Vec::as_slice).unwrap_or_default();
     given.iter().filter_map(Value::as_str).collect()
-}
-
-fn reading<'s>(arguments: &'s [&'s str]) -> GitCall<'s> {
-    GitCall {
-        arguments,
-        stdin: "",
-        writes: false,
-    }
-}
-
-fn writing<'s>(arguments: &'s [&'s str], stdin: &'s str) -> GitCall<'s> {
-    GitCall {
-        arguments,
-        stdin,
-        writes: true,
-    }
 }

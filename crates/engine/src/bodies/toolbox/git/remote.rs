@@ -1,0 +1,283 @@
+//! What reaches another repository: clone, fetch, push. Git speaks plain HTTP to a route on
+//! its own loopback; our side resolves, checks, speaks TLS and adds the credential.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use host::egress::git::{GIT_ROUTE_PATH, GitRoute, GitService};
+use model::reason::Reason;
+use model::record::audit::Status;
+use model::record::outcome::CallError;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::{GitCall, GitOutput, Repository, failed, refuse};
+use crate::bodies::toolbox::ToolboxWork;
+use crate::refusal::CallRefusal;
+use crate::run::RunResult;
+
+/// Where git finds its route.
+fn route_url() -> String {
+    format!(
+        "http://127.0.0.1:{}{GIT_ROUTE_PATH}",
+        jail::settings::PROXY_PORT
+    )
+}
+
+/// `gitClone`.
+pub(in crate::bodies::toolbox) async fn clone(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let url = read_url(work.text("url").unwrap_or_default())?;
+    let directory = directory(work, &url)?;
+    let repository = Repository::stage_clone(work, &directory).await?;
+    let route = GitRoute::new(url.clone(), GitService::UploadPack, None);
+    let instead = format!("url.{}.insteadOf={url}", route_url());
+    let depth = work.number("depth").unwrap_or(1);
+    let depth_flag = format!("--depth={depth}");
+    let branch = work
+        .text("branch")
+        .map(|branch| format!("--branch={branch}"));
+    let mut arguments = vec![
+        "-c",
+        &instead,
+        "-c",
+        "core.symlinks=false",
+        "clone",
+        "--quiet",
+        "--no-recurse-submodules",
+        "--single-branch",
+        "--no-tags",
+        "--template=",
+    ];
+    if depth > 0 {
+        arguments.push(&depth_flag);
+    }
+    arguments.extend(branch.as_deref());
+    arguments.extend(["--", url.as_str(), &directory]);
+    let call = GitCall {
+        arguments: &arguments,
+        stdin: "",
+        writes: true,
+    };
+    let output = repository.run_by(call, Arc::new(route)).await?;
+    if output.code != 0 {
+        return Err(unreached(&output));
+    }
+    let (bytes_received, _) = repository.network_bytes();
+    let arguments = ["-C", &directory, "rev-parse", "--verify", "--quiet", "HEAD"];
+    let commit = repository.run(GitCall::reading(&arguments)).await?;
+    let commit = (commit.code == 0).then(|| commit.stdout.text.trim_end().to_owned());
+    let arguments = [
+        "-C",
+        &directory,
+        "symbolic-ref",
+        "--quiet",
+        "--short",
+        "HEAD",
+    ];
+    let branch = repository.run(GitCall::reading(&arguments)).await?;
+    let branch = (branch.code == 0).then(|| branch.stdout.text.trim_end().to_owned());
+    let settings = settings(&url, branch.as_deref());
+    repository.finish_clone(&directory, &settings).await?;
+    Ok(RunResult::done(json!({
+        "directory": directory, "commit": commit, "branch": branch,
+        "bytesReceived": bytes_received,
+    })))
+}
+
+/// The settings of a clone, in our own words: what git wrote while it read a stranger's bytes
+/// does not come to the operator's folder.
+fn settings(url: &Url, branch: Option<&str>) -> String {
+    let mut settings = format!(
+        "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\t\
+         logallrefupdates = true\n\tsymlinks = false\n[remote \"origin\"]\n\turl = {url}\n"
+    );
+    // A name with a quote or a backslash would end the section.
+    if let Some(branch) = branch.filter(|branch| !branch.contains(['"', '\\', '\n'])) {
+        settings.push_str(&format!(
+            "\tfetch = +refs/heads/{branch}:refs/remotes/origin/{branch}\n\
+             [branch \"{branch}\"]\n\tremote = origin\n\tmerge = refs/heads/{branch}\n"
+        ));
+    }
+    settings
+}
+
+/// `gitFetch`.
+pub(in crate::bodies::toolbox) async fn fetch(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let repository = Repository::open_for_writing(work).await?;
+    let url = origin(&repository).await?;
+    let before = references(&repository).await?;
+    let branch = work.text("branch").unwrap_or("*");
+    let spec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
+    let route = GitRoute::new(url, GitService::UploadPack, None);
+    let address = route_url();
+    let arguments = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--no-write-fetch-head",
+        "--no-auto-maintenance",
+        "--end-of-options",
+        &address,
+        &spec,
+    ];
+    let call = GitCall {
+        arguments: &arguments,
+        stdin: "",
+        writes: true,
+    };
+    let output = repository.run_by(call, Arc::new(route)).await?;
+    if output.code != 0 {
+        return Err(unreached(&output));
+    }
+    let (bytes_received, _) = repository.network_bytes();
+    let after = references(&repository).await?;
+    let updated: Vec<Value> = after
+        .into_iter()
+        .filter(|reference| !before.contains(reference))
+        .map(|(name, commit)| json!({"name": name, "commit": commit}))
+        .collect();
+    repository.finish().await?;
+    Ok(RunResult::done(json!({
+        "updated": updated, "bytesReceived": bytes_received,
+    })))
+}
+
+/// `gitPush`.
+pub(in crate::bodies::toolbox) async fn push(
+    work: &ToolboxWork<'_>,
+) -> Result<RunResult, CallRefusal> {
+    let repository = Repository::open_for_writing(work).await?;
+    let url = origin(&repository).await?;
+    let branch = match work.text("branch") {
+        Some(branch) => branch.to_owned(),
+        None => {
+            let arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"];
+            let head = repository.succeed(GitCall::reading(&arguments)).await?;
+            head.stdout.text.trim_end().to_owned()
+        }
+    };
+    let force = if work.flag("force") { "+" } else { "" };
+    let spec = format!("{force}refs/heads/{branch}:refs/heads/{branch}");
+    let route = GitRoute::new(url, GitService::ReceivePack, None);
+    let address = route_url();
+    let arguments = [
+        "push",
+        "--porcelain",
+        "--no-verify",
+        "--no-signed",
+        "--recurse-submodules=no",
+        "--end-of-options",
+        &address,
+        &spec,
+    ];
+    let call = GitCall {
+        arguments: &arguments,
+        stdin: "",
+        writes: true,
+    };
+    let output = repository.run_by(call, Arc::new(route)).await?;
+    if output.code != 0 {
+        return Err(unreached(&output));
+    }
+    let (_, bytes_sent) = repository.network_bytes();
+    let summary = output
+        .stdout
+        .text
+        .lines()
+        .find(|line| line.contains("refs/heads/"));
+    let summary = summary.unwrap_or_default().replace('\t', " ");
+    let pushed = !summary.starts_with('=');
+    repository.finish().await?;
+    Ok(RunResult::done(json!({
+        "branch": branch, "pushed": pushed, "bytesSent": bytes_sent, "summary": summary,
+    })))
+}
+
+/// An address of a repository: https, no user, no password. Whether its host may be reached
+/// is decided hop by hop.
+fn read_url(raw_url: &str) -> Result<Url, CallRefusal> {
+    let url = Url::parse(raw_url).map_err(|_| refuse("`url` is not an address"))?;
+    if url.scheme() != "https" {
+        return Err(refuse(
+            "`url` must begin with https://; ssh and other ways are not supported",
+        ));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refuse("`url` holds a user or a password; use a connection"));
+    }
+    if url.query().is_some() || url.fragment().is_some() || url.path().trim_matches('/').is_empty()
+    {
+        return Err(refuse("`url` does not name a repository"));
+    }
+    Ok(url)
+}
+
+/// The new folder: one name or several, below the folder of the call.
+fn directory(work: &ToolboxWork<'_>, url: &Url) -> Result<String, CallRefusal> {
+    let named = work.text("directory").map(str::to_owned);
+    let last = || {
+        let last = url
+            .path_segments()
+            .and_then(|mut parts| parts.rfind(|part| !part.is_empty()));
+        let last = last.unwrap_or_default();
+        last.strip_suffix(".git").unwrap_or(last).to_owned()
+    };
+    let directory = named.unwrap_or_else(last);
+    let path = Path::new(&directory);
+    let is_plain = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    let is_safe = host::files::untouchable(path).is_none() && !directory.starts_with('-');
+    match is_plain && is_safe && !directory.is_empty() {
+        true => Ok(directory),
+        false => Err(refuse(
+            "`directory` is not a new folder below the folder of the call",
+        )),
+    }
+}
+
+/// The address of the repository's origin, from its settings, which anyone wrote.
+async fn origin(repository: &Repository<'_, '_>) -> Result<Url, CallRefusal> {
+    let arguments = ["config", "--local", "--get", "remote.origin.url"];
+    let output = repository.run(GitCall::reading(&arguments)).await?;
+    let found = output.stdout.text.trim_end().to_owned();
+    match output.code {
+        0 => read_url(&found),
+        _ => Err(failed("the repository has no origin")),
+    }
+}
+
+async fn references(repository: &Repository<'_, '_>) -> Result<Vec<(String, String)>, CallRefusal> {
+    let format = "--format=%(refname:short)%1f%(objectname)";
+    let arguments = [
+        "for-each-ref",
+        "--count=10000",
+        format,
+        "refs/remotes/origin",
+    ];
+    let output = repository.succeed(GitCall::reading(&arguments)).await?;
+    let pairs = output.stdout.text.lines().filter_map(|line| {
+        let (name, commit) = line.split_once('\u{1f}')?;
+        Some((name.to_owned(), commit.to_owned()))
+    });
+    Ok(pairs.collect())
+}
+
+/// What git says when the far side refused; the egress events have the reason.
+fn unreached(output: &GitOutput) -> CallRefusal {
+    let said = output.stderr.replace(&route_url(), "the repository");
+    let said = match said.contains("403") {
+        true => format!("the host refused it, or this call may not reach it; {said}"),
+        false => said,
+    };
+    let said = match said.trim() {
+        "" => "git ended with an error and said nothing".to_owned(),
+        said => said.to_owned(),
+    };
+    CallRefusal::with_status(Status::Failed, CallError::new(Reason::GitFailed, said))
+}

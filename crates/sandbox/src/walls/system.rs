@@ -1,0 +1,501 @@
+//! System calls that the library of checked ones lacks, each as one small function without
+//! a decision in it. `jail` builds its walls from them.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+
+use libc::{c_int, c_long, c_uint, c_ulong};
+use rustix::process::Pid;
+
+/// One instruction of a filter of system calls.
+pub type FilterInstruction = libc::sock_filter;
+
+/// Attributes of a mount: nothing on it can be changed.
+pub const MOUNT_READ_ONLY: u64 = 0x1;
+/// Attributes of a mount: programs on it gain no privileges.
+pub const MOUNT_NO_SET_USER: u64 = 0x2;
+/// Attributes of a mount: devices on it do not work.
+pub const MOUNT_NO_DEVICES: u64 = 0x4;
+/// Attributes of a mount: its owners are seen through a user namespace.
+const MOUNT_ID_MAP: u64 = 0x0010_0000;
+
+/// New namespaces for this process, and, of processes, for its children.
+pub const NEW_USERS: c_int = libc::CLONE_NEWUSER;
+/// A list of mounts of its own.
+pub const NEW_MOUNTS: c_int = libc::CLONE_NEWNS;
+/// Process numbers of its own, for the children.
+pub const NEW_PROCESSES: c_int = libc::CLONE_NEWPID;
+/// A network of its own, without any device that is up.
+pub const NEW_NETWORK: c_int = libc::CLONE_NEWNET;
+/// Shared memory, semaphores and queues of its own.
+pub const NEW_QUEUES: c_int = libc::CLONE_NEWIPC;
+/// A host name of its own.
+pub const NEW_HOST_NAME: c_int = libc::CLONE_NEWUTS;
+/// A view of control groups of its own.
+pub const NEW_GROUPS: c_int = libc::CLONE_NEWCGROUP;
+
+/// Makes a second process that continues here, `None` in the new one. Refused where other
+/// threads run: a lock that one of them holds would stay locked in the copy.
+pub fn fork() -> io::Result<Option<Pid>> {
+    // Where there is no `/proc`, the process came of a fork itself.
+    if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        return Err(io::Error::other("other threads are running"));
+    }
+    #[expect(unsafe_code, reason = "rustix has no safe fork")]
+    // Safety: this is the only thread, so the copy is a whole program.
+    let answer = unsafe { libc::fork() };
+    match answer {
+        0 => Ok(None),
+        pid => Pid::from_raw(pid)
+            .filter(|_| pid > 0)
+            .map(Some)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Ends this process at once, without running what ends a program.
+pub fn exit_now(code: u8) -> ! {
+    #[expect(
+        unsafe_code,
+        reason = "std would run the handlers of the process it was copied from"
+    )]
+    // Safety: takes no pointer and does not return.
+    unsafe {
+        libc::_exit(c_int::from(code))
+    }
+}
+
+/// Moves this process into namespaces of its own.
+pub fn enter_new_namespaces(namespaces: c_int) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "rustix leaves the check to its caller")]
+    // Safety: none of the namespaces of this module shares memory or descriptors differently.
+    let answer = unsafe { libc::unshare(namespaces) };
+    done(c_long::from(answer))
+}
+
+/// Closes every descriptor from the third on but those of `kept`.
+pub fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+    let mut kept: Vec<u32> = kept
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for fd in kept.into_iter().filter(|fd| *fd >= 3).chain([u32::MAX]) {
+        let last = if fd == u32::MAX { fd } else { fd - 1 };
+        if first <= last {
+            #[expect(unsafe_code, reason = "rustix has no close_range")]
+            // Safety: the caller continues as another process and uses `kept` alone.
+            let answer = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
+            done(answer)?;
+        }
+        first = fd.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Makes standard input nothing: what stood there may be a socket that a copy of this
+/// process must not have.
+pub fn close_standard_input() -> io::Result<()> {
+    let nothing = fs::File::open("/dev/null")?;
+    #[expect(
+        unsafe_code,
+        reason = "std owns standard input and rustix does not replace it"
+    )]
+    // Safety: number nought stays open all the time; only what it means changes.
+    let answer = unsafe { libc::dup2(nothing.as_raw_fd(), 0) };
+    done(c_long::from(answer))
+}
+
+/// Does something to files as another user, as far as this thread's rights to files go.
+pub fn with_file_user<T>(user: u32, group: u32, action: impl FnOnce() -> T) -> T {
+    let (own_user, own_group) = (rustix::process::geteuid(), rustix::process::getegid());
+    set_file_user(user, group);
+    let answer = action();
+    set_file_user(own_user.as_raw(), own_group.as_raw());
+    answer
+}
+
+fn set_file_user(user: u32, group: u32) {
+    #[expect(unsafe_code, reason = "rustix has no setfsuid")]
+    // Safety: takes numbers; without the right to change, nothing changes.
+    unsafe {
+        libc::setfsgid(group);
+        libc::setfsuid(user);
+    }
+}
+
+/// The attributes of a mount, as the kernel takes them.
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    users: u64,
+}
+
+/// Sets attributes of the mount that `tree` is the root of, and of all below it.
+pub fn set_mount_attributes(tree: BorrowedFd<'_>, set: u64) -> io::Result<()> {
+    change_mount(tree, set, None, libc::AT_RECURSIVE)
+}
+
+/// Shows the owners of the files on one mount through `users`, a user namespace.
+pub fn set_mount_users(tree: BorrowedFd<'_>, users: BorrowedFd<'_>) -> io::Result<()> {
+    change_mount(tree, MOUNT_ID_MAP, Some(users), 0)
+}
+
+fn change_mount(
+    tree: BorrowedFd<'_>,
+    set: u64,
+    users: Option<BorrowedFd<'_>>,
+    flags: c_int,
+) -> io::Result<()> {
+    let attributes = MountAttributes {
+        set,
+        clear: 0,
+        propagation: 0,
+        users: users.map_or(0, |users| {
+            u64::try_from(users.as_raw_fd()).unwrap_or(u64::MAX)
+        }),
+    };
+    #[expect(unsafe_code, reason = "rustix has no mount_setattr")]
+    // Safety: the path is an empty C string, the attributes live until the call returns.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | flags,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    done(answer)
+}
+
+/// A file system to mount in the old way, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct OldMount<'a> {
+    /// Its kind; `None` for a change of what is mounted.
+    pub kind: Option<&'a CStr>,
+    /// Flags, as the kernel numbers them.
+    pub flags: c_ulong,
+    /// Its own options.
+    pub options: Option<&'a CStr>,
+}
+
+/// Mounts a file system on `target`, or changes what is mounted there.
+pub fn mount(target: &CStr, mount: OldMount<'_>) -> io::Result<()> {
+    let text = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
+    #[expect(
+        unsafe_code,
+        reason = "rustix has it behind a feature that others would rebuild for"
+    )]
+    // Safety: every text lives until the call returns; none may be missing.
+    let answer = unsafe {
+        libc::mount(
+            text(mount.kind),
+            target.as_ptr(),
+            text(mount.kind),
+            mount.flags,
+            text(mount.options).cast(),
+        )
+    };
+    done(c_long::from(answer))
+}
+
+/// Takes what is mounted on `target` out of sight; it is gone with the last that uses it.
+pub fn detach(target: &CStr) -> io::Result<()> {
+    #[expect(
+        unsafe_code,
+        reason = "rustix has it behind a feature that others would rebuild for"
+    )]
+    // Safety: the text lives until the call returns.
+    let answer = unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+    done(c_long::from(answer))
+}
+
+/// A copy of the mount of an open file or folder, mounted nowhere; with the mounts below
+/// it, if `is_deep`.
+pub fn copy_mount(of: BorrowedFd<'_>, is_deep: bool) -> io::Result<OwnedFd> {
+    const CLONE: c_int = 1;
+    let depth = if is_deep { libc::AT_RECURSIVE } else { 0 };
+    #[expect(
+        unsafe_code,
+        reason = "rustix has it behind a feature that others would rebuild for"
+    )]
+    // Safety: the path is an empty C string.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_open_tree,
+            of.as_raw_fd(),
+            c"".as_ptr(),
+            CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | depth,
+        )
+    };
+    descriptor(answer)
+}
+
+/// Mounts a mount that is nowhere on `target`.
+pub fn attach(tree: BorrowedFd<'_>, target: &CStr) -> io::Result<()> {
+    const FROM_DESCRIPTOR: c_int = 4;
+    #[expect(
+        unsafe_code,
+        reason = "rustix has it behind a feature that others would rebuild for"
+    )]
+    // Safety: the texts live until the call returns.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            FROM_DESCRIPTOR,
+        )
+    };
+    done(answer)
+}
+
+/// Makes a file system from settings, and a mount of it that is nowhere. A setting without
+/// a value is a flag.
+pub fn make_mount(
+    kind: &CStr,
+    settings: &[(&CStr, Option<&CStr>)],
+    attributes: u64,
+) -> io::Result<OwnedFd> {
+    const CLOSE_ON_EXEC: c_int = 1;
+    const SET_FLAG: c_int = 0;
+    const SET_TEXT: c_int = 1;
+    const CREATE: c_int = 6;
+    let none: *const libc::c_char = std::ptr::null();
+    #[expect(
+        unsafe_code,
+        reason = "rustix has it behind a feature that others would rebuild for"
+    )]
+    // Safety: every text lives until its call returns, and none is given where the kernel
+    // takes none.
+    unsafe {
+        let made = libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOSE_ON_EXEC);
+        let made = descriptor(made)?;
+        let configure = |command: c_int, key: *const libc::c_char, value: *const libc::c_char| {
+            let made = made.as_raw_fd();
+            done(libc::syscall(
+                libc::SYS_fsconfig,
+                made,
+                command,
+                key,
+                value,
+                0,
+            ))
+        };
+        for (key, value) in settings {
+            match value {
+                Some(value) => configure(SET_TEXT, key.as_ptr(), value.as_ptr())?,
+                None => configure(SET_FLAG, key.as_ptr(), none)?,
+            }
+        }
+        configure(CREATE, none, none)?;
+        let made = made.as_raw_fd();
+        descriptor(libc::syscall(
+            libc::SYS_fsmount,
+            made,
+            CLOSE_ON_EXEC,
+            attributes,
+        ))
+    }
+}
+
+/// Brings the loopback device of this process's network up.
+pub fn bring_loopback_up() -> io::Result<()> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    #[expect(unsafe_code, reason = "rustix has no calls for network devices")]
+    // Safety: the structure is plain numbers, for which nought is a value, and lives until
+    // the call returns.
+    let answer = unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+            *to = from.cast_signed();
+        }
+        request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap_or_default();
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+    };
+    done(c_long::from(answer))
+}
+
+/// Whether a filter hands calls to a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterListener {
+    /// It decides by itself.
+    None,
+    /// Calls it marks are answered through a descriptor.
+    Wanted,
+}
+
+/// Binds this thread, and all it starts, to a filter of system calls, for good. Needs
+/// `no_new_privs`. The descriptor of the listener, if one was wanted.
+pub fn install_filter(
+    program: &[FilterInstruction],
+    listener: FilterListener,
+) -> io::Result<Option<OwnedFd>> {
+    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut(),
+    };
+    let flags = match listener {
+        FilterListener::None => 0,
+        FilterListener::Wanted => libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    };
+    #[expect(unsafe_code, reason = "rustix has no seccomp")]
+    // Safety: the kernel reads the program, which lives until the call returns, and checks it.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    match listener {
+        FilterListener::None => Ok(None),
+        FilterListener::Wanted => descriptor(answer).map(Some),
+    }
+}
+
+/// A call that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldCall {
+    /// What the kernel calls it.
+    pub id: u64,
+    /// The thread that made it, in the numbers of this process.
+    pub pid: u32,
+    /// Its first argument.
+    pub first: u64,
+}
+
+/// Takes the next call that waits; blocks until there is one.
+pub fn take_held_call(listener: BorrowedFd<'_>) -> io::Result<HeldCall> {
+    #[expect(unsafe_code, reason = "rustix has no seccomp")]
+    // Safety: the structure is plain numbers, for which nought is a value, as the kernel
+    // asks; it lives until the call returns.
+    let (answer, call) = unsafe {
+        let mut call: libc::seccomp_notif = std::mem::zeroed();
+        let answer = libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_RECV,
+            &raw mut call,
+        );
+        (answer, call)
+    };
+    done(c_long::from(answer))?;
+    let [first, ..] = call.data.args;
+    Ok(HeldCall {
+        id: call.id,
+        pid: call.pid,
+        first,
+    })
+}
+
+/// Answers a call: it did what it should, or failed with an error. The call itself is never
+/// carried out.
+pub fn answer_held_call(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    outcome: Result<(), c_int>,
+) -> io::Result<()> {
+    let answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: outcome.map_or_else(|error| -error, |()| 0),
+        flags: 0,
+    };
+    #[expect(unsafe_code, reason = "rustix has no seccomp")]
+    // Safety: the structure lives until the call returns.
+    let answer = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &raw const answer,
+        )
+    };
+    done(c_long::from(answer))
+}
+
+/// Puts `replacement` in the place of a descriptor of the process that waits.
+pub fn replace_descriptor(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    place: u32,
+    replacement: impl AsFd,
+    close_on_exec: bool,
+) -> io::Result<()> {
+    let source = replacement.as_fd().as_raw_fd();
+    let request = libc::seccomp_notif_addfd {
+        id,
+        flags: c_uint::try_from(libc::SECCOMP_ADDFD_FLAG_SETFD).map_err(io::Error::other)?,
+        srcfd: u32::try_from(source).map_err(io::Error::other)?,
+        newfd: place,
+        newfd_flags: match close_on_exec {
+            true => libc::O_CLOEXEC.unsigned_abs(),
+            false => 0,
+        },
+    };
+    #[expect(unsafe_code, reason = "rustix has no seccomp")]
+    // Safety: the structure lives until the call returns.
+    let answer = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_ADDFD,
+            &raw const request,
+        )
+    };
+    done(c_long::from(answer))
+}
+
+/// Processor time in milliseconds and the largest memory in bytes of the processes this one
+/// has waited for, their own children included.
+pub fn children_usage() -> (u64, u64) {
+    #[expect(unsafe_code, reason = "rustix has no getrusage")]
+    // Safety: the structure is plain numbers, for which nought is a value, and lives until
+    // the call returns.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let milliseconds = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let rest = u64::try_from(time.tv_usec).unwrap_or(0) / 1_000;
+        seconds.saturating_mul(1_000).saturating_add(rest)
+    };
+    let memory = u64::try_from(usage.ru_maxrss).unwrap_or(0);
+    (
+        milliseconds(usage.ru_utime).saturating_add(milliseconds(usage.ru_stime)),
+        memory.saturating_mul(1024),
+    )
+}
+
+fn descriptor(answer: c_long) -> io::Result<OwnedFd> {
+    done(answer)?;
+    let fd = RawFd::try_from(answer).map_err(io::Error::other)?;
+    #[expect(unsafe_code, reason = "the kernel hands out a number")]
+    // Safety: it was made for the call that answered, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn done(answer: c_long) -> io::Result<()> {
+    match answer {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
