@@ -27,6 +27,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("store", &["audit"]),
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
+    ("bridge", &["bridge"]),
 ];
 
 /// Every bench is built as a part of the whole workspace and in the profile of `make

@@ -18,18 +18,28 @@ const NODE: &[&str] = &["package.json", "package-lock.json", ".npmrc"];
 /// What pip reads.
 const PYTHON: &str = "requirements.txt";
 
+/// The same for what stands on the older Python SDK, which cannot be installed beside the
+/// newer one.
+const PROXIES: &str = "proxies.txt";
+
 /// Holds what was installed, word for word, once all of it is there.
 const STAMP: &str = "installed";
 
 /// Installs what is missing or of another version.
 pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
-    let (node, python) = (
+    let (node, python, proxies) = (
         root.join("target/peers/node"),
         root.join("target/peers/python"),
+        root.join("target/peers/proxies"),
     );
     for (folder, wanted, install) in [
         (node, pins(root, NODE)?, install_node as Install),
-        (python, pins(root, &[PYTHON])?, install_python),
+        (python, pins(root, &[PYTHON])?, |root, folder| {
+            install_python(root, folder, PYTHON)
+        }),
+        (proxies, pins(root, &[PROXIES])?, |root, folder| {
+            install_python(root, folder, PROXIES)
+        }),
     ] {
         if fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == wanted) {
             continue;
@@ -78,7 +88,7 @@ fn install_node(root: &Root, folder: &Path) -> Result<TaskAnswer> {
     run::run(&mut npm)
 }
 
-fn install_python(root: &Root, folder: &Path) -> Result<TaskAnswer> {
+fn install_python(root: &Root, folder: &Path, pins: &str) -> Result<TaskAnswer> {
     let mut environment = Command::new("python3");
     environment.args(["-m", "venv"]).arg(folder);
     if !matches!(run::run(&mut environment), Ok(TaskAnswer::Yes)) {
@@ -93,6 +103,6 @@ fn install_python(root: &Root, folder: &Path) -> Result<TaskAnswer> {
         "--disable-pip-version-check",
     ])
     .arg("--requirement")
-    .arg(root.join("peers").join(PYTHON));
+    .arg(root.join("peers").join(pins));
     run::run(&mut pip)
 }

@@ -1,12 +1,14 @@
-//! One call of a tool: sent, waited for, cancelled when it is dropped, its result within
-//! bounds.
+//! One call of a tool, a prompt or a resource: sent, waited for, cancelled when it is
+//! dropped, its result within bounds.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-    ClientRequest, InputRequest, InputRequiredResult, InputResponses, RequestId, ServerResult,
+    ClientRequest, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
+    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
@@ -17,11 +19,25 @@ use crate::client::{Calls, elicit_result};
 use crate::fault::{SESSION_FORGOTTEN, ServerFault, shown};
 use crate::http::{self, HttpEnd};
 use crate::limit;
+use crate::secret_mask::MaskNow;
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// A tool.
+    Tool,
+    /// A prompt, whose arguments are texts.
+    Prompt,
+    /// A resource, whose one argument is `uri`.
+    Resource,
+}
 
 /// What is to be called.
 #[derive(Debug)]
 pub struct ToolCall {
-    /// The server's own name of the tool.
+    /// What it is.
+    pub kind: CallKind,
+    /// The server's own name of the tool or the prompt.
     pub tool: String,
     /// The arguments, already checked.
     pub arguments: Map<String, Value>,
@@ -31,6 +47,8 @@ pub struct ToolCall {
     pub progress: Option<ProgressSink>,
     /// Who answers questions of the server, if the caller can now.
     pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// Where the call stands in a trace, as W3C's `traceparent`.
+    pub trace: Option<String>,
 }
 
 /// What a tool gave back, within bounds, without controls and without `_meta`.
@@ -50,24 +68,62 @@ pub(crate) async fn run(
     calls: &Calls,
     call: ToolCall,
 ) -> Result<ToolResult, ServerFault> {
+    calls.mask().now()?;
     let mut deadline = Instant::now() + call.timeout;
-    let mut params = CallToolRequestParams::new(call.tool.clone());
-    params.arguments = Some(call.arguments.clone());
+    let (mut responses, mut state) = (None, None);
     for _ in 0..limit::SERVER_ROUNDS_MAX {
-        let running = RunningRequest::send(peer, calls, &call, params.clone()).await?;
+        let request = request(&call, responses.take(), state.take());
+        let running = RunningRequest::send(peer, calls, &call, request).await?;
         let id = running.id.clone();
         let result = running.wait(&mut deadline, call.timeout).await?;
-        let asks = match result {
-            ServerResult::CallToolResult(result) => return relay(result),
-            ServerResult::InputRequiredResult(asks) => asks,
+        let result = match (call.kind, result) {
+            (CallKind::Tool, ServerResult::CallToolResult(result)) => relay(result)?,
+            (CallKind::Prompt, ServerResult::GetPromptResult(result)) => relay_whole(&result)?,
+            (CallKind::Resource, ServerResult::ReadResourceResult(result)) => relay_whole(&result)?,
+            (_, ServerResult::InputRequiredResult(asks)) => {
+                let began = Instant::now();
+                responses = Some(answer(calls, &call, &id, &asks).await?);
+                state = asks.request_state;
+                deadline += began.elapsed();
+                continue;
+            }
             _ => return Err(ServerFault::Protocol("the answer is no result".to_owned())),
         };
-        let began = Instant::now();
-        params.input_responses = Some(answer(calls, &call, &id, &asks).await?);
-        params.request_state = asks.request_state;
-        deadline += began.elapsed();
+        return Ok(mask(result, &calls.mask().now()?));
     }
     Err(ServerFault::TooManyQuestions(limit::SERVER_ROUNDS_MAX))
+}
+
+/// The request of a call, with what the last round asked for.
+fn request(
+    call: &ToolCall,
+    responses: Option<InputResponses>,
+    state: Option<String>,
+) -> ClientRequest {
+    let arguments = Some(call.arguments.clone());
+    match call.kind {
+        CallKind::Tool => {
+            let mut params = CallToolRequestParams::new(call.tool.clone());
+            params.arguments = arguments;
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        }
+        CallKind::Prompt => {
+            let mut params = GetPromptRequestParams::new(call.tool.clone());
+            params.arguments = arguments;
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        }
+        CallKind::Resource => {
+            let uri = call.arguments.get("uri").and_then(Value::as_str);
+            let mut params = ReadResourceRequestParams::new(uri.unwrap_or_default());
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        }
+    }
 }
 
 /// The answers to what a server of the newer era asks between two rounds.
@@ -82,11 +138,10 @@ async fn answer(
     for (key, request) in requests.take(limit::SERVER_QUESTIONS_MAX) {
         let answered = match request {
             InputRequest::Elicitation(question) => {
-                let question = serde_json::to_value(&question.params).unwrap_or_default();
                 // The round is over; its person still answers for the call.
                 let token = rmcp::model::ProgressToken(id.clone());
                 calls.add(id, &token, None, call.elicitor.clone());
-                let answer = calls.ask(Some(id), question).await;
+                let answer = calls.ask(Some(id), &question.params).await;
                 calls.remove(id);
                 serde_json::to_value(elicit_result(answer)).unwrap_or_default()
             }
@@ -116,10 +171,15 @@ impl<'a> RunningRequest<'a> {
         peer: &'a Peer<RoleClient>,
         calls: &'a Calls,
         call: &ToolCall,
-        params: CallToolRequestParams,
+        request: ClientRequest,
     ) -> Result<RunningRequest<'a>, ServerFault> {
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let mut options = PeerRequestOptions::no_options();
+        if let Some(trace) = &call.trace {
+            let mut meta = RequestMetaObject::new();
+            meta.set_traceparent(trace.clone());
+            options = options.with_meta(meta);
+        }
+        let sent = peer.send_request_with_option(request, options);
         let handle = sent.await.map_err(|error| service_fault(&error))?;
         let elicitor = call.elicitor.clone();
         calls.add(
@@ -207,6 +267,49 @@ fn relay(result: CallToolResult) -> Result<ToolResult, ServerFault> {
         structured,
         is_error: result.is_error.unwrap_or_default(),
     })
+}
+
+/// The result of a prompt or a resource as it is passed on: whole, as a structure.
+fn relay_whole(result: &impl serde::Serialize) -> Result<ToolResult, ServerFault> {
+    let mut value = serde_json::to_value(result)
+        .map_err(|error| ServerFault::Protocol(shown(&error.to_string())))?;
+    within_bytes(measure(&value)?)?;
+    let parts = ["messages", "contents"].into_iter();
+    let parts = parts.filter_map(|part| value.get(part)?.as_array());
+    if parts.map(Vec::len).sum::<usize>() > limit::SERVER_RESULT_BLOCKS_MAX {
+        let most = limit::SERVER_RESULT_BLOCKS_MAX;
+        return Err(ServerFault::TooLarge(format!("has more than {most} parts")));
+    }
+    strip_meta(&mut value);
+    strip_controls(&mut value);
+    Ok(ToolResult {
+        content: vec![json!({"type": "text", "text": value.to_string()})],
+        structured: Some(value),
+        is_error: false,
+    })
+}
+
+/// Takes `_meta` off wherever it stands. Everything else in these results has a name of
+/// the protocol.
+fn strip_meta(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(strip_meta),
+        Value::Object(members) => {
+            members.remove("_meta");
+            members.values_mut().for_each(strip_meta);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The same without the server's own secrets.
+fn mask(result: ToolResult, mask: &MaskNow) -> ToolResult {
+    let content = result.content.into_iter().map(|block| mask.value(block));
+    ToolResult {
+        content: content.collect(),
+        structured: result.structured.map(|value| mask.value(value)),
+        is_error: result.is_error,
+    }
 }
 
 fn within_bytes(bytes: usize) -> Result<(), ServerFault> {

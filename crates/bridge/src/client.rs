@@ -12,12 +12,12 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, OriginatingRequestId, RequestContext, RoleClient};
 use rmcp::{ErrorData, model::FormElicitationCapability};
-use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::caller::{ElicitAnswer, Elicitor, ProgressSink};
 use crate::limit;
+use crate::secret_mask::SecretMask;
 
 /// One for each connection.
 #[derive(Clone, Debug)]
@@ -25,12 +25,16 @@ pub(crate) struct Client {
     calls: Calls,
     /// The server says that its list changed.
     list_changed: Arc<Notify>,
-    may_ask: bool,
 }
 
 /// The calls that are under way on a connection.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(Arc<Mutex<Vec<RunningCall>>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    running: Arc<Mutex<Vec<RunningCall>>>,
+    mask: SecretMask,
+    /// Whether the owner passes questions on.
+    may_ask: bool,
+}
 
 #[derive(Debug)]
 struct RunningCall {
@@ -47,6 +51,10 @@ struct RunningCall {
 }
 
 impl Calls {
+    pub(crate) fn mask(&self) -> &SecretMask {
+        &self.mask
+    }
+
     pub(crate) fn add(
         &self,
         id: &RequestId,
@@ -54,7 +62,7 @@ impl Calls {
         progress: Option<ProgressSink>,
         elicitor: Option<Arc<dyn Elicitor>>,
     ) {
-        lock(&self.0).push(RunningCall {
+        lock(&self.running).push(RunningCall {
             id: id.clone(),
             token: token.clone(),
             progress,
@@ -67,17 +75,17 @@ impl Calls {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        lock(&self.running).is_empty()
     }
 
     pub(crate) fn remove(&self, id: &RequestId) {
-        lock(&self.0).retain(|call| call.id != *id);
+        lock(&self.running).retain(|call| call.id != *id);
     }
 
     /// How long a person was asked since this was last called. That time does not count
     /// as the server's.
     pub(crate) fn take_asked(&self, id: &RequestId) -> Duration {
-        let mut calls = lock(&self.0);
+        let mut calls = lock(&self.running);
         let Some(call) = calls.iter_mut().find(|call| call.id == *id) else {
             return Duration::ZERO;
         };
@@ -89,7 +97,7 @@ impl Calls {
 
     fn tell(&self, param: &ProgressNotificationParam) {
         let sink = {
-            let mut calls = lock(&self.0);
+            let mut calls = lock(&self.running);
             let call = calls
                 .iter_mut()
                 .find(|call| call.token == param.progress_token);
@@ -100,15 +108,17 @@ impl Calls {
             }
             call.progress.clone()
         };
-        if let Some(sink) = sink {
-            sink.tell(param.progress, param.total, param.message.as_deref());
-        }
+        let Some(sink) = sink else { return };
+        // Words that cannot be masked are left out; how far it is may be told.
+        let words = param.message.as_deref();
+        let words = words.and_then(|words| Some(self.mask.now().ok()?.text(words)));
+        sink.tell(param.progress, param.total, words.as_deref());
     }
 
     /// Who can answer a question that belongs to a call. A server that does not say which
     /// call its question belongs to gets an answer only while there is just one.
     fn begin_question(&self, of: Option<&RequestId>) -> Option<(RequestId, Arc<dyn Elicitor>)> {
-        let mut calls = lock(&self.0);
+        let mut calls = lock(&self.running);
         let only = calls.len() == 1;
         let call = calls
             .iter_mut()
@@ -123,7 +133,7 @@ impl Calls {
     }
 
     fn end_question(&self, id: &RequestId) {
-        let mut calls = lock(&self.0);
+        let mut calls = lock(&self.running);
         if let Some(call) = calls.iter_mut().find(|call| call.id == *id)
             && let Some(since) = call.asking.take()
         {
@@ -131,11 +141,25 @@ impl Calls {
         }
     }
 
-    /// Puts a server's question to the person behind a call.
-    pub(crate) async fn ask(&self, of: Option<&RequestId>, question: Value) -> ElicitAnswer {
-        if question.to_string().len() > limit::SERVER_QUESTION_BYTES_MAX {
+    /// Puts a server's question to the person behind a call. A link for a person to open
+    /// is not passed on: it would come with our name.
+    pub(crate) async fn ask(
+        &self,
+        of: Option<&RequestId>,
+        question: &ElicitRequestParams,
+    ) -> ElicitAnswer {
+        let is_form = matches!(question, ElicitRequestParams::FormElicitationParams { .. });
+        let Ok(question) = serde_json::to_value(question) else {
+            return ElicitAnswer::Decline;
+        };
+        let bytes = question.to_string().len();
+        if !self.may_ask || !is_form || bytes > limit::SERVER_QUESTION_BYTES_MAX {
             return ElicitAnswer::Decline;
         }
+        let Ok(mask) = self.mask.now() else {
+            return ElicitAnswer::Decline;
+        };
+        let question = mask.value(question);
         let Some((id, elicitor)) = self.begin_question(of) else {
             return ElicitAnswer::Decline;
         };
@@ -146,11 +170,14 @@ impl Calls {
 }
 
 impl Client {
-    pub(crate) fn new(may_ask: bool) -> Client {
+    pub(crate) fn new(may_ask: bool, mask: SecretMask) -> Client {
         Client {
-            calls: Calls::default(),
+            calls: Calls {
+                running: Arc::default(),
+                mask,
+                may_ask,
+            },
             list_changed: Arc::new(Notify::new()),
-            may_ask,
         }
     }
 
@@ -181,7 +208,7 @@ pub(crate) fn elicit_result(answer: ElicitAnswer) -> ElicitResult {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        if self.may_ask {
+        if self.calls.may_ask {
             let mut elicitation = ElicitationCapability::new();
             elicitation.form = Some(FormElicitationCapability::default());
             capabilities.elicitation = Some(elicitation);
@@ -195,14 +222,8 @@ impl ClientHandler for Client {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        // A link for a person to open is not passed on: it would come with our name.
-        let is_form = matches!(request, ElicitRequestParams::FormElicitationParams { .. });
-        let question = serde_json::to_value(&request).unwrap_or_default();
-        if !self.may_ask || !is_form {
-            return Ok(elicit_result(ElicitAnswer::Decline));
-        }
         let of = context.extensions.get::<OriginatingRequestId>();
-        let answer = self.calls.ask(of.map(|id| &id.0), question).await;
+        let answer = self.calls.ask(of.map(|id| &id.0), &request).await;
         Ok(elicit_result(answer))
     }
 
@@ -216,6 +237,14 @@ impl ClientHandler for Client {
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         // A flood of these is one signal.
+        self.list_changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.list_changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.list_changed.notify_one();
     }
 }

@@ -1,6 +1,7 @@
 //! Opening a connection: a process in its jail, or an address, and the handshake of
 //! either era.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
 use crate::http::{self, HttpEnd, HttpSettings};
 use crate::limit;
+use crate::secret_mask::SecretMask;
 
 /// Everything needed to reach a server, secrets filled in.
 #[derive(Clone, Debug)]
@@ -35,6 +37,12 @@ pub struct ServerSettings {
     pub idle: Duration,
     /// Whether its questions to a person are passed on.
     pub may_ask: bool,
+    /// Whether its prompts are listed.
+    pub prompts: bool,
+    /// Whether its resources are listed.
+    pub resources: bool,
+    /// Where the last lines of its process are kept for other processes to show.
+    pub logs: Option<PathBuf>,
     /// What hides its secrets in what is shown of it.
     pub masker: Arc<Masker>,
 }
@@ -62,16 +70,24 @@ pub(crate) struct Opened {
 }
 
 /// Opens a connection, within the time the settings give.
-pub(crate) async fn open(settings: &ServerSettings, log: &ErrorLog) -> Result<Opened, ServerFault> {
-    match timeout(settings.start_timeout, open_target(settings, log)).await {
+pub(crate) async fn open(
+    settings: &ServerSettings,
+    mask: &SecretMask,
+    log: &ErrorLog,
+) -> Result<Opened, ServerFault> {
+    match timeout(settings.start_timeout, open_target(settings, mask, log)).await {
         Ok(opened) => opened,
         // Dropping what was opened kills the process with everything it started.
         Err(_) => Err(ServerFault::StartTimeout(settings.start_timeout)),
     }
 }
 
-async fn open_target(settings: &ServerSettings, log: &ErrorLog) -> Result<Opened, ServerFault> {
-    let client = Client::new(settings.may_ask);
+async fn open_target(
+    settings: &ServerSettings,
+    mask: &SecretMask,
+    log: &ErrorLog,
+) -> Result<Opened, ServerFault> {
+    let client = Client::new(settings.may_ask, mask.clone());
     match &settings.target {
         ServerTarget::Command { jail, program } => {
             let spawned = jail::spawn(jail.clone(), program).await;

@@ -1,12 +1,20 @@
-//! What a process writes on its standard error: the last of it, for the owner.
+//! What a process writes on its standard error: the last of it, for the owner. It is also
+//! kept in a file while the process runs, so that another command can show it.
 
 use std::collections::VecDeque;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use model::record::mask::Masker;
 use model::sync::lock;
 use model::text;
+use rustix::fs::{FlockOperation, flock};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, sleep_until};
 
 use crate::limit;
 
@@ -20,19 +28,104 @@ struct Lines {
     kept: VecDeque<String>,
     bytes: usize,
     dropped: u64,
+    /// Where they are kept for other processes. Locked as long as the server is ours.
+    file: Option<File>,
+}
+
+/// The last lines of one process of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptLog {
+    /// Its file, which names the process of ours that started it.
+    pub file: String,
+    /// Whether that process still has it.
+    pub is_running: bool,
+    /// When something was last written.
+    pub changed: SystemTime,
+    /// The lines, oldest first.
+    pub lines: Vec<String>,
+}
+
+/// The logs in a folder, the newest last.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn kept_logs(folder: &Path) -> io::Result<Vec<KeptLog>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut logs = Vec::new();
+    for entry in entries.take(limit::SERVER_LOG_FILES_MAX * 4) {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != "log") {
+            continue;
+        }
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // Another process tidied up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let changed = file.metadata()?.modified()?;
+        let is_running = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        let mut bytes = Vec::new();
+        let most = u64::try_from(limit::SERVER_LOG_BYTES_MAX * 2).unwrap_or(u64::MAX);
+        io::Read::read_to_end(&mut io::Read::take(file, most), &mut bytes)?;
+        let words = String::from_utf8_lossy(&bytes);
+        logs.push(KeptLog {
+            file: path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            is_running,
+            changed,
+            lines: words.lines().map(text::one_line).collect(),
+        });
+    }
+    logs.sort_by_key(|log| log.changed);
+    Ok(logs)
 }
 
 impl ErrorLog {
+    /// A log that is also kept in a folder. Logs of servers that ended are removed but for
+    /// the newest ones.
+    pub(crate) fn kept_in(folder: &Path) -> io::Result<ErrorLog> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        tidy(folder)?;
+        let file = new_file(folder)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let log = ErrorLog::default();
+        lock(&log.0).file = Some(file);
+        Ok(log)
+    }
+
     /// Reads until the process closes its standard error. What cannot be shown at a
     /// terminal is escaped, and secrets are masked.
     pub(crate) async fn follow(self, mut from: impl AsyncRead + Unpin, masker: Arc<Masker>) {
         let mut line: Vec<u8> = Vec::new();
         let mut piece = [0; 4096];
+        // Attack: a process that writes without end would keep the disk busy.
+        let pause = Duration::from_millis(limit::SERVER_LOG_PAUSE_MS);
+        let mut write_at: Option<Instant> = None;
         loop {
-            let count = match from.read(&mut piece).await {
-                Ok(0) | Err(_) => break,
-                Ok(count) => count,
+            let due = write_at.unwrap_or_else(|| Instant::now() + pause);
+            let count = tokio::select! {
+                read = from.read(&mut piece) => match read {
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => count,
+                },
+                () = sleep_until(due), if write_at.is_some() => {
+                    self.write();
+                    write_at = None;
+                    continue;
+                }
             };
+            write_at = write_at.or(Some(Instant::now() + pause));
             for byte in piece.iter().take(count) {
                 if *byte == b'\n' {
                     self.push(&line, &masker);
@@ -45,6 +138,26 @@ impl ErrorLog {
         if !line.is_empty() {
             self.push(&line, &masker);
         }
+        self.write();
+    }
+
+    /// Writes all lines to the file. They are for a person to look at, so a disk that does
+    /// not take them stops nothing.
+    fn write(&self) {
+        let mut lines = lock(&self.0);
+        let Lines { kept, file, .. } = &mut *lines;
+        let Some(file) = file else { return };
+        let mut text = String::new();
+        for line in kept.iter() {
+            text.push_str(line);
+            text.push('\n');
+        }
+        let length = u64::try_from(text.len()).unwrap_or_default();
+        let written = file
+            .rewind()
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .and_then(|()| file.set_len(length));
+        drop(written);
     }
 
     fn push(&self, raw_line: &[u8], masker: &Masker) {
@@ -76,6 +189,37 @@ impl ErrorLog {
     }
 }
 
+/// A file that no other process has: the first free number of ours.
+fn new_file(folder: &Path) -> io::Result<File> {
+    let process = std::process::id();
+    for number in 0..limit::SERVER_LOG_FILES_MAX {
+        let path: PathBuf = folder.join(format!("{process}-{number}.log"));
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        match options.open(&path) {
+            Ok(file) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Removes the logs of servers that ended, but for the newest ones.
+fn tidy(folder: &Path) -> io::Result<()> {
+    let logs = kept_logs(folder)?;
+    let ended = logs.iter().filter(|log| !log.is_running);
+    let ended: Vec<_> = ended.collect();
+    let surplus = ended.len().saturating_sub(limit::SERVER_LOG_FILES_KEPT);
+    for log in ended.into_iter().take(surplus) {
+        match std::fs::remove_file(folder.join(&log.file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +249,28 @@ mod tests {
             !shown.contains("hunter2") && !shown.contains('\u{1b}'),
             "{shown}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_file_has_the_lines_while_the_server_runs_and_a_few_after() {
+        let folder = std::env::temp_dir().join(format!("ringfence-log-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let masker = Arc::new(Masker::new(["hunter2-hunter2"]).expect("a masker"));
+        for round in 0..10 {
+            let log = ErrorLog::kept_in(&folder).expect("a log");
+            let text = format!("round {round}\nkey hunter2-hunter2\n");
+            log.clone()
+                .follow(text.as_bytes(), Arc::clone(&masker))
+                .await;
+            let kept = kept_logs(&folder).expect("logs");
+            let running: Vec<_> = kept.iter().filter(|log| log.is_running).collect();
+            assert_eq!(running.len(), 1, "{kept:?}");
+            let lines = &running[0].lines;
+            assert_eq!(lines, &[format!("round {round}"), "key ***".to_owned()]);
+        }
+        let kept = kept_logs(&folder).expect("logs");
+        assert!(kept.iter().all(|log| !log.is_running), "{kept:?}");
+        assert!(kept.len() <= limit::SERVER_LOG_FILES_KEPT + 1, "{kept:?}");
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

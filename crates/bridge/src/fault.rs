@@ -64,6 +64,31 @@ fn seconds(duration: Duration) -> u64 {
 }
 
 impl ServerFault {
+    /// The same with every text replaced that may have the server's words in it.
+    pub(crate) fn map_words(self, map: impl Fn(String) -> String) -> ServerFault {
+        match self {
+            ServerFault::Waiting { why, retry_in } => ServerFault::Waiting {
+                why: map(why),
+                retry_in,
+            },
+            ServerFault::Held(why) => ServerFault::Held(map(why)),
+            ServerFault::Start(why) => ServerFault::Start(map(why)),
+            ServerFault::Closed(why) => ServerFault::Closed(map(why)),
+            ServerFault::Protocol(why) => ServerFault::Protocol(map(why)),
+            ServerFault::List(why) => ServerFault::List(map(why)),
+            ServerFault::Refused { code, message } => ServerFault::Refused {
+                code,
+                message: map(message),
+            },
+            fault @ (ServerFault::SignInRequired
+            | ServerFault::SecretsMissing(_)
+            | ServerFault::StartTimeout(_)
+            | ServerFault::Timeout(_)
+            | ServerFault::TooLarge(_)
+            | ServerFault::TooManyQuestions(_)) => fault,
+        }
+    }
+
     /// What a caller may know: no words of the server's, no paths of this machine.
     #[must_use]
     pub fn for_caller(&self, server: &str) -> String {

@@ -24,17 +24,22 @@ mod fault;
 pub mod http;
 /// The bounds of this crate.
 pub mod limit;
-/// The list of tools, in bounds.
+/// What a server offers, in bounds.
 mod list;
 /// Signing in to servers at an address.
 pub mod oauth;
+/// Hides a server's own secrets in what it says.
+mod secret_mask;
 /// One server: started, listed, called, stopped.
 mod server;
+/// Listening for changes of the list.
+mod subscribe;
 
 pub use backoff::Backoff;
-pub use call::{ToolCall, ToolResult};
+pub use call::{CallKind, ToolCall, ToolResult};
 pub use caller::{ElicitAnswer, Elicitor, ProgressSink};
 pub use connect::{ServerSettings, ServerTarget};
+pub use error_log::{KeptLog, kept_logs};
 pub use fault::ServerFault;
-pub use list::{SeenTools, ServerIdentity};
+pub use list::{Offers, SeenTools, ServerIdentity};
 pub use server::{Reviewer, Server, ServerStatus};

@@ -6,9 +6,9 @@ model::limits! {
     SERVER_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
     /// Pages of one list.
     SERVER_LIST_PAGES_MAX: usize = 200;
-    /// Tools of one server.
+    /// Tools of one server, and as many prompts, resources and templates.
     SERVER_TOOLS_MAX: usize = 2_000;
-    /// A whole list as JSON, in bytes.
+    /// All lists of a server as JSON, in bytes.
     SERVER_LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
     /// Milliseconds a list may take.
     SERVER_LIST_MS_MAX: u64 = 30_000;
@@ -18,6 +18,12 @@ model::limits! {
     SERVER_LOG_BYTES_MAX: usize = 64 * 1024;
     /// One line of it, in bytes.
     SERVER_LOG_LINE_BYTES_MAX: usize = 4_096;
+    /// Milliseconds between two writes of it to its file.
+    SERVER_LOG_PAUSE_MS: u64 = 200;
+    /// Such files of one server in one process.
+    SERVER_LOG_FILES_MAX: usize = 64;
+    /// Files of processes that ended which are kept.
+    SERVER_LOG_FILES_KEPT: usize = 3;
     /// Questions to a person in one call.
     SERVER_QUESTIONS_MAX: usize = 8;
     /// A question to a person as JSON, in bytes.
@@ -34,6 +40,8 @@ model::limits! {
     SERVER_RELIST_DELAY_MS: u64 = 500;
     /// Milliseconds between two fetches because of changes.
     SERVER_RELIST_PAUSE_MS: u64 = 10_000;
+    /// Milliseconds a server may take to say that it heard we listen.
+    SERVER_LISTEN_MS_MAX: u64 = 5_000;
     /// Milliseconds before the first new attempt; each one doubles it.
     SERVER_RETRY_MS_MIN: u64 = 1_000;
     /// Milliseconds between attempts, at most.
@@ -42,6 +50,8 @@ model::limits! {
     SERVER_FAILURES_MAX: u32 = 10;
     /// Milliseconds a connection must last before earlier failures are forgotten.
     SERVER_HEALTHY_MS: u64 = 60_000;
+    /// Tokens of a sign-in that are masked, the newest first.
+    SERVER_TOKENS_MASKED_MAX: usize = 16;
     /// Calls of one server at a time; more wait within their own time limit.
     SERVER_CALLS_MAX: usize = 64;
 }

@@ -15,6 +15,7 @@ mod request;
 mod source;
 mod text;
 
+pub(crate) use kept::TokenStamp;
 pub use kept::{TokenFile, TokenFileFault};
 pub use login::{LoginSettings, SignedIn, login};
 pub use source::{AccessToken, ClientCredentials, TokenSource};

@@ -9,17 +9,19 @@ use jail::{JailGrace, JailedChild};
 use model::sync::lock;
 use rmcp::service::{Peer, RoleClient, RunningService};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Backoff;
 use crate::call::{self, ToolCall, ToolResult};
 use crate::client::Client;
-use crate::connect::{self, Opened, ServerSettings};
+use crate::connect::{self, Opened, ServerSettings, ServerTarget};
 use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
 use crate::limit;
 use crate::list::{self, SeenTools, ServerIdentity};
+use crate::secret_mask::SecretMask;
+use crate::subscribe;
 
 /// Compares what a server offers with what its owner accepted, before any of it is used.
 pub trait Reviewer: Send + Sync + fmt::Debug {
@@ -36,6 +38,7 @@ pub struct Server {
 
 #[derive(Debug)]
 struct Inner {
+    mask: SecretMask,
     settings: ServerSettings,
     reviewer: Arc<dyn Reviewer>,
     /// Held while a connection is opened, so that there are never two attempts at once.
@@ -84,14 +87,23 @@ impl Server {
     #[must_use]
     pub fn new(settings: ServerSettings, reviewer: Arc<dyn Reviewer>) -> Server {
         let stop = CancellationToken::new();
+        let tokens = match &settings.target {
+            ServerTarget::Command { .. } => None,
+            ServerTarget::Address(address) => address.tokens.clone(),
+        };
+        let mask = SecretMask::new(Arc::clone(&settings.masker), tokens);
+        // Lines that cannot be kept for others are still in the memory of this process.
+        let kept = settings.logs.as_deref().map(ErrorLog::kept_in);
+        let log = kept.and_then(Result::ok).unwrap_or_default();
         Server {
             inner: Arc::new(Inner {
+                mask,
                 settings,
                 reviewer,
                 state: tokio::sync::Mutex::default(),
                 status: Mutex::new(ServerStatus::Stopped),
                 places: Semaphore::new(limit::SERVER_CALLS_MAX),
-                log: ErrorLog::default(),
+                log,
                 stop: stop.clone(),
             }),
             _stop: stop.drop_guard(),
@@ -145,7 +157,7 @@ impl Server {
         {
             self.inner.leave(&connection, fault).await;
         }
-        Ok(result?)
+        Ok(result.map_err(|fault| self.inner.mask.fault(fault))?)
     }
 }
 
@@ -165,6 +177,7 @@ impl Inner {
                 Ok(connection)
             }
             Err(fault) => {
+                let fault = self.mask.fault(fault);
                 if fault.is_failure_of_server() {
                     state
                         .backoff
@@ -194,9 +207,10 @@ impl Inner {
             service,
             client,
             process,
-        } = connect::open(&self.settings, &self.log).await?;
+        } = connect::open(&self.settings, &self.mask, &self.log).await?;
         let peer = service.peer().clone();
         let walls = process.as_ref().map(wall_lines).unwrap_or_default();
+        let subscription = subscribe::begin(&peer).await;
         let reviewed = self.review(&peer).await;
         let (used, uses) = mpsc::channel(1);
         let connection = Arc::new(Connection {
@@ -223,6 +237,9 @@ impl Inner {
             started: Instant::now(),
             idle: self.settings.idle,
         };
+        let (peer, stop) = (connection.peer.clone(), connection.stop.clone());
+        let changed = Arc::clone(connection.client.list_changed());
+        tokio::spawn(subscribe::keep(peer, subscription, changed, stop));
         tokio::spawn(watch.run(service, process, uses));
         Ok(connection)
     }
@@ -237,13 +254,18 @@ impl Inner {
                 "it says nothing about itself".to_owned(),
             ));
         };
-        let server = ServerIdentity::of(&info);
-        let tools = match server.has_tools {
-            true => list::fetch(peer).await?,
-            false => Vec::new(),
-        };
-        let tool_count = tools.len();
-        let seen = SeenTools { server, tools };
+        let mut server = ServerIdentity::of(&info);
+        let offers = list::fetch(peer, &server, &self.settings).await?;
+        let tool_count = offers.tools.len();
+        // Attack: a server that writes a secret of ours into a description, which is kept,
+        // shown to the owner and to every client.
+        let mask = self.mask.now()?;
+        let hide = |words: Option<String>| words.map(|words| mask.text(&words));
+        server.name = hide(server.name);
+        server.version = hide(server.version);
+        server.instructions = hide(server.instructions);
+        let offers = offers.map(|item| mask.value(item));
+        let seen = SeenTools { server, offers };
         let reviewed = self.reviewer.review(&self.settings.name, &seen);
         reviewed.map_err(ServerFault::Held)?;
         Ok((seen.server, tool_count))
@@ -297,6 +319,8 @@ impl Watch {
             }
         };
         self.forget(why.as_deref()).await;
+        // Whatever else looks after the connection ends with it.
+        self.connection.stop.cancel();
         close.cancel();
         if let Some(process) = process {
             process.terminate(JailGrace::standard()).await;
@@ -342,8 +366,11 @@ impl Watch {
                     .last()
                     .map(|line| format!("; its last line: {line}"));
                 let why = format!("{}{}", shown(why), last.unwrap_or_default());
-                state.backoff.fail(&why, Instant::now(), spread());
-                ServerStatus::Failed(ServerFault::Closed(why))
+                let ended = inner.mask.fault(ServerFault::Closed(why));
+                if let ServerFault::Closed(why) = &ended {
+                    state.backoff.fail(why, Instant::now(), spread());
+                }
+                ServerStatus::Failed(ended)
             }
         };
     }
@@ -354,8 +381,6 @@ async fn end(service: RunningService<RoleClient, Client>, process: Option<Jailed
     if let Some(process) = process {
         process.terminate(JailGrace::standard()).await;
     }
-    // What the service still holds is let go by now.
-    sleep(Duration::ZERO).await;
 }
 
 fn wall_lines(process: &JailedChild) -> Vec<(String, Option<String>)> {

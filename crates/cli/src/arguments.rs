@@ -36,7 +36,7 @@ pub(crate) use approvals::{
     ApprovalsWatch, ScopeWord,
 };
 pub(crate) use audit::{
-    AuditAgainst, AuditCheckpoint, AuditKey, AuditProve, AuditWitness, ExportFormat,
+    AuditAgainst, AuditCheckpoint, AuditKey, AuditProve, AuditWitness, ExportFormat, TopArguments,
 };
 pub(crate) use callers::{CallersArguments, CallersCommand, Pause};
 pub(crate) use complete::CompleteArguments;
@@ -109,6 +109,8 @@ pub(crate) enum Command {
     Approvals(ApprovalsArguments),
     /// Read the audit and verify it
     Audit(AuditArguments),
+    /// Watch calls per second, slow tools, refusals and questions
+    Top(TopArguments),
     /// Explain why a call was or would be allowed, held or refused
     Explain(Explain),
     /// Show, check and replay rules
@@ -609,6 +611,7 @@ impl CommandLine {
             Command::Expose(expose) => &expose.home,
             Command::Approvals(approvals) => approvals.home(),
             Command::Audit(audit) => audit.home(),
+            Command::Top(top) => &top.home,
             Command::Explain(explain) => &explain.common.home,
             Command::Policy(policy) => policy.home(),
             Command::Keys(keys) => keys.home(),

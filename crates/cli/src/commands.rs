@@ -54,6 +54,8 @@ pub(crate) mod studio;
 pub(crate) mod test;
 /// `ringfence new`, `import`, `export`, `publish`, `unpublish` and `delete`.
 pub(crate) mod tool;
+/// `ringfence top`: what a home does now.
+pub(crate) mod top;
 /// `ringfence trust`: trust levels of callers.
 pub(crate) mod trust;
 /// `ringfence wrap` and `unwrap`: a client's servers behind Ringfence, and back.

@@ -19,7 +19,7 @@ use arguments::{Command, CommandLine};
 use commands::{
     approvals, audit, callers, check, complete, config, connect, demo, doctor, explain, expose,
     init, keys, list, man, overview, policy, run, scan, script, secrets, serve, servers, stdio,
-    studio, test, tool, trust, wrap,
+    studio, test, tool, top, trust, wrap,
 };
 use output::exit::Exit;
 use output::printer::Printer;
@@ -67,6 +67,7 @@ fn command(command: &Command, printer: &mut Printer) -> anyhow::Result<Exit> {
         Command::Expose(expose) => expose::run(expose, printer),
         Command::Approvals(approvals) => approvals::run(approvals, printer),
         Command::Audit(audit) => audit::run(audit, printer),
+        Command::Top(top) => top::run(top, printer),
         Command::Explain(explain) => explain::run(explain, printer),
         Command::Policy(policy) => policy::run(policy, printer),
         Command::Keys(keys) => keys::run(keys, printer),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use model::policy::grant::Grant;
 use model::reason::Reason;
 use model::record::outcome::CallError;
+use model::trace::TraceParent;
 
 use crate::bodies::server::ServerCall;
 use crate::bodies::toolbox::ToolboxWork;
@@ -88,6 +89,7 @@ async fn run_server(
         environment: checked.variables.environment(),
         arguments: checked.decided.arguments.into_values(),
         masker: checked.masker,
+        trace: TraceParent::of_call(record.call_id(), request.trace.as_deref()),
     })
     .await
 }

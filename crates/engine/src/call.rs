@@ -69,7 +69,9 @@ impl Engine {
         self.count_for_trust(&request, outcome.get());
         let closing = record.closing(&outcome, self.now_ms());
         let has_reporters = self.has_reporters();
-        let report = has_reporters.then(|| CallReport::new(record.call_id(), &request, &closing));
+        let steps = record.take_steps();
+        let report =
+            has_reporters.then(|| CallReport::new(record.call_id(), &request, &closing, steps));
         match self.store().audit().close(row, closing).await {
             Ok(_) => {
                 self.observe("closed");
@@ -235,10 +237,7 @@ async fn sync_opening(engine: &Engine, row: &OpenRow) -> GateResult<()> {
 }
 
 fn opening(engine: &Engine, request: &CallRequest) -> Opening {
-    let tool = match &request.target {
-        CallTarget::Name(name) => name,
-        CallTarget::Document(usable) => &usable.document.name,
-    };
+    let tool = request.target.name();
     let at_ms = engine.now_ms();
     Opening {
         call_id: engine.entropy().call_id(at_ms),

@@ -124,6 +124,20 @@ impl Engine {
         offered
     }
 
+    /// The prompts and resources of MCP servers that a caller may use, by the same gates.
+    #[must_use]
+    pub fn server_items(&self, caller: &Caller) -> Vec<CallableTool> {
+        let Some(now) = self.current_for(caller) else {
+            return Vec::new();
+        };
+        let mut request = CallRequest::new(caller.clone(), Origin::Mcp, "", Value::Null);
+        let offered = now.servers().items().filter_map(|tool| {
+            request.target = CallTarget::Name(tool.usable.document.name.clone());
+            reach(&now, &request, self.variable_source()).ok()
+        });
+        offered.collect()
+    }
+
     fn callable_in(&self, now: &Snapshot, caller: &Caller, origin: Origin) -> Vec<CallableTool> {
         let mut request = CallRequest::new(caller.clone(), origin, "", Value::Null);
         let offered = now.tools().filter_map(|tool| {

@@ -19,7 +19,7 @@ use model::govern::tool_policy::ToolPolicy;
 use model::limits;
 use model::record::audit::Notice;
 use model::record::outcome::{CallError, Outcome};
-use sandbox::pool::{Pool, PoolError, PoolSettings, Sharing, WorkerProgram};
+use sandbox::pool::{Pool, PoolError, PoolSettings, PoolStatus, Sharing, WorkerProgram};
 use store::{Store, StoreError};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -327,6 +327,11 @@ impl Engine {
             Pool::start(self.pool_settings(config)).await
         };
         self.pool.get_or_try_init(start).await
+    }
+
+    /// The worker processes as they stand; nothing before the first is needed.
+    pub(crate) fn pool_status(&self) -> Option<PoolStatus> {
+        self.pool.get().map(Pool::status)
     }
 
     /// The worker processes, or the refusal of a call that cannot have them.

@@ -112,6 +112,8 @@ pub mod inquiry;
 pub mod key_admin;
 /// The life of a document as a file.
 pub mod life;
+/// How busy an engine is.
+pub mod load;
 /// Several calls together.
 pub mod many;
 /// People at the Studio: signing in and out.

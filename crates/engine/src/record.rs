@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::limit;
 use crate::powers::Powers;
 use crate::refusal::{CallRefusal, Gate, GateResult, Notes};
+use crate::report::CallStep;
 use crate::run::RunResult;
 use crate::services::Observer;
 
@@ -42,6 +43,8 @@ pub(crate) struct CallRecord {
     usage: Option<RunUsage>,
     run_us: u64,
     shadow: Option<Shadow>,
+    /// When each gate had answered, and the run ended.
+    steps: Vec<CallStep>,
     notes: Vec<String>,
 }
 
@@ -61,8 +64,24 @@ impl CallRecord {
             usage: None,
             run_us: 0,
             shadow: None,
+            steps: Vec::with_capacity(Gate::ALL.len()),
             notes: Vec::new(),
         }
+    }
+
+    /// What the call did, one after the other.
+    pub(crate) fn take_steps(&mut self) -> Vec<CallStep> {
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Notes that a step ended now. It began when the one before it ended.
+    fn note_step(&mut self, name: &'static str) {
+        let begin_us = self.steps.last().map_or(0, |step| step.end_us);
+        self.steps.push(CallStep {
+            name,
+            begin_us,
+            end_us: micros(self.started),
+        });
     }
 
     /// Something the caller must know besides its result.
@@ -119,6 +138,7 @@ impl CallRecord {
         if let Some(observer) = &self.observer {
             observer.see(gate.word());
         }
+        self.note_step(gate.word());
         self.gates.push(GateRecord {
             gate: gate.word().into(),
             verdict: verdict.into(),
@@ -181,6 +201,9 @@ impl CallRecord {
     /// The answer. Masked, whatever it is.
     pub(crate) fn outcome(&mut self, walked: Result<RunResult, CallRefusal>) -> Masked<Outcome> {
         self.run_us = self.run_started.map(micros).unwrap_or(0);
+        if self.run_started.is_some() {
+            self.note_step("run");
+        }
         let ran = walked.unwrap_or_else(RunResult::refused);
         self.usage = ran.usage;
         let outcome = Outcome {

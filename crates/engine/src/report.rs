@@ -44,10 +44,28 @@ pub struct CallReport {
     pub cpu_us: u64,
     /// The trace it is part of, as W3C's `traceparent`, unchecked.
     pub trace: Option<String>,
+    /// What it did, one after the other.
+    pub steps: Vec<CallStep>,
+}
+
+/// A part of a call that took time: a gate, the wait for a person, the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallStep {
+    /// The word of the gate, or `run`.
+    pub name: &'static str,
+    /// Microseconds from the beginning of the call to its own.
+    pub begin_us: u64,
+    /// Microseconds from the beginning of the call to its end.
+    pub end_us: u64,
 }
 
 impl CallReport {
-    pub(crate) fn new(call_id: &str, request: &CallRequest, closing: &Closing) -> CallReport {
+    pub(crate) fn new(
+        call_id: &str,
+        request: &CallRequest,
+        closing: &Closing,
+        steps: Vec<CallStep>,
+    ) -> CallReport {
         let tool = closing.tool.as_ref();
         // The gate that stopped the call knows the true reason.
         let reasons = closing.gates.iter().filter_map(|gate| gate.reason.as_ref());
@@ -72,6 +90,7 @@ impl CallReport {
             run_us: timing.map_or(0, |timing| timing.run_us),
             cpu_us: timing.map_or(0, |timing| timing.cpu_us),
             trace: request.trace.clone(),
+            steps,
         }
     }
 }

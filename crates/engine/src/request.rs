@@ -10,6 +10,7 @@ use model::config::ScriptPreset;
 use model::policy::assessment::UsableDocument;
 use model::record::outcome::CallError;
 use model::text;
+use model::trace::TraceParent;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -192,6 +193,12 @@ impl CallRequest {
         }
     }
 
+    /// The trace of a call that this one makes: below this one, whose id is `call_id`.
+    pub(crate) fn trace_below(&self, call_id: &str) -> Option<String> {
+        let own = TraceParent::of_call(call_id, self.trace.as_deref());
+        own.map(|own| own.to_string())
+    }
+
     /// Whether the owner made it at a terminal: itself, or by a script run there. No
     /// door of an agent makes a call of the owner, whatever its callers are named.
     pub(crate) fn is_typed(&self) -> bool {
@@ -210,6 +217,17 @@ pub enum CallTarget {
     Name(String),
     /// A document as it stands, which only the owner can bring.
     Document(Arc<UsableDocument>),
+}
+
+impl CallTarget {
+    /// The name of what is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            CallTarget::Name(name) => name,
+            CallTarget::Document(usable) => &usable.document.name,
+        }
+    }
 }
 
 /// What a call is for.

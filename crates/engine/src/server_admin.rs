@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bridge::oauth::{SignedIn, TokenFile, login};
-use bridge::{ServerFault, ServerStatus};
+use bridge::{KeptLog, ServerFault, ServerStatus, kept_logs};
 use model::config::{ServerConfig, ServerSharing, ServerTransport};
 use model::govern::person::Actor;
 use model::nearest::nearest;
@@ -13,7 +13,7 @@ use model::policy::risk::{Level, Risk};
 use model::record::audit::{Act, Notice};
 use model::record::mask::Masker;
 use store::{ServerRecord, StoreError};
-use upstream::definition::{ItemKey, ToolDefinition};
+use upstream::definition::{Definition, ItemKey};
 use upstream::finding::UpstreamFinding;
 use upstream::pin::{AcceptScope, PinDecision, SeenServer, ServedServer};
 
@@ -22,7 +22,8 @@ use crate::error::{EngineError, causes};
 use crate::notice::with_notice;
 use crate::publish::OWNER;
 use crate::servers::address::Outbound;
-use crate::servers::{self, judge, review};
+use crate::servers::connections::{fill, logs_folder};
+use crate::servers::{self, item, judge, review};
 
 /// Why something cannot be done with a server.
 #[derive(Debug, thiserror::Error)]
@@ -103,12 +104,13 @@ pub struct ServerReview {
 impl ServerReview {
     /// The risk that a tool of the server has, or would have once it is accepted.
     #[must_use]
-    pub fn risk(&self, definition: &ToolDefinition) -> Risk {
+    pub fn risk(&self, definition: &Definition) -> Risk {
         let nothing = Risk {
             level: Level::L0,
             signals: Vec::new(),
         };
-        judge::rate(&self.config, definition, &self.findings, nothing)
+        let subject = (&definition.key(), &item::as_tool(definition));
+        judge::rate(&self.config, subject, &self.findings, nothing)
     }
 }
 
@@ -200,6 +202,18 @@ impl<'a> ServerAdmin<'a> {
         }
     }
 
+    /// What the processes of a server wrote on standard error: of those that run, in
+    /// whichever process of ours, and of the last ones that ended. Starts nothing.
+    pub fn logs(&self, name: &str) -> Result<Vec<KeptLog>, ServerAdminError> {
+        self.find(name)?;
+        let folder = logs_folder(self.engine.home(), name);
+        kept_logs(&folder).map_err(|error| ServerAdminError::Fault {
+            name: name.to_owned(),
+            fault: ServerFault::Start(format!("its log cannot be read: {error}")),
+            log: Vec::new(),
+        })
+    }
+
     /// Signs in to a server at an address. `show` gets the address of the page that the
     /// person opens. Where callers do not share, the tokens are this caller's.
     pub async fn login(
@@ -224,7 +238,9 @@ impl<'a> ServerAdmin<'a> {
         };
         let now = self.engine.registry().current();
         let outbound = Outbound::new(self.engine.powers(), &now.config);
-        let settings = outbound.login(self.engine.home(), (&config, url), caller);
+        let environment = self.engine.environment().map_err(EngineError::from)?;
+        let filled = fill(&config, &environment).map_err(failed)?;
+        let settings = outbound.login(self.engine.home(), (&config, url), caller, &filled);
         let signed = login(settings.map_err(failed)?, show).await;
         let signed = signed.map_err(|fault| failed(ServerFault::Start(causes(&fault))))?;
         // Every process connects again, with the new token.
@@ -285,12 +301,21 @@ impl<'a> ServerAdmin<'a> {
         if seen.digest() != digest {
             return Err(ServerAdminError::Changed(name.to_owned()));
         }
-        let keys = tools.map(|tools| tools.iter().map(ItemKey::tool).collect::<BTreeSet<_>>());
-        for key in keys.iter().flatten() {
-            if !seen.items.contains_key(key) {
-                return Err(no_such_tool(name, &key.name, &seen));
+        let keys = match tools {
+            None => None,
+            Some(tools) => {
+                let mut keys = BTreeSet::new();
+                for tool in tools {
+                    let named = seen.items.keys().filter(|key| key.name == *tool);
+                    let before = keys.len();
+                    keys.extend(named.cloned());
+                    if keys.len() == before {
+                        return Err(no_such_tool(name, tool, &seen));
+                    }
+                }
+                Some(keys)
             }
-        }
+        };
         let scope = match &keys {
             None => AcceptScope::All,
             Some(keys) => AcceptScope::Items(keys),
@@ -328,14 +353,16 @@ impl<'a> ServerAdmin<'a> {
             }
             Some(tool) => {
                 let seen = review::read_seen(&config, &record.seen);
-                let key = ItemKey::tool(tool);
-                if let Ok(seen) = &seen
-                    && !seen.items.contains_key(&key)
-                    && !pinned.items.contains_key(&key)
-                {
-                    return Err(no_such_tool(name, tool, seen));
+                let offered = seen.iter().flat_map(|seen| seen.items.keys());
+                let known = offered.chain(pinned.items.keys());
+                let mut keys: BTreeSet<_> = known.filter(|key| key.name == tool).cloned().collect();
+                match &seen {
+                    Ok(seen) if keys.is_empty() => return Err(no_such_tool(name, tool, seen)),
+                    // What cannot be read may well have it.
+                    Err(_) => drop(keys.insert(ItemKey::tool(tool))),
+                    Ok(_) => {}
                 }
-                pinned.block(&key);
+                keys.iter().for_each(|key| pinned.block(key));
                 format!("the tool `{tool}` of the server `{name}` is blocked")
             }
         };

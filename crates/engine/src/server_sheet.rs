@@ -109,10 +109,7 @@ pub fn items(review: &ServerReview) -> Vec<SheetItem> {
             state_words: state_words(&served.state),
             fields: change.map(fields).unwrap_or_default(),
             findings: about.map(SheetFinding::of).collect(),
-            risk: match now {
-                Some(Definition::Tool(tool)) => Some(review.risk(tool)),
-                Some(Definition::Prompt(_) | Definition::ResourceTemplate(_)) | None => None,
-            },
+            risk: now.map(|definition| review.risk(definition)),
             offered: now.map(Definition::to_value),
         }
     };
@@ -155,8 +152,7 @@ pub fn decision(view: &ServerView) -> &'static str {
 pub fn tools(view: &ServerView) -> Vec<(String, Option<String>, &'static str, String)> {
     let items = view.served.iter().flat_map(|served| &served.items);
     let tool = |item: &upstream::pin::ServedItem| {
-        let here = view.names.names.get(&item.key.name);
-        let here = here.map(|name| name.as_str().to_owned());
+        let here = view.name_of(&item.key).map(str::to_owned);
         let state = &item.state;
         (
             one_line(&item.key.name),

@@ -1,9 +1,9 @@
-//! A tool of an MCP server, as its owner accepted it.
+//! A tool, a prompt or a resource of an MCP server, as its owner accepted it.
 
 use std::sync::Arc;
 
 use model::config::ServerConfig;
-use upstream::definition::ToolDefinition;
+use upstream::definition::{Definition, ToolDefinition};
 
 mod schema;
 
@@ -18,17 +18,32 @@ pub struct ServerTool {
     pub(crate) restarts: i64,
     /// The digest of the text that was accepted.
     pub pin: String,
-    /// What is shown of it.
+    /// What is shown of it. A prompt or a resource is put as a tool here.
     pub definition: ToolDefinition,
+    /// The same as its server offers it.
+    pub item: Definition,
     /// Its schemas, ready to check with.
     pub(crate) schemas: ServerSchemas,
+}
+
+impl ServerTool {
+    /// Whether it is a tool, which lists of tools show.
+    #[must_use]
+    pub fn is_tool(&self) -> bool {
+        match &self.item {
+            Definition::Tool(_) => true,
+            Definition::Prompt(_) | Definition::ResourceTemplate(_) | Definition::Resource(_) => {
+                false
+            }
+        }
+    }
 }
 
 /// Two are the same if the same text of the same server is accepted.
 impl PartialEq for ServerTool {
     fn eq(&self, other: &ServerTool) -> bool {
         self.pin == other.pin
-            && self.definition.name == other.definition.name
+            && self.item.key() == other.item.key()
             && self.server == other.server
             && self.restarts == other.restarts
     }

@@ -1,4 +1,4 @@
-//! Tools of other people's MCP servers. Each is a document made from the definition its
+//! Tools, prompts and resources of other people's MCP servers. Each is a document made from the definition its
 //! owner accepted, so that lists, levels, rules, approvals and the audit hold for it as
 //! for any other; only what runs is the server's.
 
@@ -16,7 +16,7 @@ use model::policy::Baseline;
 use model::policy::assessment;
 use serde_json::{Map, Value, json};
 use store::{ServerRecord, ServerRecords};
-use upstream::definition::{Definition, ItemKey, ToolDefinition};
+use upstream::definition::{Definition, ItemKey, ItemKind, ToolDefinition};
 use upstream::finding::UpstreamFinding;
 use upstream::name::{NameTable, ServerName};
 use upstream::pin::{PinnedServer, SeenServer, ServedServer, ServedState, serve};
@@ -27,6 +27,7 @@ use crate::tool::{Tool, ToolBody, ToolState};
 
 pub(crate) mod address;
 pub(crate) mod connections;
+pub mod item;
 pub(crate) mod judge;
 pub(crate) mod review;
 
@@ -37,6 +38,8 @@ const CATEGORY: &str = "MCP";
 #[derive(Debug, Default)]
 pub struct ServerTools {
     tools: BTreeMap<String, Tool>,
+    /// Prompts and resources, which no list of tools shows.
+    items: BTreeMap<String, Tool>,
     servers: BTreeMap<String, ServerView>,
     /// What it was made from.
     made_from: MadeFrom,
@@ -64,6 +67,21 @@ pub struct ServerView {
     pub served: Result<ServedServer, String>,
     /// The names of its tools here.
     pub names: NameTable,
+    /// The names of its prompts and resources here.
+    pub item_names: BTreeMap<ItemKey, String>,
+}
+
+impl ServerView {
+    /// The name of an item here, if it has one.
+    #[must_use]
+    pub fn name_of(&self, key: &ItemKey) -> Option<&str> {
+        match key.kind {
+            ItemKind::Tool => self.names.names.get(&key.name).map(|name| name.as_str()),
+            ItemKind::Prompt | ItemKind::Resource | ItemKind::ResourceTemplate => {
+                self.item_names.get(key).map(String::as_str)
+            }
+        }
+    }
 }
 
 impl ServerTools {
@@ -96,9 +114,14 @@ impl ServerTools {
                 let name = &tool.usable.document.name;
                 // A document or a tool of ours keeps its name; servers' names begin with
                 // the server's, so this is a document that was named like one.
-                if !own.contains(&name.as_str()) {
-                    made.tools.insert(name.clone(), tool);
+                if own.contains(&name.as_str()) {
+                    continue;
                 }
+                let is_tool = tool.body.server().is_some_and(ServerTool::is_tool);
+                match is_tool {
+                    true => made.tools.insert(name.clone(), tool),
+                    false => made.items.insert(name.clone(), tool),
+                };
             }
             made.servers.insert(server.name.clone(), view);
         }
@@ -106,7 +129,38 @@ impl ServerTools {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
-        self.tools.get(name)
+        self.tools.get(name).or_else(|| self.items.get(name))
+    }
+
+    /// The prompts and resources.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Tool> {
+        self.items.values()
+    }
+
+    /// What reads a resource of a server: the resource of that URI, or the first template
+    /// that leads to it.
+    #[must_use]
+    pub fn reader_of(&self, server: &str, uri: &str) -> Option<&str> {
+        let view = self.servers.get(server)?;
+        let key = ItemKey {
+            kind: ItemKind::Resource,
+            name: uri.to_owned(),
+        };
+        let exact = view.item_names.get(&key);
+        let mut templates = view.item_names.iter();
+        let leads = |name: &str| {
+            let tool = self.items.get(name).and_then(|tool| tool.body.server());
+            let arguments = json!({"uri": uri});
+            tool.is_some_and(|tool| tool.schemas.check_arguments(&arguments).is_ok())
+        };
+        let exact = exact.filter(|name| self.items.contains_key(*name));
+        let found = exact.or_else(|| {
+            let mut of_kind = templates
+                .by_ref()
+                .filter(|(key, _)| key.kind == ItemKind::ResourceTemplate);
+            of_kind.find(|(_, name)| leads(name)).map(|(_, name)| name)
+        });
+        found.map(String::as_str)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Tool> {
@@ -117,10 +171,9 @@ impl ServerTools {
     pub(crate) fn server_of(&self, name: &str) -> Option<&str> {
         let mut servers = self.servers.iter();
         let has = |view: &ServerView| {
-            view.names
-                .names
-                .values()
-                .any(|known| known.as_str() == name)
+            let mut tools = view.names.names.values();
+            let mut items = view.item_names.values();
+            tools.any(|known| known.as_str() == name) || items.any(|known| known == name)
         };
         let found = servers.find(|(_, view)| has(view));
         found.map(|(server, _)| server.as_str())
@@ -129,7 +182,10 @@ impl ServerTools {
     /// The names of every tool a server has or had, callable or not: rules may name it.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let servers = self.servers.values();
-        servers.flat_map(|view| view.names.names.values().map(|name| name.as_str()))
+        servers.flat_map(|view| {
+            let tools = view.names.names.values().map(|name| name.as_str());
+            tools.chain(view.item_names.values().map(String::as_str))
+        })
     }
 
     /// What scripts call tools by besides their names, `server.tool`, and the names.
@@ -167,10 +223,11 @@ fn view(
         None => pinned(&record).map(|pinned| serve(&pinned, seen.as_ref())),
     };
     let tools = served.iter().flat_map(|served| &served.items);
+    let tools = tools.filter(|item| item.key.kind == ItemKind::Tool);
     let tools = tools.map(|item| item.key.name.as_str());
-    let names = match ServerName::parse(&config.name) {
-        Ok(name) => NameTable::new(&name, tools),
-        Err(_) => NameTable::default(),
+    let (names, item_names) = match (ServerName::parse(&config.name), &served) {
+        (Ok(name), Ok(served)) => (NameTable::new(&name, tools), item::names(&name, served)),
+        (Ok(_) | Err(_), _) => (NameTable::default(), BTreeMap::new()),
     };
     ServerView {
         config: Arc::clone(config),
@@ -178,6 +235,7 @@ fn view(
         findings,
         served,
         names,
+        item_names,
         record,
     }
 }
@@ -199,31 +257,41 @@ fn tools(view: &ServerView, ground: &Baseline) -> Vec<Tool> {
     let made = served.items.iter().filter_map(|item| match &item.state {
         ServedState::Callable {
             definition, digest, ..
-        } if view.config.offers(&item.key.name) => match &**definition {
-            Definition::Tool(definition) => tool(view, &item.key, definition, digest, ground),
-            Definition::Prompt(_) | Definition::ResourceTemplate(_) => None,
-        },
+        } if is_offered(&view.config, &item.key) => {
+            tool(view, &item.key, definition, digest, ground)
+        }
         _ => None,
     });
     made.collect()
 }
 
+/// Whether the owner offers an item: `allow` and `deny` name tools, and the other kinds
+/// have a switch.
+fn is_offered(config: &ServerConfig, key: &ItemKey) -> bool {
+    match key.kind {
+        ItemKind::Tool => config.offers(&key.name),
+        ItemKind::Prompt => config.prompts,
+        ItemKind::Resource | ItemKind::ResourceTemplate => config.resources,
+    }
+}
+
 fn tool(
     view: &ServerView,
     key: &ItemKey,
-    definition: &ToolDefinition,
+    item: &Definition,
     digest: &str,
     ground: &Baseline,
 ) -> Option<Tool> {
     let config = &view.config;
-    let name = view.names.names.get(&key.name)?;
-    let text = document_text(config, name.as_str(), definition, digest);
-    let item = document::parse(&text).items.pop()?;
+    let name = view.name_of(key)?;
+    let definition = item::as_tool(item);
+    let text = document_text(config, name, &definition, digest);
+    let document = document::parse(&text).items.pop()?;
     let none = Environment::empty();
-    let assessed = assessment::assess(item, &Lines::new(&text), ground, &none, Source::Server);
+    let assessed = assessment::assess(document, &Lines::new(&text), ground, &none, Source::Server);
     let mut usable = assessed.usable?;
-    usable.facts.risk = judge::rate(config, definition, &view.findings, usable.facts.risk);
-    let definition = definition.clone();
+    let asked = usable.facts.risk;
+    usable.facts.risk = judge::rate(config, (key, &definition), &view.findings, asked);
     Some(Tool {
         usable: Arc::new(usable),
         source: Source::Server,
@@ -233,6 +301,7 @@ fn tool(
             pin: digest.to_owned(),
             schemas: ServerSchemas::new(&definition),
             definition,
+            item: item.clone(),
         })),
         file: None,
         findings: assessed.findings,

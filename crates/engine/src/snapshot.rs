@@ -20,7 +20,7 @@ use crate::catalog::{Bundled, Catalog, Natives, Toolbox};
 use crate::native::Native;
 use crate::servers::ServerTools;
 use crate::settings::Settings;
-use crate::tool::{SetAside, Tool};
+use crate::tool::{SetAside, Tool, ToolBody};
 use crate::toolbox::ToolboxTool;
 
 /// Everything a call depends on, at one moment.
@@ -118,6 +118,19 @@ impl Snapshot {
     #[must_use]
     pub fn servers(&self) -> &ServerTools {
         &self.servers
+    }
+
+    /// Whether a call may come to a question of a server. Our own tools call others.
+    #[must_use]
+    pub fn may_elicit(&self, name: &str) -> bool {
+        match self.tool(name).map(|tool| &tool.body) {
+            Some(ToolBody::Server(tool)) => tool.server.elicitation,
+            Some(ToolBody::Native(_)) => {
+                let mut servers = self.servers.servers().values();
+                servers.any(|view| view.config.elicitation)
+            }
+            Some(ToolBody::Code | ToolBody::Toolbox(_)) | None => false,
+        }
     }
 
     /// Why there is no tool of a name, for the operator.

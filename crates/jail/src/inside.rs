@@ -24,7 +24,7 @@ use crate::new_root::{self, Trees};
 use crate::place::RootPlan;
 use crate::reaper::{self, End};
 use crate::settings::{JailNetwork, JailRung, PROXY_PORT};
-use crate::wall::{JailLayer, Wall};
+use crate::wall::{self, JailLayer, Wall};
 
 /// What the supervisor says when it is the first process's parent.
 pub(crate) const GO: &str = "go";
@@ -112,7 +112,7 @@ fn enter(ground: &JailGround<'_>) -> Result<(), String> {
         JailNetwork::None | JailNetwork::Proxy => namespaces |= system::NEW_NETWORK,
         JailNetwork::Open => {}
     }
-    system::enter_new_namespaces(namespaces).map_err(|error| refusal(&error))?;
+    system::enter_new_namespaces(namespaces).map_err(|error| wall::namespaces_refusal(&error))?;
     for (file, text) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -122,25 +122,6 @@ fn enter(ground: &JailGround<'_>) -> Result<(), String> {
             .map_err(|error| format!("`{file}` of a user namespace was refused: {error}"))?;
     }
     Ok(())
-}
-
-/// Why the kernel makes no namespaces, as far as it can be known.
-fn refusal(error: &io::Error) -> String {
-    let says =
-        |file: &str, word: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == word);
-    if says("/proc/sys/user/max_user_namespaces", "0") {
-        return "the sysctl `user.max_user_namespaces` is 0".to_owned();
-    }
-    if says("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        return "the sysctl `kernel.unprivileged_userns_clone` is 0".to_owned();
-    }
-    if says(
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-    ) {
-        return format!("AppArmor restricts user namespaces: {error}");
-    }
-    format!("user namespaces are refused, as in a default container: {error}")
 }
 
 /// The first process inside: the root folder, the network, and the way to the parent.

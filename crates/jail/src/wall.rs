@@ -4,8 +4,15 @@
 //! Whether a missing one matters is for the settings to say.
 
 use std::fmt;
+use std::fs;
+use std::io;
 
+use sandbox::walls::system;
 use serde::{Deserialize, Serialize};
+
+use crate::control_group::ControlGroup;
+use crate::identity::ChildIdentity;
+use crate::settings::JailLimits;
 
 /// The first version of Landlock that can deny truncating a file.
 pub(crate) const FILES_ABI: u8 = 3;
@@ -151,7 +158,7 @@ pub(crate) fn refusal(walls: &[Wall]) -> Option<String> {
 }
 
 /// Which layers this machine offers, asked of the kernel without a child. A child's own
-/// report knows better, because its launcher has tried.
+/// report knows better, because its launcher has tried: it blocks for some milliseconds.
 pub fn probe() -> Vec<Wall> {
     let abi = sandbox::walls::landlock_abi();
     JailLayer::ALL
@@ -167,14 +174,35 @@ pub fn probe() -> Vec<Wall> {
                 | JailLayer::Session
                 | JailLayer::Descriptors
                 | JailLayer::ParentDeath
-                | JailLayer::Namespaces
-                | JailLayer::Identity
-                | JailLayer::ControlGroup
                 | JailLayer::Facts => Ok(()),
+                JailLayer::Namespaces => {
+                    system::try_namespaces().map_err(|error| namespaces_refusal(&error))
+                }
+                JailLayer::Identity => ChildIdentity::claim().map(drop),
+                JailLayer::ControlGroup => ControlGroup::make(&JailLimits::standard()).map(drop),
             };
             Wall::new(layer, offered)
         })
         .collect()
+}
+
+/// Why the kernel makes no namespaces, as far as it can be known.
+pub(crate) fn namespaces_refusal(error: &io::Error) -> String {
+    let says =
+        |file: &str, word: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == word);
+    if says("/proc/sys/user/max_user_namespaces", "0") {
+        return "the sysctl `user.max_user_namespaces` is 0".to_owned();
+    }
+    if says("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        return "the sysctl `kernel.unprivileged_userns_clone` is 0".to_owned();
+    }
+    if says(
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+    ) {
+        return format!("AppArmor restricts user namespaces: {error}");
+    }
+    format!("user namespaces are refused, as in a default container: {error}")
 }
 
 pub(crate) fn landlock_since(first: u8, abi: u8) -> Result<(), String> {

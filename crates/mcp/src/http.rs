@@ -111,7 +111,7 @@ pub fn guarded(
     let operators = inbox::routes(door.clone())
         .route(
             "/metrics",
-            get(probe::metrics).with_state((metrics, Arc::clone(&auth))),
+            get(probe::metrics).with_state((metrics, Arc::clone(&auth), door.clone())),
         )
         .layer(middleware::from_fn_with_state(
             BodyBounds::of(bounds),

@@ -82,6 +82,8 @@ model::limits! {
     PROGRESS_GAP_MS: u64 = 100;
     /// Milliseconds a last message of progress may take to leave before the answer.
     PROGRESS_LAST_MS: u64 = 1_000;
+    /// Calls of modern clients that wait for an answer to a server.
+    PARKED_CALLS_MAX: usize = 256;
     /// Icons of one tool.
     ICONS_MAX: usize = 4;
     /// Characters of the address of an icon, which may be the icon itself.

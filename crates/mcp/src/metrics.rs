@@ -1,10 +1,13 @@
 //! What an operator's Prometheus sees of the calls. Tool names come from
 //! documents, never from callers, and the number of series has a bound.
 
+mod load;
+
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use engine::load::EngineLoad;
 use engine::report::{CallReport, Reporter};
 use model::sync::lock;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,6 +16,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use load::LoadGauges;
 
 /// Tools with series of their own; the rest are counted under [`OTHER`].
 const TOOLS_MAX: usize = 1_000;
@@ -33,6 +38,7 @@ struct Inner {
     turned_away: Family<Refusal, Counter>,
     seconds: Family<Tool, Histogram>,
     cpu_us: Counter,
+    load: LoadGauges,
     tools: Mutex<HashSet<String>>,
 }
 
@@ -76,6 +82,7 @@ impl Metrics {
         let cpu_us = Counter::default();
         let about = "Processor time of scripts, in microseconds";
         registry.register("script_cpu_microseconds", about, cpu_us.clone());
+        let load = LoadGauges::new(&mut registry);
         Metrics(Arc::new(Inner {
             registry,
             calls,
@@ -83,6 +90,7 @@ impl Metrics {
             turned_away,
             seconds,
             cpu_us,
+            load,
             tools: Mutex::default(),
         }))
     }
@@ -103,9 +111,13 @@ impl Metrics {
         tool
     }
 
-    /// The page, with how many requests authentication refused for what.
+    /// The page, with how many requests authentication refused for what, and how busy
+    /// the engine is.
     #[must_use]
-    pub fn text(&self, turned_away: &[(&'static str, u64)]) -> String {
+    pub fn text(&self, turned_away: &[(&'static str, u64)], load: Option<&EngineLoad>) -> String {
+        if let Some(load) = load {
+            self.0.load.set(load);
+        }
         for (code, count) in turned_away {
             let refusal = Refusal {
                 code: (*code).to_owned(),
@@ -177,6 +189,7 @@ mod tests {
             run_us: 0,
             cpu_us: 40,
             trace: None,
+            steps: Vec::new(),
         }
     }
 
@@ -186,7 +199,7 @@ mod tests {
         metrics.report(&report(Some("add"), Status::Done, None));
         metrics.report(&report(Some("add"), Status::Done, None));
         metrics.report(&report(None, Status::Refused, Some("tool.unknown")));
-        let text = metrics.text(&[("gate.token", 3)]);
+        let text = metrics.text(&[("gate.token", 3)], None);
         for line in [
             r#"ringfence_gate_refusals_total{code="gate.token"} 3"#,
             r#"ringfence_calls_total{tool="add",origin="mcp",status="done"} 2"#,
@@ -210,8 +223,8 @@ mod tests {
             metrics.report(&report(Some(&format!("tool{number}")), Status::Done, None));
         }
         let series = |text: &str| text.matches("ringfence_calls_total{").count();
-        assert_eq!(series(&metrics.text(&[])), TOOLS_MAX + 1);
+        assert_eq!(series(&metrics.text(&[], None)), TOOLS_MAX + 1);
         let rest = r#"ringfence_calls_total{tool="other",origin="mcp",status="done"} 10"#;
-        assert!(metrics.text(&[]).contains(rest));
+        assert!(metrics.text(&[], None).contains(rest));
     }
 }

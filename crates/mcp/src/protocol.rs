@@ -7,8 +7,12 @@ pub(crate) mod door;
 pub(crate) mod elicit;
 /// What a model is told before its first call.
 mod instruction;
+/// Prompts and resources as clients see them.
+mod item;
 /// Telling clients that their tools changed.
 pub(crate) mod list_changed;
+/// Questions of servers, and calls that wait for their answers.
+pub(crate) mod parked;
 /// Signs of life of a running call.
 mod progress;
 /// The result of a call, as clients read it.

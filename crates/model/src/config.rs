@@ -40,8 +40,8 @@ pub use doors::{LISTEN_DEFAULT, OAUTH_ALGORITHMS, OauthConfig, ServeConfig, Tele
 pub use names::{ExpectedNames, KnownNames, NameKind, NameUse, kinds_in, names_in};
 pub use progressive::ProgressiveConfig;
 pub use servers::{
-    ServerCommand, ServerConfig, ServerEra, ServerNetwork, ServerSandbox, ServerSharing,
-    ServerTransport, ServerUrl, is_server_name,
+    ServerCommand, ServerConfig, ServerEra, ServerGrant, ServerNetwork, ServerOAuth, ServerSandbox,
+    ServerSharing, ServerTransport, ServerUrl, is_server_name,
 };
 pub use shown::{Setting, SettingSource};
 pub use toolbox::{ToolboxCategory, ToolboxConfig};

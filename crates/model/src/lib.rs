@@ -23,6 +23,8 @@ pub mod sync;
 pub mod text;
 /// Lengths of time.
 pub mod time;
+/// W3C trace context.
+pub mod trace;
 /// Invisible characters.
 pub mod unseen;
 /// Enums that are written as words.

@@ -321,6 +321,8 @@ limits! {
     SERVER_NAME_CHARS_MAX: usize = 24;
     /// A description that the operator writes for a server's tool, in characters.
     SERVER_DESCRIPTION_CHARS_MAX: usize = 4_096;
+    /// A client id or a scope of a sign-in, in bytes.
+    SERVER_OAUTH_WORD_BYTES_MAX: usize = 512;
     /// `start_timeout_ms` or `call_timeout_ms` of a server, in milliseconds.
     SERVER_TIMEOUT_MS_MAX: u64 = 3_600_000;
     /// `start_timeout_ms` when nothing is set.

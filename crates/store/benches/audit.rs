@@ -30,6 +30,7 @@ fn main() {
     // What `cargo test` asks of a bench.
     let is_test = has_argument("--test") || has_argument("--list");
     let (pairs, entries) = if is_test { (64, 640) } else { (6_400, 100_000) };
+    let entries = number("--entries").unwrap_or(entries);
     let mut result = Map::new();
     // How fast this machine is right now: hashing a kibibyte.
     let text = "x".repeat(1024);
@@ -49,10 +50,41 @@ fn main() {
         note(&mut result, "entries", entries as f64);
         opening_cost(&home, &mut result);
         reading(&store, &mut result);
+        proving(&store, entries, &mut result);
         standing(&store, &mut result);
         folder(&home, &mut result);
     }
     println!("{}", Value::Object(result));
+}
+
+/// The number behind an argument.
+fn number(name: &str) -> Option<usize> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != name);
+    arguments.nth(1)?.parse().ok()
+}
+
+/// Signing everything that was written, and proving single records: time on the wall,
+/// because an auditor waits for it.
+fn proving(store: &Store, entries: usize, result: &mut Map<String, Value>) {
+    let sign = Instant::now();
+    let records = store.audit().sign().unwrap();
+    note(result, "sign_all_ms", sign.elapsed().as_secs_f64() * 1e3);
+    note(result, "signed_records", records as f64);
+    assert!(records <= 2 * entries as u64 + 10);
+    let places: Vec<u64> = (1..=ROUNDS as u64)
+        .map(|round| 1 + round * 7_919 * 31 % records)
+        .collect();
+    let mut times: Vec<f64> = places
+        .iter()
+        .map(|place| {
+            let began = Instant::now();
+            assert_eq!(store.audit().prove(&[*place]).unwrap().len(), 1);
+            began.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    note(result, "prove_median_ms", *times.get(ROUNDS / 2).unwrap());
+    note(result, "prove_worst_ms", *times.last().unwrap());
 }
 
 fn has_argument(name: &str) -> bool {

@@ -321,14 +321,9 @@ impl Audit {
 
 /// A record that the log still holds.
 fn record_at(snapshot: &LogSnapshot, sequence: u64) -> Result<Record, StoreError> {
-    let kept = snapshot.kept().iter();
-    if let Some(line) = kept.clone().find(|line| line.record.sequence == sequence) {
-        return Ok(line.record.clone());
-    }
-    let found = snapshot.after(sequence.saturating_sub(1))?.next();
-    match found.transpose()? {
-        Some((_, Some(line))) if line.record.sequence == sequence => Ok(line.record),
-        Some(_) | None => Err(unsigned(format!("record {sequence} is not in the log"))),
+    match snapshot.find(sequence)? {
+        Some(line) => Ok(line.record),
+        None => Err(unsigned(format!("record {sequence} is not in the log"))),
     }
 }
 

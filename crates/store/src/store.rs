@@ -33,6 +33,12 @@ pub struct StoreStatus {
     pub commits: u64,
     /// Times the disk was asked to confirm.
     pub syncs: u64,
+    /// Microseconds the disk took to confirm, all times together.
+    pub sync_us: u64,
+    /// How long the oldest record waits for the disk, in microseconds.
+    pub lag_us: u64,
+    /// Records that wait to be written.
+    pub queue: u64,
     /// Ends of calls that could not be written yet.
     pub owed: u64,
     /// Calls of dead processes that were closed when this process opened the store.
@@ -182,6 +188,9 @@ impl Store {
         StoreStatus {
             commits: shared.commits(),
             syncs: shared.syncer.count(),
+            sync_us: shared.syncer.took_us(),
+            lag_us: shared.syncer.lag_us(),
+            queue: shared.queue.waiting(),
             owed: shared.owed(),
             crashed: self.inner.crashed,
         }

@@ -1,4 +1,4 @@
-//! What a server declares: itself, its tools, prompts and resource templates.
+//! What a server declares: itself, its tools, prompts, resources and their templates.
 //!
 //! A definition holds exactly what we forward and nothing else. It is read from JSON
 //! of a hostile peer with bounds, unknown fields are dropped, and it is spelled in one
@@ -30,6 +30,8 @@ words! {
         Prompt = "prompt",
         /// A template of resources.
         ResourceTemplate = "resource_template",
+        /// A resource.
+        Resource = "resource",
     }
 }
 
@@ -38,7 +40,8 @@ words! {
 pub struct ItemKey {
     /// Its kind.
     pub kind: ItemKind,
-    /// The name as the server spells it; a resource template's is its URI template.
+    /// The name as the server spells it; a resource's is its URI, and a resource
+    /// template's its URI template.
     pub name: String,
 }
 
@@ -70,6 +73,8 @@ pub enum Definition {
     Prompt(PromptDefinition),
     /// A template of resources.
     ResourceTemplate(TemplateDefinition),
+    /// A resource.
+    Resource(ResourceDefinition),
 }
 
 /// What we forward of a tool.
@@ -128,6 +133,21 @@ pub struct TemplateDefinition {
     pub mime_type: Option<String>,
 }
 
+/// What we forward of a resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceDefinition {
+    /// Where it is.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime_type: Option<String>,
+}
+
 words! {
     /// Why a definition cannot be used.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,6 +195,7 @@ impl Definition {
             ItemKind::ResourceTemplate => {
                 TemplateDefinition::read(value).map(Definition::ResourceTemplate)
             }
+            ItemKind::Resource => ResourceDefinition::read(value).map(Definition::Resource),
         }
     }
 
@@ -187,6 +208,7 @@ impl Definition {
             Definition::ResourceTemplate(template) => {
                 (ItemKind::ResourceTemplate, &template.uri_template)
             }
+            Definition::Resource(resource) => (ItemKind::Resource, &resource.uri),
         };
         ItemKey {
             kind,
@@ -201,6 +223,7 @@ impl Definition {
             Definition::Tool(tool) => tool.to_value(),
             Definition::Prompt(prompt) => prompt.to_value(),
             Definition::ResourceTemplate(template) => template.to_value(),
+            Definition::Resource(resource) => resource.to_value(),
         }
     }
 
@@ -211,6 +234,7 @@ impl Definition {
             Definition::Tool(tool) => tool.description.as_deref(),
             Definition::Prompt(prompt) => prompt.description.as_deref(),
             Definition::ResourceTemplate(template) => template.description.as_deref(),
+            Definition::Resource(resource) => resource.description.as_deref(),
         }
     }
 
@@ -221,6 +245,7 @@ impl Definition {
             Definition::Tool(tool) => &mut tool.description,
             Definition::Prompt(prompt) => &mut prompt.description,
             Definition::ResourceTemplate(template) => &mut template.description,
+            Definition::Resource(resource) => &mut resource.description,
         };
         *description = Some(words);
         self
@@ -334,12 +359,8 @@ impl TemplateDefinition {
     /// Reads a template as its server sends it.
     pub fn read(value: &Value) -> Result<TemplateDefinition, DefinitionFault> {
         let reader = Reader::new("a resource template", value)?;
-        let uri_template = reader.text("uriTemplate", limit::URI_BYTES_MAX)?;
-        let missing = || reader.missing("uriTemplate");
         Ok(TemplateDefinition {
-            uri_template: uri_template
-                .filter(|text| !text.is_empty())
-                .ok_or_else(missing)?,
+            uri_template: reader.uri("uriTemplate")?,
             name: reader.name("name")?,
             title: reader.text("title", limit::TITLE_BYTES_MAX)?,
             description: reader.text("description", limit::TEXT_BYTES_MAX)?,
@@ -356,6 +377,32 @@ impl TemplateDefinition {
             "uriTemplate",
             Some(self.uri_template.clone().into()),
         );
+        put(&mut fields, "name", Some(self.name.clone().into()));
+        put(&mut fields, "title", text_value(&self.title));
+        put(&mut fields, "description", text_value(&self.description));
+        put(&mut fields, "mimeType", text_value(&self.mime_type));
+        Value::Object(fields)
+    }
+}
+
+impl ResourceDefinition {
+    /// Reads a resource as its server sends it.
+    pub fn read(value: &Value) -> Result<ResourceDefinition, DefinitionFault> {
+        let reader = Reader::new("a resource", value)?;
+        Ok(ResourceDefinition {
+            uri: reader.uri("uri")?,
+            name: reader.name("name")?,
+            title: reader.text("title", limit::TITLE_BYTES_MAX)?,
+            description: reader.text("description", limit::TEXT_BYTES_MAX)?,
+            mime_type: reader.text("mimeType", limit::URI_BYTES_MAX)?,
+        })
+    }
+
+    /// The resource as JSON in the form of MCP.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut fields = Map::new();
+        put(&mut fields, "uri", Some(self.uri.clone().into()));
         put(&mut fields, "name", Some(self.name.clone().into()));
         put(&mut fields, "title", text_value(&self.title));
         put(&mut fields, "description", text_value(&self.description));
@@ -412,6 +459,12 @@ impl<'a> Reader<'a> {
             return Err(self.bad_field(DefinitionFaultCode::TooLong, field, &what));
         }
         Ok(name.clone())
+    }
+
+    fn uri(&self, field: &str) -> Result<String, DefinitionFault> {
+        let uri = self.text(field, limit::URI_BYTES_MAX)?;
+        let uri = uri.filter(|text| !text.is_empty());
+        uri.ok_or_else(|| self.missing(field))
     }
 
     /// A text. An empty one is as good as absent.

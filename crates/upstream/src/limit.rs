@@ -25,7 +25,7 @@ model::limits! {
     SERVER_NAME_CHARS_MAX: usize = 24;
     /// The name of a bridged tool, in characters.
     BRIDGED_NAME_CHARS_MAX: usize = 64;
-    /// Items of one server: tools, prompts and resource templates.
+    /// Items of one server: tools, prompts, resources and their templates.
     SERVER_ITEMS_MAX: usize = 4_096;
     /// Pin records of one server, in bytes.
     PIN_RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -245,6 +245,7 @@ fn raw_name(kind: ItemKind, value: &Value) -> Option<String> {
     let field = match kind {
         ItemKind::Tool | ItemKind::Prompt => "name",
         ItemKind::ResourceTemplate => "uriTemplate",
+        ItemKind::Resource => "uri",
     };
     let name = value.get(field)?.as_str()?;
     let fits = !name.is_empty() && name.len() <= limit::URI_BYTES_MAX;

@@ -146,6 +146,48 @@ const PROMISES: &[Promise] = &[
         set: PromiseSet::All,
         absence: Absence::Breaks,
     },
+    Promise {
+        name: "bridge.direct",
+        measure: Measure::Number(&["ringfence / direct"]),
+        bound: Bound::AtMost(2.5),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "bridge.wait",
+        measure: Measure::Number(&["p99 ms beyond direct"]),
+        bound: Bound::AtMost(0.5),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "bridge.fastmcp",
+        measure: Measure::Number(&["ringfence / fastmcp"]),
+        bound: Bound::AtMost(1.0),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "bridge.mcp_proxy",
+        measure: Measure::Number(&["ringfence / mcp-proxy"]),
+        bound: Bound::AtMost(1.0),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "bridge.list",
+        measure: Measure::Number(&["many", "list ms"]),
+        bound: Bound::AtMost(10.0),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "bridge.idle",
+        measure: Measure::Number(&["many", "idle cpu, share of a core"]),
+        bound: Bound::AtMost(0.01),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
 ];
 
 /// What became of the promises of one crate.

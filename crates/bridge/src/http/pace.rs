@@ -1,5 +1,5 @@
 //! How often streams are opened. Attack: a server that ends every stream at once, and
-//! asks to be called again at once, would be called in a loop for ever.
+//! asks to be called again at once, would be called in an endless loop.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

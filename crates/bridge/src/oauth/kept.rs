@@ -10,7 +10,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -113,6 +115,10 @@ pub struct TokenFile {
     name: String,
 }
 
+/// Which file of tokens there is, if any. With another content it is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenStamp(Option<[u128; 7]>);
+
 /// Held while the file is changed. Dropped, it lets the next one in.
 #[derive(Debug)]
 pub(crate) struct TokenLock {
@@ -147,6 +153,26 @@ impl TokenFile {
     pub(crate) fn find(&self, key: &TokenKey) -> Result<Option<KeptTokens>, TokenFileFault> {
         let all = self.read()?.tokens;
         Ok(all.into_iter().find(|kept| kept.key == *key))
+    }
+
+    /// Which file it is now: a change makes another one.
+    pub(crate) fn stamp(&self) -> Result<TokenStamp, TokenFileFault> {
+        let Some(folder) = self.open_folder()? else {
+            return Ok(TokenStamp(None));
+        };
+        match statat(&folder, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(TokenStamp(Some([
+                u128::from(stat.st_dev),
+                u128::from(stat.st_ino),
+                u128::from(stat.st_size.cast_unsigned()),
+                u128::from(stat.st_mtime.cast_unsigned()),
+                u128::from(stat.st_mtime_nsec),
+                u128::from(stat.st_ctime.cast_unsigned()),
+                u128::from(stat.st_ctime_nsec),
+            ]))),
+            Err(Errno::NOENT) => Ok(TokenStamp(None)),
+            Err(error) => Err(self.system("look at", error.into())),
+        }
     }
 
     /// Replaces the tokens of a key. Only for the holder of the lock.

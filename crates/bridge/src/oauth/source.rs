@@ -12,7 +12,7 @@ use hyper::header::HeaderValue;
 
 use crate::oauth::discover::discover;
 use crate::oauth::kept::{
-    ClientAuthentication, KeptClient, KeptTokens, TokenFile, TokenKey, TokenLock,
+    ClientAuthentication, KeptClient, KeptTokens, TokenFile, TokenKey, TokenLock, TokenStamp,
 };
 use crate::oauth::login::{named_client, server_url};
 use crate::oauth::request::{IssuedTokens, TokenAnswer, ask_for_tokens};
@@ -117,6 +117,21 @@ impl TokenSource {
             what: error.to_string(),
         })?;
         renewed.map(Some)
+    }
+
+    /// Which file of tokens there is now.
+    pub(crate) fn stamp(&self) -> Result<TokenStamp, OAuthFault> {
+        Ok(self.file.stamp()?)
+    }
+
+    /// Every secret that is kept now, for masking.
+    pub(crate) fn secrets(&self) -> Result<Vec<String>, OAuthFault> {
+        let own = self.credentials.iter();
+        let own = own.map(|credentials| credentials.secret.clone());
+        let kept = self.file.find(&self.key)?.into_iter();
+        let kept = kept.flat_map(|kept| [kept.access, kept.refresh, kept.client.secret]);
+        let texts = own.chain(kept.flatten());
+        Ok(texts.map(|text| text.expose().to_owned()).collect())
     }
 
     async fn renew(&self, refused: Option<u64>) -> Result<AccessToken, OAuthFault> {

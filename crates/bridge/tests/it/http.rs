@@ -181,14 +181,21 @@ async fn settings_that_would_leak_or_lie_are_refused() {
 }
 
 fn server(lab: &Lab, wire: &Arc<Wire>) -> (Server, Arc<Lists>) {
+    server_at(lab.settings(wire))
+}
+
+pub(crate) fn server_at(address: HttpSettings) -> (Server, Arc<Lists>) {
     let lists = Arc::new(Lists::default());
     let settings = ServerSettings {
         name: "lab".to_owned(),
-        target: ServerTarget::Address(lab.settings(wire)),
+        target: ServerTarget::Address(address),
         era: ServerEra::Auto,
         start_timeout: Duration::from_secs(20),
         idle: Duration::from_secs(600),
         may_ask: false,
+        prompts: true,
+        resources: true,
+        logs: None,
         masker: Arc::new(Masker::none()),
     };
     (Server::new(settings, Arc::clone(&lists) as _), lists)

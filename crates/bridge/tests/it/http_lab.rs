@@ -48,6 +48,8 @@ pub(crate) struct Book {
     pub(crate) gate: Option<Arc<tokio::sync::Semaphore>>,
     /// Methods and paths, in order.
     pub(crate) seen: Vec<String>,
+    /// A file that is spoilt while `confess` is called.
+    pub(crate) spoil: Option<std::path::PathBuf>,
     /// The headers of the last message.
     pub(crate) headers: HeaderMap,
     /// The number of the last token.
@@ -367,12 +369,23 @@ fn mcp(lab: &Lab, method: &Method, headers: HeaderMap, body: &Bytes) -> Response
             None => reply(405, "text/plain", "no"),
             Some(text) => reply(200, "text/event-stream", text),
         },
-        Method::POST => message(&serde_json::from_slice(body).unwrap()),
+        Method::POST => {
+            if let Some(file) = &book.spoil
+                && body.windows(9).any(|word| word == b"\"confess\"")
+            {
+                std::fs::write(file, "not tokens").unwrap();
+            }
+            let shown = book.headers.get(header::AUTHORIZATION);
+            let shown = shown
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("none");
+            message(&serde_json::from_slice(body).unwrap(), shown)
+        }
         _ => reply(200, "text/plain", ""),
     }
 }
 
-fn message(message: &Value) -> Response {
+fn message(message: &Value, authorization: &str) -> Response {
     let Some(id) = message.get("id") else {
         return reply(202, "text/plain", "");
     };
@@ -395,6 +408,10 @@ fn message(message: &Value) -> Response {
             200,
             &answer(json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})),
         ),
+        "tools/call" if message["params"]["name"] == "confess" => {
+            let words = json!({"content": [{"type": "text", "text": authorization}]});
+            json_reply(200, &answer(words))
+        }
         "tools/call" => call(message["params"]["name"].as_str().unwrap(), &answer),
         _ => json_reply(
             200,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::ServerFault;
 use bridge::http::{HttpEnd, end_of};
 use bridge::oauth::{
     ClientCredentials, LoginSettings, OAuthFault, SignedIn, TokenFileFault, TokenText, login,
@@ -16,9 +17,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::http::{call, open};
+use crate::http::{call, open, server_at};
 use crate::http_lab::{Lab, Wire};
-use crate::support::Folder;
+use crate::support::{self, Folder};
 
 struct World {
     lab: Lab,
@@ -116,6 +117,34 @@ async fn a_person_signs_in_and_calls_are_made_with_the_token() {
         assert!(!shown.contains("at-") && !shown.contains("rt-"), "{shown}");
     }
     assert!(world.wire.strangers().is_empty());
+}
+
+/// Attack: a server that says the token it was called with, to a caller who has none.
+#[tokio::test]
+async fn a_server_that_says_its_token_is_not_believed_aloud() {
+    let world = World::new("confess").await;
+    world.lab.book().is_protected = true;
+    world.sign_in().await.unwrap();
+    let mut settings = world.lab.settings(&world.wire);
+    settings.tokens = Some(world.lab.source(&world.wire, &world.home.0));
+    let (server, _) = server_at(settings);
+    let said = support::call(&server, "confess", Value::Null)
+        .await
+        .unwrap();
+    assert_eq!(support::text(&said), "Bearer ***");
+    // Attack: while it answers, the tokens cannot be read any more. Nothing is passed on.
+    world.lab.book().spoil = Some(world.file());
+    let fault = support::call(&server, "confess", Value::Null).await;
+    assert!(
+        matches!(&fault, Err(ServerFault::Start(why)) if why.contains("masked")),
+        "{fault:?}"
+    );
+    world.lab.book().spoil = None;
+    // The control: without a token to hide, its words come through.
+    world.lab.book().is_protected = false;
+    let (open, _) = server_at(world.lab.settings(&world.wire));
+    let said = support::call(&open, "confess", Value::Null).await.unwrap();
+    assert_eq!(support::text(&said), "none");
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bridge::{
-    Reviewer, SeenTools, Server, ServerFault, ServerSettings, ServerTarget, ToolCall, ToolResult,
+    CallKind, Reviewer, SeenTools, Server, ServerFault, ServerSettings, ServerTarget, ToolCall,
+    ToolResult,
 };
 use jail::{JailSettings, WorkerProgram};
 use model::config::ServerEra;
@@ -83,6 +84,9 @@ pub(crate) fn settings(folder: &Folder, words: &[&str]) -> ServerSettings {
         start_timeout: Duration::from_secs(20),
         idle: Duration::from_secs(600),
         may_ask: true,
+        prompts: false,
+        resources: false,
+        logs: None,
         masker: Arc::new(Masker::none()),
     }
 }
@@ -95,6 +99,7 @@ pub(crate) fn server(folder: &Folder, words: &[&str]) -> (Server, Arc<Lists>) {
 
 pub(crate) fn tool_call(tool: &str, arguments: Value) -> ToolCall {
     ToolCall {
+        kind: CallKind::Tool,
         tool: tool.to_owned(),
         arguments: match arguments {
             Value::Object(arguments) => arguments,
@@ -103,6 +108,7 @@ pub(crate) fn tool_call(tool: &str, arguments: Value) -> ToolCall {
         timeout: Duration::from_secs(20),
         progress: None,
         elicitor: None,
+        trace: None,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bridge::{ElicitAnswer, Elicitor, ProgressSink, Server, ServerFault, ServerStatus};
+use bridge::{CallKind, ElicitAnswer, Elicitor, ProgressSink, Server, ServerFault, ServerStatus};
 use futures_util::future::BoxFuture;
 use model::config::ServerEra;
+use model::record::mask::Masker;
+use model::word::Word as _;
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Lists, call, processes, server, settings, text, tool_call, until};
@@ -27,8 +29,8 @@ async fn a_server_starts_with_its_first_call_and_is_reviewed_first() {
         seen.server.instructions.as_deref(),
         Some("A server for tests.")
     );
-    assert_eq!(seen.tools.len(), 10);
-    assert_eq!(seen.tools[0]["title"], "Echo");
+    assert_eq!(seen.offers.tools.len(), 10);
+    assert_eq!(seen.offers.tools[0]["title"], "Echo");
 }
 
 #[tokio::test]
@@ -135,8 +137,63 @@ async fn a_question_is_answered_by_the_person_behind_the_call() {
         .await
         .expect("a result");
     assert!(text(&answered).contains("blue"), "{answered:?}");
-    let nobody = call(&server, "ask", json!({})).await.expect("a result");
-    assert!(text(&nobody).contains("decline"), "{nobody:?}");
+    let declined = call(&server, "ask", json!({})).await.expect("a result");
+    assert!(text(&declined).contains("decline"), "{declined:?}");
+}
+
+/// Keeps the question, and answers nothing.
+#[derive(Debug, Default)]
+struct Listens(Mutex<String>);
+
+impl Elicitor for Listens {
+    fn ask(&self, question: Value) -> BoxFuture<'_, ElicitAnswer> {
+        *self.0.lock().expect("the question") = question["message"].to_string();
+        Box::pin(async { ElicitAnswer::Decline })
+    }
+}
+
+/// Attack: a server that says its secret where no result is: in progress and in a question.
+#[tokio::test]
+async fn secrets_are_masked_in_progress_and_in_questions() {
+    let folder = Folder::new("said");
+    for (masker, expected) in [
+        (
+            Masker::new(["a-long-secret-value"]).expect("a masker"),
+            "***",
+        ),
+        // The control: what is no secret comes through.
+        (Masker::none(), "a-long-secret-value"),
+    ] {
+        let mut settings = settings(&folder, &["good"]);
+        settings.masker = Arc::new(masker);
+        if let bridge::ServerTarget::Command { jail, .. } = &mut settings.target {
+            let value = "a-long-secret-value".to_owned();
+            jail.environment.insert("TOKEN".to_owned(), value);
+        }
+        let server = Server::new(settings, Arc::new(Lists::default()));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let mut slow = tool_call("slow", json!({"ms": 10, "variable": "TOKEN"}));
+        slow.progress = Some(ProgressSink::new(move |_, _, words| {
+            kept.lock().expect("told").push(words.map(str::to_owned));
+        }));
+        server
+            .call::<ServerFault>(slow, || Ok(()))
+            .await
+            .expect("a result");
+        let told = told.lock().expect("told").clone();
+        let is_expected = |words: &Option<String>| words.as_deref() == Some(expected);
+        assert!(!told.is_empty() && told.iter().all(is_expected), "{told:?}");
+        let listens = Arc::new(Listens::default());
+        let mut asking = tool_call("ask", json!({"variable": "TOKEN"}));
+        asking.elicitor = Some(Arc::clone(&listens) as _);
+        server
+            .call::<ServerFault>(asking, || Ok(()))
+            .await
+            .expect("a result");
+        let asked = listens.0.lock().expect("the question").clone();
+        assert!(asked.contains(expected), "{asked}");
+    }
 }
 
 #[tokio::test]
@@ -227,16 +284,94 @@ async fn a_call_that_is_dropped_is_cancelled_and_the_next_one_works() {
     assert_eq!(text(&result), "next");
 }
 
+/// In both eras: one tells unasked, the other those that listen.
 #[tokio::test]
 async fn a_list_that_changes_is_reviewed_again() {
-    let folder = Folder::new("changes");
-    let (server, lists) = server(&folder, &["changes-after-three"]);
-    for _ in 0..3 {
-        call(&server, "echo", json!({"words": "x"}))
+    for (era, words) in [
+        (ServerEra::Legacy, &["changes-after-three"][..]),
+        (ServerEra::Modern, &["changes-after-three", "--modern"][..]),
+    ] {
+        let folder = Folder::new(era.word());
+        let mut settings = settings(&folder, words);
+        settings.era = era;
+        let lists = Arc::new(Lists::default());
+        let server = Server::new(settings, Arc::clone(&lists) as _);
+        for _ in 0..3 {
+            call(&server, "echo", json!({"words": "x"}))
+                .await
+                .expect("a result");
+        }
+        until("the new list is reviewed", || lists.count() == 2).await;
+        let seen = lists.seen.lock().expect("the lists");
+        assert_ne!(seen[0].offers.tools[0], seen[1].offers.tools[0]);
+    }
+}
+
+/// A question of a server of the newer era, which ends its answer with it.
+#[tokio::test]
+async fn a_server_of_the_newer_era_asks_as_well() {
+    let folder = Folder::new("asks-modern");
+    for (may_ask, expected) in [(true, "blue"), (false, "decline")] {
+        let mut settings = settings(&folder, &["good", "--modern"]);
+        settings.era = ServerEra::Modern;
+        settings.may_ask = may_ask;
+        let server = Server::new(settings, Arc::new(Lists::default()));
+        let mut asking = tool_call("ask", json!({}));
+        asking.elicitor = Some(Arc::new(Blue));
+        let answered = server
+            .call::<ServerFault>(asking, || Ok(()))
             .await
             .expect("a result");
+        assert!(text(&answered).contains(expected), "{answered:?}");
     }
-    until("the new list is reviewed", || lists.count() == 2).await;
-    let seen = lists.seen.lock().expect("the lists");
-    assert_ne!(seen[0].tools[0], seen[1].tools[0]);
+}
+
+#[tokio::test]
+async fn prompts_and_resources_are_listed_if_wanted_and_read_within_bounds() {
+    let folder = Folder::new("items");
+    for modern in [false, true] {
+        let words: &[&str] = if modern {
+            &["good", "--modern"]
+        } else {
+            &["good"]
+        };
+        let mut settings = settings(&folder, words);
+        settings.era = if modern {
+            ServerEra::Modern
+        } else {
+            ServerEra::Legacy
+        };
+        let unwanted = Arc::new(Lists::default());
+        let server = Server::new(settings.clone(), Arc::clone(&unwanted) as _);
+        server.start().await.expect("a list");
+        let offers = unwanted.seen.lock().expect("lists")[0].offers.clone();
+        assert!(offers.prompts.is_empty() && offers.resources.is_empty());
+        settings.prompts = true;
+        settings.resources = true;
+        let wanted = Arc::new(Lists::default());
+        let server = Server::new(settings, Arc::clone(&wanted) as _);
+        let mut prompt = tool_call("greet", json!({"who": "Ann"}));
+        prompt.kind = CallKind::Prompt;
+        let got = server.call::<ServerFault>(prompt, || Ok(())).await;
+        let got = got.expect("a prompt").structured.expect("a structure");
+        assert_eq!(
+            got["messages"][0]["content"],
+            json!({"type": "text", "text": "Greet Ann.[31m"})
+        );
+        let mut read = tool_call("", json!({"uri": "test://item/7"}));
+        read.kind = CallKind::Resource;
+        let got = server.call::<ServerFault>(read, || Ok(())).await;
+        let got = got.expect("a resource").structured.expect("a structure");
+        assert_eq!(got["contents"][0]["text"], "item 7");
+        assert_eq!(got["contents"][0].get("_meta"), None);
+        let offers = wanted.seen.lock().expect("lists")[0].offers.clone();
+        assert_eq!(
+            (
+                offers.prompts.len(),
+                offers.resources.len(),
+                offers.templates.len()
+            ),
+            (1, 2, 1)
+        );
+    }
 }

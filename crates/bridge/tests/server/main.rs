@@ -13,6 +13,8 @@ struct TestServer {
     tools: Option<String>,
     call_count: usize,
     modern: bool,
+    /// Who listens to changes, in the newer era.
+    listener: Option<Value>,
 }
 
 fn main() -> ExitCode {
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         tools: None,
         call_count: 0,
         modern: false,
+        listener: None,
     };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -115,7 +118,7 @@ impl TestServer {
                 &id,
                 json!({
                     "protocolVersion": "2025-06-18",
-                    "capabilities": {"tools": {"listChanged": true}},
+                    "capabilities": capabilities(),
                     "serverInfo": {"name": "test-server", "version": "1.0.0"},
                     "instructions": "A server for tests.",
                 }),
@@ -125,7 +128,7 @@ impl TestServer {
                 json!({
                     "resultType": "complete",
                     "supportedVersions": ["2026-07-28"],
-                    "capabilities": {"tools": {}},
+                    "capabilities": capabilities(),
                     "serverInfo": {"name": "test-server", "version": "1.0.0"},
                     "instructions": "A server for tests.",
                     "ttlMs": 0,
@@ -134,11 +137,56 @@ impl TestServer {
             ),
             "tools/list" => self.list(&id, &params),
             "tools/call" => return self.call(&id, &params),
+            "prompts/list" => self.complete(&id, json!({"prompts": prompts()})),
+            "prompts/get" => match prompt(&params) {
+                Some(result) => self.complete(&id, result),
+                None => refuse(&id, -32602, "no such prompt"),
+            },
+            "resources/list" => self.complete(&id, json!({"resources": resources()})),
+            "resources/templates/list" => self.complete(
+                &id,
+                json!({"resourceTemplates": [{"uriTemplate": "test://item/{id}", "name": "item"}]}),
+            ),
+            "resources/read" => match resource(&params) {
+                Some(result) => self.complete(&id, result),
+                None => refuse(&id, -32002, "no such resource"),
+            },
+            "subscriptions/listen" if self.modern => {
+                let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+                send(&json!({
+                    "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": {
+                        "_meta": meta,
+                        "notifications": params.get("notifications").cloned().unwrap_or_default(),
+                    },
+                }));
+                self.listener = Some(id);
+            }
             "ping" => answer(&id, json!({})),
             _ if id.is_null() => {}
             _ => refuse(&id, -32601, "no such method"),
         }
         None
+    }
+
+    /// Answers with what the newer era wants besides.
+    fn complete(&self, id: &Value, mut result: Value) {
+        if let (true, Some(members)) = (self.modern, result.as_object_mut()) {
+            members.insert("resultType".to_owned(), "complete".into());
+            members.insert("ttlMs".to_owned(), 0.into());
+            members.insert("cacheScope".to_owned(), "private".into());
+        }
+        answer(id, result);
+    }
+
+    /// Tells that the list of tools is another one.
+    fn tell_change(&self) {
+        let mut message =
+            json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}});
+        if let (Some(listener), Some(params)) = (&self.listener, message.get_mut("params")) {
+            *params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": listener}});
+        }
+        send(&message);
     }
 
     fn list(&self, id: &Value, params: &Value) {
@@ -176,6 +224,22 @@ impl TestServer {
                 answer(id, page(tool, None));
             }
             "no-list" => refuse(id, -32603, "no list today"),
+            "grows-on-second-page" if number == 0 => answer(id, page(self.tools(), Some("1"))),
+            "grows-on-second-page" => {
+                let required = if self.call_count >= 3 {
+                    json!(["more"])
+                } else {
+                    json!([])
+                };
+                let schema = json!({
+                    "type": "object", "required": required,
+                    "properties": {"more": {"type": "string"}},
+                });
+                answer(
+                    id,
+                    page(json!([{"name": "second", "inputSchema": schema}]), None),
+                );
+            }
             "two-pages" if number == 0 => answer(id, page(self.tools(), Some("1"))),
             "two-pages" => answer(id, page(one("second".to_owned()), None)),
             _ => answer(id, page(self.tools(), None)),
@@ -229,16 +293,22 @@ impl TestServer {
         ])
     }
 
-    fn call(&mut self, id: &Value, params: &Value) -> Option<ExitCode> {
+    /// What happens before a call is answered.
+    fn begin_call(&mut self) {
         self.call_count += 1;
         if self.behaviour == "list-flood" {
             for _ in 0..10_000 {
-                send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                self.tell_change();
             }
         }
-        if self.behaviour == "changes-after-three" && self.call_count == 3 {
-            send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+        let changes = ["changes-after-three", "grows-on-second-page"];
+        if changes.contains(&self.behaviour.as_str()) && self.call_count == 3 {
+            self.tell_change();
         }
+    }
+
+    fn call(&mut self, id: &Value, params: &Value) -> Option<ExitCode> {
+        self.begin_call();
         let name = params
             .get("name")
             .and_then(Value::as_str)
@@ -251,7 +321,12 @@ impl TestServer {
                 .unwrap_or_default()
         };
         let result = match name {
-            "echo" => text(word("words")),
+            "echo" => {
+                if word("words").starts_with("complain") {
+                    complain(word("words"));
+                }
+                text(word("words"))
+            }
             "add" => {
                 let number = |key: &str| arguments.get(key).and_then(Value::as_f64);
                 let sum = number("a").unwrap_or_default() + number("b").unwrap_or_default();
@@ -260,6 +335,7 @@ impl TestServer {
                     "structuredContent": {"sum": sum},
                 })
             }
+            "second" => text("from the second page"),
             "fail" => json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}),
             "refuse" => {
                 refuse(id, -32000, "not today");
@@ -271,13 +347,15 @@ impl TestServer {
                 text("done")
             }
             "variable" => text(&std::env::var(word("name")).unwrap_or_else(|_| "unset".to_owned())),
-            "read" => match std::fs::read_to_string(word("path")) {
-                Ok(content) => text(&content),
-                Err(error) => {
-                    json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true})
+            "read" => read(word("path")),
+            "ask" if self.modern => match params.get("inputResponses") {
+                Some(answers) => text(&answers.to_string()),
+                None => {
+                    answer(id, asks(&arguments));
+                    return None;
                 }
             },
-            "ask" => match ask() {
+            "ask" => match ask(&arguments) {
                 Some(answered) => text(&answered.to_string()),
                 None => text("no answer"),
             },
@@ -299,6 +377,15 @@ impl TestServer {
     }
 }
 
+fn read(path: &str) -> Value {
+    match std::fs::read_to_string(path) {
+        Ok(content) => text(&content),
+        Err(error) => {
+            json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true})
+        }
+    }
+}
+
 fn every_content() -> Value {
     json!({"content": [
         {"type": "text", "text": "all of them"},
@@ -309,9 +396,15 @@ fn every_content() -> Value {
     ]})
 }
 
+/// The value of the variable a call names.
+fn variable(arguments: &Value) -> Option<String> {
+    std::env::var(arguments.get("variable")?.as_str()?).ok()
+}
+
 /// Waits in ten parts and tells of each.
 fn slow(params: &Value, arguments: &Value) {
     let ms = arguments.get("ms").and_then(Value::as_u64).unwrap_or(100);
+    let words = variable(arguments).unwrap_or_else(|| "working".to_owned());
     let token = params
         .get("_meta")
         .and_then(|meta| meta.get("progressToken"));
@@ -320,22 +413,79 @@ fn slow(params: &Value, arguments: &Value) {
         if let Some(token) = token {
             send(&json!({
                 "jsonrpc": "2.0", "method": "notifications/progress",
-                "params": {"progressToken": token, "progress": step, "total": 10, "message": "working"},
+                "params": {"progressToken": token, "progress": step, "total": 10, "message": words},
             }));
         }
     }
 }
 
+/// An answer that ends with a question, as the newer era has it.
+fn asks(arguments: &Value) -> Value {
+    let request = json!({"method": "elicitation/create", "params": question(arguments)});
+    json!({
+        "resultType": "input_required", "requestState": "round one",
+        "inputRequests": {"colour": request},
+    })
+}
+
+fn question(arguments: &Value) -> Value {
+    let words = variable(arguments).unwrap_or_else(|| "Which colour?".to_owned());
+    json!({
+        "mode": "form",
+        "message": words,
+        "requestedSchema": {
+            "type": "object", "properties": {"colour": {"type": "string"}},
+        },
+    })
+}
+
+fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "prompts": {"listChanged": true},
+        "resources": {"listChanged": true},
+    })
+}
+
+fn prompts() -> Value {
+    json!([{
+        "name": "greet", "description": "Greets a person.",
+        "arguments": [{"name": "who", "description": "The person.", "required": true}],
+    }])
+}
+
+fn prompt(params: &Value) -> Option<Value> {
+    let name = params.get("name")?.as_str()?;
+    let who = params.get("arguments")?.get("who")?.as_str()?;
+    let words = format!("Greet {who}.\u{1b}[31m");
+    let message =
+        json!({"role": "user", "content": {"type": "text", "text": words, "_meta": {"x": 1}}});
+    (name == "greet").then(|| json!({"description": "A greeting.", "messages": [message]}))
+}
+
+fn resources() -> Value {
+    json!([
+        {"uri": "test://page", "name": "page", "description": "A page.", "mimeType": "text/plain"},
+        {"uri": "test://token", "name": "token", "mimeType": "text/plain"},
+    ])
+}
+
+fn resource(params: &Value) -> Option<Value> {
+    let uri = params.get("uri")?.as_str()?;
+    let words = match uri {
+        "test://page" => "a page".to_owned(),
+        "test://token" => std::env::var("TOKEN").unwrap_or_else(|_| "unset".to_owned()),
+        _ => format!("item {}", uri.strip_prefix("test://item/")?),
+    };
+    let content = json!({"uri": uri, "mimeType": "text/plain", "text": words, "_meta": {"x": 1}});
+    Some(json!({"contents": [content]}))
+}
+
 /// Asks the client, and waits for its answer.
-fn ask() -> Option<Value> {
+fn ask(arguments: &Value) -> Option<Value> {
     send(&json!({
         "jsonrpc": "2.0", "id": "ask-1", "method": "elicitation/create",
-        "params": {
-            "message": "Which colour?",
-            "requestedSchema": {
-                "type": "object", "properties": {"colour": {"type": "string"}},
-            },
-        },
+        "params": question(arguments),
     }));
     while let Some(line) = read_line() {
         let message: Value = serde_json::from_str(&line).ok()?;

@@ -94,16 +94,18 @@ fn client(
     waits
 }
 
-struct Connection {
+pub(crate) struct Connection {
     reader: BufReader<TcpStream>,
     era: Era,
     /// What every request starts with.
     head: String,
     body: String,
+    /// The tool that is called.
+    pub(crate) tool: String,
 }
 
 impl Connection {
-    fn open(server: &Server, era: Era) -> Connection {
+    pub(crate) fn open(server: &Server, era: Era) -> Connection {
         let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut head = format!(
@@ -119,12 +121,15 @@ impl Connection {
             era,
             head,
             body: String::new(),
+            tool: server.tool.clone(),
         };
         match era {
             Era::Legacy => connection.greet(),
             Era::Modern => {
-                connection.head += "mcp-protocol-version: 2026-07-28\r\n\
-                    mcp-method: tools/call\r\nmcp-name: echo\r\n";
+                connection.head += &format!(
+                    "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {}\r\n",
+                    server.tool
+                );
             }
         }
         connection
@@ -144,8 +149,8 @@ impl Connection {
         self.receive();
     }
 
-    fn call(&mut self, id: u64, word: &str) {
-        let mut params = json!({"name": "echo", "arguments": {"text": word}});
+    pub(crate) fn call(&mut self, id: u64, word: &str) {
+        let mut params = json!({"name": self.tool, "arguments": {"text": word}});
         if self.era == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -156,6 +161,30 @@ impl Connection {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
         self.receive();
         assert!(self.body.contains(word), "a wrong answer: {}", self.body);
+    }
+
+    /// Reads the whole list of tools in a session; how many there are.
+    pub(crate) fn list(&mut self) -> usize {
+        let (mut count, mut cursor) = (0, Value::Null);
+        loop {
+            let params = match &cursor {
+                Value::Null => json!({}),
+                cursor => json!({"cursor": cursor}),
+            };
+            self.send(
+                &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}),
+            );
+            self.receive();
+            // In a stream, the field's name comes first.
+            let (_, rest) = self.body.split_once('{').unwrap();
+            let text = format!("{{{}", rest.trim());
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            count += answer["result"]["tools"].as_array().unwrap().len();
+            cursor = answer["result"]["nextCursor"].clone();
+            if cursor.is_null() {
+                return count;
+            }
+        }
     }
 
     fn send(&mut self, message: &Value) {

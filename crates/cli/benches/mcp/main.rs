@@ -13,7 +13,9 @@
     reason = "a bench ends on the first surprise and prints what it measured"
 )]
 
+#[expect(dead_code, reason = "the bench of the bridge uses the rest")]
 mod load;
+#[expect(dead_code, reason = "the bench of the bridge uses the rest")]
 mod server;
 
 use std::process::ExitCode;

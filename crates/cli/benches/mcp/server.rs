@@ -9,8 +9,8 @@ use std::{env, fs};
 
 use axum::serve::ListenerExt as _;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ServerCapabilities,
-    ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// Says in a child of this program which server it is.
-const ROLE: &str = "BENCH_SERVER";
+pub(crate) const ROLE: &str = "BENCH_SERVER";
 
 /// The tool that is called, as its author wrote it.
 const TOOL: &str = r#"{
@@ -49,7 +49,11 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     pub(crate) token: Option<String>,
-    home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
+    /// The name of the tool here.
+    pub(crate) tool: String,
+    /// A server that this one calls, whose time counts with its own.
+    pub(crate) behind: Option<Box<Server>>,
 }
 
 impl Server {
@@ -128,7 +132,7 @@ impl Server {
         Some(Server::start(&mut command))
     }
 
-    fn start(command: &mut Command) -> Server {
+    pub(crate) fn start(command: &mut Command) -> Server {
         // A group of its own, so that whatever it starts can be counted with it.
         let command = command.process_group(0).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -145,6 +149,26 @@ impl Server {
             port: port.parse().unwrap(),
             token: None,
             home: None,
+            tool: "echo".to_owned(),
+            behind: None,
+        }
+    }
+
+    /// Starts a server that says nothing, and waits until it listens.
+    pub(crate) fn start_at(command: &mut Command, port: u16) -> Server {
+        let command = command.process_group(0).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Server {
+            child,
+            port,
+            token: None,
+            home: None,
+            tool: "echo".to_owned(),
+            behind: None,
         }
     }
 
@@ -175,7 +199,8 @@ impl Server {
             .iter()
             .filter(|process| family.contains(&process.id));
         let ticks: u32 = counted.map(|process| process.ticks).sum();
-        Duration::from_secs_f64(f64::from(ticks) / tick)
+        let behind = self.behind.as_ref().map(|behind| behind.cpu());
+        Duration::from_secs_f64(f64::from(ticks) / tick) + behind.unwrap_or_default()
     }
 }
 
@@ -224,8 +249,18 @@ pub(crate) fn child_main() -> Option<ExitCode> {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(serve(&role));
+    match role.as_str() {
+        "stdio" => runtime.block_on(serve_pipes()),
+        _ => runtime.block_on(serve(&role)),
+    }
     Some(ExitCode::SUCCESS)
+}
+
+/// The same echo over standard input and output.
+async fn serve_pipes() {
+    let transport = (tokio::io::stdin(), tokio::io::stdout());
+    let running = rmcp::serve_server(Echo, transport).await.unwrap();
+    running.waiting().await.unwrap();
 }
 
 async fn serve(role: &str) {
@@ -264,6 +299,26 @@ struct Echo;
 impl ServerHandler for Echo {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    /// One tool, or as many as the bench wants.
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let count = env::var("BENCH_TOOLS").ok();
+        let names: Vec<_> = match count.and_then(|count| count.parse::<usize>().ok()) {
+            None => vec!["echo".to_owned()],
+            Some(count) => (0..count).map(|number| format!("t{number}")).collect(),
+        };
+        let tool = |name: String| {
+            let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+            let schema = schema.as_object().unwrap().clone();
+            Tool::new(name, "Gives back a text.", schema)
+        };
+        let tools = names.into_iter().map(tool).collect();
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(

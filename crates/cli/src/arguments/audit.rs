@@ -1,4 +1,5 @@
-//! The arguments of `ringfence audit` that are about signed heads and proofs.
+//! The arguments of `ringfence audit` that are about signed heads and proofs, and of
+//! `ringfence top`.
 
 use std::path::PathBuf;
 
@@ -72,6 +73,16 @@ pub(crate) struct AuditWitness {
     /// Show the public key that this home cosigns with
     #[arg(long)]
     pub(crate) key: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "With `--json` one value per line; with `--once` one value.")]
+pub(crate) struct TopArguments {
+    /// Print one picture of the last minute and stop
+    #[arg(long)]
+    pub(crate) once: bool,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 }

@@ -432,6 +432,13 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         )],
     ),
     (
+        "top",
+        &[
+            ("ringfence top", "stop with Ctrl-C"),
+            ("ringfence top --once --json", "one picture, for a script"),
+        ],
+    ),
+    (
         "audit key",
         &[("ringfence audit key", "hand it to your auditor")],
     ),

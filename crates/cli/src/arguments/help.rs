@@ -58,6 +58,7 @@ pub(crate) const TASKS: &[Task] = &[
             "list",
             "show",
             "audit",
+            "top",
             "config",
             "doctor",
             "completions",

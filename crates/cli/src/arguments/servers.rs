@@ -34,7 +34,7 @@ pub(crate) enum ServersCommand {
     Restart(ServerNamed),
     /// Sign in to a server at an address, in a browser
     Login(ServersLogin),
-    /// Start a server and print what it writes to standard error
+    /// Print what a running server wrote to standard error
     Logs(ServerNamed),
     /// Compare what servers offer with a lock file, or write that file
     Verify(ServersVerify),

@@ -20,6 +20,7 @@ use model::nearest::nearest;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
 use serde_json::{Value, json};
+use upstream::definition::ItemKey;
 use upstream::pin::ServedState;
 
 use crate::arguments::{
@@ -80,7 +81,9 @@ pub(crate) fn look(
 fn run_login(engine: &Engine, login: &ServersLogin, printer: &mut Printer) -> anyhow::Result<Exit> {
     let runtime = wiring::runtime()?;
     let show = |page: &str| {
-        printer.note(&format!("open this page to sign in:\n{}", one_line(page)));
+        // A line of its own: it is copied whole.
+        printer.note("open this page to sign in:");
+        printer.note(page);
     };
     let servers = engine.servers();
     let signed = runtime.block_on(servers.login(&login.name, &login.caller, show))?;
@@ -168,12 +171,26 @@ fn settings(config: &ServerConfig) -> Vec<(&'static str, String)> {
             lines.push(("headers", names(url.headers.keys().collect())));
             let is_private = if url.private { "yes" } else { "no" };
             lines.push(("private", is_private.to_owned()));
+            if let Some(oauth) = &url.oauth {
+                let client = oauth
+                    .client_id
+                    .as_deref()
+                    .unwrap_or("registered at the sign-in");
+                let scopes = oauth.scopes.join(" ");
+                lines.push(("sign-in", oauth.grant.word().to_owned()));
+                lines.push(("client", one_line(client)));
+                lines.push(("scopes", one_line(&scopes)));
+            }
         }
     }
     let secrets: Vec<_> = config.secrets().into_iter().collect();
     lines.push(("secrets", secrets.join(", ")));
     lines.push(("era", config.era.word().to_owned()));
     lines.push(("sharing", config.sharing.word().to_owned()));
+    let offers = [("prompts", config.prompts), ("resources", config.resources)];
+    let offers = offers.into_iter().filter(|(_, is_on)| *is_on);
+    let offers: Vec<_> = offers.map(|(word, _)| word).collect();
+    lines.push(("offers", offers.join(", ")));
     lines.retain(|(_, text)| !text.is_empty());
     lines
 }
@@ -186,10 +203,7 @@ fn run_show(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Resul
     let lines = settings(&view.config);
     let findings = ServerLaunch::of(&view.config).findings();
     let items = view.served.iter().flat_map(|served| &served.items);
-    let here = |key: &upstream::definition::ItemKey| {
-        let names = &view.names.names;
-        names.get(&key.name).map(|name| name.as_str().to_owned())
-    };
+    let here = |key: &ItemKey| view.name_of(key).map(str::to_owned);
     if printer.format() == Format::Json {
         let settings: serde_json::Map<_, _> = lines
             .into_iter()
@@ -332,31 +346,41 @@ fn run_block(engine: &Engine, block: &ServersBlock, printer: &mut Printer) -> an
     Ok(Exit::Done)
 }
 
-/// A server's lines live in the process that runs it, so this one starts its own.
+/// Prints what the running processes of a server wrote; if none runs, what the last one
+/// did. Starts nothing.
 fn run_logs(engine: &Engine, name: &str, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let runtime = wiring::runtime()?;
-    let looked = runtime.block_on(engine.servers().look(name));
-    let (log, fault) = match looked {
-        Ok(look) => (look.log, None),
-        Err(ServerAdminError::Fault { fault, log, .. }) => (log, Some(fault.to_string())),
-        Err(other) => return Err(other.into()),
+    let logs = engine.servers().logs(name)?;
+    if printer.format() == Format::Json {
+        printer.json(&json!({
+            "server": name,
+            "processes": logs.iter().map(|log| json!({
+                "log": log.file, "running": log.is_running, "lines": log.lines,
+            })).collect::<Vec<_>>(),
+        }));
+        return Ok(Exit::Done);
+    }
+    let running: Vec<_> = logs.iter().filter(|log| log.is_running).collect();
+    let shown = match running.is_empty() {
+        false => running,
+        true => logs.last().into_iter().collect(),
     };
-    match printer.format() {
-        Format::Json => printer.json(&json!({ "server": name, "lines": log, "fault": fault })),
-        Format::Human => {
-            for line in &log {
-                printer.line(line);
-            }
-            match &fault {
-                Some(fault) => printer.note(&format!("{name} failed: {}", one_line(fault))),
-                None => printer.note(&format!("{name} started; {}", count(log.len(), "line"))),
-            }
+    for log in &shown {
+        if shown.len() > 1 {
+            printer.line(&format!("== {}", log.file));
+        }
+        for line in &log.lines {
+            printer.line(line);
         }
     }
-    Ok(match fault {
-        None => Exit::Done,
-        Some(_) => Exit::No,
-    })
+    match shown.first() {
+        None => printer.note(&format!("{name} was not started yet")),
+        Some(log) if log.is_running => {
+            let processes = count(shown.len(), "connection");
+            printer.note(&format!("{name} has {processes} open"));
+        }
+        Some(_) => printer.note(&format!("{name} does not run; these are its last lines")),
+    }
+    Ok(Exit::Done)
 }
 
 /// A name that a placeholder can have.

@@ -347,6 +347,13 @@ impl Printer {
         self.output.push('\n');
     }
 
+    /// Empties the terminal, if there is one, before a picture that replaces the last.
+    pub(crate) fn clear_screen(&mut self) {
+        if self.streams.out_colour {
+            self.output.push_str("\u{1b}[H\u{1b}[2J");
+        }
+    }
+
     /// Shows what was collected so far, where a person waits for the rest.
     pub(crate) fn emit(&mut self) {
         let _ = self.write_out();

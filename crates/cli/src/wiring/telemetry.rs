@@ -1,7 +1,9 @@
-//! Traces for the operator's collector: one span per call, sent in batches through the
+//! Traces for the operator's collector: one span per call, with one below it for each gate,
+//! the wait for a person and the run, sent in batches through the
 //! same guarded client that tools use. Spans that cannot be sent are dropped, with one
 //! warning; no call ever waits for them.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +16,16 @@ use host::fetch::{Fetch, TlsTrust};
 use host::message::PowerRequest;
 use model::record::audit::Status;
 use model::record::mask::Masker;
+use model::trace::TraceParent;
 use opentelemetry::trace::{
-    SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _, TraceFlags, TraceId,
-    TraceState, Tracer as _, TracerProvider as _,
+    Span as _, SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _,
+    TraceFlags, TraceId, TraceState, Tracer as _, TracerProvider as _,
 };
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer, SdkTracerProvider};
 use serde_json::json;
 
 use crate::wiring::outbound;
@@ -54,6 +57,7 @@ impl Traces {
             .build();
         let provider = SdkTracerProvider::builder()
             .with_resource(resource)
+            .with_id_generator(CallIds(RandomIdGenerator::default()))
             .with_batch_exporter(exporter)
             .build();
         let tracer = provider.tracer("ringfence");
@@ -113,9 +117,26 @@ impl Reporter for Traces {
             .with_kind(SpanKind::Server)
             .with_start_time(started)
             .with_attributes(attributes);
+        NEXT.set(TraceParent::of_call(
+            &report.call_id,
+            report.trace.as_deref(),
+        ));
         let mut span = self.tracer.build_with_context(span, &context);
-        opentelemetry::trace::Span::set_status(&mut span, status);
-        opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
+        // A span that is not sampled asks for no id.
+        NEXT.set(None);
+        let own = Context::new().with_remote_span_context(span.span_context().clone());
+        span.set_status(status);
+        span.end_with_timestamp(ended);
+        for step in &report.steps {
+            let at = |us: u64| started + Duration::from_micros(us);
+            let child = self
+                .tracer
+                .span_builder(format!("ringfence.{}", step.name))
+                .with_kind(SpanKind::Internal)
+                .with_start_time(at(step.begin_us));
+            let mut child = self.tracer.build_with_context(child, &own);
+            child.end_with_timestamp(at(step.end_us));
+        }
     }
 }
 
@@ -123,31 +144,41 @@ fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// W3C's `traceparent`: `00-<trace>-<span>-<flags>`. Anything else is no parent.
+/// The ids of the span that is being made on this thread: a call's own, so that what a
+/// call told others about itself is true.
+#[derive(Debug)]
+struct CallIds(RandomIdGenerator);
+
+thread_local! {
+    static NEXT: Cell<Option<TraceParent>> = const { Cell::new(None) };
+}
+
+impl IdGenerator for CallIds {
+    fn new_trace_id(&self) -> TraceId {
+        match NEXT.get() {
+            Some(next) => TraceId::from_bytes(next.trace),
+            None => self.0.new_trace_id(),
+        }
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        match NEXT.take() {
+            Some(next) => SpanId::from_bytes(next.span),
+            None => self.0.new_span_id(),
+        }
+    }
+}
+
+/// The span that a call was told of, as its parent.
 fn parent(header: &str) -> Option<SpanContext> {
-    let mut parts = header.split('-');
-    let (version, trace, span, flags) =
-        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let lengths = [version, trace, span, flags].map(str::len);
-    let is_hex = |part: &str| {
-        part.bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    let is_last = parts.next().is_none();
-    if version != "00" || lengths != [2, 32, 16, 2] || !is_last {
-        return None;
-    }
-    if ![trace, span, flags].into_iter().all(is_hex) {
-        return None;
-    }
-    let context = SpanContext::new(
-        TraceId::from_hex(trace).ok()?,
-        SpanId::from_hex(span).ok()?,
-        TraceFlags::new(u8::from_str_radix(flags, 16).ok()?),
+    let parent = TraceParent::parse(header)?;
+    Some(SpanContext::new(
+        TraceId::from_bytes(parent.trace),
+        SpanId::from_bytes(parent.span),
+        TraceFlags::new(parent.flags),
         true,
         TraceState::NONE,
-    );
-    context.is_valid().then_some(context)
+    ))
 }
 
 /// The operator's collector, reached through the guard: this host and no other.
@@ -225,9 +256,12 @@ impl HttpClient for Collector {
 
 #[cfg(test)]
 mod tests {
+    use engine::report::CallStep;
+
     use super::*;
 
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const CALL: &str = "019a9324-5ab0-7c01-8f00-aabbccddeeff";
 
     /// A collector that takes one request and keeps it.
     async fn collector() -> (String, tokio::task::JoinHandle<Vec<u8>>) {
@@ -258,7 +292,7 @@ mod tests {
 
     fn report() -> CallReport {
         CallReport {
-            call_id: "call-1".to_owned(),
+            call_id: CALL.to_owned(),
             tool: Some("convertUnits".to_owned()),
             caller: "local".to_owned(),
             origin: model::caller::Origin::Mcp,
@@ -271,6 +305,18 @@ mod tests {
             run_us: 0,
             cpu_us: 0,
             trace: Some(format!("00-{TRACE}-00f067aa0ba902b7-01")),
+            steps: vec![
+                CallStep {
+                    name: "approval",
+                    begin_us: 10,
+                    end_us: 500,
+                },
+                CallStep {
+                    name: "run",
+                    begin_us: 500,
+                    end_us: 900,
+                },
+            ],
         }
     }
 
@@ -290,7 +336,9 @@ mod tests {
             "application/x-protobuf",
             "execute_tool convertUnits",
             "rule.denied",
-            "call-1",
+            CALL,
+            "ringfence.approval",
+            "ringfence.run",
         ] {
             assert!(holds(part.as_bytes()), "{part}");
         }
@@ -298,6 +346,11 @@ mod tests {
             holds(&TraceId::from_hex(TRACE).unwrap().to_bytes()),
             "the caller's trace"
         );
+        // The id that a server behind this call was told, once as the call's own and once
+        // as the parent of each step.
+        let own = [0x8f, 0x00, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
+        let told = request.windows(8).filter(|window| *window == own);
+        assert_eq!(told.count(), 3);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -319,25 +372,5 @@ mod tests {
         let said = said.lock().unwrap();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("traces cannot be sent: "), "{said:?}");
-    }
-
-    #[test]
-    fn only_a_whole_traceparent_is_a_parent() {
-        let sound = format!("00-{TRACE}-00f067aa0ba902b7-01");
-        let context = parent(&sound).map(|context| context.trace_id().to_string());
-        assert_eq!(context.as_deref(), Some(TRACE));
-        for broken in [
-            "",
-            "00",
-            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
-            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b77-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-é",
-        ] {
-            assert_eq!(parent(broken), None, "{broken}");
-        }
     }
 }

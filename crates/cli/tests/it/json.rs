@@ -85,6 +85,7 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("approvals revoke", "00000000", Writes::Nothing),
     ("approvals watch", "--count 0", Writes::Lines),
     ("audit list", "", Writes::Value),
+    ("top", "--once", Writes::Value),
     ("audit show", "00000000", Writes::Nothing),
     ("audit verify", "", Writes::Value),
     ("audit acknowledge", "00000000 --note x", Writes::Nothing),

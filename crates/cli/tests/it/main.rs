@@ -20,14 +20,17 @@ mod init;
 mod json;
 mod masked;
 mod memory;
+mod observability;
 mod progress;
 mod publish;
 mod run;
 mod screen;
 mod serve;
+mod servers;
 mod session;
 mod studio;
 mod terminal;
+mod witness;
 mod wrap;
 
 /// The workspace's folder.

@@ -80,14 +80,14 @@ fn home(folder: &Path, endpoint: &str) -> std::path::PathBuf {
     home
 }
 
-fn key(home: &Path, name: &str, role: &str) -> String {
+pub(crate) fn key(home: &Path, name: &str, role: &str) -> String {
     let home = home.display().to_string();
     let arguments = ["keys", "add", name, "--role", role, "--home", &home];
     let output = ringfence(&arguments).output();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn ask(address: &str, key: &str, head: &str, body: &str) -> String {
+pub(crate) fn ask(address: &str, key: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
     let request = format!(
@@ -100,7 +100,7 @@ fn ask(address: &str, key: &str, head: &str, body: &str) -> String {
 }
 
 /// A call that wants to hear how it goes.
-fn call(address: &str, key: &str, tool: &str, arguments: &Value) -> String {
+pub(crate) fn call(address: &str, key: &str, tool: &str, arguments: &Value) -> String {
     let meta = META.replacen('{', r#"{"progressToken":"tok","#, 1);
     let meta: Value = serde_json::from_str(&meta).unwrap();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",

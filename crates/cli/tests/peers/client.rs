@@ -160,7 +160,7 @@ pub(crate) fn peers() -> PathBuf {
     let folder = folder.canonicalize().unwrap_or(folder);
     let is_there = |name: &str| folder.join(name).join("installed").exists();
     assert!(
-        is_there("node") && is_there("python"),
+        is_there("node") && is_there("python") && is_there("proxies"),
         "run `cargo xtask peers` first"
     );
     folder

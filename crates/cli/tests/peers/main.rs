@@ -16,5 +16,6 @@ mod codecall;
 mod connect;
 mod inspector;
 mod servers;
+mod story;
 mod tools;
 mod world;

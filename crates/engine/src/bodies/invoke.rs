@@ -22,6 +22,7 @@ pub(crate) async fn run(work: &Work<'_>) -> Result<RunResult, CallRefusal> {
     let input = input.unwrap_or_else(|| json!({}));
     let mut request = work.request.child(name, input);
     request.parent_id = Some(work.call_id.to_owned());
+    request.trace = work.request.trace_below(work.call_id);
     // A call within a call: the compiler cannot size it otherwise.
     let outcome = Box::pin(work.engine.call(request)).await.into_inner();
     let error = outcome.error.map(|error| match error.reason {

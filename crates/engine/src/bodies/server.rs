@@ -1,4 +1,4 @@
-//! A tool of an MCP server: the call goes on to the server, and what comes back is
+//! A tool, a prompt or a resource of an MCP server: the call goes on to the server, and what comes back is
 //! passed on whole.
 
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::mask::Masker;
 use model::record::outcome::{CallError, ConsoleLine, RelayedResult};
+use model::trace::TraceParent;
 use serde_json::{Map, Value};
 
 use crate::engine::Engine;
@@ -19,6 +20,7 @@ use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
 use crate::server_tool::ServerTool;
 use crate::servers::address::Outbound;
+use crate::servers::item;
 use crate::tool::ToolBody;
 
 /// What a call of a server's tool works with.
@@ -30,6 +32,8 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) environment: Environment,
     pub(crate) masker: Arc<Masker>,
+    /// Where the call stands in a trace, for the server.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 /// Fields a server does not get from a person through us, by a word of their names.
@@ -116,6 +120,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
         arguments,
         environment,
         masker,
+        trace,
     } = call;
     let config = &tool.server;
     let progress = request.progress.clone().map(|progress| {
@@ -123,7 +128,9 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
             progress.tell(&progress_words(done, total, words));
         })
     });
+    let (kind, _) = item::kind(tool.item.key().kind);
     let tool_call = ToolCall {
+        kind,
         tool: tool.definition.name.clone(),
         arguments,
         timeout: Duration::from_millis(config.call_timeout_ms),
@@ -134,6 +141,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
                 inner,
             }) as Arc<dyn Elicitor>
         }),
+        trace: trace.map(|trace| trace.to_string()),
     };
     let connections = engine.server_connections();
     let caller = &request.caller.name;
@@ -204,7 +212,25 @@ fn script_value(result: &ToolResult) -> Value {
     }
 }
 
-fn relay(tool: &ServerTool, result: ToolResult) -> RunResult {
+/// Puts the addresses of a server's resources as clients read them here, if they may.
+fn show_links(tool: &ServerTool, content: &mut [Value]) {
+    if !tool.server.resources || !tool.is_tool() {
+        return;
+    }
+    for block in content {
+        let uri = match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => block.get_mut("uri"),
+            Some("resource") => block.pointer_mut("/resource/uri"),
+            _ => None,
+        };
+        if let Some(Value::String(uri)) = uri {
+            *uri = item::shown_uri(&tool.server.name, uri);
+        }
+    }
+}
+
+fn relay(tool: &ServerTool, mut result: ToolResult) -> RunResult {
+    show_links(tool, &mut result.content);
     let value = script_value(&result);
     let wrong = match result.is_error {
         true => None,

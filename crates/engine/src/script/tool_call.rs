@@ -273,6 +273,7 @@ impl ScriptHost<'_> {
         CallRequest {
             purpose: request.purpose,
             parent_id: Some((*call_id).to_owned()),
+            trace: request.trace_below(call_id),
             deadline: deadline.map(|deadline| self.time_left(deadline)),
             waiting: Some(Waiting::new(move |begins| clock.asks(begins))),
             ..request.child(name, arguments)

@@ -1,22 +1,22 @@
 //! Servers at an address: who may be reached, and with which tokens.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::ServerFault;
 use bridge::http::HttpSettings;
-use bridge::oauth::{LoginSettings, TokenFile, TokenSource};
+use bridge::oauth::{ClientCredentials, LoginSettings, TokenFile, TokenSource, TokenText};
 use host::client::{ClientSettings, HttpClient};
 use host::fetch::TlsTrust;
 use host::fetch::connect::Connector;
 use host::fetch::resolve::Resolve;
-use model::config::{Config, ServerConfig, ServerUrl};
+use model::config::{Config, ServerConfig, ServerGrant, ServerUrl};
 use model::network::host_pattern::HostPattern;
 use url::Url;
 
 use crate::powers::PowerSettings;
+use crate::servers::connections::FilledSecrets;
 
 /// How long a person may take to sign in.
 const SIGN_IN_WAIT: Duration = Duration::from_secs(300);
@@ -49,19 +49,24 @@ impl Outbound {
         home: &Path,
         (config, url): (&ServerConfig, &ServerUrl),
         caller: &str,
-        filled: &BTreeMap<String, String>,
+        filled: &FilledSecrets,
     ) -> Result<HttpSettings, ServerFault> {
         let client = self.client(url)?;
         let has_own = filled
+            .values
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
         let tokens = (!has_own).then(|| {
             let file = TokenFile::new(home, &config.name);
-            TokenSource::new(client.clone(), file, &url.url, holder(caller))
+            let source = TokenSource::new(client.clone(), file, &url.url, holder(caller));
+            match credentials(url, filled) {
+                Some(credentials) => source.with_credentials(credentials),
+                None => source,
+            }
         });
         Ok(HttpSettings {
             url: url.url.clone(),
-            headers: filled.clone().into_iter().collect(),
+            headers: filled.values.clone().into_iter().collect(),
             client,
             tokens,
             reply: Duration::from_millis(config.call_timeout_ms),
@@ -74,16 +79,22 @@ impl Outbound {
         home: &Path,
         (config, url): (&ServerConfig, &ServerUrl),
         caller: &str,
+        filled: &FilledSecrets,
     ) -> Result<LoginSettings, ServerFault> {
+        let oauth = url.oauth.as_ref();
+        if oauth.is_some_and(|oauth| oauth.grant == ServerGrant::ClientCredentials) {
+            let why = "it signs in by itself, with its client credentials";
+            return Err(ServerFault::Start(why.to_owned()));
+        }
         Ok(LoginSettings {
             client: self.client(url)?,
             url: url.url.clone(),
             file: TokenFile::new(home, &config.name),
             caller: holder(caller),
-            client_id: None,
-            client_secret: None,
-            scopes: Vec::new(),
-            redirect_port: 0,
+            client_id: oauth.and_then(|oauth| oauth.client_id.clone()),
+            client_secret: filled.client_secret.clone().map(TokenText::new),
+            scopes: oauth.map(|oauth| oauth.scopes.clone()).unwrap_or_default(),
+            redirect_port: oauth.map(|oauth| oauth.redirect_port).unwrap_or_default(),
             wait: SIGN_IN_WAIT,
         })
     }
@@ -106,6 +117,19 @@ impl Outbound {
         }
         settings.private_hosts = private_hosts.into();
         Ok(HttpClient::new(settings))
+    }
+}
+
+/// The client that signs in by itself, if the settings say so.
+fn credentials(url: &ServerUrl, filled: &FilledSecrets) -> Option<ClientCredentials> {
+    let oauth = url.oauth.as_ref()?;
+    match oauth.grant {
+        ServerGrant::Code => None,
+        ServerGrant::ClientCredentials => Some(ClientCredentials {
+            id: oauth.client_id.clone()?,
+            secret: TokenText::new(filled.client_secret.clone()?),
+            scopes: oauth.scopes.clone(),
+        }),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The servers that run: one connection for each server, or one for each caller of it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bridge::{Server, ServerFault, ServerSettings, ServerTarget};
+use bridge::{Server, ServerFault, ServerSettings, ServerStatus, ServerTarget};
 use jail::{JailNetwork, JailSettings, WorkerProgram};
 use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerSharing, ServerTransport};
 use model::document::environment::Environment;
@@ -19,6 +20,9 @@ use crate::servers::review::KeptReview;
 
 /// The folder of all servers' own folders, in the home.
 const FOLDER: &str = "servers";
+/// In the folder of a server, what its processes wrote on standard error. No server may
+/// write there.
+const LOGS: &str = "log";
 
 /// The servers that run.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ struct OpenServer {
     config: Arc<ServerConfig>,
     restarts: i64,
     /// With other secrets it is another connection.
-    filled: BTreeMap<String, String>,
+    filled: FilledSecrets,
     /// And so it is with other hosts that may be private.
     private_hosts: Arc<[HostPattern]>,
     server: Arc<Server>,
@@ -102,11 +106,17 @@ impl Connections {
         Ok(server)
     }
 
+    /// Where each server that was used stands.
+    pub(crate) fn statuses(&self) -> Vec<ServerStatus> {
+        let open = lock(&self.open);
+        open.values().map(|it| it.server.status()).collect()
+    }
+
     fn settings(
         &self,
         config: &ServerConfig,
         caller: &str,
-        filled: &BTreeMap<String, String>,
+        filled: &FilledSecrets,
         masker: &Arc<Masker>,
         outbound: &Outbound,
     ) -> Result<ServerSettings, ServerFault> {
@@ -120,7 +130,7 @@ impl Connections {
                     *first = resolved.display().to_string();
                 }
                 let mut jail = JailSettings::new(words, self.folder(&config.name, caller));
-                jail.environment = filled.clone();
+                jail.environment = filled.values.clone();
                 jail.read = command.read.iter().map(PathBuf::from).collect();
                 jail.write = command.write.iter().map(PathBuf::from).collect();
                 jail.private = vec![self.home.clone()];
@@ -147,6 +157,9 @@ impl Connections {
             start_timeout: Duration::from_millis(config.start_timeout_ms),
             idle: Duration::from_secs(config.idle_seconds),
             may_ask: config.elicitation,
+            logs: Some(logs_folder(&self.home, &config.name)),
+            prompts: config.prompts,
+            resources: config.resources,
             masker: Arc::clone(masker),
         })
     }
@@ -161,11 +174,31 @@ impl Connections {
     }
 }
 
-/// The environment or the headers, with their secrets.
-fn fill(
+/// Where the last lines of a server's processes are.
+pub(crate) fn logs_folder(home: &Path, server: &str) -> PathBuf {
+    home.join(FOLDER).join(server).join(LOGS)
+}
+
+/// What the settings of a server say with secrets filled in.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct FilledSecrets {
+    /// The environment or the headers.
+    pub(crate) values: BTreeMap<String, String>,
+    /// The secret of the client that signs in.
+    pub(crate) client_secret: Option<String>,
+}
+
+impl fmt::Debug for FilledSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FilledSecrets(***)")
+    }
+}
+
+/// Fills the secrets in.
+pub(crate) fn fill(
     config: &ServerConfig,
     environment: &Environment,
-) -> Result<BTreeMap<String, String>, ServerFault> {
+) -> Result<FilledSecrets, ServerFault> {
     let templates = match &config.transport {
         ServerTransport::Command(command) => &command.environment,
         ServerTransport::Url(url) => &url.headers,
@@ -180,8 +213,22 @@ fn fill(
             Err(names) => missing.extend(names),
         }
     }
+    let oauth = match &config.transport {
+        ServerTransport::Command(_) => None,
+        ServerTransport::Url(url) => url.oauth.as_ref(),
+    };
+    let mut client_secret = None;
+    if let Some(template) = oauth.and_then(|oauth| oauth.client_secret.as_ref()) {
+        match placeholder::resolve(template, environment) {
+            Ok(resolved) => client_secret = Some(resolved.text),
+            Err(names) => missing.extend(names),
+        }
+    }
     match missing.is_empty() {
-        true => Ok(filled),
+        true => Ok(FilledSecrets {
+            values: filled,
+            client_secret,
+        }),
         false => Err(ServerFault::SecretsMissing(missing)),
     }
 }

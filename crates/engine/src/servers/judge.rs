@@ -145,7 +145,7 @@ fn with_enclosure<T>(config: &ServerConfig, rate: impl FnOnce(Enclosure<'_>) -> 
             let parsed = url::Url::parse(&url.url).ok();
             let host = parsed.as_ref().and_then(url::Url::host_str);
             let host = host.unwrap_or_default();
-            match url.headers.is_empty() {
+            match url.headers.is_empty() && url.oauth.is_none() {
                 true => rate(Enclosure::Anonymous { host }),
                 false => rate(Enclosure::Authenticated { host }),
             }
@@ -157,13 +157,12 @@ fn with_enclosure<T>(config: &ServerConfig, rate: impl FnOnce(Enclosure<'_>) -> 
 /// whatever that does not say already.
 pub(crate) fn rate(
     config: &ServerConfig,
-    definition: &ToolDefinition,
+    (key, definition): (&ItemKey, &ToolDefinition),
     findings: &[UpstreamFinding],
     asked: Risk,
 ) -> Risk {
-    let key = ItemKey::tool(definition.name.as_str());
     let is_about =
-        |finding: &&UpstreamFinding| finding.item.as_ref().is_none_or(|item| *item == key);
+        |finding: &&UpstreamFinding| finding.item.as_ref().is_none_or(|item| item == key);
     let about: Vec<_> = findings.iter().filter(is_about).cloned().collect();
     let has_exact_version = match &config.transport {
         ServerTransport::Command(command) => is_exact(&command.command),

@@ -30,7 +30,7 @@ impl Reviewer for KeptReview {
         match kept {
             Ok(false) => Ok(()),
             Ok(true) => {
-                let count = model::text::count(seen.tools.len(), "tool");
+                let count = model::text::count(seen.offers.tools.len(), "tool");
                 let message = format!("the server `{server}` offers {count}, not as before");
                 let notice = Notice::new(Act::ServerListed, server, "server", &message);
                 loudly(&self.store, &self.alarm, notice.about(server));
@@ -49,7 +49,10 @@ fn seen_text(seen: &SeenTools) -> String {
         "version": seen.server.version,
         "instructions": seen.server.instructions,
         "protocol": seen.server.protocol,
-        "tools": seen.tools,
+        "tools": seen.offers.tools,
+        "prompts": seen.offers.prompts,
+        "resources": seen.offers.resources,
+        "templates": seen.offers.templates,
     })
     .to_string()
 }
@@ -67,9 +70,16 @@ pub(crate) fn read_seen(config: &ServerConfig, kept: &str) -> Result<SeenServer,
         origin(config),
     );
     let server = server.map_err(|fault| broken(fault.message))?;
-    let tools = kept.get("tools").and_then(Value::as_array);
-    let tools = tools.into_iter().flatten();
-    let listed = tools.map(|tool| (ItemKind::Tool, tool));
+    let lists = [
+        ("tools", ItemKind::Tool),
+        ("prompts", ItemKind::Prompt),
+        ("resources", ItemKind::Resource),
+        ("templates", ItemKind::ResourceTemplate),
+    ];
+    let listed = lists.into_iter().flat_map(|(field, kind)| {
+        let items = kept.get(field).and_then(Value::as_array);
+        items.into_iter().flatten().map(move |item| (kind, item))
+    });
     SeenServer::read(server, listed).map_err(|error| broken(error.to_string()))
 }
 

@@ -34,8 +34,11 @@ pub(super) async fn ready(State(door): State<Door>) -> Response {
 }
 
 /// What was counted.
-pub(super) async fn metrics(State((metrics, auth)): State<(Metrics, Arc<Auth>)>) -> Response {
-    let text = metrics.text(&auth.refused());
+pub(super) async fn metrics(
+    State((metrics, auth, door)): State<(Metrics, Arc<Auth>, Door)>,
+) -> Response {
+    let load = tokio::task::spawn_blocking(move || door.engine().load()).await;
+    let text = metrics.text(&auth.refused(), load.ok().as_ref());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

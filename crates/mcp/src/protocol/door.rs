@@ -10,6 +10,7 @@ use crate::auth::PipeClient;
 use crate::call_count::CallCount;
 use crate::limit;
 use crate::protocol::list_changed::Listeners;
+use crate::protocol::parked::ParkedCalls;
 use crate::protocol::request_state::Seal;
 use crate::unsent::Unsent;
 
@@ -27,6 +28,8 @@ pub(crate) struct Inner {
     pub(crate) unsent: Unsent,
     pub(crate) listeners: Arc<Listeners>,
     pub(crate) seal: Seal,
+    /// Calls that wait for an answer to a server.
+    pub(crate) parked: ParkedCalls,
     /// Who is at the other end of a pipe, if there is one.
     pub(crate) pipe_client: PipeClient,
     /// The one session of a client at a pipe. Process ids come again; this does not.
@@ -73,6 +76,7 @@ impl Door {
             unsent: Unsent::default(),
             listeners: Arc::default(),
             seal: Seal::fresh().ok_or(DoorError::Random)?,
+            parked: ParkedCalls::default(),
             pipe_session: session_name()?,
             stop: CancellationToken::new(),
             closing: CancellationToken::new(),
@@ -110,6 +114,8 @@ impl Door {
     /// audit rows are closed.
     pub(crate) async fn drain(&self, hard: &CancellationToken) {
         self.inner.closing.cancel();
+        // No client can come back for these: the seal ends with this process.
+        self.inner.parked.clear();
         tokio::select! {
             () = self.inner.calls.quiet() => {}
             () = tokio::time::sleep(Duration::from_secs(limit::SHUTDOWN_GRACE_SECONDS)) => {}

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::approve::{ApprovalAnswer, ApprovalScope, Approver, Channel, Question};
-use engine::call::{ElicitAnswer, Elicitor};
+use engine::call::ElicitAnswer;
 use model::govern::approval::authority;
 use model::sync::lock;
 use model::word::Word as _;
@@ -77,6 +77,15 @@ impl Approver for Elicit {
 }
 
 impl Elicit {
+    /// Puts the question of an MCP server, whose tool is being called, to the same person.
+    pub(crate) async fn ask_for_server(&self, form: ElicitRequestParams) -> ElicitAnswer {
+        match self.elicit(form).await {
+            Ok(result) => answer_of(result),
+            // The client is gone, late, or cannot ask after all.
+            Err(_) => ElicitAnswer::Cancel,
+        }
+    }
+
     /// Sends the form and waits for what comes back.
     async fn elicit(&self, form: ElicitRequestParams) -> Result<ElicitResult, ServiceError> {
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
@@ -95,23 +104,12 @@ impl Elicit {
     }
 }
 
-/// Puts the question of an MCP server, whose tool is being called, to the same person.
-impl Elicitor for Elicit {
-    fn ask(&self, question: Value) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
-        Box::pin(async move {
-            let Ok(form) = serde_json::from_value::<ElicitRequestParams>(question) else {
-                return ElicitAnswer::Decline;
-            };
-            match self.elicit(form).await {
-                Ok(result) => match result.action {
-                    ElicitationAction::Accept => ElicitAnswer::Accept(result.content),
-                    ElicitationAction::Decline => ElicitAnswer::Decline,
-                    _ => ElicitAnswer::Cancel,
-                },
-                // The client is gone, late, or cannot ask after all.
-                Err(_) => ElicitAnswer::Cancel,
-            }
-        })
+/// What a person answered to a server.
+pub(super) fn answer_of(result: ElicitResult) -> ElicitAnswer {
+    match result.action {
+        ElicitationAction::Accept => ElicitAnswer::Accept(result.content),
+        ElicitationAction::Decline => ElicitAnswer::Decline,
+        _ => ElicitAnswer::Cancel,
     }
 }
 
@@ -289,15 +287,6 @@ impl AskVia {
             AskVia::Later(deferred) => Some(Arc::clone(deferred) as Arc<dyn Approver>),
             AskVia::Unshown => Some(Arc::new(Unshown)),
             AskVia::None => None,
-        }
-    }
-
-    /// What a server's question goes through. A modern client would have to come again
-    /// with the answer while the server waits, so it is not asked.
-    pub(crate) fn elicitor(&self) -> Option<Arc<dyn Elicitor>> {
-        match self {
-            AskVia::Now(elicit) => Some(Arc::clone(elicit) as Arc<dyn Elicitor>),
-            AskVia::Later(_) | AskVia::Unshown | AskVia::None => None,
         }
     }
 

@@ -14,14 +14,14 @@ use model::caller::Caller;
 use model::document::digest;
 use model::sync::lock;
 use rmcp::RoleServer;
-use rmcp::service::{Peer, SubscriptionSink};
+use rmcp::service::{Peer, SubscriptionSendError, SubscriptionSink};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::limit;
-use crate::protocol::tool;
+use crate::protocol::{item, tool};
 
 /// The clients that are told.
 #[derive(Debug, Default)]
@@ -41,8 +41,24 @@ struct Known {
 struct Listener {
     caller: Caller,
     channel: ListenerChannel,
-    /// The digest of the list it was last told about.
-    seen: String,
+    /// The digests of the lists it was last told about.
+    seen: ListDigests,
+}
+
+/// What a caller sees, by digest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ListDigests {
+    tools: String,
+    prompts: String,
+    resources: String,
+}
+
+/// Which lists are others now.
+#[derive(Clone, Copy, Debug)]
+struct ChangedLists {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
 }
 
 /// How a listener is reached.
@@ -64,18 +80,39 @@ impl ListenerChannel {
     }
 
     /// Tells the listener; whether it is still there.
-    async fn notify(&self) -> bool {
+    async fn notify(&self, changed: ChangedLists) -> bool {
         let bound = Duration::from_secs(limit::LIST_CHANGED_SECONDS_MAX);
-        let told = match self {
-            ListenerChannel::Peer(peer) => timeout(bound, peer.notify_tool_list_changed())
-                .await
-                .map(|told| told.is_ok()),
-            ListenerChannel::Sink(sink) => timeout(bound, sink.notify_tool_list_changed())
-                .await
-                .map(|told| told.is_ok()),
-        };
         // A slow reader is told again next time; a closed one is not.
-        told.unwrap_or(true)
+        timeout(bound, self.tell(changed)).await.unwrap_or(true)
+    }
+
+    async fn tell(&self, changed: ChangedLists) -> bool {
+        let mut is_there = true;
+        match self {
+            ListenerChannel::Peer(peer) => {
+                if changed.tools {
+                    is_there &= peer.notify_tool_list_changed().await.is_ok();
+                }
+                if changed.prompts {
+                    is_there &= peer.notify_prompt_list_changed().await.is_ok();
+                }
+                if changed.resources {
+                    is_there &= peer.notify_resource_list_changed().await.is_ok();
+                }
+            }
+            ListenerChannel::Sink(sink) => {
+                if changed.tools {
+                    is_there &= sink_told(sink.notify_tool_list_changed().await);
+                }
+                if changed.prompts {
+                    is_there &= sink_told(sink.notify_prompt_list_changed().await);
+                }
+                if changed.resources {
+                    is_there &= sink_told(sink.notify_resource_list_changed().await);
+                }
+            }
+        }
+        is_there
     }
 }
 
@@ -126,7 +163,7 @@ impl Listeners {
 
     /// Takes the listeners whose list is another one now, and marks them as told.
     /// Forgets those that went away.
-    fn take_due(&self, engine: &Engine) -> Vec<(u64, ListenerChannel)> {
+    fn take_due(&self, engine: &Engine) -> Vec<(u64, ListenerChannel, ChangedLists)> {
         let callers: Vec<_> = {
             let mut listeners = self.lock();
             listeners
@@ -146,8 +183,13 @@ impl Listeners {
         for (id, listener) in &mut self.lock().all {
             match lists.get(&listener.caller) {
                 Some(list) if *list != listener.seen => {
+                    let changed = ChangedLists {
+                        tools: list.tools != listener.seen.tools,
+                        prompts: list.prompts != listener.seen.prompts,
+                        resources: list.resources != listener.seen.resources,
+                    };
                     listener.seen.clone_from(list);
-                    due.push((*id, listener.channel.clone()));
+                    due.push((*id, listener.channel.clone(), changed));
                 }
                 Some(_) | None => {}
             }
@@ -180,9 +222,11 @@ pub(crate) async fn watch(
             }
             known = now;
             let due = listeners.take_due(&engine);
-            let told = join_all(due.iter().map(|(_, channel)| channel.notify())).await;
+            let telling = due.iter();
+            let telling = telling.map(|(_, channel, changed)| channel.notify(*changed));
+            let told = join_all(telling).await;
             let gone = due.iter().zip(told).filter(|(_, told)| !told);
-            gone.for_each(|((id, _), _)| listeners.remove(*id));
+            gone.for_each(|((id, ..), _)| listeners.remove(*id));
         }
     };
     tokio::select! {
@@ -191,10 +235,29 @@ pub(crate) async fn watch(
     }
 }
 
-/// The digest of what a caller sees.
-fn list_digest(engine: &Engine, caller: &Caller) -> String {
+/// Whether a listener is still there. What it did not ask for is not sent, and no reason to
+/// forget it.
+fn sink_told(told: Result<(), SubscriptionSendError>) -> bool {
+    match told {
+        Ok(()) => true,
+        Err(
+            SubscriptionSendError::NotificationNotAccepted(_)
+            | SubscriptionSendError::UnsupportedNotification(_),
+        ) => true,
+        Err(_) => false,
+    }
+}
+
+/// The digests of what a caller sees.
+fn list_digest(engine: &Engine, caller: &Caller) -> ListDigests {
     let offered = engine.listed(caller);
     let tools: Vec<_> = offered.iter().map(tool::listed).collect();
-    let value = serde_json::to_value(tools).unwrap_or(Value::Null);
-    digest::of_value(&value).unwrap_or_default()
+    let tools = serde_json::to_value(tools).unwrap_or(Value::Null);
+    let (prompts, resources) = item::lists(engine, caller);
+    let of = |value: &Value| digest::of_value(value).unwrap_or_default();
+    ListDigests {
+        tools: of(&tools),
+        prompts: of(&prompts),
+        resources: of(&resources),
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) fn listener() -> (Progress, ProgressFeed) {
 /// Waits for the call and tells the client meanwhile.
 pub(crate) async fn while_running<T>(
     call: impl Future<Output = T>,
-    mut feed: ProgressFeed,
+    feed: &mut ProgressFeed,
     peer: &Peer<RoleServer>,
     token: ProgressToken,
 ) -> T {
@@ -45,7 +45,7 @@ pub(crate) async fn while_running<T>(
         let sentence = tokio::select! {
             biased;
             outcome = &mut call => {
-                send_last(&mut feed, peer, token, sent).await;
+                send_last(feed, peer, token, sent).await;
                 return outcome;
             }
             changed = feed.latest.changed(), if !silent => {
@@ -75,7 +75,7 @@ pub(crate) async fn while_running<T>(
         tokio::select! {
             biased;
             outcome = &mut call => {
-                send_last(&mut feed, peer, token, sent).await;
+                send_last(feed, peer, token, sent).await;
                 return outcome;
             }
             () = sleep_until(gap) => {}

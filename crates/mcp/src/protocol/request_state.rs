@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use engine::Clock;
 use engine::approve::{ApprovalAnswer, Question};
+use engine::call::ElicitAnswer;
 use model::caller::Caller;
 use model::document::digest;
 use model::govern::approval::authority;
@@ -23,10 +24,13 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::protocol::elicit::{form, judge, scope};
+use crate::protocol::elicit::{answer_of, form, judge, scope};
+use crate::protocol::parked::ServerQuestion;
 
 /// The one question of a modern answer.
 const KEY: &str = "approval";
+/// The one question of a server.
+const SERVER_KEY: &str = "question";
 
 /// What a state is bound to: this caller's call of this tool with these arguments.
 /// With any other call it counts for nothing.
@@ -47,6 +51,13 @@ impl StateBinding<'_> {
         });
         digest::of_value(&bound).ok().map(String::into_bytes)
     }
+
+    /// Other bytes, so that the answer to a server is never one to us.
+    fn server_bytes(&self) -> Option<Vec<u8>> {
+        let mut bytes = self.bytes()?;
+        bytes.extend_from_slice(b" for a server");
+        Some(bytes)
+    }
 }
 
 /// What travels in a state. It is signed, not hidden: no secrets, and the name of the
@@ -60,6 +71,14 @@ struct State {
     /// The seal's own time limit counts whole seconds only.
     expires_at_ms: u64,
     scopes: Vec<String>,
+}
+
+/// The same for a question of a server. Its name is no secret: it opens nothing without
+/// the seal, and no command answers it.
+#[derive(Debug, Serialize, Deserialize)]
+struct ServerState {
+    question: String,
+    expires_at_ms: u64,
 }
 
 /// What came back with a call.
@@ -181,6 +200,48 @@ impl Seal {
             Ok(result) => judge(&result, took, reading, &scopes),
         };
         ReturnedState::Answered(ClientAnswer { question, answer })
+    }
+
+    /// The question of a server as the end of a request.
+    pub(crate) fn ask_for_server(
+        &self,
+        question: &ServerQuestion,
+        binding: &StateBinding<'_>,
+    ) -> Option<InputRequiredResult> {
+        let bound = binding.server_bytes()?;
+        let wait_ms = u64::try_from(question.wait.as_millis()).ok()?;
+        let state = ServerState {
+            question: question.id.clone(),
+            expires_at_ms: now_ms().saturating_add(wait_ms),
+        };
+        // The seal's own limit counts whole seconds.
+        let ttl = question.wait + Duration::from_secs(1);
+        let options = SealOptions::new().associated_data(&bound).ttl(ttl);
+        let sealed = self.codec.seal_json_with(&state, &options).ok()?;
+        let request = InputRequest::Elicitation(ElicitRequest::new(question.form.clone()));
+        let requests = BTreeMap::from([(SERVER_KEY.to_owned(), request)]);
+        Some(InputRequiredResult::new(Some(requests), Some(sealed)))
+    }
+
+    /// The question of a server that a client comes back for, and its answer if it has
+    /// one. Nothing if the state is of another kind, about something else, or too old.
+    pub(crate) fn open_for_server(
+        &self,
+        sealed: &str,
+        responses: Option<&InputResponses>,
+        binding: &StateBinding<'_>,
+    ) -> Option<(String, Option<ElicitAnswer>)> {
+        let bound = binding.server_bytes()?;
+        let state: ServerState = self.codec.open_json_with(sealed, &bound).ok()?;
+        if now_ms() >= state.expires_at_ms {
+            return None;
+        }
+        let response = responses.and_then(|responses| responses.get(SERVER_KEY));
+        let answer = response.map(|response| match ElicitResult::deserialize(response) {
+            Ok(result) => answer_of(result),
+            Err(_) => ElicitAnswer::Cancel,
+        });
+        Some((state.question, answer))
     }
 
     /// A state of ours about this call that is still good, and its question.

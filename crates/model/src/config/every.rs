@@ -300,6 +300,7 @@ const NO_NAMES: &[&str] = &[
     "requires_approval",
     "scopes",
     "write",
+    "witness_of",
 ];
 
 /// The keys of every table of a text, as `table.key`.

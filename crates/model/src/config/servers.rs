@@ -38,6 +38,10 @@ pub struct ServerConfig {
     pub actions: BTreeMap<String, Vec<Action>>,
     /// Whether its questions to a person are passed on.
     pub elicitation: bool,
+    /// Whether its prompts are offered, once they are accepted.
+    pub prompts: bool,
+    /// Whether its resources are offered, once they are accepted.
+    pub resources: bool,
 }
 
 /// How a server is reached.
@@ -75,6 +79,34 @@ pub struct ServerUrl {
     pub headers: BTreeMap<String, String>,
     /// Whether the address may be on a private network.
     pub private: bool,
+    /// How to sign in, where the owner says so.
+    pub oauth: Option<ServerOAuth>,
+}
+
+/// Who we are to the issuer of a server's tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOAuth {
+    /// How a token is had.
+    pub grant: ServerGrant,
+    /// The client that the owner registered; without one, a sign-in registers one.
+    pub client_id: Option<String>,
+    /// Its secret, as `${NAME}`.
+    pub client_secret: Option<String>,
+    /// What to ask for; what the server says if there are none.
+    pub scopes: Vec<String>,
+    /// The port of this machine that a browser comes back to; 0 takes a free one.
+    pub redirect_port: u16,
+}
+
+crate::words! {
+    /// How a token is had.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ServerGrant {
+        /// A person signs in.
+        Code = "code",
+        /// The client signs in by itself.
+        ClientCredentials = "client-credentials",
+    }
 }
 
 crate::words! {
@@ -124,15 +156,22 @@ crate::words! {
 }
 
 impl ServerConfig {
-    /// Every secret its environment or its headers name.
+    /// Every secret its environment, its headers or its sign-in name.
     #[must_use]
     pub fn secrets(&self) -> BTreeSet<&str> {
-        let templates = match &self.transport {
-            ServerTransport::Command(command) => &command.environment,
-            ServerTransport::Url(url) => &url.headers,
+        let (templates, own) = match &self.transport {
+            ServerTransport::Command(command) => (&command.environment, None),
+            ServerTransport::Url(url) => {
+                let oauth = url.oauth.as_ref();
+                (
+                    &url.headers,
+                    oauth.and_then(|oauth| oauth.client_secret.as_ref()),
+                )
+            }
         };
         templates
             .values()
+            .chain(own)
             .flat_map(|template| placeholder::names(template))
             .collect()
     }
@@ -185,6 +224,20 @@ pub(super) struct ServerFile {
     #[serde(default)]
     actions: BTreeMap<String, Vec<toml::Spanned<String>>>,
     elicitation: Option<bool>,
+    prompts: Option<bool>,
+    resources: Option<bool>,
+    oauth: Option<toml::Spanned<OAuthFile>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OAuthFile {
+    grant: Option<toml::Spanned<String>>,
+    client_id: Option<toml::Spanned<String>>,
+    client_secret: Option<toml::Spanned<String>>,
+    #[serde(default)]
+    scopes: Vec<toml::Spanned<String>>,
+    redirect_port: Option<u16>,
 }
 
 impl Faults<'_> {
@@ -268,6 +321,8 @@ impl Faults<'_> {
                 .collect(),
             actions: own_actions,
             elicitation: file.elicitation.unwrap_or(true),
+            prompts: file.prompts.unwrap_or_default(),
+            resources: file.resources.unwrap_or_default(),
         })
     }
 
@@ -345,6 +400,9 @@ impl Faults<'_> {
                 );
             }
         }
+        if let Some(oauth) = &file.oauth {
+            self.say(oauth, "`oauth` is for a `url`".to_owned(), None);
+        }
         let mut network = ServerNetwork::None;
         self.set_word("network", file.network.take(), &mut network);
         let mut sandbox = ServerSandbox::Jail;
@@ -394,6 +452,10 @@ impl Faults<'_> {
             let message = "`network` and `sandbox` are for a `command`".to_owned();
             self.say(word, message, None);
         }
+        let oauth = file
+            .oauth
+            .take()
+            .map(|oauth| self.server_oauth(oauth.into_inner()));
         let headers = std::mem::take(&mut file.headers).into_iter();
         is_good.then(|| {
             ServerTransport::Url(ServerUrl {
@@ -402,7 +464,46 @@ impl Faults<'_> {
                     .map(|(name, value)| (name.into_inner(), value))
                     .collect(),
                 private: file.private.unwrap_or_default(),
+                oauth,
             })
         })
+    }
+
+    fn server_oauth(&mut self, file: OAuthFile) -> ServerOAuth {
+        let mut grant = ServerGrant::Code;
+        let place = file.grant.clone();
+        self.set_word("grant", file.grant, &mut grant);
+        if let Some(secret) = &file.client_secret
+            && placeholder::names(secret.get_ref()).next().is_none()
+        {
+            let message = "`client_secret` stands in plain text".to_owned();
+            let fix = "put it into secrets.env and write `${NAME}`".to_owned();
+            self.say(secret, message, Some(fix));
+        }
+        let has_both = file.client_id.is_some() && file.client_secret.is_some();
+        if let (ServerGrant::ClientCredentials, false, Some(place)) = (grant, has_both, &place) {
+            let message = "client credentials need a `client_id` and a `client_secret`".to_owned();
+            self.say(place, message, None);
+        }
+        for text in file.client_id.iter().chain(&file.scopes) {
+            let word = text.get_ref();
+            let is_word = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+            let fits = word.len() <= limits::SERVER_OAUTH_WORD_BYTES_MAX;
+            if word.is_empty() || !fits || !word.bytes().all(is_word) {
+                let message = format!("`{}` cannot be a client id or a scope", elided(word, 40));
+                self.say(text, message, None);
+            }
+        }
+        ServerOAuth {
+            grant,
+            client_id: file.client_id.map(toml::Spanned::into_inner),
+            client_secret: file.client_secret.map(toml::Spanned::into_inner),
+            scopes: file
+                .scopes
+                .into_iter()
+                .map(toml::Spanned::into_inner)
+                .collect(),
+            redirect_port: file.redirect_port.unwrap_or_default(),
+        }
     }
 }

@@ -94,9 +94,9 @@ impl OcsfEvents {
                 "parent_id": opening.parent_id,
             },
         });
-        if let Some(error) = &closing.error {
-            event["status_code"] = json!(error.code);
-            event["message"] = json!(error.message);
+        if let (Some(error), Some(event)) = (&closing.error, event.as_object_mut()) {
+            event.insert("status_code".to_owned(), json!(error.code));
+            event.insert("message".to_owned(), json!(error.message));
         }
         event
     }

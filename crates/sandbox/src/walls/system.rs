@@ -75,6 +75,37 @@ pub fn enter_new_namespaces(namespaces: c_int) -> io::Result<()> {
     done(c_long::from(answer))
 }
 
+/// Whether a process may have namespaces of its own and mount in them. Nothing of it stays.
+pub fn try_namespaces() -> io::Result<()> {
+    let flags = NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_NETWORK | libc::SIGCHLD;
+    #[expect(unsafe_code, reason = "std starts no process in namespaces")]
+    // Safety: the copy has its own memory, makes two system calls and ends; it takes no
+    // lock that another thread could hold.
+    let pid = unsafe {
+        let pid = libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0);
+        if pid == 0 {
+            let none = std::ptr::null();
+            let flags = libc::MS_REC | libc::MS_PRIVATE;
+            let answer = libc::mount(none, c"/".as_ptr(), none, flags, none.cast());
+            let code = if answer == 0 {
+                0
+            } else {
+                *libc::__errno_location()
+            };
+            libc::_exit(code & 0x7f);
+        }
+        pid
+    };
+    done(pid)?;
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let ended = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty())?;
+    match ended.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(error)),
+        None => Err(io::Error::other("the trial was killed")),
+    }
+}
+
 /// Closes every descriptor from the third on but those of `kept`.
 pub fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     let mut kept: Vec<u32> = kept

@@ -16,7 +16,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
-use crate::home::database::LazyConnection;
+use crate::home::database::{LazyConnection, from_integer};
 use crate::limit;
 #[cfg(feature = "testing")]
 use crate::testing::Failing;
@@ -468,6 +468,18 @@ impl Approvals {
             .map_err(&fail)?;
         listed.reverse();
         Ok(listed)
+    }
+
+    /// How many wait for an answer.
+    pub fn count_pending(&self, now_ms: i64) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM approvals WHERE state = 'pending' AND expires_ms > ?1";
+        let connection = self.connection.lock()?;
+        let count = connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([now_ms], |row| row.get(0)));
+        count
+            .map(from_integer)
+            .map_err(StoreError::database(READING))
     }
 
     fn change<T>(

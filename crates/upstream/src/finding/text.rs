@@ -35,6 +35,13 @@ pub fn of_item(definition: &Definition, neighbours: &Neighbours) -> Vec<Upstream
             reader.maybe("title", template.title.as_deref());
             reader.maybe("description", template.description.as_deref());
         }
+        Definition::Resource(resource) => {
+            reader.text("uri", &resource.uri);
+            // A file's name is for people; it is called by its URI.
+            reader.text("name", &resource.name);
+            reader.maybe("title", resource.title.as_deref());
+            reader.maybe("description", resource.description.as_deref());
+        }
     }
     neighbour::check_clone(&mut reader.findings, neighbours, definition);
     reader.findings.all

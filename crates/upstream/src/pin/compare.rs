@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::{PinnedItem, PinnedServer, SeenItem, SeenServer};
 use crate::definition::{
-    Definition, ItemKey, PromptDefinition, ServerDefinition, TemplateDefinition, ToolAnnotations,
-    ToolDefinition,
+    Definition, ItemKey, PromptDefinition, ServerDefinition, ToolAnnotations, ToolDefinition,
 };
 use crate::schema::{self, DiffEffect, FieldDiff};
 
@@ -174,6 +173,7 @@ fn body(definition: &Definition) -> String {
     let name = match definition {
         Definition::Tool(_) | Definition::Prompt(_) => "name",
         Definition::ResourceTemplate(_) => "uriTemplate",
+        Definition::Resource(_) => "uri",
     };
     if let Some(fields) = value.as_object_mut() {
         fields.shift_remove(name);
@@ -215,9 +215,18 @@ pub(super) fn item_diffs(old: &Definition, new: &Definition) -> Vec<FieldDiff> {
         (Definition::Tool(old), Definition::Tool(new)) => tool_diffs(old, new),
         (Definition::Prompt(old), Definition::Prompt(new)) => prompt_diffs(old, new),
         (Definition::ResourceTemplate(old), Definition::ResourceTemplate(new)) => {
-            template_diffs(old, new)
+            place_diffs("uriTemplate", &old.to_value(), &new.to_value())
         }
-        (Definition::Tool(_) | Definition::Prompt(_) | Definition::ResourceTemplate(_), _) => {
+        (Definition::Resource(old), Definition::Resource(new)) => {
+            place_diffs("uri", &old.to_value(), &new.to_value())
+        }
+        (
+            Definition::Tool(_)
+            | Definition::Prompt(_)
+            | Definition::ResourceTemplate(_)
+            | Definition::Resource(_),
+            _,
+        ) => {
             vec![FieldDiff {
                 path: String::new(),
                 effect: DiffEffect::Wider,
@@ -345,15 +354,15 @@ fn prompt_diffs(old: &PromptDefinition, new: &PromptDefinition) -> Vec<FieldDiff
     diffs
 }
 
-fn template_diffs(old: &TemplateDefinition, new: &TemplateDefinition) -> Vec<FieldDiff> {
+fn place_diffs(place: &str, old: &Value, new: &Value) -> Vec<FieldDiff> {
     let fields = [
-        ("uriTemplate", DiffEffect::Wider),
+        (place, DiffEffect::Wider),
         ("name", DiffEffect::Wording),
         ("title", DiffEffect::Wording),
         ("description", DiffEffect::Wording),
         ("mimeType", DiffEffect::Wider),
     ];
-    field_diffs("", &old.to_value(), &new.to_value(), &fields)
+    field_diffs("", old, new, &fields)
 }
 
 /// The fields of two objects that differ, with what each means.

@@ -18,6 +18,7 @@ struct Flips {
     tool: Value,
     prompt: Value,
     template: Value,
+    resource: Value,
     cases: Vec<Value>,
 }
 
@@ -32,6 +33,7 @@ fn flips() -> Flips {
         tool: file["tool"].take(),
         prompt: file["prompt"].take(),
         template: file["template"].take(),
+        resource: file["resource"].take(),
         cases,
     }
 }
@@ -56,6 +58,7 @@ impl Flips {
             (ItemKind::Tool, &self.tool),
             (ItemKind::Prompt, &self.prompt),
             (ItemKind::ResourceTemplate, &self.template),
+            (ItemKind::Resource, &self.resource),
         ];
         SeenServer::read(server(&self.server), listed).unwrap()
     }
@@ -67,6 +70,7 @@ impl Flips {
             tool: self.tool.clone(),
             prompt: self.prompt.clone(),
             template: self.template.clone(),
+            resource: self.resource.clone(),
             cases: Vec::new(),
         };
         let subject = match case["of"].as_str().unwrap() {
@@ -74,6 +78,7 @@ impl Flips {
             "tool" => &mut flipped.tool,
             "prompt" => &mut flipped.prompt,
             "template" => &mut flipped.template,
+            "resource" => &mut flipped.resource,
             other => panic!("there is no `{other}`"),
         };
         for (pointer, value) in case["set"].as_object().into_iter().flatten() {
@@ -107,6 +112,7 @@ fn kind(of: &str) -> Option<ItemKind> {
         "server" => None,
         "tool" => Some(ItemKind::Tool),
         "prompt" => Some(ItemKind::Prompt),
+        "resource" => Some(ItemKind::Resource),
         _ => Some(ItemKind::ResourceTemplate),
     }
 }
@@ -200,6 +206,7 @@ fn no_field_is_forgotten() {
             ItemKind::Tool => "tool",
             ItemKind::Prompt => "prompt",
             ItemKind::ResourceTemplate => "template",
+            ItemKind::Resource => "resource",
         };
         for field in item.definition.to_value().as_object().unwrap().keys() {
             let flipped = fields

@@ -1,6 +1,7 @@
 //! Whatever a peer sends is read or refused, comes back from its pin, and is looked at
 //! without a fault.
 
+use model::word::Word as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use upstream::definition::{Definition, ItemKind, ServerDefinition, ServerOrigin};
@@ -83,7 +84,7 @@ proptest! {
 
     #[test]
     fn what_is_read_comes_back(items in proptest::collection::vec((0..3_usize, item()), 0..6)) {
-        let kinds = [ItemKind::Tool, ItemKind::Prompt, ItemKind::ResourceTemplate];
+        let kinds = ItemKind::ALL;
         let listed = || items.iter().map(|(kind, item)| (kinds[*kind], item));
         let seen = SeenServer::read(server(), listed()).unwrap();
         for (key, item) in &seen.items {
@@ -114,7 +115,7 @@ proptest! {
 
     #[test]
     fn anything_is_read_or_refused(value in json()) {
-        for kind in [ItemKind::Tool, ItemKind::Prompt, ItemKind::ResourceTemplate] {
+        for kind in ItemKind::ALL.iter().copied() {
             if let Err(fault) = Definition::read(kind, &value) {
                 prop_assert!(!fault.message.chars().any(model::text::is_hidden));
             }

@@ -12,7 +12,7 @@ use model::policy::risk::Risk;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
 use serde_json::{Value, json};
-use upstream::definition::{Definition, ItemKey, ToolDefinition};
+use upstream::definition::{Definition, ItemKey, ItemKind, ToolDefinition};
 use upstream::finding::{FindingWeight, UpstreamFinding};
 use upstream::pin::{ChangeClass, ChangeSubject, ItemChange, ServedItem, ServedState};
 
@@ -63,10 +63,7 @@ impl ReviewSheet {
         let items = review.served.items.iter().map(|served| {
             let seen = review.seen.items.get(&served.key);
             let now = seen.map(|seen| seen.definition.clone());
-            let risk = match &now {
-                Some(Definition::Tool(tool)) => Some(review.risk(tool)),
-                Some(Definition::Prompt(_) | Definition::ResourceTemplate(_)) | None => None,
-            };
+            let risk = now.as_ref().map(|definition| review.risk(definition));
             ReviewedItem {
                 served: served.clone(),
                 change: changes.remove(&served.key),
@@ -175,6 +172,10 @@ impl ReviewSheet {
 impl ReviewedItem {
     fn lines(&self, printer: &mut Printer) {
         let name = printer.styled(Style::Bold, &elided(&self.served.key.name, NAME_CHARS_MAX));
+        let name = match self.served.key.kind {
+            ItemKind::Tool => name,
+            kind => format!("{} {name}", kind.word().replace('_', " ")),
+        };
         let class = self.change.as_ref().map_or("same", |one| one.class.word());
         let state = state_words(&self.served.state);
         let risk = self
@@ -205,8 +206,21 @@ impl ReviewedItem {
             return;
         };
         foreign(printer, definition.description());
-        if let Definition::Tool(tool) = definition {
-            argument_lines(printer, tool);
+        match definition {
+            Definition::Tool(tool) => argument_lines(printer, tool),
+            Definition::Prompt(prompt) => {
+                for (name, argument) in &prompt.arguments {
+                    let need = if argument.is_required {
+                        ", required"
+                    } else {
+                        ""
+                    };
+                    let name = elided(name, NAME_CHARS_MAX);
+                    printer.line(&format!("    takes {name}: text{need}"));
+                    foreign(printer, argument.description.as_deref());
+                }
+            }
+            Definition::ResourceTemplate(_) | Definition::Resource(_) => {}
         }
     }
 

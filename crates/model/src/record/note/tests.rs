@@ -62,7 +62,7 @@ fn malformed_notes_are_refused() {
         "text\n\nno signature\n".to_owned(),
         NOTE.trim_end().to_owned(),
         NOTE.replace('\u{2014}', "-"),
-        NOTE.replace("x08go", "x"),
+        NOTE.replace("x08go", "x08g*"),
         NOTE.replace("the answer", "the\u{0}answer"),
         format!("text\n\n{line}\n\n"),
         format!("text\n\n{}", format!("{line}\n").repeat(100)),

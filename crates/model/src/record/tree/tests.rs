@@ -240,7 +240,13 @@ fn a_frontier_of_another_size_is_none() {
 fn texts_that_are_no_hash_are_refused() {
     let sound = TreeHash::empty().to_string();
     assert_eq!(sound.parse(), Ok(TreeHash::empty()));
-    for text in ["", "AA==", "é", &sound[1..], &format!("{sound}=")] {
+    for text in [
+        "",
+        "AA==",
+        "é",
+        sound.trim_start_matches('4'),
+        &format!("{sound}="),
+    ] {
         assert_eq!(text.parse::<TreeHash>(), Err(NotATreeHash), "{text}");
     }
 }

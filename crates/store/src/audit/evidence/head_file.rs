@@ -49,37 +49,16 @@ impl HeadFile {
             length: 0,
             _lock: lock,
         };
-        heads.length = heads.whole()?;
+        heads.length = whole(&heads.folder, &heads.file)?;
         Ok(heads)
     }
 
     /// The newest head.
     pub(crate) fn last(&self) -> Result<Option<TreeHead>, StoreError> {
-        let Some(note) = self.last_note()? else {
+        let Some(note) = last_note(&self.folder, &self.file, self.length)? else {
             return Ok(None);
         };
-        note.head().map(Some).map_err(|_| self.unreadable())
-    }
-
-    /// The newest head, with its signature.
-    pub(crate) fn last_note(&self) -> Result<Option<SignedNote>, StoreError> {
-        if self.length == 0 {
-            return Ok(None);
-        }
-        let taken = self.length.min(limit::HEAD_BYTES_MAX * 2);
-        let mut bytes = vec![0; usize::try_from(taken).unwrap_or(usize::MAX)];
-        let read = self.file.read_exact_at(&mut bytes, self.length - taken);
-        read.map_err(|error| StoreError::file("read", &self.folder, error))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let mut parts = text.trim_end_matches('\n').rsplit(END);
-        match (parts.next(), parts.next()) {
-            (Some(signatures), Some(head)) => {
-                let note = format!("{head}{END}{signatures}\n");
-                let note = note.parse().map_err(|_| self.unreadable())?;
-                Ok(Some(note))
-            }
-            (_, _) => Err(self.unreadable()),
-        }
+        note.head().map(Some).map_err(|_| unreadable(&self.folder))
     }
 
     /// All heads, oldest first.
@@ -108,7 +87,9 @@ impl HeadFile {
         let notes = self.all()?;
         let older = notes.len().saturating_sub(limit::HEADS_KEPT_MIN);
         let stays = |place: usize, note: &SignedNote| {
-            place >= older || place % 2 == 0 || note.head().is_ok_and(|head| head.fork.is_some())
+            place >= older
+                || place.is_multiple_of(2)
+                || note.head().is_ok_and(|head| head.fork.is_some())
         };
         let notes = notes.iter().enumerate();
         let kept = notes.filter(|(place, note)| stays(*place, note));
@@ -128,37 +109,6 @@ impl HeadFile {
         self.length = segment::count(text.len());
         Ok(())
     }
-
-    /// The length up to the last whole note.
-    fn whole(&self) -> Result<u64, StoreError> {
-        let fail = |error| StoreError::file("read", &self.folder, error);
-        let length = self.file.metadata().map_err(fail)?.len();
-        let taken = length.min(limit::HEAD_BYTES_MAX * 2);
-        let start = length - taken;
-        let mut bytes = vec![0; usize::try_from(taken).unwrap_or(usize::MAX)];
-        self.file.read_exact_at(&mut bytes, start).map_err(fail)?;
-        // A whole note ends with its signatures and an empty line.
-        let mut upto = bytes.len();
-        while let Some(at) = find_last(bytes.get(..upto).unwrap_or_default(), SIGNATURES) {
-            let signatures = at + END.len();
-            let rest = bytes.get(signatures..).unwrap_or_default();
-            if let Some(end) = find_first(rest, END.as_bytes()) {
-                return Ok(start + segment::count(signatures + end + END.len()));
-            }
-            // This note is torn; the one before it is whole.
-            upto = at;
-        }
-        match start {
-            0 => Ok(0),
-            _ => Err(self.unreadable()),
-        }
-    }
-
-    fn unreadable(&self) -> StoreError {
-        StoreError::Unsigned {
-            what: format!("`{}` cannot be read", self.folder.join(NAME).display()),
-        }
-    }
 }
 
 /// Keeps writers of heads out until it is dropped.
@@ -168,9 +118,17 @@ pub(crate) fn read_lock(folder: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
-/// The newest head of a folder.
+/// The newest head of a folder; reads no more than the end of the history.
 pub(crate) fn last(folder: &Path) -> Result<Option<SignedNote>, StoreError> {
-    Ok(read(folder)?.pop())
+    let path = folder.join(NAME);
+    match File::open(&path) {
+        Ok(file) => {
+            let length = whole(folder, &file)?;
+            last_note(folder, &file, length)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::file("read", path, error)),
+    }
 }
 
 /// All heads of a folder, oldest first. A torn end is left out.
@@ -229,6 +187,57 @@ fn lock_file(folder: &Path) -> Result<File, StoreError> {
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).open(&path);
     file.map_err(|error| StoreError::file("open", path, error))
+}
+
+/// The newest head of a file whose whole notes end at a length.
+fn last_note(folder: &Path, file: &File, length: u64) -> Result<Option<SignedNote>, StoreError> {
+    if length == 0 {
+        return Ok(None);
+    }
+    let taken = length.min(limit::HEAD_BYTES_MAX * 2);
+    let mut bytes = vec![0; usize::try_from(taken).unwrap_or(usize::MAX)];
+    let read = file.read_exact_at(&mut bytes, length - taken);
+    read.map_err(|error| StoreError::file("read", folder, error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut parts = text.trim_end_matches('\n').rsplit(END);
+    match (parts.next(), parts.next()) {
+        (Some(signatures), Some(head)) => {
+            let note = format!("{head}{END}{signatures}\n");
+            note.parse().map(Some).map_err(|_| unreadable(folder))
+        }
+        (_, _) => Err(unreadable(folder)),
+    }
+}
+
+/// The length of a file up to its last whole note.
+fn whole(folder: &Path, file: &File) -> Result<u64, StoreError> {
+    let fail = |error| StoreError::file("read", folder, error);
+    let length = file.metadata().map_err(fail)?.len();
+    let taken = length.min(limit::HEAD_BYTES_MAX * 2);
+    let start = length - taken;
+    let mut bytes = vec![0; usize::try_from(taken).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, start).map_err(fail)?;
+    // A whole note ends with its signatures and an empty line.
+    let mut upto = bytes.len();
+    while let Some(at) = find_last(bytes.get(..upto).unwrap_or_default(), SIGNATURES) {
+        let signatures = at + END.len();
+        let rest = bytes.get(signatures..).unwrap_or_default();
+        if let Some(end) = find_first(rest, END.as_bytes()) {
+            return Ok(start + segment::count(signatures + end + END.len()));
+        }
+        // This note is torn; the one before it is whole.
+        upto = at;
+    }
+    match start {
+        0 => Ok(0),
+        _ => Err(unreadable(folder)),
+    }
+}
+
+fn unreadable(folder: &Path) -> StoreError {
+    StoreError::Unsigned {
+        what: format!("`{}` cannot be read", folder.join(NAME).display()),
+    }
 }
 
 fn find_first(bytes: &[u8], wanted: &[u8]) -> Option<usize> {

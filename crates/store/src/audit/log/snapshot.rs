@@ -32,6 +32,39 @@ struct Segment {
     file: File,
 }
 
+impl Segment {
+    /// The offset of a line that is not behind a record, and close to it.
+    fn near(&self, sequence: u64) -> io::Result<u64> {
+        /// Bytes that are read line by line rather than halved again.
+        const CLOSE: u64 = 64 * 1024;
+        let (mut low, mut high) = (0, self.length);
+        let mut bytes = vec![0; usize::try_from(CLOSE).unwrap_or(usize::MAX)];
+        while high - low > CLOSE {
+            let middle = low + (high - low) / 2;
+            let read = self.file.read_at(&mut bytes, middle)?;
+            let read = bytes.get(..read).unwrap_or_default();
+            let Some((offset, found)) = next_sequence(read) else {
+                // A line longer than this, or one that cannot be read.
+                break;
+            };
+            match found <= sequence {
+                true => low = middle + offset,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// The first line that begins within some bytes: its offset and its sequence.
+fn next_sequence(bytes: &[u8]) -> Option<(u64, u64)> {
+    let begin = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+    let line = bytes.get(begin..)?;
+    let digits = line.iter().position(|byte| *byte == b' ')?;
+    let sequence = std::str::from_utf8(line.get(..digits)?).ok()?;
+    Some((segment::count(begin), sequence.parse().ok()?))
+}
+
 /// The position of a line, and the line, unless it cannot be read.
 pub(crate) type Placed = (u64, Option<Line>);
 
@@ -185,6 +218,30 @@ impl LogSnapshot {
             Ok((_, None)) | Err(_) => true,
         };
         Ok(self.lines(from).skip_while(move |placed| !is_later(placed)))
+    }
+
+    /// A record by its sequence, found by halving the segment that can hold it.
+    pub(crate) fn find(&self, sequence: u64) -> Result<Option<Line>, StoreError> {
+        let fail = |error| StoreError::file(DOING, "audit", error);
+        for segment in self.segments.iter().rev() {
+            let first = segment::first(&segment.file).map_err(fail)?;
+            if first.is_none_or(|line| line.record.sequence > sequence) {
+                continue;
+            }
+            let from = segment.start + segment.near(sequence).map_err(fail)?;
+            for placed in self.lines(from) {
+                match placed? {
+                    (_, Some(line)) if line.record.sequence == sequence => {
+                        return Ok(Some(line));
+                    }
+                    (_, Some(line)) if line.record.sequence > sequence => break,
+                    (_, _) => {}
+                }
+            }
+            break;
+        }
+        let mut kept = self.kept.iter();
+        Ok(kept.find(|line| line.record.sequence == sequence).cloned())
     }
 
     /// The newest checkpoint. Each is the first line of a segment.

@@ -135,6 +135,11 @@ impl Queue {
         state.requests.is_empty() && !state.is_closed
     }
 
+    /// How many requests wait.
+    pub(crate) fn waiting(&self) -> u64 {
+        u64::try_from(self.lock().requests.len()).unwrap_or(u64::MAX)
+    }
+
     /// Wakes the thread although no request was added.
     pub(crate) fn nudge(&self) {
         let mut state = self.lock();

@@ -23,6 +23,8 @@ pub(crate) struct Syncer {
     state: Mutex<State>,
     wake: Condvar,
     syncs: AtomicU64,
+    /// Microseconds that all syncs took.
+    sync_us: AtomicU64,
 }
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
@@ -102,6 +104,18 @@ impl Syncer {
         self.syncs.load(Ordering::Relaxed)
     }
 
+    /// Microseconds that the thread spent on them.
+    pub(crate) fn took_us(&self) -> u64 {
+        self.sync_us.load(Ordering::Relaxed)
+    }
+
+    /// How long the oldest commit waits for the disk, in microseconds.
+    pub(crate) fn lag_us(&self) -> u64 {
+        let since = self.lock().dirty_since;
+        let lag = since.map_or(0, |since| since.elapsed().as_micros());
+        u64::try_from(lag).unwrap_or(u64::MAX)
+    }
+
     /// Ends the thread, after a last sync.
     pub(crate) fn stop(&self) {
         self.lock().stop = true;
@@ -111,7 +125,10 @@ impl Syncer {
     /// Body of the sync thread.
     pub(crate) fn run(&self) {
         while let Some(due) = self.next() {
+            let began = Instant::now();
             let result = disk::sync(&due.file);
+            let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.sync_us.fetch_add(took, Ordering::Relaxed);
             self.syncs.fetch_add(1, Ordering::Relaxed);
             if let Err(failure) = result {
                 self.fail(&failure);

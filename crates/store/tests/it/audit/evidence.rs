@@ -176,7 +176,7 @@ const TAMPERINGS: &[Tampering] = &[
             let path = home.path.join("audit/heads");
             let text = fs::read_to_string(&path).unwrap();
             let first = text.find("\n\nringfence/").unwrap() + 2;
-            fs::write(&path, &text[..first]).unwrap();
+            fs::write(&path, text.get(..first).unwrap()).unwrap();
         },
         "40: the database remembers a signed head over 40 records, which is missing",
     ),
@@ -192,7 +192,7 @@ const TAMPERINGS: &[Tampering] = &[
             let path = home.path.join("audit/heads");
             let text = fs::read_to_string(&path).unwrap();
             let first = text.find("\n\nringfence/").unwrap() + 2;
-            fs::write(&path, &text[..first]).unwrap();
+            fs::write(&path, text.get(..first).unwrap()).unwrap();
             forget(home);
         },
         "40: the database remembers a signed head over 40 records, which is missing",
@@ -359,7 +359,7 @@ fn a_torn_head_is_signed_again() {
         if !whole.is_char_boundary(length) {
             continue;
         }
-        fs::write(&path, &whole[..length]).unwrap();
+        fs::write(&path, whole.get(..length).unwrap()).unwrap();
         // The database did not hear of the torn head.
         let first = read_heads(&path).unwrap();
         let first = first.last().unwrap().head().unwrap();

@@ -218,7 +218,7 @@ fn folded_subjects_stay_paused_and_earn_again() {
         "UPDATE callers SET shown = 'oauth:KIM' WHERE name = 'oauth:kim';
          UPDATE callers SET shown = 'Ann' WHERE name = 'ann';
          DROP TABLE tool_grants; DROP TABLE servers; DROP TABLE former_keys;
-         DROP TABLE audit_signed; DROP TABLE witnessed;
+         DROP TABLE audit_signed; DROP TABLE witnessed; DROP TABLE jobs;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 7",
     );
     let store = home.store();

@@ -108,7 +108,7 @@ fn a_home_from_before_keys_gets_them() {
          DROP TABLE callers_version; DROP TABLE script_steps; DROP TABLE script_journals;
          DROP TABLE keys; DROP TABLE audit_mark; DROP TABLE tool_grants; DROP TABLE servers;
          DROP TABLE former_keys;
-         DROP TABLE audit_signed; DROP TABLE witnessed;
+         DROP TABLE audit_signed; DROP TABLE witnessed; DROP TABLE jobs;
          ALTER TABLE approvals DROP COLUMN why; PRAGMA user_version = 2",
     );
     let keys = Keys::open(&home.path).unwrap();

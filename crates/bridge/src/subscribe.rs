@@ -1,0 +1,74 @@
+//! "The list changed", from servers of the newer era: they tell only those that listen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{Peer, RoleClient, Subscription};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::limit;
+
+/// Begins to listen. Asked before the list is fetched, so that no change falls between the
+/// two. Nothing where the server tells without, or does not tell at all.
+pub(crate) async fn begin(peer: &Peer<RoleClient>) -> Option<Subscription> {
+    let filter = filter(peer)?;
+    let bound = Duration::from_millis(limit::SERVER_LISTEN_MS_MAX);
+    timeout(bound, peer.listen(filter)).await.ok()?.ok()
+}
+
+/// Signals changes until the connection ends. A stream that ends is opened again; what
+/// changed meanwhile is not known, so that counts as a change.
+pub(crate) async fn keep(
+    peer: Peer<RoleClient>,
+    mut subscription: Option<Subscription>,
+    changed: Arc<Notify>,
+    ended: CancellationToken,
+) {
+    if filter(&peer).is_none() {
+        return;
+    }
+    let least = Duration::from_millis(limit::SERVER_RETRY_MS_MIN);
+    let most = Duration::from_millis(limit::SERVER_RETRY_MS_MAX);
+    let listening = async {
+        let mut pause = least;
+        while !peer.is_transport_closed() {
+            let began = Instant::now();
+            while let Some(stream) = &mut subscription
+                && let Ok(Some(_)) = stream.next().await
+            {
+                changed.notify_one();
+            }
+            // Attack: a server that ends every stream at once would be asked in a loop.
+            let is_healthy = began.elapsed() >= Duration::from_millis(limit::SERVER_HEALTHY_MS);
+            pause = match is_healthy {
+                true => least,
+                false => (pause * 2).min(most),
+            };
+            sleep(pause).await;
+            subscription = begin(&peer).await;
+            if subscription.is_some() {
+                changed.notify_one();
+            }
+        }
+    };
+    tokio::select! {
+        () = listening => {}
+        () = ended.cancelled() => {}
+    }
+}
+
+/// What there is to listen to; nothing for servers of the older era, which tell unasked.
+fn filter(peer: &Peer<RoleClient>) -> Option<SubscriptionFilter> {
+    let info = peer.peer_info()?;
+    let is_modern = info.protocol_version.as_str() >= ProtocolVersion::V_2026_07_28.as_str();
+    let all = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed()
+        .build();
+    let offered = all.supported_by(&info.capabilities);
+    (is_modern && offered != SubscriptionFilter::default()).then_some(offered)
+}

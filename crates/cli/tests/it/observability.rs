@@ -1,0 +1,91 @@
+//! What operators watch: every metric that a dashboard or an alert names is on the page
+//! that a running server shows after some calls, and every metric of that page is in the
+//! guide.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::masked::{ask, call, key};
+use crate::run::scratch;
+use crate::serve::{command, first_line, terminate};
+use crate::{ringfence, root};
+
+/// Names of metrics in a text, without what the format adds to them.
+fn metrics(text: &str) -> BTreeSet<String> {
+    let name = Regex::new(r"\bringfence_[a-z_]+").unwrap();
+    let names = name.find_iter(text).map(|found| base(found.as_str()));
+    names.collect()
+}
+
+/// The name of a metric that a series belongs to.
+fn base(series: &str) -> String {
+    let endings = ["_total", "_bucket", "_count", "_sum", "_info"];
+    let mut name = series;
+    for ending in endings {
+        name = name.strip_suffix(ending).unwrap_or(name);
+    }
+    name.to_owned()
+}
+
+#[test]
+fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
+    let home = scratch("observability").join("ring");
+    let place = home.display().to_string();
+    let made = ringfence(&["expose", "countWords", "--home", &place]);
+    assert!(made.shown().starts_with("exit 0"), "{}", made.shown());
+    let agent = key(&home, "ann", "agent");
+    let operator = key(&home, "bob", "operator");
+    let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
+    let ready: Value = serde_json::from_str(&first_line(&mut child)).unwrap();
+    let url = ready.get("url").unwrap().as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    // A call that is done, one that is refused, and a request without a key.
+    call(&address, &agent, "countWords", &json!({"text": "one two"}));
+    call(&address, &agent, "nothing", &json!({}));
+    ask(&address, "no key", "GET /metrics HTTP/1.1\r\n", "");
+    let page = ask(&address, &operator, "GET /metrics HTTP/1.1\r\n", "");
+    assert_eq!(terminate(&mut child), Some(0));
+    assert!(page.contains("# EOF"), "{page}");
+    for line in [
+        "ringfence_approvals_waiting 0",
+        "ringfence_audit_owed 0",
+        "ringfence_audit_signing_fault 0",
+        "ringfence_servers{state=\"failed\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+    }
+    // Gauges that a call moved.
+    for (metric, least) in [
+        ("ringfence_workers_ready", 1.0),
+        ("ringfence_audit_bytes", 100.0),
+    ] {
+        let line = page
+            .lines()
+            .find(|line| line.starts_with(&format!("{metric} ")));
+        let value: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(value >= least, "{metric}: {value}");
+    }
+    let series = page.lines().filter(|line| !line.starts_with('#'));
+    let shown = metrics(&series.collect::<Vec<_>>().join("\n"));
+    for file in ["calls.json", "load.json", "alerts.yml"] {
+        let path = root().join("docs/dashboards").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        if file.ends_with(".json") {
+            assert!(serde_json::from_str::<Value>(&text).is_ok(), "{file}");
+        }
+        let named = metrics(&text);
+        assert!(named.len() > 5, "{file} names {named:?}");
+        let missing: Vec<_> = named.difference(&shown).collect();
+        assert!(missing.is_empty(), "{file} names {missing:?}");
+    }
+    let guide = fs::read_to_string(root().join("docs/guide/observability.md")).unwrap();
+    let rows = guide
+        .lines()
+        .filter(|line| line.starts_with("| `ringfence_"));
+    let documented = metrics(&rows.collect::<Vec<_>>().join("\n"));
+    assert_eq!(documented, shown);
+}

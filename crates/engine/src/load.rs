@@ -1,0 +1,60 @@
+//! How busy an engine is: everything that fills up or waits, at one moment, for the
+//! operator's instruments.
+
+use bridge::ServerStatus;
+use sandbox::pool::PoolStatus;
+use store::{Room, SigningStatus, StoreStatus};
+
+use crate::engine::Engine;
+
+/// Everything that fills up or waits.
+#[derive(Clone, Debug)]
+pub struct EngineLoad {
+    /// The workers of the sandbox; nothing before the first call.
+    pub pool: Option<PoolStatus>,
+    /// How many servers answer, are stopped, have failed.
+    pub servers: ServerCounts,
+    /// Questions that wait for a person; nothing if the store cannot say.
+    pub approvals_waiting: Option<u64>,
+    /// What the audit has done and what waits there.
+    pub audit: StoreStatus,
+    /// How much of its allowed size the audit uses.
+    pub room: Option<Room>,
+    /// How far signed heads cover the audit.
+    pub signing: SigningStatus,
+}
+
+/// Servers by where they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounts {
+    /// They answer.
+    pub ready: u64,
+    /// They were not used yet, or were idle.
+    pub stopped: u64,
+    /// They failed.
+    pub failed: u64,
+}
+
+impl Engine {
+    /// How busy the engine is now. Reads the database, so it can wait for it.
+    #[must_use]
+    pub fn load(&self) -> EngineLoad {
+        let mut servers = ServerCounts::default();
+        for status in self.server_connections().statuses() {
+            match status {
+                ServerStatus::Ready { .. } => servers.ready += 1,
+                ServerStatus::Stopped => servers.stopped += 1,
+                ServerStatus::Failed(_) => servers.failed += 1,
+            }
+        }
+        let store = self.store();
+        EngineLoad {
+            pool: self.pool_status(),
+            servers,
+            approvals_waiting: store.approvals().count_pending(self.now_ms()).ok(),
+            audit: store.status(),
+            room: store.room().ok(),
+            signing: store.audit().signing(),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Prompts and resources of MCP servers, where their owner switched them on. Each is
+//! called through the engine like a tool; here they get the shape of their own methods.
+
+use engine::callable::CallableTool;
+use engine::servers::item::{own_uri, prompt_target, shown_uri};
+use model::reason::Reason;
+use model::record::outcome::Outcome;
+use rmcp::model::{
+    CacheScope, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ReadResourceRequestMethod, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::operate::{Operated, Operation};
+use super::{McpServer, era_of};
+use crate::era::Era;
+use crate::limit;
+use crate::protocol::{item, reply};
+
+/// How cursors of these lists begin.
+const CURSOR: &str = "item-after:";
+
+/// What servers of the settings may offer besides tools.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ItemSwitches {
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+}
+
+/// One page of a list: its items, and where the next begins.
+struct Page<T> {
+    items: Vec<T>,
+    next: Option<String>,
+}
+
+impl McpServer {
+    /// What the owner switched on, of any server.
+    pub(super) fn switches(&self) -> ItemSwitches {
+        let now = self.inner().engine.registry().current();
+        let mut switches = ItemSwitches::default();
+        for view in now.servers().servers().values() {
+            switches.prompts |= view.config.prompts;
+            switches.resources |= view.config.resources;
+        }
+        switches
+    }
+
+    /// One page of the items that `show` knows.
+    fn items<T>(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+        show: impl Fn(&CallableTool) -> Option<T>,
+    ) -> Result<Page<T>, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        if !self.inner().unsent.has_room(&caller.name) {
+            let message = "you have not read earlier answers; read them, then ask again";
+            return Err(ErrorData::new(ErrorCode(-32000), message, None));
+        }
+        let foreign = || ErrorData::invalid_params("the cursor is not one of ours", None);
+        let start = match cursor.map(|cursor| cursor.strip_prefix(CURSOR)) {
+            None => 0,
+            Some(after) => after
+                .and_then(|after| after.parse::<usize>().ok())
+                .ok_or_else(foreign)?,
+        };
+        let offered = self.inner().engine.server_items(&caller);
+        let shown: Vec<_> = offered.iter().filter_map(show).collect();
+        let end = start.saturating_add(limit::TOOLS_PAGE_MAX);
+        let next = (end < shown.len()).then(|| format!("{CURSOR}{end}"));
+        let items = shown.into_iter().skip(start).take(limit::TOOLS_PAGE_MAX);
+        Ok(Page {
+            items: items.collect(),
+            next,
+        })
+    }
+
+    pub(super) fn prompts(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        if !self.switches().prompts {
+            return Err(ErrorData::method_not_found::<ListPromptsRequestMethod>());
+        }
+        let page = self.items(cursor, context, item::prompt)?;
+        let mut listed = ListPromptsResult::with_all_items(page.items);
+        listed.next_cursor = page.next;
+        if era_of(context) == Era::Modern {
+            listed.meta = Some(reply::stamp(Era::Modern));
+            listed.ttl_ms = Some(0);
+            listed.cache_scope = Some(CacheScope::Private);
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn resources(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if !self.switches().resources {
+            return Err(ErrorData::method_not_found::<ListResourcesRequestMethod>());
+        }
+        let page = self.items(cursor, context, item::resource)?;
+        let mut listed = ListResourcesResult::with_all_items(page.items);
+        listed.next_cursor = page.next;
+        if era_of(context) == Era::Modern {
+            listed.meta = Some(reply::stamp(Era::Modern));
+            listed.ttl_ms = Some(0);
+            listed.cache_scope = Some(CacheScope::Private);
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn templates(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if !self.switches().resources {
+            return Err(ErrorData::method_not_found::<
+                ListResourceTemplatesRequestMethod,
+            >());
+        }
+        let page = self.items(cursor, context, item::template)?;
+        let mut listed = ListResourceTemplatesResult::with_all_items(page.items);
+        listed.next_cursor = page.next;
+        if era_of(context) == Era::Modern {
+            listed.meta = Some(reply::stamp(Era::Modern));
+            listed.ttl_ms = Some(0);
+            listed.cache_scope = Some(CacheScope::Private);
+        }
+        Ok(listed)
+    }
+
+    /// One attempt at a prompt.
+    pub(super) async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if !self.switches().prompts {
+            return Err(ErrorData::method_not_found::<GetPromptRequestMethod>());
+        }
+        let operation = Operation {
+            name: prompt_target(&request.name),
+            arguments: Value::Object(request.arguments.unwrap_or_default()),
+            state: request.request_state,
+            responses: request.input_responses,
+        };
+        match self.operate(operation, &context).await? {
+            Operated::Asks(required) => Ok(required.into()),
+            Operated::Ended(mut outcome, slot) => {
+                self.hold_reply(&mut outcome, slot, &context)?;
+                let era = era_of(&context);
+                let absent = ErrorData::invalid_params("there is no such prompt", None);
+                let mut result: GetPromptResult = read(*outcome, era, absent)?;
+                result.meta = Some(reply::stamp(era));
+                Ok(result.into())
+            }
+        }
+    }
+
+    /// One attempt at a resource.
+    pub(super) async fn read(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if !self.switches().resources {
+            return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
+        }
+        let raw_uri = request.uri;
+        let (name, server, uri) = self.reader(&raw_uri);
+        let operation = Operation {
+            name,
+            arguments: json!({"uri": uri}),
+            state: request.request_state,
+            responses: request.input_responses,
+        };
+        match self.operate(operation, &context).await? {
+            Operated::Asks(required) => Ok(required.into()),
+            Operated::Ended(mut outcome, slot) => {
+                self.hold_reply(&mut outcome, slot, &context)?;
+                let era = era_of(&context);
+                // The newest revision has no code of its own for a resource that is not there.
+                let code = match era {
+                    Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,
+                    Era::Modern => ErrorCode::INVALID_PARAMS,
+                };
+                let about = json!({"uri": raw_uri});
+                let absent = ErrorData::new(code, "there is no such resource", Some(about));
+                if let Some(relayed) = &mut outcome.relayed
+                    && let Some(value) = &mut relayed.structured
+                {
+                    show_uris(value, &server);
+                }
+                let mut result: ReadResourceResult = read(*outcome, era, absent)?;
+                result.meta = Some(reply::stamp(era));
+                if era == Era::Modern {
+                    result.ttl_ms = Some(0);
+                    result.cache_scope = Some(CacheScope::Private);
+                }
+                Ok(result.into())
+            }
+        }
+    }
+
+    /// What reads a URI: the name of the tool, the server and the server's own URI. One that
+    /// nothing reads is called by its own words, so that the attempt is recorded.
+    fn reader(&self, raw_uri: &str) -> (String, String, String) {
+        let now = self.inner().engine.registry().current();
+        let (server, uri) = own_uri(raw_uri).unwrap_or(("", raw_uri));
+        let name = now.servers().reader_of(server, uri);
+        let name = name.map_or_else(|| raw_uri.to_owned(), str::to_owned);
+        (name, server.to_owned(), uri.to_owned())
+    }
+}
+
+/// The result of a prompt or a resource, or why there is none.
+fn read<T: DeserializeOwned>(
+    outcome: Outcome,
+    era: Era,
+    absent: ErrorData,
+) -> Result<T, ErrorData> {
+    let Outcome {
+        error,
+        relayed,
+        call_id,
+        ..
+    } = outcome;
+    if let Some(error) = error {
+        // Denied and absent look the same, to the byte: no call id, no detail.
+        if error.reason == Reason::ToolUnknown {
+            return Err(absent);
+        }
+        let code = match error.reason {
+            Reason::ArgumentSchema | Reason::ArgumentType => ErrorCode::INVALID_PARAMS,
+            _ => ErrorCode(-32000),
+        };
+        let data = json!({"code": error.reason.code(), "callId": call_id});
+        let message = format!("{} [{}]", error.message, error.reason.code());
+        return Err(ErrorData::new(code, message, Some(data)));
+    }
+    let structured = relayed.and_then(|relayed| relayed.structured);
+    let mut structured = structured.unwrap_or_default();
+    // The newest revision wants to hear that it is all.
+    if let (Era::Modern, Value::Object(members)) = (era, &mut structured) {
+        members.insert("resultType".to_owned(), "complete".into());
+    }
+    serde_json::from_value(structured).map_err(|_| {
+        ErrorData::internal_error("what the server gave is not what was asked for", None)
+    })
+}
+
+/// Puts the URIs of a server's contents as clients see them.
+fn show_uris(value: &mut Value, server: &str) {
+    let contents = value.get_mut("contents").and_then(Value::as_array_mut);
+    for content in contents.into_iter().flatten() {
+        if let Some(Value::String(uri)) = content.get_mut("uri") {
+            *uri = shown_uri(server, uri);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What clients ask the engine to do, from their request to how it ends: asked about,
+//! refused, or over. A call of a tool, a prompt and a resource all go this way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::approve::{AnswerFault, ApprovalAnswer, Channel};
+use engine::call::{CallRequest, Refused};
+use engine::{Engine, Gate};
+use model::caller::{Caller, Origin};
+use model::govern::approval::ApprovalState;
+use model::reason::Reason;
+use model::record::outcome::{CallError, Outcome};
+use rmcp::model::{InputRequiredResult, InputResponses};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{McpServer, era_of, trace};
+use crate::call_count::CallSlot;
+use crate::era::Era;
+use crate::protocol::door::Inner;
+use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
+use crate::protocol::parked::{CallStep, ParkedCall, RunningCall};
+use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
+use crate::protocol::{parked, progress, reply};
+
+/// What a client asks for.
+#[derive(Debug)]
+pub(super) struct Operation {
+    /// The tool, or what stands for a prompt or a resource.
+    pub(super) name: String,
+    pub(super) arguments: Value,
+    /// What it brings back from an earlier answer.
+    pub(super) state: Option<String>,
+    pub(super) responses: Option<InputResponses>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) enum Operated {
+    /// With a question: the client comes again with the answer.
+    Asks(InputRequiredResult),
+    /// With an outcome, whose place is held until it was sent.
+    Ended(Box<Outcome>, CallSlot),
+}
+
+impl McpServer {
+    /// How the person at this client can be asked.
+    fn ask_via(&self, context: &RequestContext<RoleServer>, era: Era, wait: Duration) -> AskVia {
+        if !can_ask(context.client_capabilities().as_ref()) {
+            return AskVia::None;
+        }
+        match era {
+            Era::Legacy => AskVia::Now(Arc::new(Elicit {
+                peer: context.peer.clone(),
+                version: context.protocol_version(),
+                wait,
+            })),
+            Era::Modern => AskVia::Later(Arc::new(Deferred::default())),
+        }
+    }
+
+    /// One call through the engine, with progress and everything that can stop it.
+    pub(super) async fn run(
+        &self,
+        mut request: CallRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> Outcome {
+        let engine = &self.inner().engine;
+        let cancel = context.ct.child_token();
+        request.cancel = cancel.clone();
+        let token = context.meta.get_progress_token();
+        let feed = token.map(|token| {
+            let (progress, feed) = progress::listener();
+            request.progress = Some(progress);
+            (token, feed)
+        });
+        // On the heap: what waits for it is moved about, and a call is large.
+        let calling = Box::pin(engine.call(request));
+        let call = async {
+            tokio::select! {
+                outcome = calling => outcome.into_inner(),
+                never = forward(&self.inner().stop, &cancel) => match never {},
+            }
+        };
+        match feed {
+            Some((token, mut feed)) => {
+                progress::while_running(call, &mut feed, &context.peer, token).await
+            }
+            None => call.await,
+        }
+    }
+
+    /// One attempt, from what the client said to how it ended. Whatever refuses it, the
+    /// engine records it.
+    pub(super) async fn operate(
+        &self,
+        operation: Operation,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Operated, ErrorData> {
+        let inner = self.inner();
+        let era = era_of(context);
+        let caller = self.caller(&context.extensions)?;
+        let name = operation.name.as_str();
+        let binding = StateBinding {
+            caller: &caller,
+            tool: name,
+            arguments: &operation.arguments,
+        };
+        if let Some(parked) = resume(inner, &operation, &binding) {
+            let ResumedCall { parked, answer } = parked;
+            return match answer {
+                None => self.park(parked, &binding, era),
+                Some(answer) => {
+                    parked.question.answer(answer);
+                    self.follow(parked.call, &binding, context).await
+                }
+            };
+        }
+        let now = inner.engine.registry().current();
+        let most = now.config.serve.calls_per_caller_max;
+        let slot = inner.calls.enter(&caller.name, most);
+        let wait = Duration::from_secs(now.config.approvals.wait_seconds);
+        let mut ask_via = self.ask_via(context, era, wait);
+        let arguments = operation.arguments.clone();
+        let mut call = CallRequest::new(caller.clone(), Origin::Mcp, name, arguments);
+        call.deadline = Some(Duration::from_secs(now.config.serve.call_seconds_max));
+        call.session = self.session(&context.extensions, era);
+        call.trace = trace(context);
+        let may_elicit = now.may_elicit(name);
+        drop(now);
+        call.refused = refuse_busy(inner, &slot, &caller);
+        if let (None, Some(state)) = (&call.refused, &operation.state) {
+            let responses = operation.responses.as_ref();
+            match take_returned(inner, state, responses, &binding).await {
+                // The client answers without showing its questions to a person. The engine
+                // recorded that this answer counts for nothing; what is chosen here is only
+                // that this client is no way to ask, so the engine asks in the inbox.
+                Ok(Some(ApprovalAnswer::NotRendered)) => ask_via = AskVia::Unshown,
+                Ok(_) => {}
+                Err(reason) => call.refused = Some(refuse_state(reason)),
+            }
+        }
+        call.approver = ask_via.approver();
+        match &ask_via {
+            AskVia::Later(approval) if may_elicit => {
+                let kept = (slot, Arc::clone(approval));
+                let (engine, parked) = (&inner.engine, &inner.parked);
+                let running = RunningCall::start(engine, parked, call, kept, wait, &inner.stop);
+                self.follow(running, &binding, context).await
+            }
+            AskVia::Now(elicit) if may_elicit => {
+                let (elicitor, questions) = parked::elicitor(&inner.parked, wait);
+                call.elicitor = Some(elicitor);
+                let calling = Box::pin(self.run(call, context));
+                let outcome = parked::while_asking(calling, questions, elicit).await;
+                conclude(inner, outcome, slot, ask_via.question(), &binding, era)
+            }
+            AskVia::Now(_) | AskVia::Later(_) | AskVia::Unshown | AskVia::None => {
+                let outcome = self.run(call, context).await;
+                conclude(inner, outcome, slot, ask_via.question(), &binding, era)
+            }
+        }
+    }
+
+    /// Follows a call in a task of its own until it ends or a server asks.
+    async fn follow(
+        &self,
+        mut call: RunningCall,
+        binding: &StateBinding<'_>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Operated, ErrorData> {
+        let era = era_of(context);
+        match call.follow(context).await {
+            CallStep::Asks(question) => {
+                let question = *question;
+                self.park(ParkedCall { call, question }, binding, era)
+            }
+            CallStep::Ended(outcome, slot) => {
+                let question = call.approval.take();
+                conclude(self.inner(), *outcome, slot, question, binding, era)
+            }
+            CallStep::Lost => Err(ErrorData::internal_error("the call was lost", None)),
+        }
+    }
+
+    /// Ends a request with the question its call waits with.
+    fn park(
+        &self,
+        parked: ParkedCall,
+        binding: &StateBinding<'_>,
+        era: Era,
+    ) -> Result<Operated, ErrorData> {
+        let inner = self.inner();
+        let asked = inner.seal.ask_for_server(&parked.question, binding);
+        let unasked = || {
+            let message =
+                "the server asks a question that cannot be kept just now; try again later";
+            ErrorData::internal_error(message, None)
+        };
+        // What is not kept is dropped, which cancels the call.
+        let asked = asked.ok_or_else(unasked)?;
+        match inner.parked.park(parked) {
+            true => Ok(Operated::Asks(asked.with_meta(reply::stamp(era)))),
+            false => Err(unasked()),
+        }
+    }
+}
+
+/// The end of a call: its question, if a person must agree first, or its outcome.
+fn conclude(
+    inner: &Inner,
+    mut outcome: Outcome,
+    slot: CallSlot,
+    question: Option<engine::approve::Question>,
+    binding: &StateBinding<'_>,
+    era: Era,
+) -> Result<Operated, ErrorData> {
+    if let Some(error) = state_error(&outcome) {
+        return Err(error);
+    }
+    // A script that could not be kept, or ran out of time, has ended: an answer
+    // would start it from the beginning.
+    let error = outcome.error.as_ref();
+    let is_pending = error.is_some_and(|error| error.reason == Reason::ApprovalPending);
+    if let Some(question) = question.filter(|_| is_pending) {
+        match inner.seal.ask(&question, binding) {
+            Some(required) => return Ok(Operated::Asks(required.with_meta(reply::stamp(era)))),
+            None => outcome.error = Some(unsealed()),
+        }
+    }
+    Ok(Operated::Ended(Box::new(outcome), slot))
+}
+
+/// A call that waited, and the answer its client brings; none if it brings none, and is
+/// asked again.
+#[derive(Debug)]
+struct ResumedCall {
+    parked: ParkedCall,
+    answer: Option<engine::call::ElicitAnswer>,
+}
+
+/// The call that waits for the answer a client brings. Nothing if what it brings is no
+/// answer to a server, or comes too late or twice: it is then refused like any other
+/// state that counts for nothing.
+fn resume(inner: &Inner, operation: &Operation, binding: &StateBinding<'_>) -> Option<ResumedCall> {
+    let state = operation.state.as_ref()?;
+    let responses = operation.responses.as_ref();
+    let (question, answer) = inner.seal.open_for_server(state, responses, binding)?;
+    let parked = inner.parked.take(&question)?;
+    Some(ResumedCall { parked, answer })
+}
+
+/// Opens the state that came with a call and hands the answer in it to the engine.
+/// Nothing if there is no answer, and the same is asked again; the reason if the state
+/// or the answer does not count.
+async fn take_returned(
+    inner: &Inner,
+    state: &str,
+    responses: Option<&InputResponses>,
+    binding: &StateBinding<'_>,
+) -> Result<Option<ApprovalAnswer>, Reason> {
+    match inner.seal.open(state, responses, binding) {
+        ReturnedState::Refused => Err(Reason::ApprovalState),
+        ReturnedState::Unanswered => Ok(None),
+        ReturnedState::Answered(answered) => {
+            let taken = give(&inner.engine, binding.caller, &answered).await;
+            taken.map_err(|fault| reason_of(&fault))?;
+            Ok(Some(answered.answer))
+        }
+    }
+}
+
+/// Gives a person's answer to the engine, which decides what it counts for. The
+/// same call, made again, finds it there.
+async fn give(
+    engine: &Arc<Engine>,
+    caller: &Caller,
+    answered: &ClientAnswer,
+) -> Result<(), AnswerFault> {
+    let (engine, caller) = (Arc::clone(engine), caller.clone());
+    let (question, answer) = (answered.question.clone(), answered.answer);
+    let taking = move || engine.answer(&question, &caller, Channel::InputRequired, answer);
+    let taken = tokio::task::spawn_blocking(taking).await;
+    match taken.unwrap_or(Err(AnswerFault::Unknown)) {
+        // It was approved in the inbox meanwhile; the call finds that answer.
+        Err(AnswerFault::Answered(ApprovalState::Approved)) => Ok(()),
+        other => other,
+    }
+}
+
+/// The error for an answer that was not accepted. A store that cannot write
+/// is the operator's to know of; the same answer may be brought again.
+fn reason_of(fault: &AnswerFault) -> Reason {
+    match fault {
+        AnswerFault::Store(_) => Reason::ApprovalUnavailable,
+        AnswerFault::Unknown
+        | AnswerFault::NotYours
+        | AnswerFault::Several(_)
+        | AnswerFault::Answered(_)
+        | AnswerFault::Expired
+        | AnswerFault::TooWide { .. }
+        | AnswerFault::Refused(_)
+        | AnswerFault::Masked
+        | AnswerFault::NotApproved(_)
+        | AnswerFault::TrustChanged
+        | AnswerFault::NotByClient
+        | AnswerFault::NotByCommand
+        | AnswerFault::Separate => Reason::ApprovalState,
+    }
+}
+
+/// A state that counts for nothing is an error of the protocol: the call was not made, so
+/// there is no result of it.
+fn state_error(outcome: &Outcome) -> Option<ErrorData> {
+    let error = outcome.error.as_ref();
+    let error = error.filter(|error| error.reason == Reason::ApprovalState)?;
+    let data = json!({"code": error.reason.code(), "callId": outcome.call_id});
+    Some(ErrorData::invalid_params(error.message.clone(), Some(data)))
+}
+
+/// Refuses a call the door has no room for: too many calls of its caller are under
+/// way, or too many answers are not read. Only the door can count these: both last until
+/// the client has read the reply, after the engine's call has ended. The engine refuses
+/// and records the attempt, at the gate of the limits.
+pub(super) fn refuse_busy(inner: &Inner, slot: &CallSlot, caller: &Caller) -> Option<Refused> {
+    let message = if slot.is_one_too_many() {
+        "too many of your calls are in flight; wait for one to end"
+    } else if !inner.unsent.has_room(&caller.name) {
+        "you have not read the answers to earlier calls; read them, then make this call again"
+    } else {
+        return None;
+    };
+    Some(Refused {
+        gate: Gate::Limits,
+        error: CallError::passing(Reason::CallBusy, message),
+    })
+}
+
+/// Refuses a call whose state counts for nothing, or whose answer cannot be kept.
+fn refuse_state(reason: Reason) -> Refused {
+    let error = match reason {
+        Reason::ApprovalUnavailable => unsealed(),
+        _ => CallError::new(
+            Reason::ApprovalState,
+            "the answer does not belong to this call, is too old, was used before or is not this \
+             client's to give; the call did not run, make it again to be asked again",
+        ),
+    };
+    Refused {
+        gate: Gate::Approval,
+        error,
+    }
+}
+
+fn unsealed() -> CallError {
+    CallError::passing(
+        Reason::ApprovalUnavailable,
+        "a person must approve this call, and the answer cannot be kept just now; it did not run",
+    )
+}
+
+/// Cancels a call when the server must end.
+async fn forward(stop: &CancellationToken, cancel: &CancellationToken) -> std::convert::Infallible {
+    stop.cancelled().await;
+    cancel.cancel();
+    std::future::pending().await
+}
