@@ -27,7 +27,9 @@ use crate::toolbox::{JailStanding, ToolboxTool};
 mod apply;
 mod command;
 mod git;
+mod http;
 mod job;
+mod sql;
 
 /// A call of a native tool that passed every gate.
 #[derive(Debug)]
@@ -83,6 +85,11 @@ pub(crate) async fn run(
         ToolboxTool::JobOutput => job::output(&work),
         ToolboxTool::JobCancel => job::cancel(&work).await,
         ToolboxTool::JobList => job::list(&work),
+        ToolboxTool::SqlQuery => sql::query(&work).await,
+        ToolboxTool::SqlSchema => sql::schema(&work).await,
+        ToolboxTool::SqlExecute => sql::execute(&work).await,
+        ToolboxTool::HttpRequest => http::request(&work).await,
+        ToolboxTool::ReadPage => http::read(&work).await,
         ToolboxTool::GitStatus => git::status(&work).await,
         ToolboxTool::GitLog => git::log(&work).await,
         ToolboxTool::GitDiff => git::diff(&work).await,

@@ -1,6 +1,8 @@
 //! The definition of each native tool, and the document that follows from it: params from
 //! the schema, the policy it asks for from what the tool reaches and what `[toolbox]` says.
 
+use std::collections::BTreeSet;
+
 use model::config::ToolboxConfig;
 use serde_json::{Map, Value, json};
 
@@ -39,6 +41,11 @@ fn text(tool: ToolboxTool) -> &'static str {
         ToolboxTool::GitFetch => include_str!("document/gitFetch.json"),
         ToolboxTool::GitPush => include_str!("document/gitPush.json"),
         ToolboxTool::ApplyChanges => include_str!("document/applyChanges.json"),
+        ToolboxTool::SqlQuery => include_str!("document/sqlQuery.json"),
+        ToolboxTool::SqlSchema => include_str!("document/sqlSchema.json"),
+        ToolboxTool::SqlExecute => include_str!("document/sqlExecute.json"),
+        ToolboxTool::HttpRequest => include_str!("document/httpRequest.json"),
+        ToolboxTool::ReadPage => include_str!("document/readPage.json"),
     }
 }
 
@@ -106,8 +113,13 @@ fn overrides(tool: ToolboxTool, config: &ToolboxConfig) -> Value {
         FolderChanges::Direct => true,
     };
     let mut overrides = json!({"fileRead": reach.read, "fileWrite": writes});
-    let hosts: Vec<_> = config.hosts.iter().map(ToString::to_string).collect();
-    let reaches = reach.network && !hosts.is_empty();
+    let own = config.hosts.iter().filter(|_| reach.network);
+    let connected = config.connected.iter();
+    let connected = connected.filter(|(kind, _)| Some(*kind) == tool.connections());
+    let hosts = own.chain(connected.map(|(_, host)| host));
+    let hosts: BTreeSet<_> = hosts.map(ToString::to_string).collect();
+    let hosts: Vec<_> = hosts.into_iter().collect();
+    let reaches = !hosts.is_empty();
     let mode = if reaches { "allowlist" } else { "blocked" };
     if let Some(members) = overrides.as_object_mut() {
         members.insert("networkMode".to_owned(), mode.into());
