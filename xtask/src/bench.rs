@@ -22,6 +22,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("find", &["find"]),
     ("guard", &["guard"]),
     ("host", &["fetch", "files"]),
+    ("sql", &["sql"]),
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
     ("engine", &["call", "govern"]),

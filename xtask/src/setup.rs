@@ -28,6 +28,19 @@ pub(crate) fn for_serving(root: &Root) -> Result<TaskAnswer> {
     compiler(root)
 }
 
+/// The package of the database that tests start for themselves.
+const POSTGRES: &str = "postgresql-15";
+
+/// Where Debian's packages put its programs.
+const POSTGRES_FOLDER: &str = "/usr/lib/postgresql";
+
+/// Says that no database of the system is to be made and started when the package is
+/// installed: tests have their own.
+const POSTGRES_QUIET: (&str, &str) = (
+    "/etc/postgresql-common/createcluster.d",
+    "create_main_cluster = false\n",
+);
+
 /// Answers no if something needed is missing and could not be installed.
 pub(crate) fn setup(root: &Root) -> Result<TaskAnswer> {
     let mut answer = compiler(root)?;
@@ -46,7 +59,49 @@ pub(crate) fn setup(root: &Root) -> Result<TaskAnswer> {
             answer = TaskAnswer::No;
         }
     }
+    if let TaskAnswer::No = postgres() {
+        answer = TaskAnswer::No;
+    }
     Ok(answer)
+}
+
+/// The database that tests start for themselves, from the system's packages.
+fn postgres() -> TaskAnswer {
+    let is_there = || {
+        let versions = fs::read_dir(POSTGRES_FOLDER)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut programs = versions.map(|version| version.path().join("bin/initdb"));
+        programs.any(|program| program.exists())
+    };
+    if is_there() {
+        return TaskAnswer::Yes;
+    }
+    printer::note(&format!(
+        "{POSTGRES} is missing; installing it with apt-get"
+    ));
+    let (folder, text) = POSTGRES_QUIET;
+    // Without it a database of the system would be started, which harms nothing.
+    let _ = fs::create_dir_all(folder);
+    let _ = fs::write(format!("{folder}/ringfence.conf"), text);
+    let mut install = Command::new("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        POSTGRES,
+    ]);
+    let installed = run::run(&mut install);
+    match (installed, is_there()) {
+        (Ok(TaskAnswer::Yes), true) => TaskAnswer::Yes,
+        _ => {
+            printer::note(&format!(
+                "tests of databases need the package {POSTGRES}; install it by hand"
+            ));
+            TaskAnswer::No
+        }
+    }
 }
 
 fn compiler(root: &Root) -> Result<TaskAnswer> {

@@ -110,6 +110,7 @@ async fn run_toolbox(
     let DecidedCall {
         held, arguments, ..
     } = decided;
+    let groups = held.groups().to_vec();
     let policy = held.policy.into_owned();
     let settings = engine.powers().for_call(&now.config, &request.caller);
     let settings = stage::stage(settings, request, &policy, hold.scratch()).await;
@@ -131,6 +132,7 @@ async fn run_toolbox(
         engine,
         now,
         request,
+        groups,
         call_id: record.call_id().to_owned(),
         arguments: arguments.into_values(),
         policy,

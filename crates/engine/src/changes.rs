@@ -8,7 +8,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host::files::changes::{self, ChangeKind, ChangeRule, ChangesFault, CollectedChanges, Layer};
+use host::files::changes::{
+    self, ChangeKind, ChangeLayer, ChangeRule, ChangesFault, CollectedChanges,
+};
 use host::files::{CopyError, copy_tree};
 use model::document::digest;
 use model::text::{self, diff};
@@ -53,7 +55,7 @@ pub(crate) struct Staging {
     path: PathBuf,
     /// The operator's folder, absolute.
     lower: PathBuf,
-    layer: Layer,
+    layer: ChangeLayer,
     is_kept: bool,
 }
 
@@ -68,7 +70,7 @@ pub(crate) struct KeptSet {
 impl Staging {
     /// A layer over the folder, for a jail that can put one up.
     pub(crate) fn overlay(home: &Path, call_id: &str, lower: &Path) -> io::Result<Staging> {
-        let staging = Staging::make(home, call_id, lower, Layer::Overlay)?;
+        let staging = Staging::make(home, call_id, lower, ChangeLayer::Overlay)?;
         make_folder(&staging.tree())?;
         make_folder(&staging.work())?;
         Ok(staging)
@@ -80,13 +82,13 @@ impl Staging {
             path: lower.display().to_string(),
             source,
         };
-        let staging = Staging::make(home, call_id, lower, Layer::Copy).map_err(fault)?;
+        let staging = Staging::make(home, call_id, lower, ChangeLayer::Copy).map_err(fault)?;
         let deadline = Instant::now() + Duration::from_secs(limit::COPY_SECONDS_MAX);
         copy_tree(lower, &staging.tree(), deadline)?;
         Ok(staging)
     }
 
-    fn make(home: &Path, call_id: &str, lower: &Path, layer: Layer) -> io::Result<Staging> {
+    fn make(home: &Path, call_id: &str, lower: &Path, layer: ChangeLayer) -> io::Result<Staging> {
         let path = home.join(FOLDER).join(format!("new-{call_id}"));
         make_folder(&path)?;
         Ok(Staging {
@@ -107,7 +109,7 @@ impl Staging {
         self.path.join(WORK)
     }
 
-    pub(crate) fn layer(&self) -> Layer {
+    pub(crate) fn layer(&self) -> ChangeLayer {
         self.layer
     }
 

@@ -30,6 +30,7 @@ use model::record::mask::{Masker, is_maskable};
 use model::record::outcome::CallError;
 use model::{Environment, document::lifecycle, govern::exposure, text};
 
+use crate::connections;
 use crate::native::{self, Native};
 use crate::record::CallRecord;
 use crate::refusal::{CallRefusal, Gate, GatePass, GateResult, Notes, Unrecorded};
@@ -159,7 +160,8 @@ pub(crate) fn judge(
     let environment = visible.read_variables(request, variables, record)?;
     // Masking comes before every gate that can quote an argument or a variable in its
     // note, so that no note leaves with a secret in it.
-    let (variables, masker) = visible.fill_variables(&environment, record)?;
+    let connected = visible.connected_secrets(now, variables);
+    let (variables, masker) = visible.fill_variables(&environment, connected, record)?;
     visible.require_variables(request, &environment, record)?;
     let arguments = visible.check_arguments(request, record)?;
     // Only now: what the params do not take may be anything, and a refusal needs no
@@ -512,18 +514,40 @@ impl VisibleTool {
         )
     }
 
+    /// The credentials of the connections that a call may name. Where they cannot be read
+    /// there is nothing to mask, and the body uses none that the call does not mask.
+    fn connected_secrets(&self, now: &Snapshot, variables: &VariableSource) -> Vec<String> {
+        let tool = self.found.body.toolbox();
+        let kind = tool.and_then(|tool| tool.connections());
+        let is_connected = |kind| {
+            now.config
+                .connections
+                .iter()
+                .any(|known| known.kind == kind)
+        };
+        match kind.is_some_and(is_connected) {
+            true => variables.read().map_or_else(
+                |_| Vec::new(),
+                |environment| connections::secrets(&now.config, &environment),
+            ),
+            false => Vec::new(),
+        }
+    }
+
     /// The values of the variables, and what masks the secrets among them. From here
     /// on everything the record holds is masked.
     fn fill_variables(
         &self,
         environment: &Environment,
+        connected: Vec<String>,
         record: &mut CallRecord,
     ) -> Result<(Variables, Arc<Masker>), CallRefusal> {
         let FoundTool {
             usable, granted, ..
         } = &self.found;
         let visible = granted.visible(&usable.document, environment);
-        let variables = Variables::resolve(usable, &visible);
+        let mut variables = Variables::resolve(usable, &visible);
+        variables.secrets.extend(connected);
         let masker = record.gate(Gate::Masking, make_masker(&variables))?;
         record.mask_with(&masker);
         Ok((variables, masker))

@@ -99,6 +99,7 @@ pub mod call;
 pub mod callable;
 /// MCP clients and the entries in their settings.
 pub mod client_entry;
+mod connections;
 /// What the owner agrees to for a tool.
 pub mod consent;
 /// What every gate says about a call that is not made.
@@ -154,5 +155,8 @@ pub use store::{
 /// exists: a sandbox worker, and what stands around a child process, are that program,
 /// started again. If this is one of them, its exit code; otherwise nothing has happened.
 pub fn worker_main() -> Option<std::process::ExitCode> {
-    sandbox::worker_main().or_else(jail::jail_main)
+    let arguments = std::env::args_os().skip(1);
+    sandbox::worker_main()
+        .or_else(jail::jail_main)
+        .or_else(|| host::sql::role::sqlite_main(arguments))
 }

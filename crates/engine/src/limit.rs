@@ -45,6 +45,12 @@ model::limits! {
     AUDIT_REMOVE_TO_PERCENT: u64 = 75;
     /// Records read at a time to decide past calls again.
     REPLAY_PAGE_RECORDS: usize = 1_000;
+    /// What a database says about a failed statement, in characters.
+    SQL_FAULT_CHARS_MAX: usize = 500;
+    /// The body of a reply to `httpRequest` or `readPage`, in bytes.
+    HTTP_BODY_BYTES_MAX: usize = 1 << 20;
+    /// Characters of a page that `readPage` gives when nothing is said.
+    PAGE_CHARS_DEFAULT: u64 = 100_000;
     /// The description of a tool in a search result, in characters.
     FOUND_DESCRIPTION_CHARS_MAX: usize = 300;
     /// A name of a tool, a caller or an error in a message, in characters.

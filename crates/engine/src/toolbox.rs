@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use model::config::ToolboxCategory;
+use model::config::{ConnectionKind, ToolboxCategory};
 use model::document::params::{self, Arguments};
 use model::govern::action::Action;
 use model::policy::EffectivePolicy;
@@ -69,6 +69,16 @@ pub enum ToolboxTool {
     GitPush,
     /// Copies the changes of an earlier call into the operator's folder.
     ApplyChanges,
+    /// Asks a database.
+    SqlQuery,
+    /// Tells what tables a database has.
+    SqlSchema,
+    /// Changes a database.
+    SqlExecute,
+    /// Makes a request.
+    HttpRequest,
+    /// Reads a page.
+    ReadPage,
 }
 
 /// What a tool reaches, whatever its arguments.
@@ -98,7 +108,7 @@ pub(crate) enum FolderChanges {
 
 impl ToolboxTool {
     /// All of them.
-    pub const ALL: [ToolboxTool; 18] = [
+    pub const ALL: [ToolboxTool; 23] = [
         ToolboxTool::Shell,
         ToolboxTool::JobStart,
         ToolboxTool::JobStatus,
@@ -117,6 +127,11 @@ impl ToolboxTool {
         ToolboxTool::GitFetch,
         ToolboxTool::GitPush,
         ToolboxTool::ApplyChanges,
+        ToolboxTool::SqlQuery,
+        ToolboxTool::SqlSchema,
+        ToolboxTool::SqlExecute,
+        ToolboxTool::HttpRequest,
+        ToolboxTool::ReadPage,
     ];
 
     /// The name in lists and calls.
@@ -141,6 +156,11 @@ impl ToolboxTool {
             ToolboxTool::GitFetch => "gitFetch",
             ToolboxTool::GitPush => "gitPush",
             ToolboxTool::ApplyChanges => "applyChanges",
+            ToolboxTool::SqlQuery => "sqlQuery",
+            ToolboxTool::SqlSchema => "sqlSchema",
+            ToolboxTool::SqlExecute => "sqlExecute",
+            ToolboxTool::HttpRequest => "httpRequest",
+            ToolboxTool::ReadPage => "readPage",
         }
     }
 
@@ -172,6 +192,10 @@ impl ToolboxTool {
             | ToolboxTool::GitFetch
             | ToolboxTool::GitPush => &[ToolboxCategory::Git],
             ToolboxTool::ApplyChanges => &[ToolboxCategory::Terminal, ToolboxCategory::Code],
+            ToolboxTool::SqlQuery | ToolboxTool::SqlSchema | ToolboxTool::SqlExecute => {
+                &[ToolboxCategory::Sql]
+            }
+            ToolboxTool::HttpRequest | ToolboxTool::ReadPage => &[ToolboxCategory::Http],
         }
     }
 
@@ -215,6 +239,48 @@ impl ToolboxTool {
                 network: true,
                 programs: false,
             },
+            ToolboxTool::SqlQuery | ToolboxTool::SqlSchema => ToolboxReach {
+                read: true,
+                ..nothing
+            },
+            ToolboxTool::SqlExecute => ToolboxReach {
+                read: true,
+                write: FolderChanges::Direct,
+                ..nothing
+            },
+            ToolboxTool::HttpRequest | ToolboxTool::ReadPage => ToolboxReach {
+                network: true,
+                ..nothing
+            },
+        }
+    }
+
+    /// The kind of connection a call may name, if it may.
+    pub(crate) fn connections(self) -> Option<ConnectionKind> {
+        match self {
+            ToolboxTool::SqlQuery | ToolboxTool::SqlSchema | ToolboxTool::SqlExecute => {
+                Some(ConnectionKind::Postgres)
+            }
+            ToolboxTool::HttpRequest => Some(ConnectionKind::Http),
+            ToolboxTool::Shell
+            | ToolboxTool::JobStart
+            | ToolboxTool::JobStatus
+            | ToolboxTool::JobOutput
+            | ToolboxTool::JobCancel
+            | ToolboxTool::JobList
+            | ToolboxTool::RunCode
+            | ToolboxTool::GitStatus
+            | ToolboxTool::GitLog
+            | ToolboxTool::GitDiff
+            | ToolboxTool::GitShow
+            | ToolboxTool::GitBranch
+            | ToolboxTool::GitAdd
+            | ToolboxTool::GitCommit
+            | ToolboxTool::GitClone
+            | ToolboxTool::GitFetch
+            | ToolboxTool::GitPush
+            | ToolboxTool::ApplyChanges
+            | ToolboxTool::ReadPage => None,
         }
     }
 

@@ -42,7 +42,7 @@ use crate::fetch::request::{FetchArguments, FetchRequest, is_redirect, shown};
 use crate::fetch::resolve::{Resolve, SystemResolver};
 use crate::fetch::rule::{FetchRule, out_of_bounds};
 use crate::fetch::target::FetchTarget;
-use crate::fetch::window::{Window, answer};
+use crate::fetch::window::answer;
 use crate::message::{PowerFault, PowerReply, PowerRequest};
 
 pub use event::FetchEvent;
@@ -183,7 +183,7 @@ impl Fetch {
         let mut redirect_count = 0;
         loop {
             let mut record = Record::open(self, &request);
-            let ended = self.hop(&request, arguments.window(), deadline, &mut record.event);
+            let ended = self.hop(&request, &arguments, deadline, &mut record.event);
             let ended = ended.await;
             events.push(record.close(ended.as_ref().err()));
             let (status, raw_location) = match ended? {
@@ -212,7 +212,7 @@ impl Fetch {
     async fn hop(
         &self,
         request: &FetchRequest,
-        window: Window,
+        arguments: &FetchArguments<'_>,
         deadline: Deadline,
         event: &mut FetchEvent,
     ) -> Result<Hop, HttpFault> {
@@ -229,7 +229,7 @@ impl Fetch {
         };
         let addresses = look_up(names, &request.target, admission, deadline).await?;
         let reply = send(settings, request, &addresses, deadline, event).await?;
-        if let Some(raw_location) = location(&reply) {
+        if let Some(raw_location) = location(&reply).filter(|_| !arguments.is_manual()) {
             return Ok(Hop::Redirect(reply.status, raw_location));
         }
         let status = reply.status;
@@ -238,6 +238,7 @@ impl Fetch {
             .into_body(host, &settings.limits, deadline, event)
             .await?;
         let url = request.target.url.as_str();
+        let window = arguments.window();
         Ok(Hop::Answer(answer(url, status, &headers, body, window)))
     }
 }

@@ -466,6 +466,9 @@ impl ConfigFile {
         let groups: Vec<_> = config.access.groups.keys().map(String::as_str).collect();
         config.connections = faults.connections(self.connections, &groups);
         config.toolbox = faults.toolbox(self.toolbox);
+        let connected = config.connections.iter();
+        let connected = connected.filter_map(|known| Some((known.kind, known.pattern()?)));
+        config.toolbox.connected = connected.collect();
         let spanned = self.profile;
         config.profile = spanned.as_ref().map(|name| name.get_ref().clone());
         faults.profiles(&config, spanned.as_ref());

@@ -95,6 +95,10 @@ reasons! {
         "A file was changed in the folder after the changes were made beside it. Nothing was copied; run the tool again.";
     ChangesUnknown, "changes.unknown",
         "There are no such changes of this caller: they were applied, replaced or removed, or are another's.";
+    ConnectionFailed, "connection.failed",
+        "The database or service of a connection cannot be reached, refuses the sign-in, or has a role that may do more than data. The operator sees why.";
+    ConnectionUnknown, "connection.unknown",
+        "There is no connection of that name and kind for this caller.";
     ConsentRequired, "consent.required",
         "The owner has not agreed to what this tool reaches for. Nothing ran; run `ringfence test` at a terminal, or with `--yes`.";
     DisclosureResource, "disclosure.resource",
@@ -127,6 +131,10 @@ reasons! {
         "git ended with an error. The message has its own words, cleaned and shortened.";
     HostDenied, "host.denied",
         "None of the hosts the tool may reach is left by the lists of hosts that hold for the caller, or by rules. It did not run; only the operator can change that.";
+    HttpDenied, "http.denied",
+        "The address may not be reached, or the connection takes no request of that kind. Only the operator can change that.";
+    HttpFailed, "http.failed",
+        "The request was allowed and did not work, or its reply is not what was asked for.";
     JailUnavailable, "jail.unavailable",
         "The fence around child processes is not available on this machine, or could not be put up. The program did not run; `ringfence doctor` says what is missing.";
     JobTooMany, "job.too_many",
@@ -247,6 +255,12 @@ reasons! {
         "An MCP server did not answer within `call_timeout_ms`. The call was cancelled there; it may have run.";
     ServerUnavailable, "server.unavailable",
         "The MCP server of the tool is not reachable, is held, or needs a sign-in. The message says when it is tried again; `ringfence servers show NAME` says why.";
+    SqlFailed, "sql.failed",
+        "The database says that the statement or its values are wrong, or the file is no database. The message has its words.";
+    SqlRefused, "sql.refused",
+        "The statement does more than the tool, the session or the connection allows. Nothing was changed.";
+    SqlTimeout, "sql.timeout",
+        "The statement took too long, or waited for another writer, and was stopped. Nothing of it was kept.";
     ToolDraft, "tool.draft",
         "The tool has not earned its Local Pass, or was edited since. Publish it.";
     ToolNotExposed, "tool.not_exposed",

@@ -67,6 +67,13 @@ const PROMISES: &[Promise] = &[
         absence: Absence::Breaks,
     },
     Promise {
+        name: "sql.statement",
+        measure: Measure::Number(&["sql_over_driver_ms"]),
+        bound: Bound::AtMost(1.0),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
         name: "sandbox.fresh",
         measure: Measure::Number(&["fresh_ratio"]),
         bound: Bound::AtMost(0.5),

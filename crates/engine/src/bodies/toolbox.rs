@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use host::egress::EgressSettings;
-use host::files::changes::Layer;
+use host::files::changes::ChangeLayer;
 use model::policy::EffectivePolicy;
 use model::policy::grant::Grant;
 use model::reason::Reason;
@@ -27,7 +27,9 @@ use crate::toolbox::{JailStanding, ToolboxTool};
 mod apply;
 mod command;
 mod git;
+mod http;
 mod job;
+mod sql;
 
 /// A call of a native tool that passed every gate.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct ToolboxWork<'a> {
     /// The settings and tools the gates looked at.
     pub(crate) now: &'a Snapshot,
     pub(crate) request: &'a CallRequest,
+    /// The groups the caller is in.
+    pub(crate) groups: Vec<String>,
     /// The call, as the audit knows it.
     pub(crate) call_id: String,
     /// As the schema says.
@@ -59,12 +63,12 @@ pub(crate) struct StagedFolder {
 /// A staged folder as the jail gets it.
 pub(crate) fn folder_of(staging: &Staging) -> WorkFolder {
     match staging.layer() {
-        Layer::Overlay => WorkFolder::Overlay {
+        ChangeLayer::Overlay => WorkFolder::Overlay {
             folder: staging.lower().to_owned(),
             upper: staging.tree(),
             work: staging.work(),
         },
-        Layer::Copy => WorkFolder::Workspace(staging.tree()),
+        ChangeLayer::Copy => WorkFolder::Workspace(staging.tree()),
     }
 }
 
@@ -81,6 +85,11 @@ pub(crate) async fn run(
         ToolboxTool::JobOutput => job::output(&work),
         ToolboxTool::JobCancel => job::cancel(&work).await,
         ToolboxTool::JobList => job::list(&work),
+        ToolboxTool::SqlQuery => sql::query(&work).await,
+        ToolboxTool::SqlSchema => sql::schema(&work).await,
+        ToolboxTool::SqlExecute => sql::execute(&work).await,
+        ToolboxTool::HttpRequest => http::request(&work).await,
+        ToolboxTool::ReadPage => http::read(&work).await,
         ToolboxTool::GitStatus => git::status(&work).await,
         ToolboxTool::GitLog => git::log(&work).await,
         ToolboxTool::GitDiff => git::diff(&work).await,

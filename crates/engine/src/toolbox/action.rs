@@ -3,6 +3,7 @@
 //! worst.
 
 use model::policy::EffectivePolicy;
+use model::sql::{SqlClass, SqlDialect};
 use serde_json::{Map, Value};
 
 use super::ToolboxTool;
@@ -38,7 +39,37 @@ pub(super) fn words(
         ToolboxTool::GitPush => push(arguments),
         // The changes were made by any program.
         ToolboxTool::ApplyChanges => vec!["code:write", "code:create", "code:delete"],
+        ToolboxTool::SqlSchema => vec!["db:query"],
+        ToolboxTool::SqlQuery => vec![class(arguments).action()],
+        // A session that writes: a query may call a function that does.
+        ToolboxTool::SqlExecute => vec![class(arguments).max(SqlClass::Mutate).action()],
+        ToolboxTool::HttpRequest => request(arguments),
+        ToolboxTool::ReadPage => vec!["external_data:request"],
     }
+}
+
+/// What a statement is read as; nothing, or both a file and a connection, is the worst.
+fn class(arguments: &Map<String, Value>) -> SqlClass {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let dialect = match (text("file"), text("connection")) {
+        (Some(_), None) => SqlDialect::Sqlite,
+        (None, Some(_)) => SqlDialect::Postgres,
+        (Some(_), Some(_)) | (None, None) => return SqlClass::Admin,
+    };
+    let statement = text("statement").unwrap_or_default();
+    model::sql::read(statement, dialect).class()
+}
+
+/// Whatever is no question may change what is there, or tell others.
+fn request(arguments: &Map<String, Value>) -> Vec<&'static str> {
+    let mut words = vec!["external_data:request"];
+    let method = match arguments.get("method") {
+        None => "GET",
+        Some(method) => method.as_str().unwrap_or_default(),
+    };
+    let is_question = matches!(method, "GET" | "HEAD");
+    words.extend((!is_question).then_some("comms:external"));
+    words
 }
 
 /// Only a list reads. A branch that is deleted or moved may be the only way to its commits,
@@ -112,6 +143,39 @@ mod tests {
         ] {
             assert!(branch(worst.clone()).contains(&"code:delete"), "{worst}");
         }
+    }
+
+    #[test]
+    fn a_statement_does_what_it_says_and_the_unread_the_worst() {
+        let query = |statement: &str| {
+            of(
+                ToolboxTool::SqlQuery,
+                json!({"file": "a", "statement": statement}),
+            )
+        };
+        let execute = |statement: &str| {
+            of(
+                ToolboxTool::SqlExecute,
+                json!({"connection": "a", "statement": statement}),
+            )
+        };
+        assert_eq!(query("SELECT 1"), ["db:query"]);
+        assert_eq!(query("DELETE FROM a"), ["db:mutate"]);
+        assert_eq!(query("DROP TABLE a"), ["db:admin"]);
+        assert_eq!(query("gibberish"), ["db:admin"]);
+        assert_eq!(execute("SELECT 1"), ["db:mutate"]);
+        assert_eq!(execute("INSERT INTO a VALUES (1)"), ["db:mutate"]);
+        assert_eq!(execute("gibberish"), ["db:admin"]);
+        assert_eq!(
+            of(ToolboxTool::SqlQuery, json!({"statement": "SELECT 1"})),
+            ["db:admin"]
+        );
+        assert_eq!(
+            of(ToolboxTool::HttpRequest, json!({"method": "HEAD"})),
+            ["external_data:request"]
+        );
+        assert!(of(ToolboxTool::HttpRequest, json!({"method": "PUT"})).contains(&"comms:external"));
+        assert!(of(ToolboxTool::HttpRequest, json!({"method": 1})).contains(&"comms:external"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The definition of each native tool, and the document that follows from it: params from
 //! the schema, the policy it asks for from what the tool reaches and what `[toolbox]` says.
 
+use std::collections::BTreeSet;
+
 use model::config::ToolboxConfig;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +10,7 @@ use super::{FolderChanges, ToolboxTool};
 
 /// What stands in the file of a tool.
 #[derive(Clone, Debug)]
-pub(super) struct Definition {
+pub(super) struct ToolboxDefinition {
     /// What the document has word for word.
     pub(super) fields: Map<String, Value>,
     pub(super) input_schema: Value,
@@ -39,15 +41,20 @@ fn text(tool: ToolboxTool) -> &'static str {
         ToolboxTool::GitFetch => include_str!("document/gitFetch.json"),
         ToolboxTool::GitPush => include_str!("document/gitPush.json"),
         ToolboxTool::ApplyChanges => include_str!("document/applyChanges.json"),
+        ToolboxTool::SqlQuery => include_str!("document/sqlQuery.json"),
+        ToolboxTool::SqlSchema => include_str!("document/sqlSchema.json"),
+        ToolboxTool::SqlExecute => include_str!("document/sqlExecute.json"),
+        ToolboxTool::HttpRequest => include_str!("document/httpRequest.json"),
+        ToolboxTool::ReadPage => include_str!("document/readPage.json"),
     }
 }
 
 /// The definition of a tool. A file that is broken gives one that takes no argument; a test
 /// reads them all.
-pub(super) fn read(tool: ToolboxTool) -> Definition {
+pub(super) fn read(tool: ToolboxTool) -> ToolboxDefinition {
     let mut fields: Map<String, Value> = serde_json::from_str(text(tool)).unwrap_or_default();
     let input_schema = fields.remove("inputSchema");
-    Definition {
+    ToolboxDefinition {
         output_schema: fields
             .remove("outputSchema")
             .map(|given| or_failure(&given)),
@@ -84,7 +91,7 @@ fn or_failure(given: &Value) -> Value {
 
 /// The document of a tool under the operator's settings, as text.
 pub(crate) fn document_text(tool: ToolboxTool, config: &ToolboxConfig) -> String {
-    let Definition {
+    let ToolboxDefinition {
         mut fields,
         input_schema,
         ..
@@ -106,8 +113,13 @@ fn overrides(tool: ToolboxTool, config: &ToolboxConfig) -> Value {
         FolderChanges::Direct => true,
     };
     let mut overrides = json!({"fileRead": reach.read, "fileWrite": writes});
-    let hosts: Vec<_> = config.hosts.iter().map(ToString::to_string).collect();
-    let reaches = reach.network && !hosts.is_empty();
+    let own = config.hosts.iter().filter(|_| reach.network);
+    let connected = config.connected.iter();
+    let connected = connected.filter(|(kind, _)| Some(*kind) == tool.connections());
+    let hosts = own.chain(connected.map(|(_, host)| host));
+    let hosts: BTreeSet<_> = hosts.map(ToString::to_string).collect();
+    let hosts: Vec<_> = hosts.into_iter().collect();
+    let reaches = !hosts.is_empty();
     let mode = if reaches { "allowlist" } else { "blocked" };
     if let Some(members) = overrides.as_object_mut() {
         members.insert("networkMode".to_owned(), mode.into());

@@ -29,6 +29,7 @@ mod embed;
 mod gates;
 mod govern;
 mod hosts;
+mod http;
 mod levels;
 mod life;
 mod limits;
@@ -38,6 +39,9 @@ mod notices;
 mod offers;
 mod pauses;
 mod policy;
+#[path = "../../../host/tests/lab/postgres.rs"]
+#[expect(dead_code, reason = "tests of the host need more of the lab")]
+mod postgres_lab;
 mod progressive;
 mod room;
 mod script;
@@ -50,6 +54,7 @@ mod script_time;
 mod script_words;
 mod server_items;
 mod servers;
+mod sql;
 mod toolbox;
 mod toolbox_folder;
 mod toolbox_forge;

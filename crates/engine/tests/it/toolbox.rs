@@ -555,6 +555,7 @@ async fn arguments_cannot_become_options() {
 
 /// Attack: settings, attributes and hooks that anyone wrote.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of traps")]
 async fn a_hostile_repository_runs_nothing() {
     let world = world(OPEN);
     repository(&world).await;

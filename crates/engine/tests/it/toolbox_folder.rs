@@ -301,6 +301,7 @@ async fn the_changes_of_a_job_are_kept_for_its_owner() {
 
 /// The story: clone from an allowed host, run its tests, edit, commit; its Makefile is hostile.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story, step by step")]
 async fn a_hostile_project_is_worked_on_and_harms_nothing() {
     let forge = Forge::plain().await;
     let makefile = format!(

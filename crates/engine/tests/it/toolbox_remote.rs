@@ -40,6 +40,7 @@ async fn refused(world: &World, arguments: Value) -> String {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story, step by step")]
 async fn a_repository_is_cloned_fetched_and_pushed_by_the_route_alone() {
     let forge = Forge::plain().await;
     let bare = forge.repository("project", &[("README.md", "hello\n"), ("src/a.txt", "a\n")]);
@@ -272,6 +273,75 @@ async fn a_call_that_fetches_cannot_push_and_a_program_has_no_other_way_out() {
     let _ = bare;
 }
 
+#[tokio::test]
+async fn a_credential_goes_to_its_host_and_never_to_git() {
+    let forge = Forge::start(Box::new(|host, target| {
+        let rest = target.strip_prefix("/moved.git")?;
+        (host == FORGE).then(|| redirect(&format!("https://{MIRROR}/project.git{rest}")))?
+    }))
+    .await;
+    forge.repository("project", &[("a", "a\n")]);
+    let connection = format!(
+        "[connections.forge]\nkind = \"git\"\nhost = \"{FORGE}\"\nuser = \"bot\"\ncredential = \"FORGE_TOKEN\"\ncallers = [\"ann\"]\n\
+         [callers.ann]\nanswers = \"L5\"\n"
+    );
+    let home = crate::world::Home::new();
+    home.file("ringfence.toml", &format!("{}{connection}", settings("")));
+    home.file("secrets.env", "FORGE_TOKEN=token-of-the-forge\n");
+    use std::os::unix::fs::PermissionsExt as _;
+    let secrets = home.path.join("secrets.env");
+    std::fs::set_permissions(&secrets, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let world = forge.world_in(home);
+    let mut arguments = url(FORGE, "project");
+    arguments["connection"] = json!("forge");
+    let outcome = world.call("gitClone", arguments.clone()).await;
+    assert_eq!(outcome.status, Status::Done, "{outcome:?}");
+    let basic = "[Basic Ym90OnRva2VuLW9mLXRoZS1mb3JnZQ==]";
+    assert!(
+        forge.asked().iter().all(|asked| asked.ends_with(basic)),
+        "{:?}",
+        forge.asked()
+    );
+    let config =
+        std::fs::read_to_string(world.home.path.join("workspace/project/.git/config")).unwrap();
+    assert!(
+        !config.contains("token") && !config.contains("Ym90"),
+        "{config}"
+    );
+    assert!(!format!("{:?} {:?}", outcome, world.entry(&outcome)).contains("token-of"));
+    // Elsewhere it does not go, not even by a redirect to a listed host.
+    forge.asked.lock().unwrap().clear();
+    done(&world, "gitClone", json!({"url": format!("https://{FORGE}/moved.git"), "directory": "moved", "connection": "forge"})).await;
+    for asked in forge.asked() {
+        assert_eq!(asked.contains("Basic"), asked.contains(FORGE), "{asked}");
+    }
+    // Another host, another caller, another name, and a push that it does not allow.
+    let told = refused(
+        &world,
+        json!({"url": format!("https://{MIRROR}/project.git"), "directory": "m", "connection": "forge"}),
+    )
+    .await;
+    assert!(told.contains("no connection"), "{told}");
+    let bob = engine::call::CallRequest::new(
+        model::caller::Caller::named("bob"),
+        model::caller::Origin::Mcp,
+        "gitClone",
+        json!({"url": format!("https://{FORGE}/project.git"), "directory": "b", "connection": "forge"}),
+    );
+    let outcome = world.made(bob).await;
+    assert!(error(&outcome).1.contains("no connection"), "{outcome:?}");
+    let outcome = world
+        .call(
+            "gitPush",
+            json!({"repository": "project", "connection": "forge"}),
+        )
+        .await;
+    assert!(
+        error(&outcome).1.contains("does not allow pushes"),
+        "{outcome:?}"
+    );
+}
+
 /// One folder of cases per family of past faults: submodules, links, names, settings that a
 /// repository brings, escapes in what the far side says.
 #[tokio::test]
@@ -372,6 +442,7 @@ fn from_index(root: &Path, bare: &Path, entries: &[(&str, &str, &str)]) {
     );
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn hostile() -> Vec<(&'static str, Build)> {
     let hook = "#!/bin/sh\ntouch RAN-hook\n";
     let case = |entries: Vec<(&'static str, &'static str, &'static str)>| -> Build {

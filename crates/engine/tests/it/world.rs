@@ -37,6 +37,14 @@ impl Home {
         Home { path }
     }
 
+    /// The file of secrets, which only its owner reads.
+    pub(crate) fn secrets(&self, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path.join("secrets.env");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     /// Writes a tool's file.
     pub(crate) fn tool(&self, file: &str, document: &Value) {
         self.file(&format!("tools/{file}.json"), &format!("{document:#}"));

@@ -43,6 +43,21 @@ impl GitService {
     }
 }
 
+/// Who we are to a host of repositories.
+pub struct GitCredential {
+    /// The user; hosts that take a token mostly ignore it.
+    pub user: String,
+    /// The password or token.
+    pub secret: String,
+}
+
+/// Without the secret.
+impl std::fmt::Debug for GitCredential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GitCredential").finish_non_exhaustive()
+    }
+}
+
 /// Headers of git that are passed on.
 const PASSED: [HeaderName; 3] = [
     header::ACCEPT,
@@ -76,10 +91,11 @@ impl std::fmt::Debug for GitRoute {
 impl GitRoute {
     /// The route to the repository at an address, with a credential for its origin.
     #[must_use]
-    pub fn new(url: Url, service: GitService, authorization: Option<&str>) -> GitRoute {
+    pub fn new(url: Url, service: GitService, credential: Option<&GitCredential>) -> GitRoute {
         // What is no header is no credential: the host then says what it says to strangers.
-        let authorization = authorization.and_then(|value| {
-            let mut value = HeaderValue::from_str(value).ok()?;
+        let authorization = credential.and_then(|credential| {
+            let pair = format!("{}:{}", credential.user, credential.secret);
+            let mut value = HeaderValue::from_str(&format!("Basic {}", base64(&pair))).ok()?;
             value.set_sensitive(true);
             Some(value)
         });
@@ -262,6 +278,23 @@ fn checked(reply: RouteReply, expected: &str) -> RouteReply {
     }
 }
 
+/// The standard alphabet, with padding.
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let number = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for index in 0..4 {
+            let letter = usize::try_from((number >> (18 - 6 * index)) & 63).unwrap_or(0);
+            let letter = LETTERS.get(letter).copied().map_or('=', char::from);
+            let is_padding = usize::try_from(index).unwrap_or(0) > three.len();
+            encoded.push(if is_padding { '=' } else { letter });
+        }
+    }
+    encoded
+}
+
 fn refusal(fault: &HttpFault) -> RouteReply {
     RouteReply::refused(fault.reason, &fault.to_string())
 }
@@ -312,6 +345,19 @@ mod tests {
             "https://git.example.com/p/objects/info/http-alternates",
         ] {
             assert!(redirect(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_encoded_as_the_standard_says() {
+        for (text, expected) in [
+            ("", ""),
+            ("a", "YQ=="),
+            ("ab", "YWI="),
+            ("abc", "YWJj"),
+            ("user:pass?>", "dXNlcjpwYXNzPz4="),
+        ] {
+            assert_eq!(base64(text), expected);
         }
     }
 

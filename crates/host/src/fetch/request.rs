@@ -79,6 +79,11 @@ impl<'a> FetchArguments<'a> {
         }
     }
 
+    /// Whether a redirect is the answer, instead of being followed.
+    pub(crate) fn is_manual(&self) -> bool {
+        self.map.get("redirect").and_then(Value::as_str) == Some("manual")
+    }
+
     pub(crate) fn window(&self) -> Window {
         Window::from_arguments(self.map.get("startIndex"), self.map.get("maxLength"))
     }

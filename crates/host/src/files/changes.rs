@@ -46,7 +46,7 @@ pub enum ChangeRule {
 
 /// How the changes lie beside the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub enum ChangeLayer {
     /// Only what is different, as the upper folder of an overlay.
     Overlay,
     /// A whole copy of the folder, changed.
@@ -152,7 +152,7 @@ pub enum ChangesFault {
 pub fn collect(
     lower: &Path,
     upper: &Path,
-    layer: Layer,
+    layer: ChangeLayer,
     rule: &ChangeRule,
 ) -> Result<CollectedChanges, ChangesFault> {
     let mut collector = Collector {
@@ -172,7 +172,7 @@ pub fn collect(
 struct Collector<'a> {
     lower: &'a Path,
     upper: &'a Path,
-    layer: Layer,
+    layer: ChangeLayer,
     rule: &'a ChangeRule,
     found: CollectedChanges,
     bytes: u64,
@@ -194,7 +194,7 @@ impl Collector<'_> {
             self.count(1)?;
             names.insert(entry.file_name());
         }
-        if self.layer == Layer::Copy || is_opaque(&folder) {
+        if self.layer == ChangeLayer::Copy || is_opaque(&folder) {
             self.delete_hidden(below, &names)?;
         }
         for name in names {

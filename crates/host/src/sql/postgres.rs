@@ -18,14 +18,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{CancelToken, Client, Config, IsolationLevel, NoTls, Transaction};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{CancelToken, Client, Config, Connection, IsolationLevel, NoTls, Transaction};
 use url::Host;
 
 use crate::fetch::Tls;
-use crate::fetch::connect::Connector;
+use crate::fetch::connect::{Connector, Stream};
 use crate::fetch::resolve::Resolve;
 use crate::sql::postgres::dial::Dial;
-use crate::sql::postgres::stream::BoundedStream;
+use crate::sql::postgres::stream::{BoundedStream, Encrypted};
 use crate::sql::postgres::value::{Given, Raw};
 use crate::sql::rows::RowSink;
 use crate::sql::{SqlAnswer, SqlBounds, SqlFault, SqlFaultKind, SqlMode, limit};
@@ -138,7 +139,19 @@ const ROLE: &str = "SELECT pg_catalog.string_agg(DISTINCT power, ', ') FROM ( \
 /// # Errors
 /// The database cannot be reached, its role may do too much, it says no, or the time is
 /// over.
-pub async fn run(
+pub fn run<'a>(
+    target: &'a PostgresTarget,
+    network: &'a PostgresNetwork,
+    task: PostgresTask<'a>,
+) -> Asking<'a> {
+    Box::pin(ask(target, network, task))
+}
+
+/// An answer on its way. Boxed: what the driver remembers is large, and every call would
+/// carry it along.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<SqlAnswer, SqlFault>> + Send + 'a>>;
+
+async fn ask(
     target: &PostgresTarget,
     network: &PostgresNetwork,
     task: PostgresTask<'_>,
@@ -186,22 +199,23 @@ impl Session {
             config.password(password);
         }
         let wait = Duration::from_millis(limit::POSTGRES_CONNECT_MS);
-        let signing_in = async {
+        let signing_in: SigningIn<'_> = Box::pin(async {
             let stream = BoundedStream::new(dial.connect().await?);
             let (client, driver) = match dial.tls() {
                 Some(tls) => {
-                    let made = config.connect_raw(stream, tls).await;
-                    let (client, connection) = made.map_err(|error| no_session(&error))?;
+                    let made: Made<'_, Encrypted<Plain>> =
+                        Box::pin(config.connect_raw(stream, tls));
+                    let (client, connection) = made.await.map_err(|error| no_session(&error))?;
                     (client, tokio::spawn(async move { drop(connection.await) }))
                 }
                 None => {
-                    let made = config.connect_raw(stream, NoTls).await;
-                    let (client, connection) = made.map_err(|error| no_session(&error))?;
+                    let made: Made<'_, NoTlsStream> = Box::pin(config.connect_raw(stream, NoTls));
+                    let (client, connection) = made.await.map_err(|error| no_session(&error))?;
                     (client, tokio::spawn(async move { drop(connection.await) }))
                 }
             };
             Ok((client, driver))
-        };
+        });
         let signed_in = tokio::time::timeout(wait, signing_in).await;
         let signed_in = signed_in.map_err(|_| {
             let message = "the database did not answer in time";
@@ -305,6 +319,22 @@ impl Drop for Session {
     }
 }
 
+/// A stream to the server, before any TLS.
+type Plain = BoundedStream<Box<dyn Stream>>;
+
+/// What signing in gives, in time.
+type Made<'a, T> = Pin<
+    Box<
+        dyn Future<Output = Result<(Client, Connection<Plain, T>), tokio_postgres::Error>>
+            + Send
+            + 'a,
+    >,
+>;
+
+/// A session on its way.
+type SigningIn<'a> =
+    Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), SqlFault>> + Send + 'a>>;
+
 /// A word to the server, on its way.
 type Telling<'a> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'a>>;
 
@@ -351,7 +381,7 @@ async fn execute(
         .iter()
         .map(|column| column.name().to_owned());
     let mut sink = RowSink::new(columns.collect(), task.bounds);
-    let values = task.parameters.iter().map(Given);
+    let values: Vec<Given<'_>> = task.parameters.iter().map(Given).collect();
     let portal = transaction.bind_raw(&prepared, values).await;
     let portal = portal.map_err(|error| explain(&error))?;
     let rows_max = match task.mode {

@@ -83,6 +83,12 @@ impl ConnectionKind {
 }
 
 impl ConnectionConfig {
+    /// Its host and port, as lists of hosts have them.
+    #[must_use]
+    pub fn pattern(&self) -> Option<HostPattern> {
+        HostPattern::parse(&format!("{}:{}", self.host, self.port)).ok()
+    }
+
     /// Whether a caller who is in some groups may use it. To everybody else it does
     /// not exist.
     #[must_use]

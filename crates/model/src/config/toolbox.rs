@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::Faults;
+use super::{ConnectionKind, Faults};
 use crate::limits;
 use crate::network::host_pattern::HostPattern;
 use crate::word::Word as _;
@@ -40,6 +40,8 @@ pub struct ToolboxConfig {
     pub folder: Option<String>,
     /// The hosts that programs and repositories may reach.
     pub hosts: Vec<HostPattern>,
+    /// The hosts of `[connections]`, by kind. Only a call that names one reaches it.
+    pub connected: Vec<(ConnectionKind, HostPattern)>,
     /// Seconds of one call, where it does not ask for less.
     pub seconds_max: u64,
     /// Bytes of memory of one process.
@@ -66,6 +68,7 @@ impl ToolboxConfig {
             enabled: BTreeSet::new(),
             folder: None,
             hosts: Vec::new(),
+            connected: Vec::new(),
             seconds_max: limits::TOOLBOX_SECONDS_MAX,
             memory_bytes_max: limits::TOOLBOX_MEMORY_BYTES_DEFAULT,
             processes_max: limits::TOOLBOX_PROCESSES_DEFAULT,

@@ -34,6 +34,8 @@ fn limits(whose: &str) -> Option<String> {
         "jail" => jail::limit::ALL,
         "bridge" => bridge::limit::ALL,
         "fetch" => host::fetch::limits::ALL,
+        "sql" => host::sql::limit::ALL,
+        "page" => host::page::ALL,
         "client" => host::client::limits::ALL,
         "files" => host::files::limit::ALL,
         "store" => store::limit::ALL,

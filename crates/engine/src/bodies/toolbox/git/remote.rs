@@ -4,7 +4,8 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use host::egress::git::{GIT_ROUTE_PATH, GitRoute, GitService};
+use host::egress::git::{GIT_ROUTE_PATH, GitCredential, GitRoute, GitService};
+use model::config::ConnectionKind;
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -31,7 +32,8 @@ pub(in crate::bodies::toolbox) async fn clone(
     let url = read_url(work.text("url").unwrap_or_default())?;
     let directory = directory(work, &url)?;
     let repository = Repository::stage_clone(work, &directory).await?;
-    let route = GitRoute::new(url.clone(), GitService::UploadPack, None);
+    let credential = credential(work, &url, false)?;
+    let route = GitRoute::new(url.clone(), GitService::UploadPack, credential.as_ref());
     let instead = format!("url.{}.insteadOf={url}", route_url());
     let depth = work.number("depth").unwrap_or(1);
     let depth_flag = format!("--depth={depth}");
@@ -112,7 +114,8 @@ pub(in crate::bodies::toolbox) async fn fetch(
     let before = references(&repository).await?;
     let branch = work.text("branch").unwrap_or("*");
     let spec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
-    let route = GitRoute::new(url, GitService::UploadPack, None);
+    let credential = credential(work, &url, false)?;
+    let route = GitRoute::new(url, GitService::UploadPack, credential.as_ref());
     let address = route_url();
     let arguments = [
         "fetch",
@@ -163,7 +166,8 @@ pub(in crate::bodies::toolbox) async fn push(
     };
     let force = if work.flag("force") { "+" } else { "" };
     let spec = format!("{force}refs/heads/{branch}:refs/heads/{branch}");
-    let route = GitRoute::new(url, GitService::ReceivePack, None);
+    let credential = credential(work, &url, true)?;
+    let route = GitRoute::new(url, GitService::ReceivePack, credential.as_ref());
     let address = route_url();
     let arguments = [
         "push",
@@ -215,6 +219,53 @@ fn read_url(raw_url: &str) -> Result<Url, CallRefusal> {
         return Err(refuse("`url` does not name a repository"));
     }
     Ok(url)
+}
+
+/// The credential of the connection that the call names, for its very host. Git never sees it:
+/// our side of the route adds it.
+fn credential(
+    work: &ToolboxWork<'_>,
+    url: &Url,
+    writes: bool,
+) -> Result<Option<GitCredential>, CallRefusal> {
+    let Some(name) = work.text("connection") else {
+        return Ok(None);
+    };
+    // Unknown, another's, of another kind or for another host: the same words.
+    let unknown = || {
+        refuse(&format!(
+            "there is no connection `{name}` to this host for you"
+        ))
+    };
+    let mut connections = work.now.config.connections.iter();
+    let found = connections.find(|connection| {
+        connection.name == name
+            && connection.kind == ConnectionKind::Git
+            && connection.serves(&work.request.caller, &work.groups)
+            && Some(connection.port) == url.port_or_known_default()
+            && url
+                .host()
+                .is_some_and(|host| host.to_owned() == connection.host)
+    });
+    let found = found.ok_or_else(unknown)?;
+    if writes && !found.write {
+        return Err(refuse(&format!(
+            "the connection `{name}` does not allow pushes"
+        )));
+    }
+    let Some(variable) = &found.credential else {
+        return Ok(None);
+    };
+    let variables = work.engine.variable_source().read();
+    let unavailable = || {
+        let message = "the credential of the connection is not set; the operator can see why";
+        CallRefusal::new(CallError::new(Reason::SecretsUnavailable, message))
+    };
+    let variables = variables.map_err(|_| unavailable())?;
+    let secret = variables.get(variable).filter(|value| !value.is_empty());
+    let secret = secret.ok_or_else(unavailable)?.to_owned();
+    let user = found.user.clone().unwrap_or_else(|| "git".to_owned());
+    Ok(Some(GitCredential { user, secret }))
 }
 
 /// The new folder: one name or several, below the folder of the call.
