@@ -10,6 +10,7 @@ mod entry;
 mod environment;
 /// What can go wrong before a child runs.
 pub mod fault;
+mod file_rule;
 mod file_rules;
 mod file_wall;
 mod filter;
