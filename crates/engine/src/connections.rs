@@ -50,9 +50,9 @@ pub(crate) fn find<'a>(
 /// expects the next call to use it. One that the call does not mask is not used: it was
 /// changed while the call was judged.
 pub(crate) fn credential(
-    connection: &ConnectionConfig,
-    variables: &VariableSource,
+    source: &VariableSource,
     masker: &Masker,
+    connection: &ConnectionConfig,
 ) -> Result<Option<String>, CallRefusal> {
     let Some(name) = &connection.credential else {
         return Ok(None);
@@ -61,7 +61,7 @@ pub(crate) fn credential(
         let message = format!("the credential of `{}` is not available", connection.name);
         CallRefusal::new(CallError::new(reason, message)).noted(note)
     };
-    let environment = variables
+    let environment = source
         .read()
         .map_err(|fault| refuse(Reason::SecretsUnavailable, fault.to_string()))?;
     let value = environment

@@ -146,7 +146,7 @@ fn authorize(
         !["authorization", "cookie", "host"].contains(&name.to_ascii_lowercase().as_str())
     });
     let Some(secret) =
-        connections::credential(connection, work.engine.variable_source(), &work.masker)?
+        connections::credential(work.engine.variable_source(), &work.masker, connection)?
     else {
         return Ok(());
     };
