@@ -4,15 +4,15 @@
 use model::caller::CallerKind;
 use model::config::{Config, ConnectionConfig, ConnectionKind};
 use model::reason::Reason;
-use model::record::mask::is_maskable;
+use model::record::mask::{Masker, is_maskable};
 use model::record::outcome::CallError;
 use model::word::Word as _;
 use model::{Environment, text};
 
-use crate::bodies::toolbox::ToolboxWork;
 use crate::limit;
 use crate::refusal::CallRefusal;
 use crate::request::CallRequest;
+use crate::services::VariableSource;
 
 /// The connection of a name and kind. To a caller who may not use it, it is not there: the
 /// words are the same, and only the owner is told what else there is.
@@ -50,7 +50,8 @@ pub(crate) fn find<'a>(
 /// expects the next call to use it. One that the call does not mask is not used: it was
 /// changed while the call was judged.
 pub(crate) fn credential(
-    work: &ToolboxWork<'_>,
+    source: &VariableSource,
+    masker: &Masker,
     connection: &ConnectionConfig,
 ) -> Result<Option<String>, CallRefusal> {
     let Some(name) = &connection.credential else {
@@ -60,16 +61,14 @@ pub(crate) fn credential(
         let message = format!("the credential of `{}` is not available", connection.name);
         CallRefusal::new(CallError::new(reason, message)).noted(note)
     };
-    let environment = work
-        .engine
-        .variable_source()
+    let environment = source
         .read()
         .map_err(|fault| refuse(Reason::SecretsUnavailable, fault.to_string()))?;
     let value = environment
         .get(name)
         .filter(|value| !value.trim().is_empty());
     match value {
-        Some(value) if is_maskable(value) && !work.masker.shows(value.as_bytes()) => {
+        Some(value) if is_maskable(value) && !masker.shows(value.as_bytes()) => {
             let note = format!("{name} changed while the call was judged");
             Err(refuse(Reason::SecretsUnavailable, note))
         }

@@ -227,7 +227,7 @@ impl Jailer {
                 exit = work => Finish::Exit(exit),
                 () = flood.notified() => Finish::Flood,
                 () = tokio::time::sleep(time) => Finish::TimedOut,
-                () = stopped(stop) => Finish::Stopped,
+                () = wait_for_stop(stop) => Finish::Stopped,
             }
         };
         let cpu_ms = child.usage().map(|usage| usage.cpu_ms);
@@ -315,7 +315,7 @@ enum Finish {
     Flood,
 }
 
-async fn stopped(stop: Option<CancellationToken>) {
+async fn wait_for_stop(stop: Option<CancellationToken>) {
     match stop {
         Some(stop) => stop.cancelled().await,
         None => std::future::pending().await,

@@ -158,10 +158,10 @@ pub fn with_exposure(text: &str, exposure: &Exposure) -> Result<String, EngineEr
         Some(_) | None => Table::new(),
     };
     match &exposure.preset {
-        Some(preset) => table["preset"] = value(preset),
-        None => table["preset"] = value("none"),
-    }
-    table["auto"] = value(exposure.auto);
+        Some(preset) => table.insert("preset", value(preset)),
+        None => table.insert("preset", value("none")),
+    };
+    table.insert("auto", value(exposure.auto));
     for (key, selection) in [
         ("include", &exposure.include),
         ("exclude", &exposure.exclude),

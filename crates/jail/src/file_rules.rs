@@ -10,9 +10,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 
 use crate::fault::JailFault;
+use crate::file_rule::{FileRight, FileRule};
 use crate::identity;
 use crate::limit;
-use crate::message::{FileRight, FileRule};
 use crate::settings::{JailNetwork, JailOverlay, JailSettings};
 
 /// Programs, libraries, settings of the system.

@@ -11,7 +11,7 @@ use landlock::{
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::message::{FileRight, FileRule};
+use crate::file_rule::{FileRight, FileRule};
 use crate::settings::{JailNetwork, JailRung};
 use crate::wall::{self, FILES_ABI, SIGNALS_ABI};
 

@@ -21,8 +21,8 @@ use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions};
 use rustix::thread::CapabilitySet;
 use sandbox::walls::system;
 
+use crate::file_rule::{FileRight, FileRule};
 use crate::limit;
-use crate::message::{FileRight, FileRule};
 
 /// Whether `user` is one that children run as.
 pub(crate) fn is_child_user(user: u32) -> bool {

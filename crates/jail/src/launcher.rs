@@ -13,12 +13,13 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit};
 use sandbox::walls::{process, system};
 
+use crate::file_rule::FileRule;
 use crate::file_wall;
 use crate::ground::JailGround;
 use crate::identity;
 use crate::limit;
 use crate::line::{self, STREAMS};
-use crate::message::{FileRule, JailOrder, JailReport};
+use crate::message::{JailOrder, JailReport};
 use crate::process_tree;
 use crate::seccomp;
 use crate::settings::{JailLimits, JailNetwork, JailRung};

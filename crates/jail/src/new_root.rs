@@ -18,9 +18,10 @@ use sandbox::walls::system::{
     self, MOUNT_NO_DEVICES, MOUNT_NO_SET_USER, MOUNT_READ_ONLY, OldMount,
 };
 
+use crate::file_rule::FileRight;
 use crate::identity::{self, ChildIdentity, Owners};
 use crate::limit;
-use crate::message::{FileRight, JailOrder};
+use crate::message::JailOrder;
 use crate::place::{DEVICES, Place, RootPlan};
 use crate::settings::JailOverlay;
 

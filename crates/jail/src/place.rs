@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::message::{FileRight, FileRule, JailOrder};
+use crate::file_rule::{FileRight, FileRule};
+use crate::message::JailOrder;
 
 /// Programs and libraries of the system. Links among them stay links.
 const SYSTEM: &[&str] = &[

@@ -7,12 +7,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use sandbox::walls::system;
 use serde::{Deserialize, Serialize};
-
-use crate::control_group::ControlGroup;
-use crate::identity::ChildIdentity;
-use crate::settings::JailLimits;
 
 /// The first version of Landlock that can deny truncating a file.
 pub(crate) const FILES_ABI: u8 = 3;
@@ -155,35 +150,6 @@ pub(crate) fn refusal(walls: &[Wall]) -> Option<String> {
             missing.join(", ")
         )
     })
-}
-
-/// Which layers this machine offers, asked of the kernel without a child. A child's own
-/// report knows better, because its launcher has tried: it blocks for some milliseconds.
-pub fn probe() -> Vec<Wall> {
-    let abi = sandbox::walls::landlock_abi();
-    JailLayer::ALL
-        .into_iter()
-        .map(|layer| {
-            let offered = match layer {
-                JailLayer::Files => landlock_since(FILES_ABI, abi),
-                JailLayer::Signals => landlock_since(SIGNALS_ABI, abi),
-                JailLayer::Network | JailLayer::SystemCalls => sandbox::walls::seccomp_offered(),
-                JailLayer::NoNewPrivileges
-                | JailLayer::Capabilities
-                | JailLayer::Rlimits
-                | JailLayer::Session
-                | JailLayer::Descriptors
-                | JailLayer::ParentDeath
-                | JailLayer::Facts => Ok(()),
-                JailLayer::Namespaces => {
-                    system::try_namespaces().map_err(|error| namespaces_refusal(&error))
-                }
-                JailLayer::Identity => ChildIdentity::claim().map(drop),
-                JailLayer::ControlGroup => ControlGroup::make(&JailLimits::standard()).map(drop),
-            };
-            Wall::new(layer, offered)
-        })
-        .collect()
 }
 
 /// Why the kernel makes no namespaces, as far as it can be known.

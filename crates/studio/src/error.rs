@@ -16,7 +16,7 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     fix: Option<String>,
-    details: Option<Value>,
+    details: Option<Box<Value>>,
     retry_seconds: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl ApiError {
     }
 
     pub(crate) fn with_details(mut self, details: Value) -> ApiError {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -171,7 +171,7 @@ impl From<ApiError> for Response {
                 code: error.code.to_owned(),
                 message: error.message,
                 fix: error.fix,
-                details: error.details,
+                details: error.details.map(|details| *details),
             },
         };
         let mut response = (error.status, Json(body)).into_response();

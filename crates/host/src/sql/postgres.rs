@@ -143,13 +143,13 @@ pub fn run<'a>(
     target: &'a PostgresTarget,
     network: &'a PostgresNetwork,
     task: PostgresTask<'a>,
-) -> Asking<'a> {
+) -> SqlFuture<'a> {
     Box::pin(ask(target, network, task))
 }
 
 /// An answer on its way. Boxed: what the driver remembers is large, and every call would
 /// carry it along.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<SqlAnswer, SqlFault>> + Send + 'a>>;
+pub type SqlFuture<'a> = Pin<Box<dyn Future<Output = Result<SqlAnswer, SqlFault>> + Send + 'a>>;
 
 async fn ask(
     target: &PostgresTarget,

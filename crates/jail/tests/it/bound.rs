@@ -14,10 +14,10 @@ fn a_bomb_of_processes_is_killed_whole() {
         let mut request = scratch.attack(BOMB, &[&marker, "9"]);
         request["limits"]["processes"] = json!(40);
         let ran = scratch.run(&request);
-        assert_eq!(
-            ran.exit, r#"Bound("more than 40 processes and threads")"#,
-            "{ran:?}"
-        );
+        // The supervisor counts and kills, unless the kernel's own bound ended the bomb first.
+        let is_killed = ran.exit == r#"Bound("more than 40 processes and threads")"#;
+        let is_refused = ran.exit == "Code(1)" && ran.stderr.contains("[Errno 11]");
+        assert!(is_killed || is_refused, "{ran:?}");
         assert_eq!(marked(&marker), 0);
         // The control: fewer are left alone.
         let mut request = scratch.attack(BOMB, &[&marker, "3"]);

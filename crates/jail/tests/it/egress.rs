@@ -167,7 +167,7 @@ except OSError as f: print(f)\"",
     ),
     (
         "/usr/lib/python3/dist-packages/pip",
-        "/usr/bin/python3 -m pip -v download x --no-deps --retries 0 --index-url http://pip.acme.com/simple --trusted-host pip.acme.com 2>&1",
+        "/usr/bin/python3 -m pip -vv download x --no-deps --retries 0 --index-url http://pip.acme.com/simple --trusted-host pip.acme.com 2>&1",
         "403",
     ),
     (

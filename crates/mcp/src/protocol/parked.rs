@@ -187,7 +187,7 @@ pub(crate) struct RunningCall {
 
 /// What a running call comes to next.
 #[derive(Debug)]
-pub(crate) enum CallStep {
+pub(crate) enum ParkedStep {
     /// A server asks.
     Asks(Box<ServerQuestion>),
     /// It is over.
@@ -228,7 +228,7 @@ impl RunningCall {
     }
 
     /// Waits for what comes next, tells the client meanwhile how it goes, and ends with it.
-    pub(crate) async fn follow(&mut self, context: &RequestContext<RoleServer>) -> CallStep {
+    pub(crate) async fn follow(&mut self, context: &RequestContext<RoleServer>) -> ParkedStep {
         let RunningCall {
             task,
             questions,
@@ -240,10 +240,10 @@ impl RunningCall {
             loop {
                 tokio::select! {
                     biased;
-                    Some(question) = questions.recv() => return CallStep::Asks(Box::new(question)),
+                    Some(question) = questions.recv() => return ParkedStep::Asks(Box::new(question)),
                     ended = &mut *task => return match ended {
-                        Ok((outcome, slot)) => CallStep::Ended(Box::new(outcome), slot),
-                        Err(_) => CallStep::Lost,
+                        Ok((outcome, slot)) => ParkedStep::Ended(Box::new(outcome), slot),
+                        Err(_) => ParkedStep::Lost,
                     },
                     () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
                 }

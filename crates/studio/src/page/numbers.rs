@@ -218,7 +218,7 @@ fn counted(reasons: BTreeMap<String, u64>) -> Vec<ReasonCount> {
         count,
     };
     let mut counted: Vec<_> = reasons.into_iter().map(count).collect();
-    counted.sort_by(|one, two| two.count.cmp(&one.count));
+    counted.sort_by_key(|one| std::cmp::Reverse(one.count));
     counted
 }
 
@@ -237,7 +237,7 @@ fn rows(groups: BTreeMap<String, Tally>) -> Vec<NumbersRow> {
         }
     };
     let mut rows: Vec<_> = groups.into_iter().map(row).collect();
-    rows.sort_by(|one, two| two.calls.cmp(&one.calls));
+    rows.sort_by_key(|one| std::cmp::Reverse(one.calls));
     rows.truncate(limit::NUMBERS_ROWS_MAX);
     rows
 }

@@ -27,6 +27,7 @@ mod exposure;
 mod trial;
 
 /// The routes of tools.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(

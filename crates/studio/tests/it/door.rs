@@ -177,8 +177,7 @@ async fn a_role_does_what_it_may_and_no_more() {
             role,
         };
         let (secret, _) = world.engine.people().begin(&person, place).unwrap();
-        let owner_cookie = secret.reveal().to_owned();
-        owner_cookie
+        secret.reveal().to_owned()
     };
     let owner = world.owner().await;
     let (name, _) = owner.cookie.as_deref().unwrap().split_once('=').unwrap();

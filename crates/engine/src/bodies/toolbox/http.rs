@@ -145,7 +145,9 @@ fn authorize(
     headers.retain(|name, _| {
         !["authorization", "cookie", "host"].contains(&name.to_ascii_lowercase().as_str())
     });
-    let Some(secret) = connections::credential(work, connection)? else {
+    let Some(secret) =
+        connections::credential(work.engine.variable_source(), &work.masker, connection)?
+    else {
         return Ok(());
     };
     let value = match &connection.user {

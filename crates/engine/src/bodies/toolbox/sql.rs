@@ -383,7 +383,7 @@ async fn ask_connection(
         port: connection.port,
         database: connection.database.clone(),
         user: connection.user.clone().unwrap_or_default(),
-        password: connections::credential(work, connection)?,
+        password: connections::credential(work.engine.variable_source(), &work.masker, connection)?,
         schema: connection.schema.clone(),
         private: connection.private,
         tls: connection.tls == ConnectionTls::Required,

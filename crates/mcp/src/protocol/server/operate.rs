@@ -22,7 +22,7 @@ use crate::call_count::CallSlot;
 use crate::era::Era;
 use crate::protocol::door::Inner;
 use crate::protocol::elicit::{AskVia, Deferred, Elicit, can_ask};
-use crate::protocol::parked::{CallStep, ParkedCall, RunningCall};
+use crate::protocol::parked::{ParkedCall, ParkedStep, RunningCall};
 use crate::protocol::request_state::{ClientAnswer, ReturnedState, StateBinding};
 use crate::protocol::{parked, progress, reply};
 
@@ -174,15 +174,15 @@ impl McpServer {
     ) -> Result<Operated, ErrorData> {
         let era = era_of(context);
         match call.follow(context).await {
-            CallStep::Asks(question) => {
+            ParkedStep::Asks(question) => {
                 let question = *question;
                 self.park(ParkedCall { call, question }, binding, era)
             }
-            CallStep::Ended(outcome, slot) => {
+            ParkedStep::Ended(outcome, slot) => {
                 let question = call.approval.take();
                 conclude(self.inner(), *outcome, slot, question, binding, era)
             }
-            CallStep::Lost => Err(ErrorData::internal_error("the call was lost", None)),
+            ParkedStep::Lost => Err(ErrorData::internal_error("the call was lost", None)),
         }
     }
 
