@@ -2,9 +2,9 @@
 //!
 //! `model::sql` reads a statement to decide who must agree; it is never what keeps the
 //! data safe. That is done here, by the session: a SQLite file is opened in a process of
-//! its own ([`role`], which runs in the jail) with an authorizer for its mode, and
+//! its own (`role`, which runs in the jail) with an authorizer for its mode, and
 //! Postgres gets one statement of the extended protocol inside a transaction that we
-//! begin and end ([`postgres`]). The third layer is the database's own rights.
+//! begin and end (`postgres`). The third layer is the database's own rights.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -392,14 +392,14 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
     (
         "audit verify",
         &[
-            ("ringfence audit verify", "then note the head it prints"),
+            ("ringfence audit verify", "note the head"),
             (
                 "ringfence audit verify --checkpoint head.txt",
-                "the log begins with what was signed then",
+                "held to a signed head",
             ),
             (
                 "ringfence audit verify --file audit.jsonl --key KEY",
-                "an export, on any machine",
+                "an export",
             ),
         ],
     ),
@@ -412,7 +412,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
             ),
             (
                 "ringfence audit export --format proofs > audit.jsonl",
-                "everything, for an auditor",
+                "for an auditor",
             ),
         ],
     ),
@@ -455,7 +455,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
             ("ringfence audit prove 0198c0de > proof.jsonl", "one call"),
             (
                 "ringfence audit prove --since head.txt",
-                "nothing before that head was changed",
+                "grown since, not changed",
             ),
         ],
     ),
@@ -463,7 +463,7 @@ pub(crate) const EXAMPLES: &[(&str, &[ExampleLine])] = &[
         "audit witness",
         &[
             (
-                "ringfence audit witness https://second.example.com/witness",
+                "ringfence audit witness https://b.example/witness",
                 "another Ringfence cosigns",
             ),
             ("ringfence audit witness --key", "hand it to an auditor"),

@@ -65,6 +65,7 @@ const TRIED: &[(&str, &str, Writes)] = &[
     ("script check", "script.js", Writes::Value),
     ("script run", "script.js", Writes::Value),
     ("serve", "", Writes::Elsewhere),
+    ("studio", "", Writes::Value),
     ("stdio", "", Writes::Lines),
     ("new", "fresh", Writes::Value),
     ("list", "", Writes::Value),

@@ -28,7 +28,6 @@ fn send(address: &str, line: &str, headers: &str, body: &str) -> (String, Value)
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, step by step")]
 fn people_and_agents_have_doors_of_their_own() {
     let folder = scratch("studio");
     let home = folder.join("ring");

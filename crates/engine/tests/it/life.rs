@@ -409,7 +409,7 @@ async fn unreadable_settings_or_tools_open_nothing() {
     world.home.file("ringfence.toml", "[acces]\n");
     for _ in 0..2 {
         let passed = world.engine.local_pass(&usable, Origin::Cli).await.unwrap();
-        assert_eq!(passed.error.unwrap().code, "access.denied");
+        assert_eq!(passed.error.unwrap().code, "tool.unavailable");
     }
     std::fs::rename(&aside, &tools).unwrap();
     assert_eq!(

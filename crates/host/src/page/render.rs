@@ -85,6 +85,8 @@ struct Table {
     rows: usize,
     cells: usize,
     in_cell: bool,
+    /// How long the text was where the cell began.
+    cell_start: usize,
 }
 
 impl Writer {
@@ -181,8 +183,9 @@ impl Writer {
             });
         }
         match name {
+            // Its own first line: an empty line before it is not part of it.
             "blockquote" => self.prefixes.push(Prefix {
-                first: None,
+                first: Some("> ".to_owned()),
                 rest: "> ".to_owned(),
             }),
             "strong" | "b" => self.mark("**", "**".to_owned()),
@@ -278,6 +281,10 @@ impl Writer {
                 self.plain(if is_first { "| " } else { " | " });
             }
         }
+        let start = self.out.len();
+        if let Some(table) = self.tables.last_mut() {
+            table.cell_start = start;
+        }
     }
 
     fn end_row(&mut self) {
@@ -318,7 +325,7 @@ impl Writer {
     /// An empty line before what follows.
     fn block(&mut self) {
         if self.in_cell() {
-            self.space = true;
+            self.space |= self.cell_has_text();
             return;
         }
         self.end_marks();
@@ -329,7 +336,7 @@ impl Writer {
     /// A new line before what follows.
     fn line(&mut self) {
         if self.in_cell() {
-            self.space = true;
+            self.space |= self.cell_has_text();
             return;
         }
         self.end_marks();
@@ -351,6 +358,11 @@ impl Writer {
 
     fn in_cell(&self) -> bool {
         self.tables.last().is_some_and(|table| table.in_cell)
+    }
+
+    fn cell_has_text(&self) -> bool {
+        let start = self.tables.last().map(|table| table.cell_start);
+        start.is_some_and(|start| self.out.len() > start)
     }
 
     fn put(&mut self, character: char) {

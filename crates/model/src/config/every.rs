@@ -247,6 +247,8 @@ call_timeout_ms = 5000
 idle_seconds = 60
 sharing = "per-caller"
 elicitation = false
+prompts = true
+resources = true
 descriptions = { read_file = "Reads a file." }
 actions = { read_file = ["code:read"] }
 
@@ -255,6 +257,7 @@ name = "web"
 url = "https://mcp.example.com/mcp"
 headers = { Authorization = "Bearer ${WEB_TOKEN}" }
 private = true
+oauth = { grant = "client-credentials", client_id = "ours", client_secret = "${WEB_SECRET}", scopes = ["read"], redirect_port = 8123 }
 
 [connections.reports]
 kind = "postgres"
@@ -374,8 +377,13 @@ fn the_file_with_everything_has_everything() {
                 continue;
             }
             // A server has a command or an address; the second one has an address.
-            if table == "server" && ["url", "headers", "private"].contains(&field.as_str()) {
-                assert!(present.contains(&format!("server.web.{field}")), "{field}");
+            if table == "server" && ["url", "headers", "private", "oauth"].contains(&field.as_str())
+            {
+                let key = format!("server.web.{field}");
+                assert!(
+                    present.iter().any(|known| known.starts_with(&key)),
+                    "{field}"
+                );
                 continue;
             }
             // Only groups have members.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, ConnectionConfig, NameKind, ServerConfig, ServerTransport, position};
+use super::{
+    Config, ConnectionConfig, NameKind, ServerConfig, ServerOAuth, ServerTransport, ServerUrl,
+    position,
+};
 use crate::caller::folded;
 use crate::govern::access::{Lists, Terms};
 use crate::govern::action::Action;
@@ -546,6 +549,12 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
             ("private".to_owned(), url.private.to_string()),
         ],
     };
+    if let ServerTransport::Url(ServerUrl {
+        oauth: Some(oauth), ..
+    }) = &server.transport
+    {
+        rows.extend(oauth_rows(oauth));
+    }
     let allow = server.allow.as_deref().map(patterns).unwrap_or_default();
     rows.extend([
         ("era".to_owned(), toml_text(server.era.word())),
@@ -562,11 +571,26 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
         ("idle_seconds".to_owned(), server.idle_seconds.to_string()),
         ("sharing".to_owned(), toml_text(server.sharing.word())),
         ("elicitation".to_owned(), server.elicitation.to_string()),
+        ("prompts".to_owned(), server.prompts.to_string()),
+        ("resources".to_owned(), server.resources.to_string()),
     ]);
     rows.extend(actions);
     rows.extend(texts);
     let key = |(name, value): (String, String)| (format!("server.{}.{name}", server.name), value);
     rows.into_iter().map(key).collect()
+}
+
+/// How a token is had. The secret is the name of a variable, so it can be shown.
+fn oauth_rows(oauth: &ServerOAuth) -> [(String, String); 5] {
+    let or_nothing = |text: Option<&str>| text.map(toml_text).unwrap_or_default();
+    [
+        ("grant", toml_text(oauth.grant.word())),
+        ("client_id", or_nothing(oauth.client_id.as_deref())),
+        ("client_secret", or_nothing(oauth.client_secret.as_deref())),
+        ("scopes", toml_list(oauth.scopes.iter().map(String::as_str))),
+        ("redirect_port", oauth.redirect_port.to_string()),
+    ]
+    .map(|(name, value)| (format!("oauth.{name}"), value))
 }
 
 /// The settings of one connection. The credential is the name of a variable, so it can be
