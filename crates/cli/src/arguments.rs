@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the exposed tools to the MCP client that starts it
     Stdio(Stdio),
-    /// Open the page for people of a running server, with a code to sign in
+    /// Open the Studio of a running server, with a code to sign in
     Studio(StudioArguments),
     /// Create a tool to start from, which passes its own test
     New(New),
