@@ -47,7 +47,7 @@ use() {
     server=$!
     local url=
     for _ in $(seq 100); do
-        url=$(grep -o '"url":"[^"]*"' "$work/serve-$name" 2>/dev/null | cut -d'"' -f4) && [ -n "$url" ] && break
+        url=$(grep -o '"url":"[^"]*/mcp"' "$work/serve-$name" 2>/dev/null | cut -d'"' -f4) && [ -n "$url" ] && break
         sleep 0.1
     done
     [ -n "$url" ] || { cat "$work/serve-$name.err"; return 1; }
