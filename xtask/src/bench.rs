@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::peers;
 use crate::printer;
 use crate::root::Root;
 use crate::run::{self, TaskAnswer};
@@ -28,6 +29,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("engine", &["call", "govern"]),
     ("mcp", &["mcp"]),
     ("bridge", &["bridge"]),
+    ("jail", &["jail", "egress"]),
 ];
 
 /// Every bench is built as a part of the whole workspace and in the profile of `make
@@ -58,6 +60,9 @@ pub(crate) fn bench(
     }
     let mut answer = TaskAnswer::Yes;
     for (known, targets) in chosen {
+        if *known == "jail" {
+            peers::bubblewrap(root);
+        }
         let mut command = run::cargo(root, BUILD);
         for target in *targets {
             command.args(["--bench", target]);

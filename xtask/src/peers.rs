@@ -59,6 +59,36 @@ pub(crate) fn peers(root: &Root) -> Result<TaskAnswer> {
     Ok(TaskAnswer::Yes)
 }
 
+/// Bubblewrap, which the bench of the jail compares with: Debian's package, unpacked and not
+/// installed, where the system has none. Without it the comparison is left out.
+pub(crate) fn bubblewrap(root: &Root) {
+    let folder = root.join("target/peers/bubblewrap");
+    if Path::new("/usr/bin/bwrap").exists() || folder.join("usr/bin/bwrap").exists() {
+        return;
+    }
+    let unpacked = fs::create_dir_all(&folder).is_ok()
+        && run::output(
+            Command::new("apt-get")
+                .args(["download", "bubblewrap"])
+                .current_dir(&folder),
+        )
+        .is_some()
+        && fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "deb"))
+            .all(|package| {
+                let mut unpack = Command::new("dpkg");
+                unpack.arg("-x").arg(package).arg(&folder);
+                matches!(run::run(&mut unpack), Ok(TaskAnswer::Yes))
+            });
+    if !unpacked {
+        printer::note("Debian's bubblewrap cannot be downloaded; the jail is not compared with it");
+    }
+}
+
 type Install = fn(&Root, &Path) -> Result<TaskAnswer>;
 
 /// The files that name every version, one after the other.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use find::progressive::LoadedByCaller;
+use host::egress::EgressTally;
 use host::fetch::TlsTrust as TrustedRoots;
 use host::secrets::{Credentials, Secrets, SecretsFault};
 use model::caller::Caller;
@@ -140,6 +141,8 @@ pub struct Engine {
     changes: KeptChanges,
     /// What callers have loaded of progressive lists.
     loaded_cards: Mutex<LoadedByCaller>,
+    /// Decisions about connections of programs.
+    egress_tally: Arc<EgressTally>,
     /// One permit for each script that may run now.
     scripts: Semaphore,
     upkeep: Upkeep,
@@ -204,6 +207,7 @@ impl Engine {
             callers,
             search_index: SearchIndex::default(),
             loaded_cards: Mutex::default(),
+            egress_tally: Arc::default(),
         };
         engine.tend_audit();
         Ok(engine)
@@ -419,6 +423,11 @@ impl Engine {
     /// How to start this program again.
     pub(crate) fn worker_program(&self) -> &WorkerProgram {
         &self.settings.program
+    }
+
+    /// Where the decisions about connections of programs are counted.
+    pub(crate) fn egress_tally(&self) -> &Arc<EgressTally> {
+        &self.egress_tally
     }
 
     /// What starts programs in the jail.

@@ -451,7 +451,8 @@ impl FoundTool {
             HeldPolicy::Own(policy) => {
                 let mut risk = risk::of(&self.usable.document, &now.ground, policy);
                 if let Some(tool) = self.body.toolbox() {
-                    tool.raise(JailStanding::of_machine(), &mut risk);
+                    let jail = now.config.sandbox.jail;
+                    tool.raise(JailStanding::of_machine(), jail, &mut risk);
                 }
                 HeldRisk::Own(Box::new(risk))
             }
@@ -684,7 +685,8 @@ impl HeldTool {
                 // What the operator wants asked is asked.
                 CallPurpose::LocalPass => {
                     let stated = self.stated_actions(&arguments);
-                    let asked = self.asked(request, &arguments, stated.as_deref(), at_ms);
+                    let body = self.body_facts(now, stated.as_deref());
+                    let asked = self.asked(request, &arguments, body, at_ms);
                     now.config.rules.operator_asks(&asked)
                 }
             };
@@ -704,7 +706,8 @@ impl HeldTool {
         at_ms: i64,
     ) -> Decision {
         let stated = self.stated_actions(arguments);
-        let asked = self.asked(request, arguments, stated.as_deref(), at_ms);
+        let body = self.body_facts(now, stated.as_deref());
+        let asked = self.asked(request, arguments, body, at_ms);
         now.config.rules.decide(&asked)
     }
 
@@ -719,7 +722,7 @@ impl HeldTool {
         &'a self,
         request: &'a CallRequest,
         arguments: &'a Arguments,
-        actions: Option<&'a [Action]>,
+        body: BodyFacts<'a>,
         at_ms: i64,
     ) -> RuleInput<'a> {
         RuleInput {
@@ -730,11 +733,15 @@ impl HeldTool {
             arguments,
             policy: &self.policy,
             risk: &self.risk,
-            body: BodyFacts {
-                actions,
-                contained: self.found.body.is_contained(),
-            },
+            body,
             at_ms,
+        }
+    }
+
+    fn body_facts<'a>(&self, now: &Snapshot, actions: Option<&'a [Action]>) -> BodyFacts<'a> {
+        BodyFacts {
+            actions,
+            contained: self.found.body.is_contained(now.config.sandbox.jail),
         }
     }
 

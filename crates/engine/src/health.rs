@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use jail::{JailLayer, JailTrial};
+use model::config::{JailConfig, JailStrength};
 use sandbox::job::{Ended, Job, JobLimits};
 use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
 use sandbox::walls::{self, Layer, LayerStatus, Walls};
@@ -13,6 +14,7 @@ use sandbox::walls::{self, Layer, LayerStatus, Walls};
 use crate::engine::Engine;
 use crate::error::causes;
 use crate::powers::Powers;
+use crate::toolbox::JailStanding;
 
 mod home;
 
@@ -29,6 +31,8 @@ pub struct Health {
     pub probe: Result<f64, String>,
     /// What stands around a child process, found out with one that does nothing.
     pub children: Result<JailTrial, String>,
+    /// How strong that must be.
+    pub jail: JailConfig,
     /// The home folder and what is in it.
     pub home: Vec<HomeFinding>,
 }
@@ -60,6 +64,23 @@ impl Health {
             && self.start.is_none()
             && self.probe.is_ok()
             && self.home.iter().all(|finding| finding.fault.is_none())
+            && self.unmet_requirement().is_none()
+    }
+
+    /// Why no child process starts, if that is because the operator requires more than this
+    /// machine has.
+    #[must_use]
+    pub fn unmet_requirement(&self) -> Option<String> {
+        let trial = self.children.as_ref().ok()?;
+        let weakest = JailConfig {
+            require: JailStrength::Landlock,
+            ..self.jail
+        };
+        let standing = JailStanding::of_trial(trial.clone());
+        match standing.refusal(weakest) {
+            Some(_) => None,
+            None => standing.refusal(self.jail),
+        }
     }
 
     /// Every check.
@@ -106,6 +127,10 @@ impl Health {
         };
         match &self.children {
             Ok(trial) => {
+                let required = self.unmet_requirement().map(|refusal| HealthCheck {
+                    is_required: true,
+                    ..check("required", Some(refusal), None)
+                });
                 let walls = trial.walls.iter().map(|wall| {
                     let fix = wall
                         .missing
@@ -113,7 +138,7 @@ impl Health {
                         .map(|_| child_fix(wall.layer).to_owned());
                     check(wall.layer.name(), wall.missing.clone(), fix)
                 });
-                walls.collect()
+                required.into_iter().chain(walls).collect()
             }
             Err(reason) => vec![check("start", Some(reason.clone()), None)],
         }
@@ -151,13 +176,15 @@ impl Engine {
             start,
             probe,
             children: try_children(self.home(), self.worker_program()).await,
+            jail: self.registry().current().config.sandbox.jail,
             home: home::examine_open(self),
         }
     }
 }
 
-/// Examines this machine with a worker of its own. `home` was examined before.
-pub async fn examine(home: Vec<HomeFinding>) -> Health {
+/// Examines this machine with a worker of its own. `home` was examined before, `jail` is
+/// what its settings say.
+pub async fn examine(home: Vec<HomeFinding>, jail: JailConfig) -> Health {
     let started = Instant::now();
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;
@@ -170,6 +197,7 @@ pub async fn examine(home: Vec<HomeFinding>) -> Health {
         start,
         probe,
         children: try_children(&std::env::temp_dir(), &WorkerProgram::ThisProgram).await,
+        jail,
         home,
     }
 }

@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limit;
 use crate::refusal::CallRefusal;
-use crate::toolbox::PROGRAM_PATH;
+use crate::toolbox::{PROGRAM_PATH, required_rung};
 
+mod authorities;
 mod capture;
 
 pub(crate) use capture::{Captured, OutputSink, OutputStream, ProgressLines};
@@ -69,6 +70,8 @@ pub(crate) struct JailedCommand {
 pub(crate) struct JailedNetwork {
     pub(crate) grant: Grant,
     pub(crate) settings: EgressSettings,
+    /// Certificate authorities besides the system's, for programs that do TLS themselves.
+    pub(crate) authorities: Option<Vec<u8>>,
 }
 
 /// The folder a program works in.
@@ -207,7 +210,15 @@ impl Jailer {
         let stop = command.stop.clone();
         let started = Instant::now();
         let network = command.network.clone();
-        let settings = self.settings(command, limits);
+        let mut settings = self.settings(command, limits);
+        // By a route of ours a program does no TLS.
+        let tunnels = network.iter().filter(|one| !one.settings.routes_only);
+        if let Some(pem) = tunnels.filter_map(|one| one.authorities.as_deref()).next() {
+            let given = authorities::give(pem, &settings.home, &mut settings.environment);
+            given.map_err(|error| {
+                JailFault::Settings(format!("could not write the authorities: {error}"))
+            })?;
+        }
         let mut child = jail::spawn(settings, &self.program).await?;
         let rung = child.rung.name();
         let door = serve_egress(network, &mut child);
@@ -304,6 +315,7 @@ impl Jailer {
             file_bytes: limits.file_bytes_max,
             ..JailLimits::standard()
         };
+        settings.require = required_rung(limits.jail);
         settings
     }
 }
@@ -337,7 +349,9 @@ impl Drop for EgressDoor {
 
 /// Answers the connections of a child.
 fn serve_egress(network: Option<JailedNetwork>, child: &mut JailedChild) -> Option<EgressDoor> {
-    let JailedNetwork { grant, settings } = network?;
+    let JailedNetwork {
+        grant, settings, ..
+    } = network?;
     let mut door = child.egress.take()?;
     let egress = Egress::from_grant(&grant.network, &grant.bounds, settings);
     let serving = egress.clone();

@@ -6,6 +6,7 @@ use sandbox::pool::PoolStatus;
 use store::{Room, SigningStatus, StoreStatus};
 
 use crate::engine::Engine;
+use crate::toolbox::JailStanding;
 
 /// Everything that fills up or waits.
 #[derive(Clone, Debug)]
@@ -22,6 +23,21 @@ pub struct EngineLoad {
     pub room: Option<Room>,
     /// How far signed heads cover the audit.
     pub signing: SigningStatus,
+    /// Child processes and their fence.
+    pub jail: JailLoad,
+}
+
+/// Child processes, and the fence around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JailLoad {
+    /// Children that run now.
+    pub running: u64,
+    /// The fence of this machine; nothing before it was needed and tried.
+    pub standing: Option<&'static JailStanding>,
+    /// Connections and requests of children that went through.
+    pub egress_allowed: u64,
+    /// Those that were refused or failed.
+    pub egress_refused: u64,
 }
 
 /// Servers by where they stand.
@@ -55,6 +71,21 @@ impl Engine {
             audit: store.status(),
             room: store.room().ok(),
             signing: store.audit().signing(),
+            jail: self.jail_load(),
+        }
+    }
+
+    fn jail_load(&self) -> JailLoad {
+        let is_needed = !self.registry().current().config.toolbox.enabled.is_empty();
+        let tally = self.egress_tally();
+        JailLoad {
+            running: jail::running_count(),
+            standing: match is_needed {
+                true => Some(JailStanding::of_machine()),
+                false => JailStanding::tried(),
+            },
+            egress_allowed: tally.allowed(),
+            egress_refused: tally.refused(),
         }
     }
 }

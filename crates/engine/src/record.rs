@@ -12,7 +12,6 @@ use model::govern::rules::{Decision, Effect};
 use model::policy::EffectivePolicy;
 use model::policy::assessment::UsableDocument;
 use model::policy::risk::Risk;
-use model::policy::safety;
 use model::reason::Reason;
 use model::record::audit::{Closing, Failure, GateRecord, Shadow, SharedFacts, Status, Timing};
 use model::record::mask::{Masked, Masker};
@@ -179,7 +178,7 @@ impl CallRecord {
     ) {
         let judged = &usable.facts.policy;
         if !std::ptr::eq(policy, judged) && policy != judged {
-            let safety = safety::record(&usable.document, policy, source);
+            let safety = usable.safety_under(policy, source);
             self.facts = Some(usable.audit_facts_under(risk, &safety));
         }
     }

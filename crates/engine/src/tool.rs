@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use model::config::JailConfig;
 use model::document::Document;
 use model::document::environment::Environment;
 use model::document::finding::Finding;
@@ -89,11 +90,11 @@ impl ToolBody {
         self.toolbox().map(|tool| tool.actions(arguments, policy))
     }
 
-    /// Whether it runs in the sandbox, or in a jail with namespaces of its own.
-    pub(crate) fn is_contained(&self) -> bool {
+    /// Whether it runs in the sandbox, or in a jail that the operator counts as whole.
+    pub(crate) fn is_contained(&self, jail: JailConfig) -> bool {
         match self {
             ToolBody::Code | ToolBody::Native(_) | ToolBody::Server(_) => true,
-            ToolBody::Toolbox(_) => JailStanding::of_machine().is_contained(),
+            ToolBody::Toolbox(_) => JailStanding::of_machine().is_contained(jail),
         }
     }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use model::config::{ConnectionKind, ToolboxCategory};
+use model::config::{ConnectionKind, JailConfig, ToolboxCategory};
 use model::document::params::{self, Arguments};
 use model::govern::action::Action;
 use model::policy::EffectivePolicy;
@@ -29,6 +29,7 @@ pub(crate) const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) use definition::document_text;
 pub use standing::JailStanding;
+pub(crate) use standing::required_rung;
 
 /// A native tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -285,7 +286,7 @@ impl ToolboxTool {
     }
 
     /// Adds to the risk of its policy: the programs it runs, and what their fence lacks.
-    pub(crate) fn raise(self, standing: &JailStanding, risk: &mut Risk) {
+    pub(crate) fn raise(self, standing: &JailStanding, settings: JailConfig, risk: &mut Risk) {
         let reach = self.reach();
         if reach.programs {
             let level = Level::L3;
@@ -296,7 +297,7 @@ impl ToolboxTool {
             });
         }
         if reach.read {
-            standing.raise(risk);
+            standing.raise(settings, risk);
         }
         risk.signals
             .sort_by_key(|signal| std::cmp::Reverse(signal.level));

@@ -35,7 +35,7 @@ use crate::fetch::resolve::{Resolve, SystemResolver};
 use crate::fetch::rule::FetchRule;
 use crate::fetch::{PORTS_BLOCKED, Tls};
 
-pub use event::EgressEvent;
+pub use event::{EgressEvent, EgressTally};
 pub use limits::EgressLimits;
 pub use route::{EgressRoute, RouteAnswer, RouteBody, RouteGuard, RouteReply, RouteRequest};
 
@@ -58,6 +58,8 @@ pub struct EgressSettings {
     pub routes: BTreeMap<String, Arc<dyn EgressRoute>>,
     /// Whether routes are all there is: no tunnel, no forwarding.
     pub routes_only: bool,
+    /// Where decisions are counted, beside the events of the child.
+    pub tally: Arc<EgressTally>,
 }
 
 impl EgressSettings {
@@ -73,6 +75,7 @@ impl EgressSettings {
             private_hosts: Arc::new([]),
             routes: BTreeMap::new(),
             routes_only: false,
+            tally: Arc::default(),
         }
     }
 }
@@ -111,7 +114,10 @@ impl Egress {
             guard: Arc::new(EgressGuard {
                 rule,
                 tls: settings.tls.without_memory().http1_only(),
-                budget: Arc::new(EgressBudget::new(settings.limits.bytes_max)),
+                budget: Arc::new(EgressBudget::new(
+                    settings.limits.bytes_max,
+                    &settings.tally,
+                )),
                 settings,
             }),
         }

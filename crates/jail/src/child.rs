@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -23,10 +24,11 @@ use crate::file_rules;
 use crate::limit;
 use crate::line::{self, LineBuffer};
 use crate::message::{JailExit, JailOrder, JailReport, JailUsage, TERMINATE};
+use crate::process_tree;
 use crate::program;
 use crate::role;
 use crate::settings::{JailNetwork, JailRung, JailSettings};
-use crate::wall::Wall;
+use crate::wall::{self, JailLayer, Wall};
 
 /// Starts a child. It runs when this returns; if a wall is missing it never does, unless
 /// the settings accept that. `program` is how to start this program again: its
@@ -38,6 +40,7 @@ pub async fn spawn(
     program: &WorkerProgram,
 ) -> Result<JailedChild, JailFault> {
     let program = program.clone();
+    let expected = ExpectedWalls::of(&settings);
     let prepared = tokio::task::spawn_blocking(move || start(&settings, &program)).await;
     let Ok(started) = prepared else {
         return Err(JailFault::Ended("the start was given up".to_owned()));
@@ -67,9 +70,10 @@ pub async fn spawn(
         heard: LineBuffer::default(),
         supervisor,
         exit: None,
+        _counted: Counted::one(),
     };
     let limit = Duration::from_millis(limit::START_MS_MAX);
-    match time::timeout(limit, child.until_started()).await {
+    match time::timeout(limit, child.until_started(&expected)).await {
         Ok(outcome) => outcome.map(|()| child),
         Err(_) => Err(JailFault::Late {
             seconds: limit.as_secs(),
@@ -86,10 +90,18 @@ pub struct JailTrial {
     pub walls: Vec<Wall>,
 }
 
+impl JailTrial {
+    /// Why a child would not start here; nothing if it would.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        wall::refusal(&self.walls)
+    }
+}
+
 /// Starts a child that does nothing, with `home` as its folder, and says what stood around
 /// it. Nothing is refused for a missing wall.
 pub async fn try_out(home: PathBuf, program: &WorkerProgram) -> Result<JailTrial, JailFault> {
-    let mut settings = JailSettings::new(vec!["/bin/true".to_owned()], home);
+    let mut settings = JailSettings::new(vec!["true".to_owned()], home);
     settings.network = JailNetwork::Proxy;
     settings.accept_missing = true;
     let mut child = spawn(settings, program).await?;
@@ -124,6 +136,32 @@ pub struct JailedChild {
     heard: LineBuffer,
     supervisor: Supervisor,
     exit: Option<JailExit>,
+    _counted: Counted,
+}
+
+/// How many children there are in this process.
+static RUNNING: AtomicU64 = AtomicU64::new(0);
+
+/// How many children of this process run or have not been dropped yet.
+pub fn running_count() -> u64 {
+    RUNNING.load(Ordering::Relaxed)
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Counted;
+
+impl Counted {
+    fn one() -> Counted {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How long a child has to end at each step.
@@ -164,6 +202,9 @@ impl JailedChild {
                 Ok(Some(JailReport::Exited(exit))) => self.exit = Some(exit),
                 Ok(Some(JailReport::Used(usage))) => self.usage = Some(usage),
                 Ok(Some(_)) => self.exit = Some(unknown("the supervisor said nonsense")),
+                Err(error) if error.kind() != io::ErrorKind::ConnectionReset => {
+                    self.exit = Some(unknown("the supervisor said nonsense"));
+                }
                 Ok(None) | Err(_) => {
                     let end = self.supervisor.reap().await;
                     self.kill_group();
@@ -203,29 +244,41 @@ impl JailedChild {
             let _ = rustix::net::shutdown(control, rustix::net::Shutdown::Write);
         }
         let limit = Duration::from_millis(limit::KILL_MS_MAX);
-        match time::timeout(limit, self.until_closed()).await {
-            Ok(()) => {
-                self.supervisor.reap().await;
-                JailExit::Signal(Signal::KILL.as_raw())
-            }
-            Err(_) => unknown("its processes were killed but have not ended yet"),
+        if time::timeout(limit, self.until_closed()).await.is_err() {
+            // Attack: a supervisor that was stopped, or does not do its work. The child dies
+            // with it.
+            self.supervisor.kill();
+            self.kill_group();
         }
+        self.supervisor.reap().await;
+        JailExit::Signal(Signal::KILL.as_raw())
     }
 
     async fn until_closed(&mut self) {
         while let Ok(Some(_)) = self.next_report().await {}
     }
 
-    async fn until_started(&mut self) -> Result<(), JailFault> {
+    async fn until_started(&mut self, expected: &ExpectedWalls) -> Result<(), JailFault> {
+        let nonsense = || {
+            let sentence = "the program's supervisor said nonsense";
+            Err(JailFault::Ended(sentence.to_owned()))
+        };
+        let mut has_walls = false;
         loop {
             match self.next_report().await {
-                Ok(Some(JailReport::Walls { rung, walls })) => {
+                Ok(Some(JailReport::Walls { rung, walls })) if !has_walls => {
+                    // Attack: a supervisor that starts a child behind less than was asked for.
+                    expected.check(rung, &walls)?;
+                    has_walls = true;
                     self.rung = rung;
                     self.walls = walls;
                 }
-                Ok(Some(JailReport::Started { pid })) => {
-                    self.pid = Some(pid);
+                Ok(Some(JailReport::Started { pid })) if has_walls => {
+                    self.pid = self.supervisor.has_child(pid).then_some(pid);
                     return Ok(());
+                }
+                Ok(Some(JailReport::Walls { .. } | JailReport::Started { .. })) => {
+                    return nonsense();
                 }
                 Ok(Some(JailReport::Refused(reason))) => return Err(JailFault::Refused(reason)),
                 Ok(Some(JailReport::Exited(exit))) => {
@@ -233,10 +286,8 @@ impl JailedChild {
                 }
                 Ok(Some(
                     JailReport::Inside { .. } | JailReport::NoNamespaces(_) | JailReport::Used(_),
-                )) => {
-                    let sentence = "the program's supervisor said nonsense";
-                    return Err(JailFault::Ended(sentence.to_owned()));
-                }
+                )) => return nonsense(),
+                Err(error) if error.kind() != io::ErrorKind::ConnectionReset => return nonsense(),
                 Ok(None) | Err(_) => {
                     let end = self.supervisor.reap().await;
                     return Err(JailFault::Ended(format!(
@@ -287,14 +338,82 @@ struct Supervisor {
     process: Option<Child>,
 }
 
+/// What must stand around a child before it counts as started.
+struct ExpectedWalls {
+    require: JailRung,
+    accept_missing: bool,
+    network: JailNetwork,
+}
+
+impl ExpectedWalls {
+    fn of(settings: &JailSettings) -> ExpectedWalls {
+        ExpectedWalls {
+            require: settings.require,
+            accept_missing: settings.accept_missing,
+            network: settings.network,
+        }
+    }
+
+    fn check(&self, rung: JailRung, walls: &[Wall]) -> Result<(), JailFault> {
+        if rung < self.require {
+            let sentence = format!(
+                "the program's supervisor has only the rung `{}`",
+                rung.name()
+            );
+            return Err(JailFault::Ended(sentence));
+        }
+        if self.accept_missing {
+            return Ok(());
+        }
+        // Where every address may be reached there is no such wall.
+        let is_needed = |layer: JailLayer| {
+            !layer.is_optional()
+                && (layer != JailLayer::Network || self.network != JailNetwork::Open)
+        };
+        let is_up = |layer: JailLayer| {
+            let mut named = walls.iter().filter(|wall| wall.layer == layer);
+            named.next().is_some_and(Wall::is_up) && named.all(Wall::is_up)
+        };
+        let mut lacking = JailLayer::ALL
+            .into_iter()
+            .filter(|layer| is_needed(*layer) && !is_up(*layer));
+        match lacking.next() {
+            None => Ok(()),
+            // A supervisor that is honest says why, before this.
+            Some(layer) => match wall::refusal(walls) {
+                Some(refusal) => Err(JailFault::Refused(refusal)),
+                None => {
+                    let sentence = format!("the program's supervisor did not report `{layer}`");
+                    Err(JailFault::Ended(sentence))
+                }
+            },
+        }
+    }
+}
+
 impl Supervisor {
+    /// Whether a process is a child of the supervisor's. Attack: the number of another
+    /// process, whose group would be killed in the end.
+    fn has_child(&self, pid: u32) -> bool {
+        let to_pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
+        let supervisor = self.process.as_ref().map(Child::id).and_then(to_pid);
+        supervisor.is_some() && to_pid(pid).and_then(process_tree::parent) == supervisor
+    }
+
+    fn kill(&mut self) {
+        if let Some(process) = &mut self.process {
+            // It may have ended.
+            let _ = process.kill();
+        }
+    }
+
     /// Waits for its end, once it has closed its socket; how it ended.
     async fn reap(&mut self) -> String {
-        let Some(mut process) = self.process.take() else {
+        let Some(process) = self.process.take() else {
             return "has ended".to_owned();
         };
         // A thread of its own, so that dropping this leaves no zombie either.
-        match tokio::task::spawn_blocking(move || process.wait()).await {
+        match tokio::task::spawn_blocking(move || wait_or_kill(process)).await {
             Ok(Ok(status)) => describe(status),
             Ok(Err(_)) | Err(_) => "has ended".to_owned(),
         }
@@ -307,12 +426,38 @@ impl Drop for Supervisor {
             && !matches!(process.try_wait(), Ok(Some(_)))
         {
             // Its lifeline has been dropped or is about to be; it ends when all is killed,
-            // and is not to stay as a zombie.
+            // and is not to stay as a zombie, nor at all if it was stopped.
             let _ = thread::Builder::new()
                 .name("jail-wait".to_owned())
-                .spawn(move || process.wait());
+                .spawn(move || wait_or_kill(process));
         }
     }
+}
+
+/// Waits for the end of a supervisor that has been told to end, and makes it end if it
+/// does not.
+fn wait_or_kill(mut process: Child) -> io::Result<ExitStatus> {
+    if !ends_within(process.id(), Duration::from_millis(limit::KILL_MS_MAX)) {
+        process.kill()?;
+    }
+    process.wait()
+}
+
+fn ends_within(pid: u32, time: Duration) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let handle = pid.and_then(|pid| {
+        let flags = rustix::process::PidfdFlags::empty();
+        rustix::process::pidfd_open(pid, flags).ok()
+    });
+    let Some(handle) = handle else {
+        return false;
+    };
+    let mut set = [rustix::event::PollFd::new(
+        &handle,
+        rustix::event::PollFlags::IN,
+    )];
+    let time = rustix::event::Timespec::try_from(time).ok();
+    matches!(rustix::event::poll(&mut set, time.as_ref()), Ok(1..))
 }
 
 fn describe(status: ExitStatus) -> String {

@@ -81,6 +81,9 @@ fn unified(
 ) -> Result<ControlGroup, String> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"));
     let path = path.ok_or("there are no control groups of version 2")?;
+    if path.split('/').any(|part| part == "..") {
+        return Err("this process is in a control group that it does not see".to_owned());
+    }
     let here = root.join(path);
     let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
     if !["memory", "pids"]
@@ -178,3 +181,6 @@ fn set(folder: &Path, file: &str, bound: u64) -> Result<(), String> {
 fn has_word(text: &str, word: &str) -> bool {
     text.split_ascii_whitespace().any(|one| one == word)
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,8 @@ pub(crate) fn build(
         for name in PROXIED {
             environment.insert((*name).to_owned(), proxy.clone());
         }
+        // Newer versions of Node look at the others only if this is set.
+        environment.insert("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
         for name in UNPROXIED {
             // Nothing is reached without it.
             environment.insert((*name).to_owned(), String::new());

@@ -37,7 +37,7 @@ mod supervisor;
 /// The layers of the fence, each up or missing with its reason.
 pub mod wall;
 
-pub use child::{JailGrace, JailTrial, JailedChild, spawn, try_out};
+pub use child::{JailGrace, JailTrial, JailedChild, running_count, spawn, try_out};
 pub use egress::JailEgress;
 pub use entry::jail_main;
 pub use fault::JailFault;

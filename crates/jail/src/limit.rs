@@ -30,7 +30,7 @@ model::limits! {
     /// Milliseconds until a child must have started.
     START_MS_MAX: u64 = 10_000;
     /// Milliseconds to wait for the end of a child's processes after they were killed.
-    KILL_MS_MAX: u64 = 10_000;
+    KILL_MS_MAX: u64 = 5_000;
     /// Milliseconds between two counts of a child's processes.
     COUNT_INTERVAL_MS: u64 = 250;
     /// Milliseconds a child has to end after its standard input was closed.

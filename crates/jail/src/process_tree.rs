@@ -85,19 +85,21 @@ fn table() -> HashMap<Pid, Vec<Pid>> {
         let Some(pid) = entry.file_name().to_str().and_then(parse) else {
             continue;
         };
-        // The name in parentheses may hold anything, parentheses too; after it come the
-        // state and the parent.
-        let stat = fs::read(entry.path().join("stat")).unwrap_or_default();
-        let stat = String::from_utf8_lossy(&stat);
-        let parent = stat
-            .rsplit_once(')')
-            .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1))
-            .and_then(parse);
-        if let Some(parent) = parent {
+        if let Some(parent) = parent(pid) {
             table.entry(parent).or_default().push(pid);
         }
     }
     table
+}
+
+/// The parent of a process, if it is there.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    // The name in parentheses may hold anything, parentheses too; after it come the state
+    // and the parent.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1).and_then(parse)
 }
 
 fn thread_count(pid: Pid) -> u64 {

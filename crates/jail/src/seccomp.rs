@@ -54,6 +54,7 @@ const REFUSED: &[c_long] = &[
     // The kernel.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
+    libc::SYS_kexec_file_load,
     libc::SYS_kexec_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -81,7 +82,6 @@ const REFUSED_HERE: &[c_long] = &[
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
-    libc::SYS_kexec_file_load,
     libc::SYS_uselib,
     libc::SYS_ustat,
     libc::SYS_sysfs,
@@ -186,10 +186,23 @@ fn calls(network: JailNetwork, rung: JailRung) -> BTreeMap<c_long, CallVerdict> 
     let personality = only(0, u32::MAX, &PERSONALITIES);
     calls.insert(libc::SYS_personality, CallVerdict::Check(vec![personality]));
     calls.insert(libc::SYS_socket, sockets(network, rung));
+    calls.insert(libc::SYS_socketpair, socket_pairs());
     if has_handed(network, rung) {
         hand_connections(&mut calls);
     }
     calls
+}
+
+/// Which pairs of connected sockets can be made: local ones that stay connected to each
+/// other. One of datagrams does not: it sends to any local socket that has a name, and
+/// connects to it.
+fn socket_pairs() -> CallVerdict {
+    let stream = libc::SOCK_STREAM.unsigned_abs();
+    let packets = libc::SOCK_SEQPACKET.unsigned_abs();
+    CallVerdict::Check(vec![
+        only(0, u32::MAX, &[libc::AF_UNIX.unsigned_abs()]),
+        only(1, SOCKET_TYPE, &[stream, packets]),
+    ])
 }
 
 /// Which sockets can be made.

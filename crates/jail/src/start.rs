@@ -46,7 +46,8 @@ pub(crate) fn start(
         Attempt::NoNamespaces(reason) => {
             if ground.order.require == JailRung::Namespaces {
                 return Err(refused(format!(
-                    "missing around the program: namespaces ({reason}); the settings require them"
+                    "missing around the program: namespaces ({reason}); the settings require them: \
+                     let this process make user namespaces, or require less"
                 )));
             }
             ground.no_namespaces = reason;
@@ -219,6 +220,73 @@ impl<'a> Heard<'a> {
             if !self.buffer.read_from(self.report)? {
                 return Ok(None);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    const WALLS: &str = r#"{"Walls":{"rung":"Landlock","walls":[]}}"#;
+
+    /// A launcher that says `text` and goes on, and what the supervisor makes of it.
+    fn heard(text: &[u8]) -> (io::Result<Attempt>, Child) {
+        let (control, _parent) = UnixStream::pair().unwrap();
+        let (report, mut launcher) = UnixStream::pair().unwrap();
+        let child = Command::new("/bin/sleep").arg("600").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let text = text.to_vec();
+        let speaking = std::thread::spawn(move || {
+            // The other side may stop listening.
+            let _ = launcher.write_all(&text);
+        });
+        let attempt = finish(&mut Heard::new(&control, &report), pid, None);
+        drop(report);
+        speaking.join().unwrap();
+        (attempt, child)
+    }
+
+    #[test]
+    fn a_launcher_that_says_its_walls_and_no_more_has_become_the_child() {
+        let (attempt, mut child) = heard(format!("{WALLS}\n").as_bytes());
+        assert!(matches!(attempt, Ok(Attempt::Running(_))));
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_launcher_that_lies_is_killed() {
+        for text in [
+            r#"{"Started":{"pid":1}}"#.to_owned(),
+            r#"{"Exited":{"Code":0}}"#.to_owned(),
+            format!("{WALLS}\n{WALLS}"),
+            format!("{WALLS}\n{{\"Inside\":{{\"pid\":1}}}}"),
+        ] {
+            let (attempt, mut child) = heard(format!("{text}\n").as_bytes());
+            let is_refused = matches!(
+                &attempt,
+                Ok(Attempt::Refused(reason)) if reason == "the launcher said nonsense"
+            );
+            assert!(is_refused, "{text}");
+            // Already reaped: its number means nothing any more.
+            assert!(child.try_wait().is_err() || child.wait().unwrap().signal() == Some(9));
+        }
+    }
+
+    #[test]
+    fn a_launcher_that_babbles_is_not_heard_out() {
+        let long = vec![b'x'; limit::REPORT_BYTES_MAX * 4];
+        for text in [b"\xff{]\n".to_vec(), b"{}\n".to_vec(), long] {
+            let (attempt, mut child) = heard(&text);
+            assert!(attempt.is_err());
+            child.kill().unwrap();
+            child.wait().unwrap();
         }
     }
 }

@@ -11,7 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions};
 use sandbox::walls::{process, system};
 
 use crate::connect_answer;
@@ -89,7 +90,10 @@ fn supervise_child(
     }
     let running = match started {
         Ok(running) => running,
-        Err(report) => return Ok(Some(report)),
+        Err(report) => {
+            end_attempts();
+            return Ok(Some(report));
+        }
     };
     let mut watch = Watch {
         ends: reaper::watch_ends(running.pid)?,
@@ -127,6 +131,17 @@ fn supervise_child(
         let _ = line::send(control, &JailReport::Used(usage));
     }
     Ok(exit.map(|report| watch.explain(report)))
+}
+
+/// Ends what is left of attempts that failed: a launcher that hangs or lies.
+fn end_attempts() {
+    loop {
+        process_tree::kill_once();
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// One child under watch.

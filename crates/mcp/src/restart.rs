@@ -42,7 +42,9 @@ impl StartupSettings {
         if self.config.network != now.network {
             names.push("network");
         }
-        if self.config.sandbox != now.sandbox {
+        // The jail is asked at each start of a child.
+        let workers = |config: &Config| (config.sandbox.workers, config.sandbox.sharing);
+        if workers(&self.config) != workers(now) {
             names.push("sandbox");
         }
         if self.config.files.workspace != now.files.workspace {

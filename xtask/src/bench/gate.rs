@@ -188,6 +188,27 @@ const PROMISES: &[Promise] = &[
         set: PromiseSet::All,
         absence: Absence::Breaks,
     },
+    Promise {
+        name: "jail.start",
+        measure: Measure::Number(&["jail_over_bare_ms"]),
+        bound: Bound::AtMost(6.0),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
+        name: "jail.bwrap",
+        measure: Measure::Number(&["jail_over_bwrap"]),
+        bound: Bound::AtMost(1.0),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
+    Promise {
+        name: "jail.egress",
+        measure: Measure::Number(&["egress_over_open_1mb"]),
+        bound: Bound::AtMost(1.3),
+        set: PromiseSet::All,
+        absence: Absence::IsTold,
+    },
 ];
 
 /// What became of the promises of one crate.

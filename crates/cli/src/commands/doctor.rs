@@ -1,6 +1,7 @@
 //! `ringfence doctor`: checks that every sandbox layer is active and the home is sound.
 
 use engine::health::{self, Health, layer_fix, purpose};
+use model::config::JailConfig;
 use sandbox::walls::{Layer, LayerStatus};
 use serde_json::{Value, json};
 
@@ -16,9 +17,14 @@ mod children;
 /// Runs the command.
 pub(crate) fn run(arguments: &HomeArguments, printer: &mut Printer) -> anyhow::Result<Exit> {
     let handed = settings::credentials();
-    let home = wiring::absolute_home(arguments)?;
-    let home = health::examine_home(&home, handed.as_ref(), &hint::of_store);
-    let health = wiring::runtime()?.block_on(health::examine(home));
+    let folder = wiring::absolute_home(arguments)?;
+    let home = health::examine_home(&folder, handed.as_ref(), &hint::of_store);
+    // Settings that cannot be read are a finding of the home.
+    let jail = engine::settings::read_config(&folder).map_or_else(
+        |_| JailConfig::standard(),
+        |(config, _)| config.sandbox.jail,
+    );
+    let health = wiring::runtime()?.block_on(health::examine(home, jail));
     let sound = health.is_sound();
     match printer.format() {
         Format::Json => printer.json(&to_value(&health, sound)),
@@ -67,7 +73,7 @@ fn show(health: &Health, printer: &mut Printer) {
         }
     };
     printer.line(&line);
-    children::show(&health.children, printer);
+    children::show(health, printer);
     for finding in &health.home {
         let name = finding.name;
         let what = &finding.what;
@@ -102,7 +108,7 @@ fn to_value(health: &Health, sound: bool) -> Value {
         "home": home.collect::<Vec<_>>(),
         "landlockAbi": health.walls.landlock_abi,
         "layers": layers,
-        "children": children::to_value(&health.children),
+        "children": children::to_value(health),
         "startError": health.start,
         "probeError": health.probe.as_ref().err(),
         "firstResultMs": health.probe.as_ref().ok().map(|ms| (ms * 1000.0).round() / 1000.0),

@@ -94,8 +94,33 @@ fn user_namespaces_are_not_needed() {
     // `unshare` and `setns`.
     let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
     assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("rung `landlock`"), "{said}");
+    assert!(said.contains("no `namespaces` layer: "), "{said}");
     let run = ["run", "countWords", "--args", "{\"text\":\"a b\"}"];
     let (code, said) = without(EPERM, "272,308", &run, &folder);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// What the operator requires and the machine lacks is said, with the remedy.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_jail_that_is_required_and_missing_is_named_with_the_fix() {
+    let folder = scratch("first-required");
+    fs::create_dir_all(folder.join("ring")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(folder.join("ring"), mode).unwrap();
+    let settings = "[sandbox.jail]\nrequire = \"namespaces\"\n";
+    fs::write(folder.join("ring/ringfence.toml"), settings).unwrap();
+    let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
+    assert_eq!(code, Some(1), "{said}");
+    let line = "none starts: `[sandbox.jail]` requires namespaces, and there are none here";
+    assert!(said.contains(line), "{said}");
+    assert!(
+        said.contains("an AppArmor profile with `userns,`"),
+        "{said}"
+    );
+    // The control: where they are, nothing is wrong. A call that no kernel has is refused.
+    let (code, said) = without(EPERM, "9999", &["doctor"], &folder);
     assert_eq!(code, Some(0), "{said}");
 }
 

@@ -36,6 +36,9 @@ fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
     let place = home.display().to_string();
     let made = ringfence(&["expose", "countWords", "--home", &place]);
     assert!(made.shown().starts_with("exit 0"), "{}", made.shown());
+    let file = home.join("ringfence.toml");
+    let settings = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(&file, settings + "\n[toolbox]\nenabled = [\"terminal\"]\n").unwrap();
     let agent = key(&home, "ann", "agent");
     let operator = key(&home, "bob", "operator");
     let mut child = command(&["serve", "--json", "--listen", "127.0.0.1:0"], &home);
@@ -55,6 +58,10 @@ fn dashboards_alerts_and_the_guide_name_what_a_server_shows() {
         "ringfence_audit_owed 0",
         "ringfence_audit_signing_fault 0",
         "ringfence_servers{state=\"failed\"} 0",
+        "ringfence_jails_running 0",
+        "ringfence_jail_layer{layer=\"files\"} 1",
+        "ringfence_jail_layer{layer=\"system_calls\"} 1",
+        "ringfence_egress_decisions_total{verdict=\"refused\"} 0",
     ] {
         assert!(page.lines().any(|found| found == line), "{line}\n{page}");
     }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use host::egress::EgressSettings;
+use host::fetch::TlsError;
 use host::files::changes::ChangeLayer;
 use model::policy::EffectivePolicy;
 use model::policy::grant::Grant;
@@ -148,7 +149,7 @@ impl ToolboxWork<'_> {
             });
         }
         let (home, call_id) = (self.engine.home().to_owned(), self.call_id.clone());
-        let has_layers = JailStanding::of_machine().is_contained();
+        let has_layers = JailStanding::of_machine().has_overlays();
         let staging = tokio::task::spawn_blocking(move || match has_layers {
             true => Staging::overlay(&home, &call_id, &path).map_err(|error| error.to_string()),
             false => {
@@ -172,17 +173,24 @@ impl ToolboxWork<'_> {
         if !self.policy.reaches_out() {
             return Ok(None);
         }
-        let tls = self.settings.trust.tls().map_err(|fault| {
+        let unavailable = |fault: TlsError| {
             let error = CallError::new(Reason::PowerUnavailable, "the network cannot be set up");
             CallRefusal::new(error).noted(crate::error::causes(&fault))
-        })?;
+        };
+        let tls = self.settings.trust.tls().map_err(unavailable)?;
+        let authorities = self.settings.trust.operator_pem().map_err(unavailable)?;
         let mut settings = EgressSettings::new(tls);
         settings.resolver = Arc::clone(&self.settings.resolver);
         settings.connector = Arc::clone(&self.settings.connector);
         settings.private_hosts = Arc::clone(&self.settings.private_hosts);
         settings.limits.bytes_max = self.now.config.toolbox.network_bytes_max;
+        settings.tally = Arc::clone(self.engine.egress_tally());
         let grant = Grant::from_policy(&self.policy);
-        Ok(Some(JailedNetwork { grant, settings }))
+        Ok(Some(JailedNetwork {
+            grant,
+            settings,
+            authorities,
+        }))
     }
 
     /// A folder in the folder of the call that an argument names.

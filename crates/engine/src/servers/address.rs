@@ -11,12 +11,14 @@ use host::client::{ClientSettings, HttpClient};
 use host::fetch::TlsTrust;
 use host::fetch::connect::Connector;
 use host::fetch::resolve::Resolve;
+use jail::JailRung;
 use model::config::{Config, ServerConfig, ServerGrant, ServerUrl};
 use model::network::host_pattern::HostPattern;
 use url::Url;
 
 use crate::powers::PowerSettings;
 use crate::servers::connections::FilledSecrets;
+use crate::toolbox::required_rung;
 
 /// How long a person may take to sign in.
 const SIGN_IN_WAIT: Duration = Duration::from_secs(300);
@@ -29,6 +31,8 @@ pub(crate) struct Outbound {
     connector: Arc<dyn Connector>,
     /// Hosts the operator says may be private.
     pub(crate) private_hosts: Arc<[HostPattern]>,
+    /// The weakest jail in which the process of a server starts.
+    pub(crate) require: JailRung,
 }
 
 impl Outbound {
@@ -39,6 +43,7 @@ impl Outbound {
             resolver: Arc::clone(&powers.resolver),
             connector: Arc::clone(&powers.connector),
             private_hosts: config.network.private_hosts.as_slice().into(),
+            require: required_rung(config.sandbox.jail),
         }
     }
 

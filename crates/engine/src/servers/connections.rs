@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bridge::{Server, ServerFault, ServerSettings, ServerStatus, ServerTarget};
-use jail::{JailNetwork, JailSettings, WorkerProgram};
+use jail::{JailNetwork, JailRung, JailSettings, WorkerProgram};
 use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerSharing, ServerTransport};
 use model::document::environment::Environment;
 use model::document::placeholder;
@@ -45,6 +45,8 @@ struct OpenServer {
     filled: FilledSecrets,
     /// And so it is with other hosts that may be private.
     private_hosts: Arc<[HostPattern]>,
+    /// And with another jail.
+    require: JailRung,
     server: Arc<Server>,
 }
 
@@ -88,6 +90,7 @@ impl Connections {
             && known.restarts == restarts
             && known.filled == filled
             && known.private_hosts == outbound.private_hosts
+            && known.require == outbound.require
         {
             return Ok(Arc::clone(&known.server));
         }
@@ -100,6 +103,7 @@ impl Connections {
                 restarts,
                 filled,
                 private_hosts: Arc::clone(&outbound.private_hosts),
+                require: outbound.require,
                 server: Arc::clone(&server),
             },
         );
@@ -139,7 +143,11 @@ impl Connections {
                     ServerNetwork::None => JailNetwork::None,
                     ServerNetwork::Open => JailNetwork::Open,
                 };
-                jail.accept_missing = command.sandbox == ServerSandbox::None;
+                // What the operator says about one server counts before what holds for all.
+                match command.sandbox {
+                    ServerSandbox::Jail => jail.require = outbound.require,
+                    ServerSandbox::None => jail.accept_missing = true,
+                }
                 ServerTarget::Command {
                     jail,
                     program: self.program.clone(),

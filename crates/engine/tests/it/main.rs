@@ -56,6 +56,7 @@ mod server_items;
 mod servers;
 mod sql;
 mod toolbox;
+mod toolbox_egress;
 mod toolbox_folder;
 mod toolbox_forge;
 mod toolbox_remote;

@@ -1,6 +1,7 @@
 //! What every decision about a child's connection leaves in the record of its call.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -30,6 +31,35 @@ pub struct EgressEvent {
     pub by: Option<String>,
     /// The route it came by.
     pub route: Option<String>,
+}
+
+/// How many decisions there were, of all children that share it.
+#[derive(Debug, Default)]
+pub struct EgressTally {
+    allowed: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl EgressTally {
+    /// Connections and requests that went through.
+    #[must_use]
+    pub fn allowed(&self) -> u64 {
+        self.allowed.load(Ordering::Relaxed)
+    }
+
+    /// Connections and requests that were refused or failed.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count(&self, event: &EgressEvent) {
+        let counter = match event.refusal {
+            None => &self.allowed,
+            Some(_) => &self.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl EgressEvent {

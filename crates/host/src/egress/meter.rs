@@ -11,13 +11,14 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use model::sync::lock;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::egress::event::EgressEvent;
+use crate::egress::event::{EgressEvent, EgressTally};
 use crate::egress::limits;
 
 /// What all connections of a child share.
 #[derive(Debug)]
 pub(crate) struct EgressBudget {
     bytes_left: AtomicU64,
+    tally: Arc<EgressTally>,
     events: Mutex<EventList>,
 }
 
@@ -28,9 +29,10 @@ struct EventList {
 }
 
 impl EgressBudget {
-    pub(crate) fn new(bytes_max: u64) -> EgressBudget {
+    pub(crate) fn new(bytes_max: u64, tally: &Arc<EgressTally>) -> EgressBudget {
         EgressBudget {
             bytes_left: AtomicU64::new(bytes_max),
+            tally: Arc::clone(tally),
             events: Mutex::default(),
         }
     }
@@ -42,6 +44,7 @@ impl EgressBudget {
     }
 
     fn push(&self, event: EgressEvent) {
+        self.tally.count(&event);
         let mut events = lock(&self.events);
         match events.kept.len() < limits::EGRESS_EVENTS_MAX {
             true => events.kept.push(event),

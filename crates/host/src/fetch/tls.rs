@@ -87,6 +87,11 @@ impl TlsTrust {
         let tls = Tls::system(pem.as_deref())?;
         Ok(self.read.get_or_init(|| tls).clone())
     }
+
+    /// The operator's own file, for programs that do TLS themselves; nothing if there is none.
+    pub fn operator_pem(&self) -> Result<Option<Vec<u8>>, TlsError> {
+        self.ca_file.as_deref().map(bounded).transpose()
+    }
 }
 
 fn bounded(path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -273,7 +273,12 @@ pub(super) const ORDINARY_HERE: &[c_long] = &[
     libc::SYS_vfork,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const ORDINARY_HERE: &[c_long] = &[];
+pub(super) const ORDINARY_HERE: &[c_long] = ORDINARY_AARCH64;
+
+/// Those of them that aarch64 has, too, and `libc` has no name for there: `renameat`, by
+/// which the C library renames, `sync_file_range`, `getrlimit`, `setrlimit`, `fchmodat2`.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub(super) const ORDINARY_AARCH64: &[c_long] = &[38, 84, 163, 164, 452];
 
 /// Memory, semaphores and queues that processes share by a number or a name.
 pub(super) const SHARED_MEMORY: &[c_long] = &[

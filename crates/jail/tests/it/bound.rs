@@ -28,13 +28,15 @@ fn a_bomb_of_processes_is_killed_whole() {
 
 #[test]
 fn memory_is_bounded() {
-    let scratch = Scratch::new(User::Same);
     let script = "import sys\ntry:\n  b = bytearray(int(sys.argv[1]) << 20); print('got')\n\
                   except MemoryError:\n  print('refused')";
-    for (megabytes, expected) in [("100", "got\n"), ("600", "refused\n")] {
-        let mut request = scratch.attack(script, &[megabytes]);
-        request["limits"]["memory_bytes"] = json!(300 << 20);
-        assert_eq!(scratch.run(&request).done(), expected);
+    for (user, rung) in everywhere() {
+        let scratch = Scratch::on(user, rung);
+        for (megabytes, expected) in [("100", "got\n"), ("600", "refused\n")] {
+            let mut request = scratch.attack(script, &[megabytes]);
+            request["limits"]["memory_bytes"] = json!(300 << 20);
+            assert_eq!(scratch.run(&request).done(), expected, "{user:?} {rung:?}");
+        }
     }
 }
 
@@ -148,8 +150,10 @@ fn the_folder_for_temporary_files_is_bounded() {
 #[test]
 fn a_flood_of_output_is_only_read() {
     let script = "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)";
-    let scratch = Scratch::new(User::Same);
-    let ran = scratch.run(&scratch.attack(script, &[]));
-    assert_eq!(ran.exit, "Code(0)");
-    assert!(ran.stdout.len() < 2 << 20, "{}", ran.stdout.len());
+    for (user, rung) in everywhere() {
+        let scratch = Scratch::on(user, rung);
+        let ran = scratch.run(&scratch.attack(script, &[]));
+        assert_eq!(ran.exit, "Code(0)", "{user:?} {rung:?}");
+        assert!(ran.stdout.len() < 2 << 20, "{}", ran.stdout.len());
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use serde_json::json;
 
@@ -52,9 +52,11 @@ fn other_processes_of_the_user_are_out_of_reach() {
 
 #[test]
 fn the_supervisor_is_out_of_reach() {
-    let scratch = Scratch::new(User::Same);
     let script = format!("import os, sys\nsys.argv.append(str(os.getppid()))\n{PROCESS}");
-    all_are("refused", scratch.run(&scratch.attack(&script, &[])).done());
+    for (user, rung) in everywhere() {
+        let scratch = Scratch::on(user, rung);
+        all_are("refused", scratch.run(&scratch.attack(&script, &[])).done());
+    }
 }
 
 #[test]
@@ -91,6 +93,7 @@ struct Listeners {
     path: UnixListener,
     abstract_name: String,
     abstract_one: UnixListener,
+    datagrams: UnixDatagram,
 }
 
 impl Listeners {
@@ -109,8 +112,13 @@ impl Listeners {
             path: UnixListener::bind(scratch.path("project/socket")).unwrap(),
             abstract_name,
             abstract_one: UnixListener::bind_addr(&address).unwrap(),
+            datagrams: UnixDatagram::bind(scratch.path("project/datagrams")).unwrap(),
         };
-        scratch.give("project/socket");
+        for name in ["project/socket", "project/datagrams"] {
+            scratch.give(name);
+            scratch.open_to_all(name, 0o777);
+        }
+        listeners.datagrams.set_nonblocking(true).unwrap();
         listeners.tcp.set_nonblocking(true).unwrap();
         listeners.udp.set_nonblocking(true).unwrap();
         listeners.path.set_nonblocking(true).unwrap();
@@ -118,23 +126,26 @@ impl Listeners {
         listeners
     }
 
-    fn arguments(&self, scratch: &Scratch) -> [String; 4] {
+    fn arguments(&self, scratch: &Scratch) -> [String; 5] {
         [
             self.tcp.local_addr().unwrap().port().to_string(),
             self.udp.local_addr().unwrap().port().to_string(),
             scratch.text("project/socket"),
             self.abstract_name.clone(),
+            scratch.text("project/datagrams"),
         ]
     }
 
-    /// Which of them something came to: TCP, UDP, path, abstract.
-    fn reached(&self) -> [bool; 4] {
+    /// Which of them something came to: TCP, UDP, path, abstract, and datagrams twice.
+    fn reached(&self) -> [bool; 6] {
         let mut word = [0; 16];
         [
             self.tcp.accept().is_ok(),
             self.udp.recv(&mut word).is_ok(),
             self.path.accept().is_ok(),
             self.abstract_one.accept().is_ok(),
+            self.datagrams.recv(&mut word).is_ok(),
+            self.datagrams.recv(&mut word).is_ok(),
         ]
     }
 }
@@ -157,9 +168,9 @@ fn without_a_network_nothing_is_reached() {
             outcomes.values().all(|came| *came == "refused"),
             "{outcomes:?}"
         );
-        assert_eq!(listeners.reached(), [false; 4]);
+        assert_eq!(listeners.reached(), [false; 6]);
         scratch.run_bare(NETWORK, &arguments);
-        assert_eq!(listeners.reached(), [true; 4]);
+        assert_eq!(listeners.reached(), [true; 6]);
     }
 }
 
@@ -182,11 +193,16 @@ fn an_open_network_reaches_addresses_but_no_local_socket() {
             ("pair", "done"),
             ("path", "refused"),
             ("abstract", "refused"),
+            ("pair_sends", "refused"),
+            ("pair_connects", "refused"),
             ("raw", "refused"),
         ] {
             assert_eq!(outcomes.get(name), Some(&came), "{name}");
         }
-        assert_eq!(listeners.reached(), [true, true, false, false]);
+        assert_eq!(
+            listeners.reached(),
+            [true, true, false, false, false, false]
+        );
     }
 }
 
@@ -316,26 +332,4 @@ fn two_children_of_root_are_two_users() {
     assert!(!user.contains(ran.done().trim()), "{user} {ran:?}");
     first.kill().unwrap();
     first.wait().unwrap();
-}
-
-#[test]
-fn inherited_descriptors_are_not_there() {
-    for (user, rung) in everywhere() {
-        let scratch = Scratch::on(user, rung);
-        let script = "ls /proc/self/fd; cat <&7";
-        let canary = scratch.text("home/canary");
-        let opened = |then: &str| format!("exec 7<'{canary}'; exec {then}");
-        let mut bare = user.command("/bin/sh");
-        let bare = bare
-            .args(["-c", &opened("sh -c 'cat <&7'")])
-            .output()
-            .unwrap();
-        assert_eq!(bare.stdout, b"canary");
-        let mut parent = user.command("/bin/sh");
-        parent.args(["-c", &opened(&format!("'{PROGRAM}' run"))]);
-        let ran = scratch.run_by(&scratch.request(&["/bin/sh", "-c", script]), parent);
-        // The fourth is the list itself.
-        assert_eq!(ran.stdout, "0\n1\n2\n3\n", "{ran:?}");
-        assert!(ran.stderr.contains("Bad file descriptor"), "{ran:?}");
-    }
 }

@@ -186,13 +186,21 @@ impl Scratch {
 
     /// Runs a request behind the fence and says what came of it.
     pub(crate) fn run(&self, request: &Value) -> Ran {
-        let (arguments, rung) = match self.rung {
-            Rung::Namespaces => (["run"].as_slice(), "namespaces"),
-            Rung::Landlock => (["run", "without-namespaces"].as_slice(), "landlock"),
+        let rung = match self.rung {
+            Rung::Namespaces => "namespaces",
+            Rung::Landlock => "landlock",
         };
-        let ran = self.run_with(request, arguments);
+        let ran = self.run_with(request, self.role());
         assert!(ran.rung == rung || !ran.fault.is_empty(), "{ran:?}");
         ran
+    }
+
+    /// The arguments of the program that plays the parent on this rung.
+    pub(crate) fn role(&self) -> &'static [&'static str] {
+        match self.rung {
+            Rung::Namespaces => &["run"],
+            Rung::Landlock => &["run", "without-namespaces"],
+        }
     }
 
     pub(crate) fn run_with(&self, request: &Value, arguments: &[&str]) -> Ran {

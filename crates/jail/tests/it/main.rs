@@ -17,5 +17,7 @@ mod egress;
 mod ending;
 mod escape;
 mod folder;
+mod liar;
 mod program;
+mod surface;
 mod wall;

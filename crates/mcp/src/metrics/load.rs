@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::load::EngineLoad;
+use engine::load::{EngineLoad, JailLoad};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,6 +18,21 @@ type Seconds = Gauge<f64, AtomicU64>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct State {
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FenceLayer {
+    layer: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FenceRung {
+    rung: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Verdict {
+    verdict: &'static str,
 }
 
 /// How busy an engine is, as gauges.
@@ -41,6 +56,63 @@ pub(super) struct LoadGauges {
     audit_signed: Count,
     audit_unsigned: Count,
     audit_signing_fault: Count,
+    jail: JailGauges,
+}
+
+/// Child processes and their fence, as gauges.
+#[derive(Debug)]
+struct JailGauges {
+    running: Count,
+    layers: Family<FenceLayer, Count>,
+    rung: Family<FenceRung, Count>,
+    egress: Family<Verdict, Counter>,
+}
+
+impl JailGauges {
+    fn new(registry: &mut Registry) -> JailGauges {
+        let running = Count::default();
+        let about = "Child processes that run in a jail";
+        registry.register("jails_running", about, running.clone());
+        let layers = Family::default();
+        let about = "Layers of the jail on this machine: 1 if it is up, 0 if it is missing";
+        registry.register("jail_layer", about, layers.clone());
+        let rung = Family::default();
+        let about = "1 for the rung of the jail on this machine";
+        registry.register("jail_rung", about, rung.clone());
+        let egress = Family::default();
+        let about = "Decisions about connections of child processes";
+        registry.register("egress_decisions", about, egress.clone());
+        JailGauges {
+            running,
+            layers,
+            rung,
+            egress,
+        }
+    }
+
+    fn set(&self, load: &JailLoad) {
+        self.running.set(load.running);
+        if let Some(standing) = load.standing {
+            for wall in standing.walls() {
+                let layer = FenceLayer {
+                    layer: wall.layer.name(),
+                };
+                let gauge = self.layers.get_or_create(&layer);
+                gauge.set(u64::from(wall.is_up()));
+            }
+            let rung = FenceRung {
+                rung: standing.rung(),
+            };
+            self.rung.get_or_create(&rung).set(1);
+        }
+        for (verdict, total) in [
+            ("allowed", load.egress_allowed),
+            ("refused", load.egress_refused),
+        ] {
+            let counter = self.egress.get_or_create(&Verdict { verdict });
+            set(&counter, total);
+        }
+    }
 }
 
 impl LoadGauges {
@@ -104,6 +176,7 @@ impl LoadGauges {
             audit_signed,
             audit_unsigned,
             audit_signing_fault,
+            jail: JailGauges::new(registry),
         }
     }
 
@@ -142,6 +215,7 @@ impl LoadGauges {
         self.audit_unsigned.set(load.signing.unsigned);
         let has_fault = load.signing.fault.is_some();
         self.audit_signing_fault.set(u64::from(has_fault));
+        self.jail.set(&load.jail);
     }
 }
 

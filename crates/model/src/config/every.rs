@@ -186,6 +186,9 @@ witness_of = ["PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10T
 [sandbox]
 workers = 1
 sharing = "per-call"
+[sandbox.jail]
+require = "namespaces"
+accept = "namespaces"
 
 [codecall]
 mode = "off"

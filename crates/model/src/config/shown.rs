@@ -69,7 +69,6 @@ impl Config {
 
     fn rows(&self) -> Vec<(String, String)> {
         let audit = &self.audit;
-        let sandbox = &self.sandbox;
         let quoted = |text: &str| toml_text(text);
         let or_nothing = |text: Option<&str>| text.map(quoted).unwrap_or_default();
         let keep_days = audit.keep_days.map(|days| days.to_string());
@@ -85,8 +84,6 @@ impl Config {
             ("audit.heads_file", or_nothing(audit.heads_file.as_deref())),
             ("audit.witness", or_nothing(audit.witness.as_deref())),
             ("audit.witness_of", keys(&audit.witness_of)),
-            ("sandbox.workers", sandbox.workers.to_string()),
-            ("sandbox.sharing", quoted(sandbox.sharing.word())),
             ("codecall.mode", quoted(self.codecall.mode.word())),
             ("codecall.preset", quoted(self.codecall.preset.word())),
             ("codecall.top_k", self.codecall.top_k.to_string()),
@@ -102,6 +99,7 @@ impl Config {
             ),
             ("network.private_hosts", hosts(&self.network.private_hosts)),
         ];
+        rows.extend(self.sandbox.rows());
         let exposure = &self.exposure;
         let preset = exposure.preset.as_deref().unwrap_or("none");
         rows.push(("exposure.preset", quoted(preset)));

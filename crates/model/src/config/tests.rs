@@ -187,6 +187,8 @@ fn exposure_access_audit_and_the_rest_are_read() {
         [sandbox]
         workers = 3
         sharing = "per-caller"
+        [sandbox.jail]
+        accept = "landlock"
         [files]
         workspace = "/srv/tools"
         per_caller = true
@@ -217,9 +219,33 @@ fn exposure_access_audit_and_the_rest_are_read() {
     );
     assert_eq!(config.sandbox.workers, 3);
     assert_eq!(config.sandbox.sharing, WorkerSharing::PerCaller);
+    assert_eq!(config.sandbox.jail.require, JailStrength::Landlock);
+    assert_eq!(config.sandbox.jail.accept, JailStrength::Landlock);
     assert_eq!(config.files.workspace, "/srv/tools");
     assert!(config.files.per_caller);
     assert_eq!(config.network.ca_file.as_deref(), Some("ca.pem"));
+}
+
+#[test]
+fn a_jail_that_is_accepted_may_start() {
+    refused(
+        "[sandbox.jail]\nrequire = \"namespaces\"\naccept = \"landlock\"\n",
+        &[(
+            3,
+            10,
+            "`accept` is `landlock`, and `require` lets no such jail start",
+            Some("remove one of the two lines"),
+        )],
+    );
+    refused(
+        "[sandbox.jail]\nrequire = \"none\"\n",
+        &[(
+            2,
+            11,
+            "`require` is `none`; it must be landlock or namespaces",
+            None,
+        )],
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{ConnectionKind, Faults};
+use super::{ConnectionKind, Faults, JailConfig};
 use crate::limits;
 use crate::network::host_pattern::HostPattern;
 use crate::word::Word as _;
@@ -42,6 +42,8 @@ pub struct ToolboxConfig {
     pub hosts: Vec<HostPattern>,
     /// The hosts of `[connections]`, by kind. Only a call that names one reaches it.
     pub connected: Vec<(ConnectionKind, HostPattern)>,
+    /// How strong the jail around their programs must be: what `[sandbox.jail]` says.
+    pub jail: JailConfig,
     /// Seconds of one call, where it does not ask for less.
     pub seconds_max: u64,
     /// Bytes of memory of one process.
@@ -69,6 +71,7 @@ impl ToolboxConfig {
             folder: None,
             hosts: Vec::new(),
             connected: Vec::new(),
+            jail: JailConfig::standard(),
             seconds_max: limits::TOOLBOX_SECONDS_MAX,
             memory_bytes_max: limits::TOOLBOX_MEMORY_BYTES_DEFAULT,
             processes_max: limits::TOOLBOX_PROCESSES_DEFAULT,

@@ -17,6 +17,8 @@ use crate::word::Word;
 pub const VERSION: &str = "1.0";
 /// Our runtime's name in the record.
 pub const RUNTIME_ID: &str = "ringfence/quickjs";
+/// What the record says instead where programs run in the jail.
+const JAIL_ID: &str = "ringfence/jail";
 
 /// The auditable record of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -35,6 +37,39 @@ pub struct Safety {
     /// What the code can reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
+    /// The fence around the programs that a call starts; absent if it starts none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jail: Option<JailRecord>,
+}
+
+impl Safety {
+    /// The record of a tool whose programs run in the jail and not in the sandbox.
+    #[must_use]
+    pub fn in_jail(mut self, jail: &JailRecord) -> Safety {
+        self.runtime = Some(Runtime {
+            id: Some(JAIL_ID.to_owned()),
+            min_version: self.runtime.and_then(|runtime| runtime.min_version),
+            ..Runtime::default()
+        });
+        self.jail = Some(jail.clone());
+        self
+    }
+}
+
+/// The fence around programs, as the machine was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JailRecord {
+    /// How much of it there is: `namespaces`, `landlock` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::WORD_CHARS_MAX))]
+    pub rung: Option<String>,
+    /// The layers that are up.
+    #[schemars(with = "Option<Vec<crate::document::schema::Label>>", length(max = limits::LIST_ITEMS_MAX))]
+    pub up: Vec<String>,
+    /// The layers that are missing, each with why.
+    #[schemars(with = "Option<Vec<crate::document::schema::Label>>", length(max = limits::LIST_ITEMS_MAX))]
+    pub missing: Vec<String>,
 }
 
 /// What runs the code.
@@ -225,7 +260,7 @@ pub(crate) fn read(
     reader.require_known_keys(
         node,
         at,
-        &["version", "runtime", "category", "capabilities"],
+        &["version", "runtime", "category", "capabilities", "jail"],
     )?;
     let word = limits::WORD_CHARS_MAX;
     let mut safety = Safety {
@@ -273,6 +308,15 @@ pub(crate) fn read(
             file_read: reader.boolean(node, &at, "fileRead"),
             file_write: reader.boolean(node, &at, "fileWrite"),
             destructive: reader.boolean(node, &at, "destructive"),
+        });
+    }
+    if let Some(node) = present(node, "jail") {
+        let at = join(at, "jail");
+        reader.require_known_keys(node, &at, &["rung", "up", "missing"])?;
+        safety.jail = Some(JailRecord {
+            rung: reader.string(node, &at, "rung", word),
+            up: reader.strings(node, &at, "up", limits::LIST_ITEMS_MAX),
+            missing: reader.strings(node, &at, "missing", limits::LIST_ITEMS_MAX),
         });
     }
     Some(safety)

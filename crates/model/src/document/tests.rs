@@ -388,7 +388,8 @@ fn full() -> Value {
             "runtime": {"id": "i", "minVersion": "0", "ecmaVersion": "2024", "javaInterop": false,
                 "helpers": ["safety.http/v1"], "console": true},
             "category": {"source": "user", "id": "WEB"},
-            "capabilities": {"network": {"mode": "strict", "hosts": []}, "fileRead": false, "fileWrite": false, "destructive": true}},
+            "capabilities": {"network": {"mode": "strict", "hosts": []}, "fileRead": false, "fileWrite": false, "destructive": true},
+            "jail": {"rung": "landlock", "up": ["files"], "missing": ["namespaces: refused"]}},
         "humanInTheLoop": {"mode": "REQUIRED", "promptTemplate": "p"},
         "draft": true, "createTimestamp": 1, "updateTimestamp": 2
     })
@@ -438,6 +439,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         "/toolSafety/category",
         "/toolSafety/capabilities",
         "/toolSafety/capabilities/network",
+        "/toolSafety/jail",
         "/humanInTheLoop",
         "/staticVariables/0",
     ]

@@ -8,7 +8,7 @@ use crate::document::environment::Environment;
 use crate::document::finding::{Code, Finding};
 use crate::document::json::Lines;
 use crate::document::lifecycle::{self, LifecycleState};
-use crate::document::safety::{Safety, Source, compare};
+use crate::document::safety::{JailRecord, Safety, Source, compare};
 use crate::document::{Document, ParsedDocument};
 use crate::limits;
 use crate::policy::risk::{self, Risk};
@@ -52,6 +52,8 @@ pub struct DocumentFacts {
     pub policy: EffectivePolicy,
     /// Its badge.
     pub risk: Risk,
+    /// The fence around the programs it starts; nothing if it starts none.
+    pub jail: Option<JailRecord>,
     /// Where the document comes from.
     source: Source,
     /// The record of the policy, made when first asked for.
@@ -63,8 +65,21 @@ pub struct DocumentFacts {
 impl DocumentFacts {
     /// The record of the policy of the document these facts belong to.
     fn safety(&self, document: &Document) -> &Safety {
-        let make = || safety::record(document, &self.policy, self.source);
+        let make = || self.safety_under(document, &self.policy, self.source);
         self.safety.get_or_init(make)
+    }
+
+    fn safety_under(
+        &self,
+        document: &Document,
+        policy: &EffectivePolicy,
+        source: Source,
+    ) -> Safety {
+        let record = safety::record(document, policy, source);
+        match &self.jail {
+            None => record,
+            Some(jail) => record.in_jail(jail),
+        }
     }
 }
 
@@ -80,6 +95,12 @@ impl UsableDocument {
     #[must_use]
     pub fn safety(&self) -> &Safety {
         self.facts.safety(&self.document)
+    }
+
+    /// The record of another policy that a call of it is held to.
+    #[must_use]
+    pub fn safety_under(&self, policy: &EffectivePolicy, source: Source) -> Safety {
+        self.facts.safety_under(&self.document, policy, source)
     }
 
     /// What the audit says about a call that is held to something else.
@@ -175,6 +196,7 @@ fn judge(
         missing: lifecycle::missing(document, environment),
         risk: risk::of(document, ground, &policy),
         policy,
+        jail: None,
         source,
         safety: OnceLock::new(),
         audit_facts: OnceLock::new(),

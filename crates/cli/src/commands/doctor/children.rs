@@ -1,8 +1,9 @@
 //! Which walls this machine has for child processes, found out with one that does nothing. A
 //! missing one does not make the home unsound: a child that would need it does not start.
 
-use engine::health::child_fix;
+use engine::health::{Health, child_fix};
 use jail::{JailLayer, JailRung, JailTrial};
+use model::word::Word as _;
 use serde_json::{Value, json};
 
 use crate::output::printer::{Printer, Style};
@@ -10,9 +11,13 @@ use crate::output::printer::{Printer, Style};
 const NAME: &str = "child processes";
 
 /// One line for the rung, and one for each layer that is missing.
-pub(super) fn show(trial: &Result<JailTrial, String>, printer: &mut Printer) {
-    for line in lines(trial, printer) {
+pub(super) fn show(health: &Health, printer: &mut Printer) {
+    for line in lines(&health.children, printer) {
         printer.line(&line);
+    }
+    if let Some(refusal) = health.unmet_requirement() {
+        let state = printer.styled(Style::Bad, "DOWN");
+        printer.line(&format!("{state}  {NAME:18} none starts: {refusal}"));
     }
 }
 
@@ -43,14 +48,20 @@ fn lines(trial: &Result<JailTrial, String>, printer: &Printer) -> Vec<String> {
     lines
 }
 
-pub(super) fn to_value(trial: &Result<JailTrial, String>) -> Value {
-    match trial {
+pub(super) fn to_value(health: &Health) -> Value {
+    match &health.children {
         Ok(trial) => {
             let layers = trial.walls.iter().map(|wall| {
                 let fix = wall.missing.as_ref().map(|_| child_fix(wall.layer));
                 json!({"layer": wall.layer.name(), "up": wall.is_up(), "reason": wall.missing, "fix": fix})
             });
-            json!({"rung": trial.rung.name(), "layers": layers.collect::<Vec<_>>()})
+            json!({
+                "rung": trial.rung.name(),
+                "layers": layers.collect::<Vec<_>>(),
+                "required": health.jail.require.word(),
+                "accepted": health.jail.accept.word(),
+                "refusal": health.unmet_requirement(),
+            })
         }
         Err(reason) => json!({"error": reason}),
     }

@@ -24,6 +24,7 @@ pub(crate) fn run(program: &[sock_filter], arch: u32, call: c_long, arguments: [
             0x15 => jump(held == one.k),
             0x25 => jump(held > one.k),
             0x35 => jump(held >= one.k),
+            0x45 => jump(held & one.k != 0),
             0x06 => return one.k,
             other => panic!("an instruction {other:#x}"),
         }
