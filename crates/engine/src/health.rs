@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use jail::{JailLayer, JailTrial};
 use model::config::{JailConfig, JailStrength};
 use sandbox::job::{Ended, Job, JobLimits};
@@ -165,7 +166,11 @@ impl Health {
 impl Engine {
     /// Examines this machine with the workers that serve, and the home this engine is open
     /// on.
-    pub async fn health(&self) -> Health {
+    pub fn health(&self) -> BoxFuture<'_, Health> {
+        Box::pin(self.examine_open())
+    }
+
+    async fn examine_open(&self) -> Health {
         let started = Instant::now();
         let (walls, start, probe) = match self.pool().await {
             Ok(pool) => (pool.walls(), None, time_probe(pool, started).await),
@@ -184,7 +189,11 @@ impl Engine {
 
 /// Examines this machine with a worker of its own. `home` was examined before, `jail` is
 /// what its settings say.
-pub async fn examine(home: Vec<HomeFinding>, jail: JailConfig) -> Health {
+pub fn examine(home: Vec<HomeFinding>, jail: JailConfig) -> BoxFuture<'static, Health> {
+    Box::pin(examine_alone(home, jail))
+}
+
+async fn examine_alone(home: Vec<HomeFinding>, jail: JailConfig) -> Health {
     let started = Instant::now();
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;

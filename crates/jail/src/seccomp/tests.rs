@@ -4,7 +4,7 @@
 #[path = "../../../sandbox/src/walls/seccomp/machine.rs"]
 mod machine;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use libc::c_long;
 use sandbox::walls::system::FilterInstruction;
@@ -191,6 +191,22 @@ fn another_architecture_is_the_end() {
     }
 }
 
+/// Since this number a call has the same one everywhere. Headers that are older than the list
+/// do not name its last calls.
+#[cfg(target_arch = "x86_64")]
+const SAME_SINCE: c_long = 424;
+
+#[cfg(target_arch = "x86_64")]
+fn on_aarch64<T>(table: BTreeMap<c_long, T>) -> (BTreeMap<c_long, T>, Vec<String>) {
+    let known: BTreeSet<c_long> = machine::numbers_of_x86_64().into_values().collect();
+    let is_new = |call: &c_long| *call >= SAME_SINCE && !known.contains(call);
+    let (new, old) = table.into_iter().partition(|(call, _)| is_new(call));
+    let (mut moved, absent) = machine::on_aarch64(old);
+    let new: BTreeMap<c_long, T> = new;
+    moved.extend(new);
+    (moved, absent)
+}
+
 /// The list is made of names. On aarch64 they have other numbers, some calls are missing, and
 /// for some `libc` has no name: this is what became of each, by the kernel's own headers.
 #[cfg(target_arch = "x86_64")]
@@ -204,7 +220,7 @@ fn the_list_holds_on_aarch64() {
         (JailNetwork::Open, JailRung::Namespaces),
     ] {
         let here = program(network, rung);
-        let (moved, _) = machine::on_aarch64(calls(network, rung));
+        let (moved, _) = on_aarch64(calls(network, rung));
         let listed: BTreeSet<c_long> = moved.keys().copied().collect();
         let moved = filter::assemble(&moved);
         for (name, number) in machine::numbers_of_x86_64() {
@@ -234,7 +250,7 @@ fn the_list_holds_on_aarch64() {
 fn no_call_of_aarch64_is_forgotten() {
     let of = |calls: &[c_long]| {
         let table = calls.iter().map(|call| (*call, ())).collect();
-        let (moved, absent) = machine::on_aarch64(table);
+        let (moved, absent) = on_aarch64(table);
         let moved: Vec<c_long> = moved.into_keys().collect();
         (moved, absent)
     };
