@@ -185,10 +185,37 @@ try_docker() {
     echo "$hello" | timeout 60 "${docker[@]}" "${hardened[@]}" stdio >"$work/stdio-docker"
     grep -q '"serverInfo"' "$work/stdio-docker"
     "${docker[@]}" "${hardened[@]}" audit verify >/dev/null
+    try_jail "$image"
     kill "$(cat "$work/pid")"
     wait "$server" || true
     server=
     [ "$had_key" = yes ] || rm -f /etc/docker/key.json
+}
+
+# The attacks of the jail's tests in an engine's default container, as root and as another user:
+# no namespaces, the engine's own filter, so the lower rung. The programs of this system are
+# mounted into the container; only the jail's tests know which rows can be tried there.
+try_jail() {
+    local tests= program
+    for program in $(ls -t "$cache"/../debug/deps/it-* 2>/dev/null | grep -v '\.d$'); do
+        if "$program" --list 2>/dev/null | grep -q '^liar::'; then
+            tests=$program
+            break
+        fi
+    done
+    [ "$tests" ] || { echo "the tests of the jail are not built; they are not tried in a container"; return 0; }
+    local debug given=() name
+    debug=$(cd "$cache/../debug" && pwd)
+    for name in usr etc bin lib lib64; do
+        [ ! -e "/$name" ] || given+=(-v "/$name:/$name:ro")
+    done
+    timeout 60 docker -H "unix://$work/sock" run --rm --network none "${given[@]}" \
+        -v "$debug:$debug:ro" --tmpfs /tmp:exec,mode=1777 -e RINGFENCE_JAIL_CONTAINER=1 \
+        -e PATH=/usr/bin:/bin --user 0 --entrypoint "$debug/deps/$(basename "$tests")" "$1" \
+        escape:: surface:: wall::every egress::nothing >"$work/jail-docker" 2>&1
+    grep -q '^test result: ok' "$work/jail-docker"
+    # It would notice if there were nothing to try.
+    [ "$(grep -c ' ... ok$' "$work/jail-docker")" -ge 12 ]
 }
 
 # The unit as systemd reads it: nothing unknown, an exposure of at most 2.0, and its

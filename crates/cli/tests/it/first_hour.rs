@@ -124,6 +124,52 @@ fn a_jail_that_is_required_and_missing_is_named_with_the_fix() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+/// Without namespaces nothing can be laid over a folder of the operator's: a command works on
+/// a copy of it, and what it changed comes back the same way.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
+    let folder = scratch("first-copy");
+    let (ring, project) = (folder.join("ring"), folder.join("project"));
+    for made in [&ring, &project.join(".git")] {
+        fs::create_dir_all(made).unwrap();
+    }
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&ring, mode).unwrap();
+    for (name, text) in [("kept", "old"), ("gone", "old"), (".git/config", "safe")] {
+        fs::write(project.join(name), text).unwrap();
+    }
+    let settings = |last: &str| {
+        let place = project.display();
+        let text = format!(
+            "[toolbox]\nenabled = [\"terminal\"]\nfolder = \"{place}\"\n{last}\
+             [[rule]]\nid = \"all\"\neffect = \"allow\"\n"
+        );
+        fs::write(ring.join("ringfence.toml"), text).unwrap();
+    };
+    let line = "cat kept; echo new > made; echo changed > kept; rm gone; echo hook > .git/config";
+    let arguments = format!("{{\"command\":\"{line}\"}}");
+    let run = ["run", "shell", "--args", &arguments];
+    let read = |name: &str| fs::read_to_string(project.join(name)).unwrap_or_default();
+    settings("[[rule]]\nid = \"no\"\ntools = [\"applyChanges\"]\neffect = \"deny\"\n");
+    let (code, said) = without(EPERM, "272,308", &run, &folder);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("old"), "{said}");
+    assert_eq!(
+        [read("kept"), read("gone"), read("made")],
+        ["old", "old", ""]
+    );
+    settings("");
+    let (code, said) = without(EPERM, "272,308", &run, &folder);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        [read("kept"), read("gone"), read("made")],
+        ["changed\n", "", "new\n"]
+    );
+    // What other programs obey does not come back.
+    assert_eq!(read(".git/config"), "safe");
+}
+
 /// Root may write everywhere, so as root the program runs as another user.
 fn as_ordinary_user(arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
     let is_root = fs::metadata("/proc/self")

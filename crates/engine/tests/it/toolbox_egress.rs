@@ -18,7 +18,7 @@ use crate::catalog_lab::authority_pem;
 use crate::toolbox::events;
 use crate::toolbox_forge::{FORGE, Forge, MIRROR, OTHER};
 use crate::toolbox_remote::settings;
-use crate::world::{Home, World, worker};
+use crate::world::{Home, World, error, worker};
 
 /// Starts a program under a filter that refuses namespaces, as a default container does.
 const WITHOUT_NAMESPACES: &str = include_str!("toolbox_egress/without_namespaces.py");
@@ -61,8 +61,12 @@ impl Rung {
 /// An engine whose names lead to the lab, and whose programs believe the lab's authority
 /// because the operator's `ca_file` has it.
 fn world(forge: &Forge, rung: Rung) -> World {
+    world_with(forge, rung, "")
+}
+
+fn world_with(forge: &Forge, rung: Rung, more: &str) -> World {
     let home = Home::new();
-    home.file("ringfence.toml", &settings(""));
+    home.file("ringfence.toml", &settings(more));
     let file = home.path.join("ca.pem");
     std::fs::write(&file, authority_pem()).unwrap();
     let (wire, program) = (forge.wire(), rung.program(&home.path));
@@ -197,7 +201,54 @@ async fn programs_reach_listed_hosts_unchanged() {
             let allowed = decisions.iter().filter(|one| one.ends_with(" allowed"));
             assert!(allowed.count() >= 1, "{line} {decisions:?}");
         }
+        let jail = world.engine.load().jail;
+        assert!(jail.egress_allowed >= 3, "{jail:?}");
     }
+}
+
+#[tokio::test]
+async fn a_jail_that_is_required_is_not_replaced_by_a_weaker_one() {
+    let forge = Forge::plain().await;
+    let required = "[sandbox.jail]\nrequire = \"namespaces\"\n";
+    let arguments = json!({"command": "echo it runs"});
+    let world = world_with(&forge, Rung::Landlock, required);
+    let outcome = world.call("shell", arguments.clone()).await;
+    assert_eq!(error(&outcome).0, "jail.unavailable", "{outcome:?}");
+    let event = events(&world, &outcome).pop().unwrap_or_default();
+    let why = event["refusal"].as_str().unwrap_or_default();
+    assert!(why.contains("the settings require them"), "{event}");
+    // The control: the same machine without the requirement, and with namespaces.
+    for (rung, more) in [(Rung::Landlock, ""), (Rung::Namespaces, required)] {
+        let world = world_with(&forge, rung, more);
+        let outcome = world.call("shell", arguments.clone()).await;
+        let value = outcome.value.clone().unwrap_or_default();
+        assert_eq!(value["stdout"], "it runs\n", "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_record_of_a_call_names_each_layer_of_its_jail() {
+    let forge = Forge::plain().await;
+    let world = world(&forge, Rung::Namespaces);
+    let outcome = world.call("shell", json!({"command": "true"})).await;
+    let facts = world.entry(&outcome).closing.unwrap().tool.unwrap();
+    let safety = &facts.tool_safety;
+    assert_eq!(safety["runtime"]["id"], "ringfence/jail", "{safety}");
+    assert_eq!(safety["jail"]["rung"], "namespaces", "{safety}");
+    let up = safety["jail"]["up"].as_array().unwrap();
+    for layer in [
+        "namespaces",
+        "identity",
+        "files",
+        "signals",
+        "network",
+        "system_calls",
+    ] {
+        assert!(up.contains(&json!(layer)), "{layer} {safety}");
+    }
+    let jail = world.engine.load().jail;
+    assert_eq!(jail.standing.unwrap().rung(), "namespaces");
+    assert_eq!(jail.standing.unwrap().walls().len(), 14);
 }
 
 #[tokio::test]
@@ -220,6 +271,7 @@ async fn programs_reach_no_other_host() {
             let refused = format!("{OTHER} host-not-in-allowlist");
             assert!(decisions.contains(&refused), "{line} {said} {decisions:?}");
         }
+        assert!(world.engine.load().jail.egress_refused >= 5);
         let asked = forge.asked();
         assert!(!asked.iter().any(|one| one.contains(OTHER)), "{asked:?}");
     }

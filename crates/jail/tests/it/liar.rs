@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use jail::{JailExit, JailFault, JailNetwork, JailRung, JailSettings, JailedChild, WorkerProgram};
 use rustix::process::{Pid, Signal};
 
-use crate::help::{Rung, Scratch, User, everywhere, marked, marker, start, this_program, wait_for};
+use crate::help::{
+    Rung, Scratch, User, everywhere, is_in_container, marked, marker, start, this_program, wait_for,
+};
 
 const LIAR: &str = include_str!("attack/liar.py");
 
@@ -150,7 +152,7 @@ fn a_child_that_stops_itself_and_others_is_killed_at_its_end() {
         let request = scratch.attack(script, &[&marker]);
         let mut parent = user.command(crate::help::PROGRAM);
         parent.arg("hold");
-        if rung == Rung::Landlock {
+        if rung == Rung::Landlock && !is_in_container() {
             parent.arg("without-namespaces");
         }
         let mut parent = start(&request, &mut parent);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::help::{PROGRAM, Rung, Scratch, User, everywhere, marked, marker};
+use crate::help::{PROGRAM, Rung, Scratch, User, everywhere, is_in_container, marked, marker};
 
 const DEVICES: &str = include_str!("attack/devices.py");
 const DAEMON: &str = include_str!("attack/daemon.py");
@@ -35,7 +35,10 @@ fn inherited_descriptors_are_not_there() {
         let mut bare = user.command("/bin/bash");
         bare.args(["-c", &opened("/usr/bin/python3 -c \"$0\""), DESCRIPTORS]);
         let bare = bare.output().unwrap();
-        assert_eq!(bare.stdout, b"0 \n1 \n2 \n7 canary\n99 canary\n");
+        let bare = String::from_utf8(bare.stdout).unwrap();
+        for line in ["7 canary", "99 canary"] {
+            assert!(bare.lines().any(|found| found == line), "{bare}");
+        }
         let mut parent = user.command("/bin/bash");
         let role = scratch.role().join(" ");
         parent.args(["-c", &opened(&format!("'{PROGRAM}' {role}"))]);
@@ -60,7 +63,7 @@ fn devices_and_terminals_are_not_there() {
             assert_eq!(*came, expected, "{name} {user:?} {rung:?}");
         }
     }
-    if User::all().len() > 1 {
+    if User::all().len() > 1 && !is_in_container() {
         // The control: root opens and makes them.
         let scratch = Scratch::new(User::Same);
         let bare = scratch.run_bare(DEVICES, &[]);
@@ -76,16 +79,21 @@ fn devices_and_terminals_are_not_there() {
 #[test]
 fn the_first_process_inside_does_not_die_by_its_child() {
     // Process 1 is the jail's own inside, and the machine's outside.
-    let script = "import os, signal\n\
-                  for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL):\n  \
-                  try: os.kill(1, number); print(int(number), 'sent')\n  \
-                  except OSError as error: print(int(number), 'refused')\n\
+    let script = "import os, sys\n\
+                  for number in map(int, sys.argv[1:]):\n  \
+                  try: os.kill(1, number); print(number, 'sent')\n  \
+                  except OSError: print(number, 'refused')\n\
                   print('alive yes')";
     for (user, rung) in everywhere() {
         let scratch = Scratch::on(user, rung);
-        let ran = scratch.run(&scratch.attack(script, &[]));
+        let signals: &[&str] = match rung {
+            Rung::Namespaces => &["19", "15", "2", "9", "0"],
+            // Only asks whether one could be sent: it is the machine's.
+            Rung::Landlock => &["0"],
+        };
+        let ran = scratch.run(&scratch.attack(script, signals));
         let found = outcomes(ran.done());
-        assert_eq!(count(&found, "refused"), 4, "{found:?}");
+        assert_eq!(count(&found, "refused"), signals.len(), "{found:?}");
         assert_eq!(found.get("alive"), Some(&"yes"));
     }
 }

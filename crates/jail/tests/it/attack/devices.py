@@ -14,16 +14,15 @@ def look(path):
 def make(kind, numbers):
     path = "node"
     os.mknod(path, kind | 0o600, os.makedev(*numbers))
-    try:
-        look(path)
-    finally:
-        os.unlink(path)
+    os.unlink(path)
 
 
 def type_in():
-    # TIOCSTI, with a high half that the kernel does not look at.
+    # TIOCSTI, with a high half that the kernel does not look at. Not on a terminal: outside
+    # of the jail the letter would be typed.
     letter = ctypes.create_string_buffer(b"x")
-    if libc.ioctl(0, ctypes.c_ulong(0x5412), letter) == -1:
+    other = os.open("/dev/null", os.O_RDONLY)
+    if libc.ioctl(other, ctypes.c_ulong(0x5412 | 1 << 32), letter) == -1:
         raise OSError(ctypes.get_errno(), "ioctl")
 
 
