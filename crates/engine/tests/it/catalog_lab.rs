@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use host::fetch::Tls;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,7 +136,9 @@ fn host_of(exchange: &Value) -> String {
 
 pub(crate) fn acceptor(hosts: &[String]) -> TlsAcceptor {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(hosts.to_vec()).unwrap();
+    let mut params = CertificateParams::new(hosts.to_vec()).unwrap();
+    // With the name of its own issuer it would look self-signed to OpenSSL.
+    params.distinguished_name.push(DnType::CommonName, "lab");
     let certificate = params.signed_by(&key, &authority().issuer).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
