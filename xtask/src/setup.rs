@@ -6,6 +6,7 @@
 //! becomes one more line in `setup`.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -41,6 +42,13 @@ const POSTGRES_QUIET: (&str, &str) = (
     "create_main_cluster = false\n",
 );
 
+/// Programs of the system that tests start in the jail: a file of each, and its package.
+const JAILED: &[(&str, &str)] = &[
+    ("/usr/bin/curl", "curl"),
+    ("/usr/bin/git", "git"),
+    ("/usr/lib/python3/dist-packages/pip", "python3-pip"),
+];
+
 /// Answers no if something needed is missing and could not be installed.
 pub(crate) fn setup(root: &Root) -> Result<TaskAnswer> {
     let mut answer = compiler(root)?;
@@ -62,6 +70,15 @@ pub(crate) fn setup(root: &Root) -> Result<TaskAnswer> {
     if let TaskAnswer::No = postgres() {
         answer = TaskAnswer::No;
     }
+    for (file, package) in JAILED {
+        let is_there = || Path::new(file).exists();
+        if let TaskAnswer::No = package_with(package, &is_there) {
+            printer::note(&format!(
+                "tests of the jail need the package {package}; install it by hand"
+            ));
+            answer = TaskAnswer::No;
+        }
+    }
     Ok(answer)
 }
 
@@ -75,32 +92,37 @@ fn postgres() -> TaskAnswer {
         let mut programs = versions.map(|version| version.path().join("bin/initdb"));
         programs.any(|program| program.exists())
     };
+    if !is_there() {
+        let (folder, text) = POSTGRES_QUIET;
+        // Without it a database of the system would be started, which harms nothing.
+        let _ = fs::create_dir_all(folder);
+        let _ = fs::write(format!("{folder}/ringfence.conf"), text);
+    }
+    let answer = package_with(POSTGRES, &is_there);
+    if answer == TaskAnswer::No {
+        printer::note(&format!(
+            "tests of databases need the package {POSTGRES}; install it by hand"
+        ));
+    }
+    answer
+}
+
+/// Installs a package of the system unless what it brings is there.
+fn package_with(package: &str, is_there: &dyn Fn() -> bool) -> TaskAnswer {
     if is_there() {
         return TaskAnswer::Yes;
     }
-    printer::note(&format!(
-        "{POSTGRES} is missing; installing it with apt-get"
-    ));
-    let (folder, text) = POSTGRES_QUIET;
-    // Without it a database of the system would be started, which harms nothing.
-    let _ = fs::create_dir_all(folder);
-    let _ = fs::write(format!("{folder}/ringfence.conf"), text);
+    printer::note(&format!("{package} is missing; installing it with apt-get"));
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive").args([
         "install",
         "--yes",
         "--no-install-recommends",
-        POSTGRES,
+        package,
     ]);
-    let installed = run::run(&mut install);
-    match (installed, is_there()) {
+    match (run::run(&mut install), is_there()) {
         (Ok(TaskAnswer::Yes), true) => TaskAnswer::Yes,
-        _ => {
-            printer::note(&format!(
-                "tests of databases need the package {POSTGRES}; install it by hand"
-            ));
-            TaskAnswer::No
-        }
+        _ => TaskAnswer::No,
     }
 }
 
