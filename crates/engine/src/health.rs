@@ -2,7 +2,7 @@
 //! gives the right answer, the walls for child processes, and the home folder. What
 //! `doctor` prints and the Studio shows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -188,12 +188,16 @@ impl Engine {
 }
 
 /// Examines this machine with a worker of its own. `home` was examined before, `jail` is
-/// what its settings say.
-pub fn examine(home: Vec<HomeFinding>, jail: JailConfig) -> BoxFuture<'static, Health> {
-    Box::pin(examine_alone(home, jail))
+/// what its settings say, and `folder` is where child processes would have theirs.
+pub fn examine(
+    home: Vec<HomeFinding>,
+    jail: JailConfig,
+    folder: PathBuf,
+) -> BoxFuture<'static, Health> {
+    Box::pin(examine_alone(home, jail, folder))
 }
 
-async fn examine_alone(home: Vec<HomeFinding>, jail: JailConfig) -> Health {
+async fn examine_alone(home: Vec<HomeFinding>, jail: JailConfig, folder: PathBuf) -> Health {
     let started = Instant::now();
     let mut settings = PoolSettings::new(WorkerProgram::ThisProgram, Sharing::PerCall);
     settings.workers = 1;
@@ -205,7 +209,7 @@ async fn examine_alone(home: Vec<HomeFinding>, jail: JailConfig) -> Health {
         walls,
         start,
         probe,
-        children: try_children(&std::env::temp_dir(), &WorkerProgram::ThisProgram).await,
+        children: try_children(&folder, &WorkerProgram::ThisProgram).await,
         jail,
         home,
     }

@@ -112,8 +112,12 @@ fn fence(ground: &JailGround<'_>, surroundings: Surroundings) -> Result<Vec<Wall
     // Without it the order is the kernel's own, which is no breach.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let folder = order.folder.display();
-    std::env::set_current_dir(&order.folder)
-        .map_err(|error| format!("could not enter the folder `{folder}`: {error}"))?;
+    std::env::set_current_dir(&order.folder).map_err(|error| {
+        // Who the program is says more than what fails because of it.
+        let mut known = walls.iter().filter(|one| one.layer == JailLayer::Identity);
+        let why = known.find_map(|one| one.missing.clone());
+        why.unwrap_or_else(|| format!("could not enter the folder `{folder}`: {error}"))
+    })?;
     let (files, signals) = file_wall::restrict(&rules, order.network, rung)?;
     walls.push(Wall::new(JailLayer::Files, files));
     walls.push(Wall::new(JailLayer::Signals, signals));

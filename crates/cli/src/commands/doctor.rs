@@ -24,7 +24,12 @@ pub(crate) fn run(arguments: &HomeArguments, printer: &mut Printer) -> anyhow::R
         |_| JailConfig::standard(),
         |(config, _)| config.sandbox.jail,
     );
-    let health = wiring::runtime()?.block_on(health::examine(home, jail));
+    // Where children would be: as root without namespaces it may be closed to them.
+    let folder = match folder.is_dir() {
+        true => folder,
+        false => std::env::temp_dir(),
+    };
+    let health = wiring::runtime()?.block_on(health::examine(home, jail, folder));
     let sound = health.is_sound();
     match printer.format() {
         Format::Json => printer.json(&to_value(&health, sound)),

@@ -146,13 +146,44 @@ fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
              [[rule]]\nid = \"all\"\neffect = \"allow\"\n"
         );
         fs::write(ring.join("ringfence.toml"), text).unwrap();
+        if is_root() {
+            let file = ring.join("ringfence.toml");
+            std::os::unix::fs::chown(file, Some(ORDINARY), Some(ORDINARY)).unwrap();
+        }
     };
     let line = "cat kept; echo new > made; echo changed > kept; rm gone; echo hook > .git/config";
     let arguments = format!("{{\"command\":\"{line}\"}}");
+    // As root, a program without namespaces is another user, to whom the home is closed.
+    if is_root() {
+        settings("");
+        let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.contains("or run Ringfence as an ordinary user"),
+            "{said}"
+        );
+        fs::remove_dir_all(&ring).unwrap();
+        fs::create_dir(&ring).unwrap();
+        for place in [&folder, &ring, &project, &project.join(".git")] {
+            std::os::unix::fs::chown(place, Some(ORDINARY), Some(ORDINARY)).unwrap();
+        }
+        for name in ["kept", "gone", ".git/config"] {
+            std::os::unix::fs::chown(project.join(name), Some(ORDINARY), None).unwrap();
+        }
+    }
+    let without = |arguments: &[&str]| {
+        let mut command = ordinary("perl");
+        command.args(["-e", WITHOUT, "1", "272,308", PROGRAM]);
+        command.args(arguments).current_dir(&folder).env_clear();
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("RINGFENCE_HOME", "ring");
+        said(&command.output().unwrap())
+    };
     let run = ["run", "shell", "--args", &arguments];
     let read = |name: &str| fs::read_to_string(project.join(name)).unwrap_or_default();
     settings("[[rule]]\nid = \"no\"\ntools = [\"applyChanges\"]\neffect = \"deny\"\n");
-    let (code, said) = without(EPERM, "272,308", &run, &folder);
+    let (code, said) = without(&run);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("old"), "{said}");
     assert_eq!(
@@ -160,7 +191,7 @@ fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
         ["old", "old", ""]
     );
     settings("");
-    let (code, said) = without(EPERM, "272,308", &run, &folder);
+    let (code, said) = without(&run);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
         [read("kept"), read("gone"), read("made")],
@@ -172,24 +203,7 @@ fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
 
 /// Root may write everywhere, so as root the program runs as another user.
 fn as_ordinary_user(arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
-    let is_root = fs::metadata("/proc/self")
-        .is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
-    let mut command = match is_root {
-        true => {
-            let mut command = Command::new("setpriv");
-            command.args([
-                "--reuid",
-                "65534",
-                "--regid",
-                "65534",
-                "--clear-groups",
-                PROGRAM,
-            ]);
-            command
-        }
-        false => Command::new(PROGRAM),
-    };
-    let output = command
+    let output = ordinary(PROGRAM)
         .args(arguments)
         .current_dir(folder)
         .env_clear()
@@ -197,6 +211,29 @@ fn as_ordinary_user(arguments: &[&str], folder: &Path) -> (Option<i32>, String) 
         .output()
         .unwrap();
     said(&output)
+}
+
+const ORDINARY: u32 = 65534;
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0)
+}
+
+fn ordinary(program: &str) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    let user = ORDINARY.to_string();
+    command.args([
+        "--reuid",
+        &user,
+        "--regid",
+        &user,
+        "--clear-groups",
+        program,
+    ]);
+    command
 }
 
 #[test]
