@@ -8,6 +8,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use jail::{JailLayer, JailTrial};
 use model::config::{JailConfig, JailStrength};
+use model::word::Word as _;
 use sandbox::job::{Ended, Job, JobLimits};
 use sandbox::pool::{Pool, PoolSettings, Sharing, WorkerProgram};
 use sandbox::walls::{self, Layer, LayerStatus, Walls};
@@ -72,7 +73,17 @@ impl Health {
     /// machine has.
     #[must_use]
     pub fn unmet_requirement(&self) -> Option<String> {
-        let trial = self.children.as_ref().ok()?;
+        let trial = match &self.children {
+            Ok(trial) => trial,
+            // Nothing starts, so nothing that is required does.
+            Err(why) => {
+                let is_required = self.jail.require > JailStrength::Landlock;
+                let word = self.jail.require.word();
+                return is_required.then(|| {
+                    format!("`[sandbox.jail]` requires {word}, and nothing starts: {why}")
+                });
+            }
+        };
         let weakest = JailConfig {
             require: JailStrength::Landlock,
             ..self.jail

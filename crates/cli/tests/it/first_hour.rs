@@ -101,17 +101,40 @@ fn user_namespaces_are_not_needed() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+/// As an ordinary user under a filter that refuses namespaces: as root, a program without
+/// namespaces is another user, to whom a home is closed. `numbers` are refused.
+fn ordinary_without(numbers: &str, arguments: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let mut command = ordinary("perl");
+    command.args(["-e", WITHOUT, &EPERM.to_string(), numbers, PROGRAM]);
+    command.args(arguments).current_dir(folder).env_clear();
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("RINGFENCE_HOME", "ring");
+    said(&command.output().unwrap())
+}
+
+/// A home with settings, below `folder`, of the ordinary user; all else in `folder`, too.
+fn ordinary_home(folder: &Path, settings: &str) {
+    let ring = folder.join("ring");
+    fs::create_dir_all(&ring).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&ring, mode).unwrap();
+    fs::write(ring.join("ringfence.toml"), settings).unwrap();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(path) = open.pop().filter(|_| is_root()) {
+        std::os::unix::fs::lchown(&path, Some(ORDINARY), Some(ORDINARY)).unwrap();
+        let inside = fs::read_dir(&path).into_iter().flatten().flatten();
+        open.extend(inside.map(|entry| entry.path()));
+    }
+}
+
 /// What the operator requires and the machine lacks is said, with the remedy.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_jail_that_is_required_and_missing_is_named_with_the_fix() {
     let folder = scratch("first-required");
-    fs::create_dir_all(folder.join("ring")).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(folder.join("ring"), mode).unwrap();
-    let settings = "[sandbox.jail]\nrequire = \"namespaces\"\n";
-    fs::write(folder.join("ring/ringfence.toml"), settings).unwrap();
-    let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
+    ordinary_home(&folder, "[sandbox.jail]\nrequire = \"namespaces\"\n");
+    let (code, said) = ordinary_without("272,308", &["doctor"], &folder);
     assert_eq!(code, Some(1), "{said}");
     let line = "none starts: `[sandbox.jail]` requires namespaces, and there are none here";
     assert!(said.contains(line), "{said}");
@@ -120,8 +143,22 @@ fn a_jail_that_is_required_and_missing_is_named_with_the_fix() {
         "{said}"
     );
     // The control: where they are, nothing is wrong. A call that no kernel has is refused.
-    let (code, said) = without(EPERM, "9999", &["doctor"], &folder);
+    let (code, said) = ordinary_without("9999", &["doctor"], &folder);
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// As root without namespaces a child is another user, to whom the home is closed: said.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn as_root_a_home_that_is_closed_to_children_is_said() {
+    let folder = scratch("first-closed");
+    fs::create_dir_all(folder.join("ring")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(folder.join("ring"), mode).unwrap();
+    let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
+    assert_eq!(code, Some(0), "{said}");
+    let sentence = "or run Ringfence as an ordinary user";
+    assert_eq!(said.contains(sentence), is_root(), "{said}");
 }
 
 /// Without namespaces nothing can be laid over a folder of the operator's: a command works on
@@ -130,73 +167,36 @@ fn a_jail_that_is_required_and_missing_is_named_with_the_fix() {
 #[test]
 fn without_namespaces_a_command_works_on_a_copy_of_the_folder() {
     let folder = scratch("first-copy");
-    let (ring, project) = (folder.join("ring"), folder.join("project"));
-    for made in [&ring, &project.join(".git")] {
-        fs::create_dir_all(made).unwrap();
-    }
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&ring, mode).unwrap();
+    let project = folder.join("project");
+    fs::create_dir_all(project.join(".git")).unwrap();
     for (name, text) in [("kept", "old"), ("gone", "old"), (".git/config", "safe")] {
         fs::write(project.join(name), text).unwrap();
     }
     let settings = |last: &str| {
         let place = project.display();
-        let text = format!(
+        format!(
             "[toolbox]\nenabled = [\"terminal\"]\nfolder = \"{place}\"\n{last}\
              [[rule]]\nid = \"all\"\neffect = \"allow\"\n"
-        );
-        fs::write(ring.join("ringfence.toml"), text).unwrap();
-        if is_root() {
-            let file = ring.join("ringfence.toml");
-            std::os::unix::fs::chown(file, Some(ORDINARY), Some(ORDINARY)).unwrap();
-        }
+        )
     };
     let line = "cat kept; echo new > made; echo changed > kept; rm gone; echo hook > .git/config";
     let arguments = format!("{{\"command\":\"{line}\"}}");
-    // As root, a program without namespaces is another user, to whom the home is closed.
-    if is_root() {
-        settings("");
-        let (code, said) = without(EPERM, "272,308", &["doctor"], &folder);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(
-            said.contains("or run Ringfence as an ordinary user"),
-            "{said}"
-        );
-        fs::remove_dir_all(&ring).unwrap();
-        fs::create_dir(&ring).unwrap();
-        for place in [&folder, &ring, &project, &project.join(".git")] {
-            std::os::unix::fs::chown(place, Some(ORDINARY), Some(ORDINARY)).unwrap();
-        }
-        for name in ["kept", "gone", ".git/config"] {
-            std::os::unix::fs::chown(project.join(name), Some(ORDINARY), None).unwrap();
-        }
-    }
-    let without = |arguments: &[&str]| {
-        let mut command = ordinary("perl");
-        command.args(["-e", WITHOUT, "1", "272,308", PROGRAM]);
-        command.args(arguments).current_dir(&folder).env_clear();
-        command
-            .env("PATH", "/usr/bin:/bin")
-            .env("RINGFENCE_HOME", "ring");
-        said(&command.output().unwrap())
-    };
     let run = ["run", "shell", "--args", &arguments];
     let read = |name: &str| fs::read_to_string(project.join(name)).unwrap_or_default();
-    settings("[[rule]]\nid = \"no\"\ntools = [\"applyChanges\"]\neffect = \"deny\"\n");
-    let (code, said) = without(&run);
+    let refused = "[[rule]]\nid = \"no\"\ntools = [\"applyChanges\"]\neffect = \"deny\"\n";
+    ordinary_home(&folder, &settings(refused));
+    let (code, said) = ordinary_without("272,308", &run, &folder);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("old"), "{said}");
     assert_eq!(
         [read("kept"), read("gone"), read("made")],
         ["old", "old", ""]
     );
-    settings("");
-    let (code, said) = without(&run);
+    ordinary_home(&folder, &settings(""));
+    let (code, said) = ordinary_without("272,308", &run, &folder);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(
-        [read("kept"), read("gone"), read("made")],
-        ["changed\n", "", "new\n"]
-    );
+    let now = [read("kept"), read("gone"), read("made")];
+    assert_eq!(now, ["changed\n", "", "new\n"], "{said}");
     // What other programs obey does not come back.
     assert_eq!(read(".git/config"), "safe");
 }
