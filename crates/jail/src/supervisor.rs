@@ -323,10 +323,16 @@ impl Watch<'_> {
     /// outrun: every round begins at the supervisor, to which orphans return.
     fn kill_all(&mut self) {
         let mut rounds = 0_u32;
+        let mut last_pid = None;
         loop {
             process_tree::kill_once();
             let mut set = [PollFd::new(&self.ends, PollFlags::IN)];
-            let pause = match rounds < ROUNDS_AT_ONCE {
+            // Where no process was started since the last round there is none to outrun: the
+            // end of those that were killed is waited for, and comes as an event.
+            let now = process_tree::last_pid();
+            let is_quiet = now.is_some() && now == last_pid;
+            last_pid = now;
+            let pause = match rounds < ROUNDS_AT_ONCE && !is_quiet {
                 true => Duration::ZERO,
                 false => ROUND_PAUSE,
             };

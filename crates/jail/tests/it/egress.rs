@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::help::{Rung, Scratch, everywhere};
+use crate::help::{Rung, Scratch, everywhere, is_in_container};
 
 const REACH: &str = include_str!("attack/reach.py");
 
@@ -26,7 +26,13 @@ impl Host {
     fn new(scratch: &Scratch) -> Host {
         let reached = Arc::new(AtomicUsize::new(0));
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let tcp6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        // A container without a network has none of version 6.
+        let tcp6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0));
+        let tcp6 = match is_in_container() {
+            true => tcp6.or_else(|_| TcpListener::bind("127.0.0.1:0")),
+            false => tcp6,
+        };
+        let tcp6 = tcp6.unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         udp.set_nonblocking(true).unwrap();
         let name = scratch.root.file_name().unwrap().to_str().unwrap();
@@ -120,7 +126,8 @@ fn nothing_but_the_proxy_is_reached() {
         assert_eq!(host.reached(), 0, "{user:?} {rung:?}");
         // The control: without a fence the same script reaches five of them and more.
         scratch.run_bare(REACH, &host.arguments());
-        assert!(host.reached() >= 6);
+        let least = if is_in_container() { 4 } else { 6 };
+        assert!(host.reached() >= least);
     }
 }
 

@@ -45,7 +45,10 @@ fn other_processes_of_the_user_are_out_of_reach() {
         let fenced = scratch.run(&scratch.attack(PROCESS, &[&pid]));
         target.kill().unwrap();
         target.wait().unwrap();
-        all_are("done", &bare);
+        // The filter of a container's engine refuses some of it by itself.
+        if !is_in_container() {
+            all_are("done", &bare);
+        }
         all_are("refused", fenced.done());
     }
 }

@@ -97,7 +97,11 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new(user: User) -> Scratch {
-        Scratch::on(user, Rung::Namespaces)
+        let highest = match is_in_container() {
+            true => Rung::Landlock,
+            false => Rung::Namespaces,
+        };
+        Scratch::on(user, highest)
     }
 
     pub(crate) fn on(user: User, rung: Rung) -> Scratch {
