@@ -58,6 +58,8 @@ mod sql;
 mod toolbox;
 mod toolbox_folder;
 mod toolbox_forge;
+mod toolbox_hostile;
+mod toolbox_planted;
 mod toolbox_remote;
 mod trust;
 mod world;

@@ -16,13 +16,13 @@ use crate::toolbox_forge::{FORGE, Forge, OTHER, git};
 use crate::world::{Home, Says, World, error};
 
 /// A folder of the operator's, beside the home.
-struct Project {
-    path: PathBuf,
+pub(crate) struct Project {
+    pub(crate) path: PathBuf,
     _keeps: Home,
 }
 
 impl Project {
-    fn new() -> Project {
+    pub(crate) fn new() -> Project {
         let home = Home::new();
         let path = home.path.join("project");
         std::fs::create_dir_all(&path).unwrap();
@@ -30,30 +30,30 @@ impl Project {
         Project { path, _keeps: home }
     }
 
-    fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path.join(name)).ok()
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 }
 
-fn settings(project: &Project, rules: &str) -> String {
+pub(crate) fn settings(project: &Project, rules: &str) -> String {
     format!(
         "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\"]\nfolder = \"{}\"\nhosts = [\"{FORGE}\"]\n{rules}",
         project.path.display()
     )
 }
 
-const ALLOW: &str = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
+pub(crate) const ALLOW: &str = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
 /// Everything but the copy.
 const ASK_COPY: &str = "[approvals]\nwait_seconds = 1\n[[rule]]\nid = \"rest\"\neffect = \"allow\"\n\
     [[rule]]\nid = \"copies\"\ntools = [\"applyChanges\"]\neffect = \"ask\"\n";
 
-fn world(settings: &str) -> World {
+pub(crate) fn world(settings: &str) -> World {
     let home = Home::new();
     home.file("ringfence.toml", settings);
     World::with(home, |_| ())
