@@ -339,6 +339,48 @@ async fn rules_see_what_a_call_does_by_its_arguments() {
     }
 }
 
+/// Lines by which a caller who may only `ls`, `cat`, `grep`, `sort` and `git` would run `touch`.
+const RUNS_MORE: [&str; 26] = [
+    "touch RAN",
+    "ls; touch RAN",
+    "ls & touch RAN",
+    "ls && touch RAN",
+    "nothing || touch RAN",
+    "ls | xargs touch RAN",
+    "ls $(touch RAN)",
+    "ls `touch RAN`",
+    "ls \"$(touch RAN)\"",
+    "(touch RAN)",
+    "{ touch RAN; }",
+    "ls\ntouch RAN",
+    "ls > RAN",
+    "A=b touch RAN",
+    "A=$(touch RAN) ls",
+    "/usr/bin/touch RAN",
+    "sh -c 'touch RAN'",
+    "env touch RAN",
+    "exec touch RAN",
+    "eval 'touch RAN'",
+    "command touch RAN",
+    "if ls; then touch RAN; fi",
+    "t\\ouch RAN",
+    "f() { touch RAN; }; f",
+    "git -c alias.x='!touch RAN' x",
+    "git config --file x a.b c",
+];
+
+/// The positive control of the next test: without a list, each of them does it.
+#[tokio::test]
+async fn lines_that_run_more_than_one_command_do() {
+    let world = world(OPEN);
+    for command in RUNS_MORE {
+        shell(&world, "rm -f RAN x").await;
+        shell(&world, command).await;
+        let told = shell(&world, "ls RAN x").await;
+        assert_ne!(told["stdout"], "", "{command}");
+    }
+}
+
 #[tokio::test]
 async fn a_level_holds_commands_to_its_list() {
     let world = world(
@@ -349,14 +391,7 @@ async fn a_level_holds_commands_to_its_list() {
     );
     let value = shell(&world, "ls 'a;b' .").await;
     assert_eq!(value["ended"], "exited");
-    for command in [
-        "rm x",
-        "ls; rm x",
-        "ls $(rm x)",
-        "ls > x",
-        "A=b ls",
-        "/bin/ls",
-    ] {
+    for command in RUNS_MORE {
         for tool in ["shell", "jobStart"] {
             // Explained, not called: a caller that is denied too often is paused.
             let arguments = json!({"command": command});
