@@ -159,6 +159,11 @@ impl Forge {
         })
     }
 
+    /// Where it listens, on loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.wire.address.port()
+    }
+
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
