@@ -59,6 +59,7 @@ mod toolbox;
 mod toolbox_folder;
 mod toolbox_forge;
 mod toolbox_hostile;
+mod toolbox_matrix;
 mod toolbox_planted;
 mod toolbox_remote;
 mod trust;
