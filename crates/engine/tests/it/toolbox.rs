@@ -501,6 +501,58 @@ async fn a_job_whose_server_ended_is_orphaned() {
     assert_eq!(output["text"], "kept\n");
 }
 
+/// Set for the process that is killed.
+const KILLED_HOME: &str = "RINGFENCE_TEST_JOB_HOME";
+
+/// The server is killed, with no time to end anything: its job is gone with it, its state is
+/// `orphaned`, what it wrote is there, and its place is free.
+#[tokio::test]
+async fn a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs() {
+    let word = |home: &Path| format!("2718.{}", home.file_name().unwrap().to_string_lossy().len());
+    if let Ok(home) = std::env::var(KILLED_HOME) {
+        let home = Path::new(&home);
+        let engine =
+            engine::Engine::open(crate::world::settings(home, &std::sync::Arc::default())).unwrap();
+        let command = format!("echo kept; setsid sleep {0} & sleep {0}", word(home));
+        let arguments = json!({"command": command});
+        let request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "jobStart", arguments);
+        let outcome = engine.call(request).await.into_inner();
+        let job = outcome.value.unwrap()["job"].as_str().unwrap().to_owned();
+        let output = home.join("jobs").join(&job).join("stdout");
+        until("it writes", async || {
+            std::fs::read_to_string(&output).is_ok_and(|text| text.contains("kept"))
+        })
+        .await;
+        std::fs::write(home.join("job-id"), &job).unwrap();
+        let this = rustix::process::getpid();
+        let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
+    }
+    let home = Home::new();
+    let toml = OPEN.replace("[[rule]]", "jobs_per_caller_max = 1\n[[rule]]");
+    home.file("ringfence.toml", &toml);
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "toolbox::a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs",
+            "--nocapture",
+        ])
+        .env(KILLED_HOME, &home.path)
+        .status()
+        .unwrap();
+    use std::os::unix::process::ExitStatusExt as _;
+    assert_eq!(status.signal(), Some(9));
+    let job = std::fs::read_to_string(home.path.join("job-id")).unwrap();
+    let word = format!("sleep\0{}", word(&home.path));
+    until("nothing of it runs", async || !is_running(&word)).await;
+    let world = World::with(home, |_| ());
+    let row = done(&world, "jobStatus", json!({"job": job})).await;
+    assert_eq!(row["state"], "orphaned", "{row}");
+    let output = done(&world, "jobOutput", json!({"job": job})).await;
+    assert_eq!(output["text"], "kept\n");
+    let next = world.call("jobStart", json!({"command": "true"})).await;
+    assert_eq!(next.status, Status::Done, "{next:?}");
+}
+
 /// A repository in the workspace, made by git itself.
 pub(crate) async fn repository(world: &World) {
     let made = shell(

@@ -22,6 +22,38 @@ const PROGRAM: &str = "a program that the settings of a repository name";
 const INCLUDED: &str = "settings of git";
 const UNREADABLE: &str = "files of a repository whose settings cannot be read";
 
+/// The hooks that git runs.
+const HOOK_NAMES: [&str; 28] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
+
 /// What the settings of repositories name, read once for each folder.
 #[derive(Debug, Default)]
 pub(crate) struct RepositoryPrograms {
@@ -148,7 +180,7 @@ impl Reader<'_> {
         for setting in setting::read(&text) {
             match setting.kind() {
                 setting::Kind::Ordinary => {}
-                setting::Kind::HooksFolder => self.name(&setting.value, true, HOOKS),
+                setting::Kind::HooksFolder => self.hooks(&setting.value),
                 setting::Kind::Command => self.command(&setting.value),
                 setting::Kind::Settings => {
                     let beside = path.parent().unwrap_or(self.folder);
@@ -159,6 +191,19 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The folder of hooks; where it is the working tree itself, the names of hooks in it.
+    fn hooks(&mut self, raw_path: &str) {
+        let place = joined(self.folder, raw_path);
+        match self.folder.starts_with(&place) && !raw_path.is_empty() {
+            true => {
+                for hook in HOOK_NAMES {
+                    self.push(&place.join(hook), true, HOOKS);
+                }
+            }
+            false => self.name(raw_path, true, HOOKS),
+        }
     }
 
     /// Every word of a command may be a path: of the program, or of what it runs. The first

@@ -47,6 +47,7 @@ fn what_settings_name_is_found_however_it_is_written() {
         ("[CORE]\nHOOKSPATH=\"team/hooks\" # ours\n", "team/hooks/a"),
         ("[core]\n\thooksPath = team/\\\nhooks\n", "team/hooks/a"),
         ("[core]\n\thooksPath = x/../team/hooks\n", "Team/HOOKS/a"),
+        ("[core]\n\thooksPath = .\n", "pre-commit"),
         ("[core]\n\tfsmonitor = tools/watch\n", "tools/watch"),
         (
             "[core]\n\tsshCommand = ssh -F tools/ssh.conf\n",
