@@ -48,7 +48,7 @@ fn main() {
 async fn measure() {
     let forge = Forge::plain().await;
     let texts: Vec<(String, String)> = (0..FILES)
-        .map(|number| (format!("file-{number}"), noise(number as u64 + 1)))
+        .map(|number| (format!("file-{number}"), noise(number)))
         .collect();
     let files: Vec<(&str, &str)> = texts
         .iter()
@@ -88,8 +88,9 @@ async fn measure() {
 }
 
 /// A megabyte of letters without a pattern.
-fn noise(seed: u64) -> String {
+fn noise(number: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let seed = u64::try_from(number).unwrap() + 1;
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut text = String::with_capacity(1 << 20);
     while text.len() < 1 << 20 {
