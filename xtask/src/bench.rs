@@ -24,6 +24,7 @@ const BENCHES: &[(&str, &[&str])] = &[
     ("guard", &["guard"]),
     ("host", &["fetch", "files"]),
     ("sql", &["sql"]),
+    ("clone", &["clone"]),
     ("sandbox", &["cell", "pages", "pool"]),
     ("store", &["audit"]),
     ("engine", &["call", "govern"]),

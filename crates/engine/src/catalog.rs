@@ -21,7 +21,6 @@ use store::parallel;
 use crate::error::EngineError;
 use crate::native::Native;
 use crate::tool::{Tool, ToolBody, ToolState};
-use crate::toolbox::ToolboxTool;
 
 mod natives;
 mod toolbox;
@@ -121,9 +120,7 @@ impl Catalog {
     #[must_use]
     pub fn is_taken(&self, name: &str, digest: &str) -> bool {
         let shipped = self.digest(name);
-        shipped.is_some_and(|shipped| shipped != digest)
-            || Native::named(name).is_some()
-            || ToolboxTool::named(name).is_some()
+        shipped.is_some_and(|shipped| shipped != digest) || Native::named(name).is_some()
     }
 
     /// The names that no other tool may have.

@@ -236,6 +236,14 @@ impl Engine {
         &self.catalog
     }
 
+    /// Whether a document takes a name that a tool of ours has: a bundled one, one of code
+    /// mode, or one of an enabled category of the toolbox.
+    #[must_use]
+    pub fn is_name_taken(&self, name: &str, digest: &str) -> bool {
+        let now = self.registry().current();
+        self.catalog.is_taken(name, digest) || now.toolbox.category(name).is_some()
+    }
+
     /// The home folder this engine was opened on.
     #[must_use]
     pub fn home(&self) -> &Path {

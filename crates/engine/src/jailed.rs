@@ -81,6 +81,11 @@ pub(crate) enum WorkFolder {
     Workspace(PathBuf),
     /// It may only be read.
     ReadOnly(PathBuf),
+    /// It may be read, and these files in it changed.
+    Files {
+        folder: PathBuf,
+        files: Vec<PathBuf>,
+    },
     /// The program sees it as writable; its changes go elsewhere.
     Overlay {
         folder: PathBuf,
@@ -93,7 +98,7 @@ impl WorkFolder {
     pub(crate) fn path(&self) -> &Path {
         match self {
             WorkFolder::Workspace(path) | WorkFolder::ReadOnly(path) => path,
-            WorkFolder::Overlay { folder, .. } => folder,
+            WorkFolder::Files { folder, .. } | WorkFolder::Overlay { folder, .. } => folder,
         }
     }
 }
@@ -293,6 +298,10 @@ impl Jailer {
         match command.folder {
             WorkFolder::Workspace(path) => settings.workspaces.push(path),
             WorkFolder::ReadOnly(path) => settings.read.push(path),
+            WorkFolder::Files { folder, files } => {
+                settings.read.push(folder);
+                settings.write.extend(files);
+            }
             WorkFolder::Overlay {
                 folder,
                 upper,

@@ -173,7 +173,10 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
     let (stdout_bytes, stderr_bytes) = (stdout.bytes(), stderr.bytes());
     // What cannot be removed now is removed when an engine is next opened.
     let _ = std::fs::remove_dir_all(own);
-    let changes = keep_changes(aside).await;
+    let (changes, lost) = match keep_changes(aside).await {
+        Ok(changes) => (changes, None),
+        Err(why) => (None, Some(format!("what the job changed is lost: {why}"))),
+    };
     match ran {
         Ok(ran) => {
             let state = match &ran.end {
@@ -187,7 +190,7 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
             };
             EndedJob {
                 state,
-                why: ran.end.why(),
+                why: ran.end.why().or(lost),
                 ran: Some(ran),
                 stdout_bytes,
                 stderr_bytes,
@@ -206,11 +209,16 @@ async fn run(order: JobOrder, folder: &Path, cancel: CancellationToken) -> Ended
 }
 
 /// Keeps what a job changed beside the operator's folder; its id, if it changed anything.
-async fn keep_changes(aside: Option<(KeptChanges, Staging, ChangeRecord)>) -> Option<String> {
-    let (keeper, staging, record) = aside?;
+async fn keep_changes(
+    aside: Option<(KeptChanges, Staging, ChangeRecord)>,
+) -> Result<Option<String>, String> {
+    let Some((keeper, staging, record)) = aside else {
+        return Ok(None);
+    };
     let keeping = move || keeper.keep_program(staging, record);
     let kept = tokio::task::spawn_blocking(keeping).await;
-    kept.ok()?.ok()?.map(|kept| kept.id)
+    let kept = kept.unwrap_or_else(|_| Err("it could not be looked at".to_owned()));
+    Ok(kept?.map(|kept| kept.id))
 }
 
 /// Writes the end of a job down, whatever it was.

@@ -22,7 +22,6 @@ use crate::error::EngineError;
 use crate::limit;
 use crate::native::Native;
 use crate::tool::Tool;
-use crate::toolbox::ToolboxTool;
 use store::clock::now_ms;
 
 /// The result for one document of an import.
@@ -183,8 +182,9 @@ impl Engine {
     /// Whether a name can be taken.
     fn claim(&self, name: &str, replace: bool) -> Result<(), EngineError> {
         let now = self.registry().current();
-        // Also while code mode or the category is off: it may be on tomorrow.
-        if Native::named(name).is_some() || ToolboxTool::named(name).is_some() {
+        // Also while code mode is off: it may be on tomorrow. A tool of the toolbox has its name
+        // only while its category is enabled.
+        if Native::named(name).is_some() || now.toolbox.category(name).is_some() {
             return Err(EngineError::Reserved(name.to_owned()));
         }
         match now.tool(name) {

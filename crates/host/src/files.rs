@@ -32,6 +32,7 @@ mod quota;
 mod read;
 mod refusal;
 mod replace;
+mod repository;
 mod root;
 mod untouchable;
 mod walk;
@@ -56,6 +57,13 @@ use crate::message::{FaultKind, PowerFault, PowerReply, PowerRequest};
 pub use copy::{CopyError, copy_tree};
 pub use protect::ProtectedHome;
 pub use untouchable::untouchable;
+
+/// What an absolute path is to a repository around it, if the repository's settings name it
+/// as something that git runs or obeys.
+#[must_use]
+pub fn named_by_repository(path: &Path) -> Option<&'static str> {
+    repository::RepositoryPrograms::default().find(path)
+}
 
 /// What the operator and the moment decide, as opposed to the grant.
 #[derive(Clone, Debug)]

@@ -9,6 +9,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The files of a SQLite database.
+pub mod beside;
 /// Every bound of databases, named.
 pub mod limit;
 /// Postgres, over a stream to an address that was checked.

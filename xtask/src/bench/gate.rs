@@ -74,6 +74,13 @@ const PROMISES: &[Promise] = &[
         absence: Absence::Breaks,
     },
     Promise {
+        name: "clone.route",
+        measure: Measure::Number(&["clone_over_git"]),
+        bound: Bound::AtMost(1.3),
+        set: PromiseSet::All,
+        absence: Absence::Breaks,
+    },
+    Promise {
         name: "sandbox.fresh",
         measure: Measure::Number(&["fresh_ratio"]),
         bound: Bound::AtMost(0.5),

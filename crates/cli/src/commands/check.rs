@@ -130,7 +130,10 @@ impl Known {
             };
         }
         let digest = usable.facts.digest.to_string();
-        let is_taken = self.catalog.is_taken(&name, &digest);
+        let is_taken = match &self.engine {
+            Some(engine) => engine.is_name_taken(&name, &digest),
+            None => self.catalog.is_taken(&name, &digest),
+        };
         let variables = granted.variables(&usable.document, environment);
         Checkup {
             assessed,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use model::config::ToolboxConfig;
+use model::config::{ToolboxCategory, ToolboxConfig};
 use model::document;
 use model::document::environment::Environment;
 use model::document::json::Lines;
@@ -35,13 +35,24 @@ impl Toolbox {
         Toolbox::on(ground, &ToolboxConfig::standard())
     }
 
+    /// The enabled category that a name belongs to: no other tool has it then.
+    pub(crate) fn category(&self, name: &str) -> Option<ToolboxCategory> {
+        let mut categories = ToolboxTool::named(name)?.categories().iter();
+        categories
+            .find(|category| self.config.has(**category))
+            .copied()
+    }
+
+    /// The names of what exists.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = ToolboxTool::ALL.into_iter().map(ToolboxTool::name);
+        names.filter(|name| self.category(name).is_some())
+    }
+
     pub(crate) fn all(&self) -> &[Tool] {
-        let exists = |tool: &ToolboxTool| {
-            let mut categories = tool.categories().iter();
-            categories.any(|category| self.config.has(*category))
-        };
         self.tools.get_or_init(|| {
-            let all = ToolboxTool::ALL.into_iter().filter(exists);
+            let all = ToolboxTool::ALL.into_iter();
+            let all = all.filter(|tool| self.category(tool.name()).is_some());
             all.filter_map(|tool| assess(tool, &self.ground, &self.config))
                 .collect()
         })
@@ -77,7 +88,6 @@ fn assess(tool: ToolboxTool, ground: &Baseline, config: &ToolboxConfig) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use model::config::ToolboxCategory;
     use model::document::NetworkMode;
     use model::document::finding::any_error;
     use model::document::params;

@@ -14,6 +14,7 @@ use model::govern::tool_policy::ToolPolicy;
 use model::govern::trust::TrustState;
 use model::policy::Baseline;
 use model::policy::assessment::{self, UsableDocument};
+use model::word::Word as _;
 use store::{PublicationSnapshot, ServerRecords, Store, ToolFile, ToolFolder, parallel};
 
 use crate::catalog::{Bundled, Catalog, Natives, Toolbox};
@@ -23,7 +24,6 @@ use crate::servers::ServerTools;
 use crate::settings::{Candidate, Settings};
 use crate::snapshot::{ShadowSnapshot, Snapshot, next_serial};
 use crate::tool::{SetAside, Tool, ToolBody, ToolState};
-use crate::toolbox::ToolboxTool;
 
 /// Files that were read before, so that each is parsed and judged once.
 #[derive(Clone, Debug, Default)]
@@ -173,7 +173,7 @@ pub(super) fn take_servers(
     before: Option<&Arc<ServerTools>>,
 ) {
     let natives = Native::ALL.iter().map(|native| native.name());
-    let natives = natives.chain(ToolboxTool::ALL.iter().map(|tool| tool.name()));
+    let natives = natives.chain(snapshot.toolbox.names());
     let own = snapshot.own.keys().map(String::as_str);
     let own: Vec<_> = own.chain(snapshot.bundled.names()).chain(natives).collect();
     let ground = &snapshot.ground;
@@ -201,14 +201,20 @@ fn claim_name(snapshot: &mut Snapshot, catalog: &Catalog, name: &str, mut tools:
             let aside = set_aside(&file(&tool), Some(name), &message);
             snapshot.set_aside.push(aside);
         }
-        None if ToolboxTool::named(name).is_some() => {
-            let message = format!("`{name}` is the name of a toolbox tool; choose another");
-            let aside = set_aside(&file(&tool), Some(name), &message);
-            snapshot.set_aside.push(aside);
-        }
-        None => {
-            snapshot.own.insert(name.to_owned(), tool);
-        }
+        // Only while its category is enabled: until then the name is free.
+        None => match snapshot.toolbox.category(name) {
+            Some(category) => {
+                let category = category.word();
+                let message = format!(
+                    "`{name}` is the name of a toolbox tool, and `[toolbox]` enables `{category}`; rename this tool, or take `{category}` out of `toolbox.enabled`"
+                );
+                let aside = set_aside(&file(&tool), Some(name), &message);
+                snapshot.set_aside.push(aside);
+            }
+            None => {
+                snapshot.own.insert(name.to_owned(), tool);
+            }
+        },
         // A copy of the bundled tool is the bundled tool.
         Some(shipped) if tool.usable.facts.digest.to_string() == shipped => {}
         Some(_) => {

@@ -230,3 +230,41 @@ async fn a_shadow_candidate_with_unknown_names_is_not_evaluated() {
         .file("next.toml", "[access]\ndeny = ['delete*']\n");
     assert!(world.engine.registry().current().shadow.is_some());
 }
+
+/// A tool of one's own may have the name of a toolbox tool until its category is enabled.
+/// Then the document stands aside, and says what to do.
+#[tokio::test]
+async fn the_name_of_a_toolbox_tool_is_free_until_its_category_is_enabled() {
+    let world = World::new();
+    let own = document("readPage", "return 'own'", json!({}));
+    world.published(&own).await;
+    assert_eq!(
+        world.call("readPage", json!({})).await.value,
+        Some(json!("own"))
+    );
+    assert!(!world.engine.is_name_taken("readPage", ""));
+    world
+        .home
+        .file("ringfence.toml", "[toolbox]\nenabled = [\"http\"]\n");
+    let now = world.engine.registry().current();
+    let tool = now.tool("readPage").expect("the native tool");
+    assert_eq!(tool.source, model::document::safety::Source::Builtin);
+    let aside = now
+        .set_aside
+        .iter()
+        .find(|aside| aside.name.as_deref() == Some("readPage"));
+    let said = &aside.expect("the document stands aside").findings[0].message;
+    assert!(
+        said.contains("`[toolbox]` enables `http`") && said.contains("toolbox.enabled"),
+        "{said}"
+    );
+    assert!(world.engine.is_name_taken("readPage", ""));
+    // Another category leaves the name alone, and the tool comes back as it was.
+    world
+        .home
+        .file("ringfence.toml", "[toolbox]\nenabled = [\"git\"]\n");
+    assert_eq!(
+        world.call("readPage", json!({})).await.value,
+        Some(json!("own"))
+    );
+}

@@ -344,3 +344,81 @@ async fn a_missing_password_and_a_limit_on_hosts_refuse() {
     let outcome = world.call("sqlQuery", ask).await;
     assert_eq!(error(&outcome).0, "host.denied", "{outcome:?}");
 }
+
+/// In a folder of the operator's a statement changes the database at once, with the locks of
+/// SQLite, and its process can write nothing else there.
+#[tokio::test]
+async fn a_database_of_the_operators_folder_is_changed_and_nothing_beside_it() {
+    let project = crate::toolbox_folder::Project::new();
+    let settings = crate::toolbox_folder::settings(&project, crate::toolbox_folder::ALLOW);
+    let world = world(&settings);
+    let execute = async |file: &str, statement: &str| {
+        let arguments = json!({"file": file, "statement": statement});
+        world.call("sqlExecute", arguments).await
+    };
+    let made = execute("data/new.db", "CREATE TABLE items (name TEXT)").await;
+    assert_eq!(error(&made).0, "argument.schema", "{made:?}");
+    project.write("data/keep.txt", "kept\n");
+    let made = execute("data/new.db", "CREATE TABLE items (name TEXT)").await;
+    assert_eq!(made.status, Status::Done, "{made:?}");
+    let filled = execute("data/new.db", "INSERT INTO items VALUES ('a'), ('b')").await;
+    assert_eq!(filled.value.unwrap()["changed"], 2);
+    // Another program that has it open sees the change: it is the same file.
+    let open = count_rows(&project.path.join("data/new.db"));
+    assert_eq!(open, "2");
+    // A new database that came to nothing leaves nothing.
+    let failed = execute("data/other.db", "CREATE TABLE items (name TEXT) nonsense").await;
+    assert_ne!(failed.status, Status::Done);
+    let mut names: Vec<_> = std::fs::read_dir(project.path.join("data"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["keep.txt", "new.db", "new.db-journal"]);
+    let journal = project.path.join("data/new.db-journal");
+    assert_eq!(journal.metadata().unwrap().len(), 0);
+    // With a write-ahead log.
+    python(
+        &project.path,
+        "log.db",
+        "c.execute('PRAGMA journal_mode=WAL'); c.execute('CREATE TABLE t (x)')",
+    );
+    let changed = execute("log.db", "INSERT INTO t VALUES (1)").await;
+    assert_eq!(changed.status, Status::Done, "{changed:?}");
+    let read = json!({"file": "log.db", "statement": "SELECT x FROM t"});
+    assert_eq!(done(&world, "sqlQuery", read).await["rows"], json!([[1]]));
+    // Attack: a journal that leads elsewhere, a name that git obeys, and what a repository
+    // names as a program.
+    let outside = project.path.join("../outside");
+    python(&project.path, "x.db", "c.execute('CREATE TABLE t (x)')");
+    std::os::unix::fs::symlink(&outside, project.path.join("x.db-journal")).unwrap();
+    for file in ["x.db", ".git/x.db", ".envrc"] {
+        let refused = execute(file, "CREATE TABLE u (x)").await;
+        assert_ne!(refused.status, Status::Done, "{file}");
+    }
+    assert!(!outside.exists());
+}
+
+/// How many rows another program counts.
+fn count_rows(path: &std::path::Path) -> String {
+    let program = format!(
+        "import sqlite3; print(sqlite3.connect('{}').execute('SELECT count(*) FROM items').fetchone()[0])",
+        path.display()
+    );
+    let ran = std::process::Command::new("python3")
+        .args(["-c", &program])
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+}
+
+fn python(folder: &std::path::Path, file: &str, lines: &str) {
+    let program = format!("import sqlite3; c = sqlite3.connect('{file}'); {lines}; c.commit()");
+    let ran = std::process::Command::new("python3")
+        .args(["-c", &program])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+}

@@ -339,6 +339,48 @@ async fn rules_see_what_a_call_does_by_its_arguments() {
     }
 }
 
+/// Lines by which a caller who may only `ls`, `cat`, `grep`, `sort` and `git` would run `touch`.
+const RUNS_MORE: [&str; 26] = [
+    "touch RAN",
+    "ls; touch RAN",
+    "ls & touch RAN",
+    "ls && touch RAN",
+    "nothing || touch RAN",
+    "ls | xargs touch RAN",
+    "ls $(touch RAN)",
+    "ls `touch RAN`",
+    "ls \"$(touch RAN)\"",
+    "(touch RAN)",
+    "{ touch RAN; }",
+    "ls\ntouch RAN",
+    "ls > RAN",
+    "A=b touch RAN",
+    "A=$(touch RAN) ls",
+    "/usr/bin/touch RAN",
+    "sh -c 'touch RAN'",
+    "env touch RAN",
+    "exec touch RAN",
+    "eval 'touch RAN'",
+    "command touch RAN",
+    "if ls; then touch RAN; fi",
+    "t\\ouch RAN",
+    "f() { touch RAN; }; f",
+    "git -c alias.x='!touch RAN' x",
+    "git config --file x a.b c",
+];
+
+/// The positive control of the next test: without a list, each of them does it.
+#[tokio::test]
+async fn lines_that_run_more_than_one_command_do() {
+    let world = world(OPEN);
+    for command in RUNS_MORE {
+        shell(&world, "rm -f RAN x").await;
+        shell(&world, command).await;
+        let told = shell(&world, "ls RAN x").await;
+        assert_ne!(told["stdout"], "", "{command}");
+    }
+}
+
 #[tokio::test]
 async fn a_level_holds_commands_to_its_list() {
     let world = world(
@@ -349,14 +391,7 @@ async fn a_level_holds_commands_to_its_list() {
     );
     let value = shell(&world, "ls 'a;b' .").await;
     assert_eq!(value["ended"], "exited");
-    for command in [
-        "rm x",
-        "ls; rm x",
-        "ls $(rm x)",
-        "ls > x",
-        "A=b ls",
-        "/bin/ls",
-    ] {
+    for command in RUNS_MORE {
         for tool in ["shell", "jobStart"] {
             // Explained, not called: a caller that is denied too often is paused.
             let arguments = json!({"command": command});
@@ -464,6 +499,58 @@ async fn a_job_whose_server_ended_is_orphaned() {
     );
     let output = done(&world, "jobOutput", json!({"job": job})).await;
     assert_eq!(output["text"], "kept\n");
+}
+
+/// Set for the process that is killed.
+const KILLED_HOME: &str = "RINGFENCE_TEST_JOB_HOME";
+
+/// The server is killed, with no time to end anything: its job is gone with it, its state is
+/// `orphaned`, what it wrote is there, and its place is free.
+#[tokio::test]
+async fn a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs() {
+    let word = |home: &Path| format!("2718.{}", home.file_name().unwrap().to_string_lossy().len());
+    if let Ok(home) = std::env::var(KILLED_HOME) {
+        let home = Path::new(&home);
+        let engine =
+            engine::Engine::open(crate::world::settings(home, &std::sync::Arc::default())).unwrap();
+        let command = format!("echo kept; setsid sleep {0} & sleep {0}", word(home));
+        let arguments = json!({"command": command});
+        let request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "jobStart", arguments);
+        let outcome = engine.call(request).await.into_inner();
+        let job = outcome.value.unwrap()["job"].as_str().unwrap().to_owned();
+        let output = home.join("jobs").join(&job).join("stdout");
+        until("it writes", async || {
+            std::fs::read_to_string(&output).is_ok_and(|text| text.contains("kept"))
+        })
+        .await;
+        std::fs::write(home.join("job-id"), &job).unwrap();
+        let this = rustix::process::getpid();
+        let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
+    }
+    let home = Home::new();
+    let toml = OPEN.replace("[[rule]]", "jobs_per_caller_max = 1\n[[rule]]");
+    home.file("ringfence.toml", &toml);
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "toolbox::a_job_of_a_killed_server_is_orphaned_and_nothing_of_it_runs",
+            "--nocapture",
+        ])
+        .env(KILLED_HOME, &home.path)
+        .status()
+        .unwrap();
+    use std::os::unix::process::ExitStatusExt as _;
+    assert_eq!(status.signal(), Some(9));
+    let job = std::fs::read_to_string(home.path.join("job-id")).unwrap();
+    let word = format!("sleep\0{}", word(&home.path));
+    until("nothing of it runs", async || !is_running(&word)).await;
+    let world = World::with(home, |_| ());
+    let row = done(&world, "jobStatus", json!({"job": job})).await;
+    assert_eq!(row["state"], "orphaned", "{row}");
+    let output = done(&world, "jobOutput", json!({"job": job})).await;
+    assert_eq!(output["text"], "kept\n");
+    let next = world.call("jobStart", json!({"command": "true"})).await;
+    assert_eq!(next.status, Status::Done, "{next:?}");
 }
 
 /// A repository in the workspace, made by git itself.

@@ -7,6 +7,7 @@ use engine::approve::{ApprovalAnswer, Listing};
 use engine::call::CallRequest;
 use model::caller::{Caller, Origin};
 use model::govern::approval::ApprovalScope;
+use model::govern::rules::Effect;
 use model::record::audit::Status;
 use serde_json::{Value, json};
 use store::Filter;
@@ -16,13 +17,13 @@ use crate::toolbox_forge::{FORGE, Forge, OTHER, git};
 use crate::world::{Home, Says, World, error};
 
 /// A folder of the operator's, beside the home.
-struct Project {
-    path: PathBuf,
+pub(crate) struct Project {
+    pub(crate) path: PathBuf,
     _keeps: Home,
 }
 
 impl Project {
-    fn new() -> Project {
+    pub(crate) fn new() -> Project {
         let home = Home::new();
         let path = home.path.join("project");
         std::fs::create_dir_all(&path).unwrap();
@@ -30,30 +31,30 @@ impl Project {
         Project { path, _keeps: home }
     }
 
-    fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path.join(name)).ok()
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 }
 
-fn settings(project: &Project, rules: &str) -> String {
+pub(crate) fn settings(project: &Project, rules: &str) -> String {
     format!(
-        "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\"]\nfolder = \"{}\"\nhosts = [\"{FORGE}\"]\n{rules}",
+        "[toolbox]\nenabled = [\"terminal\", \"code\", \"git\", \"sql\"]\nfolder = \"{}\"\nhosts = [\"{FORGE}\"]\n{rules}",
         project.path.display()
     )
 }
 
-const ALLOW: &str = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
+pub(crate) const ALLOW: &str = "[[rule]]\nid = \"all\"\neffect = \"allow\"\n";
 /// Everything but the copy.
 const ASK_COPY: &str = "[approvals]\nwait_seconds = 1\n[[rule]]\nid = \"rest\"\neffect = \"allow\"\n\
     [[rule]]\nid = \"copies\"\ntools = [\"applyChanges\"]\neffect = \"ask\"\n";
 
-fn world(settings: &str) -> World {
+pub(crate) fn world(settings: &str) -> World {
     let home = Home::new();
     home.file("ringfence.toml", settings);
     World::with(home, |_| ())
@@ -299,7 +300,26 @@ async fn the_changes_of_a_job_are_kept_for_its_owner() {
     assert_eq!(project.read("by-job").unwrap(), "made\n");
 }
 
-/// The story: clone from an allowed host, run its tests, edit, commit; its Makefile is hostile.
+/// A repository with a SQLite database among its files.
+fn add_database(forge: &Forge, name: &str) {
+    let work = forge.root.join(format!("{name}-work"));
+    let program = "import sqlite3; c = sqlite3.connect('app.db'); \
+        c.execute('CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT)'); \
+        c.execute(\"INSERT INTO items (name) VALUES ('apple'), ('bread')\"); c.commit()";
+    let made = std::process::Command::new("python3")
+        .args(["-c", program])
+        .current_dir(&work)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    git(&work, &["add", "-A"]);
+    git(&work, &["commit", "-q", "-m", "a database"]);
+    let bare = forge.root.join(format!("{name}.git")).display().to_string();
+    git(&work, &["push", "-q", &bare, "main"]);
+}
+
+/// The story: clone from an allowed host, run its tests, edit, commit, ask and change its
+/// database; its Makefile is hostile.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, step by step")]
 async fn a_hostile_project_is_worked_on_and_harms_nothing() {
@@ -314,6 +334,7 @@ async fn a_hostile_project_is_worked_on_and_harms_nothing() {
          \t-@echo 'touch pwned' > ../.envrc; echo built > built.txt\n"
     );
     forge.repository("app", &[("Makefile", &makefile), ("app.txt", "good\n")]);
+    add_database(&forge, "app");
     let project = Project::new();
     let home = Home::new();
     home.file("ringfence.toml", &settings(&project, ASK_COPY));
@@ -362,8 +383,19 @@ async fn a_hostile_project_is_worked_on_and_harms_nothing() {
         assert!(!String::from_utf8_lossy(&line).contains("4444.4"));
     }
     assert!(forge.asked().iter().all(|asked| !asked.contains(OTHER)));
-    // Edit and commit: the planted hook would run now.
-    project.write("app/app.txt", "good and better\n");
+    // Edit, again with a person who sees the diff, and commit: the planted hook would run now.
+    let arguments =
+        json!({"command": "sed -i 's/good/good and better/' app.txt", "workingDirectory": "app"});
+    let mut request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "shell", arguments);
+    request.approver = Some(person.clone());
+    let edited = world.made(request).await.value.unwrap();
+    assert_eq!(edited["changes"]["applied"], true, "{edited}");
+    let asked = person.asked.lock().unwrap().clone();
+    assert!(
+        asked[1].arguments.contains("+good and better"),
+        "{}",
+        asked[1].arguments
+    );
     let made = done(
         &world,
         "gitCommit",
@@ -375,6 +407,16 @@ async fn a_hostile_project_is_worked_on_and_harms_nothing() {
         made["commit"]
     );
     assert!(!project.path.join("app/pwned").exists());
+    // Its database: asked, and changed beside everything else.
+    let query = json!({"file": "app/app.db", "statement": "SELECT name FROM items ORDER BY id"});
+    let rows = done(&world, "sqlQuery", query.clone()).await;
+    assert_eq!(rows["rows"], json!([["apple"], ["bread"]]));
+    let change =
+        json!({"file": "app/app.db", "statement": "UPDATE items SET name = 'pear' WHERE id = 1"});
+    let changed = done(&world, "sqlExecute", change).await;
+    assert_eq!(changed["changed"], 1, "{changed}");
+    let rows = done(&world, "sqlQuery", query).await;
+    assert_eq!(rows["rows"], json!([["pear"], ["bread"]]));
     // The record tells every step, and so does `explain`.
     let entries = world
         .engine
@@ -386,17 +428,34 @@ async fn a_hostile_project_is_worked_on_and_harms_nothing() {
         .iter()
         .map(|entry| entry.opening.tool.as_str())
         .collect();
-    for tool in ["gitClone", "shell", "applyChanges", "gitCommit"] {
+    for tool in [
+        "gitClone",
+        "shell",
+        "applyChanges",
+        "gitCommit",
+        "sqlQuery",
+        "sqlExecute",
+    ] {
         assert!(tools.contains(&tool), "{tools:?}");
+        let request = CallRequest::new(
+            Caller::named("ann"),
+            Origin::Mcp,
+            tool,
+            sample_arguments(tool),
+        );
+        let explained = world.engine.explain(&request);
+        let wanted = match tool {
+            "applyChanges" => Effect::Ask,
+            _ => Effect::Allow,
+        };
+        assert_eq!(explained.effect, wanted, "{tool}");
     }
-    let copy = entries
+    let parents: Vec<_> = entries
         .iter()
-        .find(|entry| entry.opening.tool == "applyChanges")
-        .unwrap();
-    assert_eq!(
-        copy.opening.parent_id.as_deref(),
-        Some(outcome.call_id.as_str())
-    );
+        .filter(|entry| entry.opening.tool == "applyChanges")
+        .filter_map(|entry| entry.opening.parent_id.as_deref())
+        .collect();
+    assert!(parents.contains(&outcome.call_id.as_str()), "{parents:?}");
     let shell = world.entry(&outcome).closing.unwrap();
     assert!(shell.events.iter().any(|event| event["kind"] == "process"));
     let refused = shell
@@ -404,13 +463,15 @@ async fn a_hostile_project_is_worked_on_and_harms_nothing() {
         .iter()
         .any(|event| event["kind"] == "egress" && !event["refusal"].is_null());
     assert!(refused, "{:?}", shell.events);
-    let request = CallRequest::new(
-        Caller::named("ann"),
-        Origin::Mcp,
-        "applyChanges",
-        json!({"changes": "0".repeat(64)}),
-    );
-    let explained = world.engine.explain(&request);
-    assert_eq!(explained.effect, model::govern::rules::Effect::Ask);
     world.assert_whole();
+}
+
+fn sample_arguments(tool: &str) -> Value {
+    match tool {
+        "gitClone" => json!({"url": format!("https://{FORGE}/app.git")}),
+        "shell" => json!({"command": "make test"}),
+        "applyChanges" => json!({"changes": "0".repeat(64)}),
+        "gitCommit" => json!({"message": "better"}),
+        _ => json!({"file": "app/app.db", "statement": "SELECT 1"}),
+    }
 }

@@ -164,6 +164,11 @@ impl Forge {
         Arc::clone(&self.wire)
     }
 
+    /// Where it listens, on loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.wire.address.port()
+    }
+
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -19,11 +19,11 @@ pub(crate) fn settings(more: &str) -> String {
     )
 }
 
-fn url(host: &str, name: &str) -> Value {
+pub(crate) fn url(host: &str, name: &str) -> Value {
     json!({"url": format!("https://{host}/{name}.git")})
 }
 
-async fn refused(world: &World, arguments: Value) -> String {
+pub(crate) async fn refused(world: &World, arguments: Value) -> String {
     let outcome = world.call("gitClone", arguments.clone()).await;
     assert_ne!(outcome.status, Status::Done, "{arguments}");
     let code = error(&outcome).0.to_owned();
@@ -378,7 +378,7 @@ async fn hostile_repositories_run_nothing_and_leave_nothing_outside() {
 }
 
 /// Files below a folder whose names begin so.
-fn found(folder: &Path, start: &str) -> Vec<String> {
+pub(crate) fn found(folder: &Path, start: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {

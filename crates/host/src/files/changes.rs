@@ -22,6 +22,7 @@ use crate::files::limit;
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::PathRefusal;
 use crate::files::replace::{Parents, ReplaceTarget};
+use crate::files::repository::RepositoryPrograms;
 use crate::files::root::Roots;
 use crate::files::untouchable::{GIT_DATA, untouchable};
 
@@ -159,7 +160,7 @@ pub fn collect(
         lower,
         upper,
         layer,
-        rule,
+        protection: Protection::new(lower, rule),
         found: CollectedChanges::default(),
         bytes: 0,
         entries: 0,
@@ -173,7 +174,7 @@ struct Collector<'a> {
     lower: &'a Path,
     upper: &'a Path,
     layer: ChangeLayer,
-    rule: &'a ChangeRule,
+    protection: Protection<'a>,
     found: CollectedChanges,
     bytes: u64,
     entries: usize,
@@ -208,7 +209,7 @@ impl Collector<'_> {
             self.leave_out(path, "its name is not plain text");
             return Ok(());
         }
-        if let Some(why) = self.refused(path) {
+        if let Some(why) = self.protection.refused(path) {
             self.leave_out(path, why);
             return Ok(());
         }
@@ -282,7 +283,7 @@ impl Collector<'_> {
                 "{most} folders in each other"
             )));
         }
-        if let Some(why) = self.refused(path) {
+        if let Some(why) = self.protection.refused(path) {
             self.leave_out(path, why);
             return Ok(());
         }
@@ -327,43 +328,9 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Why a change does not count, by its path.
-    fn refused(&self, path: &Path) -> Option<&'static str> {
-        let own = match self.rule {
-            ChangeRule::Program => return untouchable(path),
-            ChangeRule::Git { repository } => repository,
-            ChangeRule::Clone { folder } => folder,
-        };
-        let inside = match own.as_os_str().is_empty() {
-            true => Some(path),
-            false => path.strip_prefix(own).ok(),
-        };
-        let Some(inside) = inside else {
-            // Folders on the way to it.
-            return match own.starts_with(path) {
-                true => None,
-                false => Some("it is outside of the repository"),
-            };
-        };
-        match inside.strip_prefix(".git") {
-            Ok(data) => {
-                let is_clone = matches!(self.rule, ChangeRule::Clone { .. });
-                let is_ours = is_clone && data == Path::new("config");
-                (!is_ours && !is_git_data(data)).then_some("git tools do not change it")
-            }
-            // Files of the working tree come from commits, which anyone wrote.
-            Err(_) => match self.rule {
-                // A clone has whatever its commits have; only another repository is none
-                // of their business.
-                ChangeRule::Clone { .. } => untouchable(inside).filter(|what| *what == GIT_DATA),
-                ChangeRule::Program | ChangeRule::Git { .. } => untouchable(inside),
-            },
-        }
-    }
-
     /// Attack: a bare repository is a folder with ordinary names, and git obeys its settings.
     fn leave_out_repositories(&mut self) {
-        if *self.rule != ChangeRule::Program {
+        if *self.protection.rule != ChangeRule::Program {
             return;
         }
         let has = |folder: &Path, name: &str| {
@@ -424,6 +391,76 @@ impl Collector<'_> {
     }
 }
 
+/// Which paths of a folder count, for who made the changes.
+struct Protection<'a> {
+    lower: &'a Path,
+    rule: &'a ChangeRule,
+    /// What repositories of the folder, and those around it, name as theirs to run.
+    programs: RepositoryPrograms,
+}
+
+impl<'a> Protection<'a> {
+    fn new(lower: &'a Path, rule: &'a ChangeRule) -> Protection<'a> {
+        Protection {
+            lower,
+            rule,
+            programs: RepositoryPrograms::default(),
+        }
+    }
+
+    /// Why a change does not count, by its path.
+    fn refused(&mut self, path: &Path) -> Option<&'static str> {
+        let by_name = self.refused_name(path);
+        if by_name.is_some() || self.is_own_data(path) {
+            return by_name;
+        }
+        self.programs.find(&self.lower.join(path))
+    }
+
+    /// Whether it is data of the repository that one of our git tools works on.
+    fn is_own_data(&self, path: &Path) -> bool {
+        match self.rule {
+            ChangeRule::Program => false,
+            ChangeRule::Git { repository: own } | ChangeRule::Clone { folder: own } => {
+                path.starts_with(own.join(".git"))
+            }
+        }
+    }
+
+    fn refused_name(&self, path: &Path) -> Option<&'static str> {
+        let own = match self.rule {
+            ChangeRule::Program => return untouchable(path),
+            ChangeRule::Git { repository } => repository,
+            ChangeRule::Clone { folder } => folder,
+        };
+        let inside = match own.as_os_str().is_empty() {
+            true => Some(path),
+            false => path.strip_prefix(own).ok(),
+        };
+        let Some(inside) = inside else {
+            // Folders on the way to it.
+            return match own.starts_with(path) {
+                true => None,
+                false => Some("it is outside of the repository"),
+            };
+        };
+        match inside.strip_prefix(".git") {
+            Ok(data) => {
+                let is_clone = matches!(self.rule, ChangeRule::Clone { .. });
+                let is_ours = is_clone && data == Path::new("config");
+                (!is_ours && !is_git_data(data)).then_some("git tools do not change it")
+            }
+            // Files of the working tree come from commits, which anyone wrote.
+            Err(_) => match self.rule {
+                // A clone has whatever its commits have; only another repository is none
+                // of their business.
+                ChangeRule::Clone { .. } => untouchable(inside).filter(|what| *what == GIT_DATA),
+                ChangeRule::Program | ChangeRule::Git { .. } => untouchable(inside),
+            },
+        }
+    }
+}
+
 /// What git keeps in `.git` while it works: objects, references, the index. Never what
 /// decides what git runs.
 fn is_git_data(path: &Path) -> bool {
@@ -449,12 +486,14 @@ fn is_git_data(path: &Path) -> bool {
 }
 
 /// Copies listed changes into the folder `raw_lower`. Every one is checked before the first
-/// is copied. Blocks on the disk. How many were copied.
+/// is copied, by the rule under which they were listed: the settings of a repository may have
+/// changed since. Blocks on the disk. How many were copied.
 pub fn apply(
     raw_lower: &str,
     home: Option<&ProtectedHome>,
     upper: &Path,
     changes: &[FileChange],
+    rule: &ChangeRule,
 ) -> Result<usize, ChangesFault> {
     let opened = Roots::base(raw_lower, home);
     let roots = opened.map_err(|error| ChangesFault::Refused {
@@ -462,7 +501,14 @@ pub fn apply(
         why: error.to_string(),
     })?;
     let lower = PathBuf::from(roots.workspace_path());
+    let mut protection = Protection::new(&lower, rule);
     for change in changes {
+        if let Some(what) = protection.refused(Path::new(&change.path)) {
+            return Err(ChangesFault::Refused {
+                path: change.path.clone(),
+                why: format!("no tool changes {what}"),
+            });
+        }
         check(&lower, upper, change)?;
     }
     for change in changes {

@@ -61,8 +61,13 @@ model::limits! {
     STAND_IN_ENTRIES_MAX: u64 = 20_000;
     /// Folders below each other in such a copy.
     STAND_IN_DEPTH_MAX: usize = 32;
-    /// Bytes read of a repository's settings, to find where its hooks are.
+    /// Bytes of one file of a repository's settings. What is longer is not read, and
+    /// everything in the repository is protected.
     REPOSITORY_CONFIG_BYTES_MAX: u64 = 256 * 1024;
+    /// Files of one repository's settings, included ones too.
+    REPOSITORY_CONFIG_FILES_MAX: usize = 16;
+    /// Words of one command in a repository's settings that are taken for paths.
+    REPOSITORY_COMMAND_WORDS_MAX: usize = 64;
     /// Files and folders of one set of changes.
     CHANGES_ENTRIES_MAX: usize = 20_000;
     /// Bytes of the files of one set of changes.

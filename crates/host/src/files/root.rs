@@ -15,7 +15,8 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use crate::files::limit;
 use crate::files::protect::ProtectedHome;
 use crate::files::refusal::{PathPurpose, PathRefusal, shown};
-use crate::files::untouchable::{self, untouchable};
+use crate::files::repository::RepositoryPrograms;
+use crate::files::untouchable::untouchable;
 use crate::files::{FileSettings, FilesError};
 
 /// The folders of one call.
@@ -64,7 +65,7 @@ impl PathEntry<'_> {
             return Ok(());
         }
         let named = untouchable(&self.relative);
-        match named.or_else(|| untouchable::hook(self.root, &self.relative)) {
+        match named.or_else(|| RepositoryPrograms::default().find(&self.absolute)) {
             None => Ok(()),
             Some(what) => {
                 let message = format!("no tool changes {what}: {}", shown(&self.display));

@@ -4,13 +4,7 @@
 //!
 //! Workspaces of our own have no such names: no person works in them.
 
-use std::io::Read as _;
 use std::path::{Component, Path};
-
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
-use cap_std::fs::{Dir, OpenOptions};
-
-use crate::files::limit;
 
 /// What `.git` is.
 pub(crate) const GIT_DATA: &str = "the data of a repository";
@@ -22,9 +16,29 @@ const NAMES: &[(&str, &str)] = &[
     (".gitconfig", "settings of git"),
     (".husky", "hooks of a repository"),
     (".githooks", "hooks of a repository"),
+    (".huskyrc", "hooks of a repository"),
     (".pre-commit-config.yaml", "hooks of a repository"),
+    (".overcommit.yml", "hooks of a repository"),
+    (".simple-git-hooks.json", "hooks of a repository"),
+    (".simple-git-hooks.cjs", "hooks of a repository"),
     ("lefthook.yml", "hooks of a repository"),
+    ("lefthook.yaml", "hooks of a repository"),
+    ("lefthook-local.yml", "hooks of a repository"),
+    (".lefthook.yml", "hooks of a repository"),
+    (".lefthook.yaml", "hooks of a repository"),
+    (".lefthook", "hooks of a repository"),
+    (".lefthook-local", "hooks of a repository"),
+    (".hg", GIT_DATA),
+    (".hgrc", "settings of hg"),
+    (".jj", GIT_DATA),
+    (".svn", GIT_DATA),
     (".envrc", "a file that direnv runs"),
+    (".direnv", "files that direnv runs"),
+    ("mise.toml", "a file that mise runs"),
+    (".mise.toml", "a file that mise runs"),
+    ("mise.local.toml", "a file that mise runs"),
+    (".mise.local.toml", "a file that mise runs"),
+    (".autoenv.zsh", "a file that a shell runs on entering"),
     (".vscode", "settings of an editor"),
     (".idea", "settings of an editor"),
     (".fleet", "settings of an editor"),
@@ -33,12 +47,18 @@ const NAMES: &[(&str, &str)] = &[
     (".vimrc", "settings of an editor"),
     (".nvimrc", "settings of an editor"),
     (".nvim.lua", "settings of an editor"),
+    (".lvimrc", "settings of an editor"),
     (".dir-locals.el", "settings of an editor"),
+    (".dir-locals-2.el", "settings of an editor"),
+    (".vs", "settings of an editor"),
     (".devcontainer", "settings of an editor"),
     (".devcontainer.json", "settings of an editor"),
     (".cursor", "settings of an assistant"),
     (".claude", "settings of an assistant"),
     (".codex", "settings of an assistant"),
+    (".agents", "settings of an assistant"),
+    (".gemini", "settings of an assistant"),
+    (".windsurf", "settings of an assistant"),
     (".mcp.json", "settings of an assistant"),
     (".bashrc", "a startup file of a shell"),
     (".bash_profile", "a startup file of a shell"),
@@ -56,6 +76,13 @@ const NAMES: &[(&str, &str)] = &[
     (".tcshrc", "a startup file of a shell"),
     (".login", "a startup file of a shell"),
     (".inputrc", "a startup file of a shell"),
+    (".gdbinit", "a startup file of a debugger"),
+    (".lldbinit", "a startup file of a debugger"),
+    (".rprofile", "a startup file of an interpreter"),
+    (".irbrc", "a startup file of an interpreter"),
+    (".pryrc", "a startup file of an interpreter"),
+    (".psqlrc", "a startup file of a database client"),
+    (".tmux.conf", "settings of a terminal"),
     (".ssh", "keys and settings of ssh"),
     (".netrc", "passwords for hosts"),
 ];
@@ -76,62 +103,17 @@ pub fn untouchable(path: &Path) -> Option<&'static str> {
 #[must_use]
 pub(crate) fn of_name(name: &str) -> Option<&'static str> {
     let folded = folded(name);
+    if folded.ends_with(".code-workspace") {
+        return Some("settings of an editor");
+    }
     let found = NAMES.iter().find(|(known, _)| *known == folded);
     found.map(|(_, what)| *what)
-}
-
-/// Whether a path lies where a repository above it keeps its hooks (`core.hooksPath`).
-pub(crate) fn hook(root: &Dir, path: &Path) -> Option<&'static str> {
-    path.ancestors().find_map(|folder| {
-        let config = config_of(root, folder)?;
-        let inside = match folder.as_os_str().is_empty() {
-            true => path,
-            false => path.strip_prefix(folder).ok()?,
-        };
-        let mut hooks = hooks_paths(&config).into_iter();
-        let is_hook = hooks.any(|hooks| {
-            let hooks = Path::new(hooks.trim_start_matches("./")).to_owned();
-            inside.starts_with(&hooks) && !hooks.as_os_str().is_empty()
-        });
-        is_hook.then_some("hooks of a repository")
-    })
-}
-
-/// The settings of the repository in a folder, if there is one and they are not overlong.
-fn config_of(root: &Dir, folder: &Path) -> Option<String> {
-    let path = folder.join(".git").join("config");
-    let path = match path.strip_prefix(".") {
-        Ok(below) => below,
-        Err(_) => &path,
-    };
-    let mut options = OpenOptions::new();
-    options.read(true).follow(FollowSymlinks::No);
-    let file = root.open_with(path, &options).ok()?;
-    let mut text = Vec::new();
-    file.take(limit::REPOSITORY_CONFIG_BYTES_MAX)
-        .read_to_end(&mut text)
-        .ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// Every value of `hooksPath` in the settings of a repository. Sections are not told apart:
-/// too much protected is better than too little.
-fn hooks_paths(config: &str) -> Vec<String> {
-    let values = config.lines().filter_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        let name = name
-            .rsplit([']', ' ', '\t'])
-            .find(|word| !word.is_empty())?;
-        name.eq_ignore_ascii_case("hookspath")
-            .then(|| value.trim().trim_matches('"').to_owned())
-    });
-    values.collect()
 }
 
 /// A name as file systems that do not tell letters apart take it: in lower case, without
 /// what cannot be seen, without the dots, spaces and stream names that Windows drops, and
 /// its short form.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let seen = name
         .chars()
         .filter(|character| !model::text::is_hidden(*character));
@@ -170,18 +152,14 @@ mod tests {
             ".husky/pre-commit",
             ".bashrc",
             "home/.zshenv",
+            ".hg/hgrc",
+            "lib/.Rprofile",
+            "team.code-workspace",
+            "mise.toml",
             "./.git/x",
         ] {
             assert!(untouchable(Path::new(path)).is_some(), "{path}");
         }
-    }
-
-    #[test]
-    fn the_folder_of_hooks_is_read_from_the_settings() {
-        let config = "[core]\n\tbare = false\n\thooksPath = \"tools/hooks\"\n[x]\nHooksPath=h2\n";
-        assert_eq!(hooks_paths(config), ["tools/hooks", "h2"]);
-        assert_eq!(hooks_paths("[core] hooksPath = a\n"), ["a"]);
-        assert!(hooks_paths("[core]\n\tworktree = x\n").is_empty());
     }
 
     #[test]
@@ -196,6 +174,12 @@ mod tests {
             "a.envrc",
             "profile",
             ".gitkeep",
+            // These run when a person asks for them: the diff shows them.
+            "Makefile",
+            "package.json",
+            "build.rs",
+            ".env",
+            ".editorconfig",
         ] {
             assert_eq!(untouchable(Path::new(path)), None, "{path}");
         }

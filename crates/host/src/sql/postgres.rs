@@ -6,12 +6,15 @@
 //! the statement make it `READ WRITE` again. The statement goes by the extended protocol,
 //! which takes exactly one. To read, the transaction is always rolled back; to write, it
 //! is committed if the statement succeeded. Whatever goes wrong, the connection is dropped.
+//! What does not need an answer first goes out together: each answer that is waited for
+//! costs more than the work behind it.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
+use futures_util::future::{join, join3};
 use model::network::host_pattern::HostPattern;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -19,7 +22,10 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{CancelToken, Client, Config, Connection, IsolationLevel, NoTls, Transaction};
+use tokio_postgres::{
+    CancelToken, Client, Config, Connection, IsolationLevel, NoTls, SimpleQueryMessage,
+    SimpleQueryStream, Transaction,
+};
 use url::Host;
 
 use crate::fetch::Tls;
@@ -125,14 +131,12 @@ pub const POSTGRES_DESCRIBE: &str = "WITH it AS (SELECT c.oid FROM pg_catalog.pg
     FROM it JOIN pg_catalog.pg_constraint k ON k.conrelid = it.oid WHERE k.contype = 'f'";
 
 /// What a role can do beyond the data of its own tables, directly or by becoming another.
-const ROLE: &str = "SELECT pg_catalog.string_agg(DISTINCT power, ', ') FROM ( \
-    SELECT CASE WHEN r.rolsuper THEN 'superuser' WHEN r.rolreplication THEN 'replication' \
-        ELSE 'bypassrls' END AS power FROM pg_catalog.pg_roles r \
-    WHERE (r.rolsuper OR r.rolreplication OR r.rolbypassrls) \
-        AND pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
-    UNION ALL SELECT r.rolname::text FROM pg_catalog.pg_roles r \
-    WHERE r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program') \
-        AND pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')) powers";
+const ROLE: &str = "SELECT pg_catalog.string_agg(DISTINCT CASE WHEN r.rolsuper THEN 'superuser' \
+        WHEN r.rolreplication THEN 'replication' WHEN r.rolbypassrls THEN 'bypassrls' \
+        ELSE r.rolname::text END, ', ') FROM pg_catalog.pg_roles r \
+    WHERE (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR r.rolname IN \
+        ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')) \
+        AND pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')";
 
 /// Runs one statement.
 ///
@@ -236,9 +240,15 @@ impl Session {
         target: &PostgresTarget,
         task: &PostgresTask<'_>,
     ) -> Result<SqlAnswer, SqlFault> {
-        self.prepare(target, task.bounds.time_ms).await?;
         let read_only = task.mode == SqlMode::Read;
-        let begun = self
+        // These three go out in this order, each a message of its own, and are answered
+        // together. Nothing of the caller's is sent before all three succeeded.
+        let set = self.send(&settings(target, task.bounds.time_ms)).await?;
+        let role = match target.trusted {
+            true => None,
+            false => Some(self.send(ROLE).await?),
+        };
+        let begin = self
             .client
             .build_transaction()
             .isolation_level(match read_only {
@@ -247,10 +257,10 @@ impl Session {
             })
             .read_only(read_only)
             .start();
-        let transaction = begun.await.map_err(|error| explain(&error))?;
-        // From here on the mode of the transaction is fixed.
-        let fixed = transaction.query_one("SELECT 1", &[]).await;
-        fixed.map_err(|error| explain(&error))?;
+        let (set, powers, begun) = join3(last_value(Some(set)), last_value(role), begin).await;
+        set.map_err(|error| no_session(&error))?;
+        check_role(powers.map_err(|error| no_session(&error))?)?;
+        let transaction = begun.map_err(|error| explain(&error))?;
         let answer = execute(&transaction, task).await;
         let ended = match (&answer, read_only) {
             (Ok(_), false) => transaction.commit().await,
@@ -261,41 +271,10 @@ impl Session {
         Ok(answer)
     }
 
-    /// The settings of the session, and whether the role may do more than data.
-    async fn prepare(&self, target: &PostgresTarget, time_ms: u64) -> Result<(), SqlFault> {
-        let path = format!(
-            "pg_catalog, \"{}\", pg_temp",
-            target.schema.replace('"', "\"\"")
-        );
-        let settings = [
-            ("search_path", path),
-            ("statement_timeout", time_ms.to_string()),
-            ("lock_timeout", limit::POSTGRES_LOCK_MS.to_string()),
-            ("idle_in_transaction_session_timeout", time_ms.to_string()),
-            ("default_transaction_read_only", "on".to_owned()),
-        ];
-        let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
-        let values: Vec<&str> = settings.iter().map(|(_, value)| value.as_str()).collect();
-        let set = "SELECT pg_catalog.set_config(name, value, false) \
-            FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) \
-            AS setting(name, value)";
-        let done = self.client.query(set, &[&names, &values]).await;
-        done.map_err(|error| no_session(&error))?;
-        if target.trusted {
-            return Ok(());
-        }
-        let row = self.client.query_one(ROLE, &[]).await;
-        let row = row.map_err(|error| no_session(&error))?;
-        let powers: Option<String> = row.try_get(0).map_err(|error| no_session(&error))?;
-        match powers {
-            None => Ok(()),
-            Some(powers) => Err(SqlFault::new(
-                SqlFaultKind::Connection,
-                format!(
-                    "the role of the connection may do more than data ({powers}); use another role, or set `trusted = true`"
-                ),
-            )),
-        }
+    /// Sends a query of ours, and does not wait for its answer.
+    async fn send(&self, query: &str) -> Result<SimpleQueryStream, SqlFault> {
+        let sent = self.client.simple_query_raw(query).await;
+        sent.map_err(|error| no_session(&error))
     }
 
     /// Tells the server to stop what it does for this session.
@@ -316,6 +295,57 @@ impl Drop for Session {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             drop(runtime.spawn(cancel(self.token.clone(), self.dial.clone())));
         }
+    }
+}
+
+/// The query that gives the session its settings.
+fn settings(target: &PostgresTarget, time_ms: u64) -> String {
+    let path = format!(
+        "pg_catalog, \"{}\", pg_temp",
+        target.schema.replace('"', "\"\"")
+    );
+    let settings = [
+        ("search_path", path),
+        ("statement_timeout", time_ms.to_string()),
+        ("lock_timeout", limit::POSTGRES_LOCK_MS.to_string()),
+        ("idle_in_transaction_session_timeout", time_ms.to_string()),
+        ("default_transaction_read_only", "on".to_owned()),
+    ];
+    let set = settings.map(|(name, value)| {
+        let value = value.replace('\\', "\\\\").replace('\'', "''");
+        format!("pg_catalog.set_config('{name}', E'{value}', false)")
+    });
+    format!("SELECT {}", set.join(", "))
+}
+
+/// The first value of the last row of a query of ours; nothing if it is null or there is no
+/// query.
+async fn last_value(
+    answer: Option<SimpleQueryStream>,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let Some(answer) = answer else {
+        return Ok(None);
+    };
+    let mut answer = std::pin::pin!(answer);
+    let mut value = None;
+    while let Some(message) = answer.try_next().await? {
+        if let SimpleQueryMessage::Row(row) = message {
+            value = row.try_get(0)?.map(str::to_owned);
+        }
+    }
+    Ok(value)
+}
+
+/// Refuses a role that may do more than data.
+fn check_role(powers: Option<String>) -> Result<(), SqlFault> {
+    match powers {
+        None => Ok(()),
+        Some(powers) => Err(SqlFault::new(
+            SqlFaultKind::Connection,
+            format!(
+                "the role of the connection may do more than data ({powers}); use another role, or set `trusted = true`"
+            ),
+        )),
     }
 }
 
@@ -359,7 +389,14 @@ async fn execute(
     transaction: &Transaction<'_>,
     task: &PostgresTask<'_>,
 ) -> Result<SqlAnswer, SqlFault> {
-    let prepared = transaction.prepare(task.statement).await;
+    // In this order: with the first, the mode of the transaction is fixed. Preparing a
+    // statement executes nothing of it.
+    let (fixed, prepared) = join(
+        transaction.batch_execute("SELECT 1"),
+        transaction.prepare(task.statement),
+    )
+    .await;
+    fixed.map_err(|error| explain(&error))?;
     let prepared = prepared.map_err(|error| explain(&error))?;
     let (wanted, given) = (prepared.params().len(), task.parameters.len());
     if wanted != given {

@@ -43,8 +43,13 @@ pub fn run(
     bounds: SqlBounds,
 ) -> Result<SqlAnswer, SqlFault> {
     let deadline = Instant::now() + Duration::from_millis(bounds.time_ms);
+    let keeps_journal = mode != SqlMode::Read && has_file(path, "-journal");
     let hardened = |mut connection| {
-        let done = harden(&mut connection, mode, deadline);
+        let kept = match keeps_journal {
+            true => keep_journal(&connection),
+            false => Ok(()),
+        };
+        let done = kept.and_then(|()| harden(&mut connection, mode, deadline));
         done.map(|()| connection).map_err(|error| explain(&error))
     };
     let mut connection = hardened(open(path, mode)?)?;
@@ -111,6 +116,13 @@ fn has_file(path: &Path, end: &str) -> bool {
     beside.push(end);
     // A link that leads nowhere counts as there.
     std::fs::symlink_metadata(beside).is_ok()
+}
+
+/// A journal that is there stays, emptied: in a folder of the operator's the process can make
+/// and remove none. Before the file is first read, so that it holds for a journal that a
+/// program left when it was killed, too. A database with a write-ahead log keeps its log.
+fn keep_journal(connection: &Connection) -> Result<(), Error> {
+    connection.pragma_update_and_check(None, "journal_mode", "TRUNCATE", |_| Ok(()))
 }
 
 /// All of the database is in its file, so it is read as it stands.

@@ -2,7 +2,7 @@
 //! It is a tool of its own, so that rules, approvals and the audit hold for the copy as for
 //! any call, and the person who is asked sees the changes.
 
-use host::files::changes::{self, ChangesFault};
+use host::files::changes::{self, ChangeRule, ChangesFault};
 use model::reason::Reason;
 use model::record::audit::Status;
 use model::record::outcome::CallError;
@@ -31,7 +31,8 @@ pub(super) async fn apply(work: &ToolboxWork<'_>) -> Result<RunResult, CallRefus
     let folder = folder.ok_or_else(unknown)?;
     let home = work.settings.home.clone();
     let (tree, listed) = (kept.tree(), kept.record.collected.changes.clone());
-    let copying = move || changes::apply(&folder, home.as_ref(), &tree, &listed);
+    let copying =
+        move || changes::apply(&folder, home.as_ref(), &tree, &listed, &ChangeRule::Program);
     let applied = tokio::task::spawn_blocking(copying).await;
     let applied = match applied {
         Ok(Ok(applied)) => applied,

@@ -37,7 +37,7 @@ pub(super) use remote::{clone, fetch, push};
 pub(super) use write::{add, branch, commit};
 
 /// Settings that hold whatever the repository says.
-const SETTINGS: [&str; 30] = [
+const SETTINGS: [&str; 31] = [
     "advice.detachedHead=false",
     "color.ui=false",
     "commit.gpgSign=false",
@@ -67,6 +67,7 @@ const SETTINGS: [&str; 30] = [
     "safe.directory=*",
     "submodule.recurse=false",
     "tag.gpgSign=false",
+    "transfer.bundleURI=false",
     "transfer.fsckObjects=true",
 ];
 
@@ -367,7 +368,13 @@ async fn copy_back(
     let home = work.settings.home.clone();
     let copying = move || {
         let collected = staging.collect(&rule)?;
-        changes::apply(&folder, home.as_ref(), &staging.tree(), &collected.changes)?;
+        changes::apply(
+            &folder,
+            home.as_ref(),
+            &staging.tree(),
+            &collected.changes,
+            &rule,
+        )?;
         Ok::<_, ChangesFault>(collected)
     };
     let copied = tokio::task::spawn_blocking(copying).await;

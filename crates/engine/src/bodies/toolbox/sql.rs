@@ -8,6 +8,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use host::sql::beside::SqliteFiles;
 use host::sql::postgres::{
     self, POSTGRES_DESCRIBE, POSTGRES_TABLES, PostgresNetwork, PostgresTarget, PostgresTask,
 };
@@ -250,7 +251,7 @@ async fn ask_file(
     let order = role::write_order(&order).map_err(|fault| explain(work, &fault))?;
     // Journals stand beside the file, so that folder is what the process gets.
     let beside = path.parent().unwrap_or(&folder).to_path_buf();
-    let may_write = work.policy.file_write;
+    let files = database_files(work, &path, mode)?;
     let own = Scratch::new(work.engine.home(), &work.call_id);
     let command = JailedCommand {
         command: program(work)?,
@@ -258,13 +259,13 @@ async fn ask_file(
         stdin: order,
         own_folder: own.path().to_path_buf(),
         start: beside.clone(),
-        folder: match mode {
-            SqlMode::Read => WorkFolder::ReadOnly(beside),
-            SqlMode::Write | SqlMode::Admin if may_write => WorkFolder::Workspace(beside),
-            SqlMode::Write | SqlMode::Admin => {
-                let message = "the caller's level lets this tool read files, not change them";
-                return Err(refuse(Reason::LevelDenied, message));
-            }
+        folder: match (mode, &files) {
+            (SqlMode::Read, _) => WorkFolder::ReadOnly(beside),
+            (SqlMode::Write | SqlMode::Admin, None) => WorkFolder::Workspace(beside),
+            (SqlMode::Write | SqlMode::Admin, Some(files)) => WorkFolder::Files {
+                folder: beside,
+                files: files.paths.clone(),
+            },
         },
         // The process stops by itself; this is for one that was taken over.
         time: Duration::from_millis(bounds.time_ms.saturating_add(GRACE_MS)),
@@ -281,7 +282,7 @@ async fn ask_file(
     let ran = ran.map_err(|fault| jailed::refuse(&fault))?;
     let stdout = stdout.finish();
     work.powers.note(ran.event("sqlite", stdout.bytes, 0));
-    match &ran.end {
+    let answer = match &ran.end {
         ProcessEnd::Exited(0) if !stdout.is_cut => {
             role::read_report(stdout.text.as_bytes(), bounds).map_err(|fault| explain(work, &fault))
         }
@@ -293,7 +294,35 @@ async fn ask_file(
             let message = "the database could not be read; the file may be damaged";
             Err(refuse(Reason::SqlFailed, message).noted(end.why().unwrap_or_default()))
         }
+    };
+    if let (Err(_), Some(files)) = (&answer, files) {
+        files.remove_empty();
     }
+    answer
+}
+
+/// The files that a statement may change in a folder of the operator's; nothing where it may
+/// change the whole folder, or none.
+fn database_files(
+    work: &ToolboxWork<'_>,
+    path: &Path,
+    mode: SqlMode,
+) -> Result<Option<SqliteFiles>, CallRefusal> {
+    if mode == SqlMode::Read {
+        return Ok(None);
+    }
+    if !work.policy.file_write {
+        let message = "the caller's level lets this tool read files, not change them";
+        return Err(refuse(Reason::LevelDenied, message));
+    }
+    if !work.is_operators() {
+        return Ok(None);
+    }
+    let files = SqliteFiles::prepare(path, mode).map_err(|error| {
+        let message = "the file, or its journal, cannot be used as a database";
+        refuse(Reason::SqlFailed, message).noted(error.to_string())
+    })?;
+    Ok(Some(files))
 }
 
 /// Milliseconds a process of ours has beyond its own deadline.
@@ -349,13 +378,15 @@ fn file_path(
     if !parent.starts_with(folder) {
         return Err(refuse_path("leads out of the folder of the call"));
     }
+    let path = parent.join(name);
     // What no tool changes is no database either.
     if work.policy.fs_base_path.is_some()
-        && let Some(what) = host::files::untouchable(relative)
+        && let Some(what) =
+            host::files::untouchable(relative).or_else(|| host::files::named_by_repository(&path))
     {
         return Err(refuse_path(&format!("is {what}")));
     }
-    Ok(parent.join(name))
+    Ok(path)
 }
 
 async fn ask_connection(

@@ -77,6 +77,52 @@ pub fn words(line: &str) -> Result<Vec<String>, CommandFault> {
     }
 }
 
+/// Commands of git that start a program their arguments name.
+const GIT_STARTERS: [&str; 11] = [
+    "archive",
+    "bisect",
+    "clone",
+    "config",
+    "difftool",
+    "fetch",
+    "filter-branch",
+    "mergetool",
+    "pull",
+    "rebase",
+    "submodule",
+];
+
+/// The word by which a command that is often listed would start another one. A list of
+/// commands says what a caller is for; what a command can reach is the jail's business.
+#[must_use]
+pub fn starter(words: &[String]) -> Option<&str> {
+    let (first, rest) = words.split_first()?;
+    let mut rest = rest.iter().map(String::as_str);
+    match first.as_str() {
+        // Options before the command set whatever git runs.
+        "git" => {
+            let next = rest.find(|word| *word != "--no-pager")?;
+            let is_plain = matches!(next, "--version" | "--help");
+            let is_option = next.starts_with('-') && !is_plain;
+            if is_option || GIT_STARTERS.contains(&next) {
+                return Some(next);
+            }
+            rest.find(|word| match next {
+                "grep" => word.starts_with("-O") || word.starts_with("--open"),
+                "push" | "ls-remote" => {
+                    word.starts_with("--exec")
+                        || word.starts_with("--receive")
+                        || word.starts_with("--upload")
+                }
+                _ => word.starts_with("--ext-diff") || word.starts_with("--textconv"),
+            })
+        }
+        // Any beginning of a long option will do.
+        "sort" => rest.find(|word| word.starts_with("--co")),
+        _ => None,
+    }
+}
+
 /// A character that a reader of the line does not see as it is.
 fn is_unseen(character: char) -> bool {
     character.is_control() || crate::text::is_hidden(character)
@@ -104,6 +150,29 @@ mod tests {
             ("cat a~b a#b", vec!["cat", "a~b", "a#b"]),
         ] {
             assert_eq!(words(line).expect(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_starts_another_command_is_found() {
+        for (line, expected) in [
+            ("git -c alias.x='!sh' x", Some("-c")),
+            ("git --no-pager -c a=b log", Some("-c")),
+            ("git --exec-path=/tmp log", Some("--exec-path=/tmp")),
+            ("git config core.pager sh", Some("config")),
+            ("git submodule foreach 'touch x'", Some("submodule")),
+            ("git grep -Osh x", Some("-Osh")),
+            ("git log --ext-diff", Some("--ext-diff")),
+            ("sort --compress-prog=sh x", Some("--compress-prog=sh")),
+            ("git", None),
+            ("git --version", None),
+            ("git --no-pager log -c", None),
+            ("git diff HEAD -- config", None),
+            ("sort -r x", None),
+            ("ls --color", None),
+        ] {
+            let words = words(line).expect(line);
+            assert_eq!(starter(&words), expected, "{line}");
         }
     }
 

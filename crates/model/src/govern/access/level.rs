@@ -428,11 +428,16 @@ impl Constraints {
                 ));
             }
         };
-        let first = words.into_iter().next().unwrap_or_default();
-        let listed = self.commands.contains(&first);
-        (!listed).then(|| {
-            let shown = elided(&first, 40);
-            format!("the command `{shown}` is not on the list of the caller's level")
+        let first = words.first().map(String::as_str).unwrap_or_default();
+        if !self.commands.contains(first) {
+            let shown = elided(first, 40);
+            return Some(format!(
+                "the command `{shown}` is not on the list of the caller's level"
+            ));
+        }
+        command::starter(&words).map(|word| {
+            let shown = elided(word, 40);
+            format!("the caller's level takes single commands only: `{shown}` starts another")
         })
     }
 }

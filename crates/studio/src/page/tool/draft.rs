@@ -167,11 +167,7 @@ fn checked(
         (_, _) => Vec::new(),
     };
     let digest = usable.map(|usable| usable.facts.digest.to_string());
-    let is_taken = |name: &str| {
-        engine
-            .catalog()
-            .is_taken(name, digest.as_deref().unwrap_or(""))
-    };
+    let is_taken = |name: &str| engine.is_name_taken(name, digest.as_deref().unwrap_or(""));
     let input_schema = document.map(|document| input_schema(&document.params));
     CheckView {
         ok: usable.is_some() && !any_error(&assessed.findings),

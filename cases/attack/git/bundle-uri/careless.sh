@@ -1,0 +1,1 @@
+git -c transfer.bundleURI=true clone -q "file://$REPO" clone

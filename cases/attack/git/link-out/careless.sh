@@ -1,0 +1,2 @@
+git clone -q "$REPO" clone
+test -r clone/outside/passwd && touch RAN-link

@@ -1,0 +1,1 @@
+git -c core.protectNTFS=false clone -q "$REPO" clone

@@ -1,0 +1,1 @@
+git -c protocol.allow=always clone -q --recurse-submodules "$REPO" clone

@@ -1,0 +1,1 @@
+git -c protocol.file.allow=always clone -q --recurse-submodules "$REPO" clone
