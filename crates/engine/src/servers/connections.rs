@@ -135,13 +135,18 @@ impl Connections {
                 jail.write = command.write.iter().map(PathBuf::from).collect();
                 jail.private = vec![self.home.clone()];
                 jail.user_home = self.user_home.clone();
-                jail.network = match command.network {
-                    ServerNetwork::None => JailNetwork::None,
-                    ServerNetwork::Open => JailNetwork::Open,
+                let hosts = match &command.network {
+                    ServerNetwork::None => None,
+                    ServerNetwork::Hosts(hosts) => Some(Box::new(outbound.hosts(hosts)?)),
+                    ServerNetwork::Open => {
+                        jail.network = JailNetwork::Open;
+                        None
+                    }
                 };
                 jail.accept_missing = command.sandbox == ServerSandbox::None;
                 ServerTarget::Command {
                     jail,
+                    hosts,
                     program: self.program.clone(),
                 }
             }
