@@ -253,8 +253,9 @@ async fn until(mut holds: impl FnMut() -> bool) {
     panic!("it did not come true");
 }
 
+/// Programs that share memory with their own children start as well.
 #[tokio::test]
-async fn a_server_has_shared_memory_and_sockets_of_its_own() {
+async fn a_server_has_shared_memory_and_pairs_of_sockets_of_its_own() {
     let lab = Lab::start().await;
     let world = lab.world("").await;
     let local = world.call("test__local", json!({})).await;

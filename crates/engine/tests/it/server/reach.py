@@ -1,7 +1,6 @@
 """An MCP server in Python whose tools try to reach things: through the proxy that its
 environment names, and around it."""
 import json
-import os
 import socket
 import sys
 import threading
@@ -41,14 +40,9 @@ def local():
     value = block.buf[0]
     block.close()
     block.unlink()
-    path = os.path.join(os.environ["TMPDIR"], "socket")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen(1)
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            client.sendall(b"x")
-            return f"{value} {listener.accept()[0].recv(1).decode()}"
+    one, other = socket.socketpair()
+    one.sendall(b"x")
+    return f"{value} {other.recv(1).decode()}"
 
 
 TEXT = {"type": "string"}
