@@ -136,38 +136,38 @@ fn of_node(folder: &Path) -> Vec<Foreign> {
     ]
 }
 
-/// The reference servers of PyPI, and one on FastMCP.
-fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
-    let repository = repository(folder);
-    let (python, proxies) = (peers().join("python"), peers().join("proxies"));
-    let program = |venv: &Path, name: &str| venv.join("bin").join(name).display().to_string();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/notes.py");
-    let script = script.canonicalize().unwrap();
-    let read = |venv: &Path, write: &[&Path], more: &str| {
-        let read = [venv, script.parent().unwrap()];
-        let uses = Uses {
-            read: &read,
-            write,
-            more,
-            ..Uses::default()
-        };
-        uses.lines()
+/// A program of a virtual environment.
+fn program(venv: &Path, name: &str) -> String {
+    venv.join("bin").join(name).display().to_string()
+}
+
+/// What a server of a virtual environment uses.
+fn with_venv(venv: &Path, write: &[&Path], more: &str) -> String {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
+    let uses = Uses {
+        read: &[venv, &scripts],
+        write,
+        more,
+        ..Uses::default()
     };
-    let database = folder.join("peers.db").display().to_string();
+    uses.lines()
+}
+
+/// The reference servers of PyPI that stand on the newer SDK.
+fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
+    let python = peers().join("python");
+    let (repository, at) = (repository(folder), text(&folder.join("repository")));
+    let git = program(&python, "mcp-server-git");
     let hosts = format!("hosts = [\"127.0.0.1:{lab}\"]");
     vec![
         Foreign {
             name: "git",
             section: section(
                 "git",
-                &[
-                    &program(&python, "mcp-server-git"),
-                    "--repository",
-                    &text(&repository),
-                ],
-                &read(&python, &[&repository], ""),
+                &[&git, "--repository", &at],
+                &with_venv(&python, &[&repository], ""),
             ),
-            call: ("git_status", json!({"repo_path": text(&repository)})),
+            call: ("git_status", json!({"repo_path": at})),
             says: "branch",
         },
         Foreign {
@@ -175,7 +175,7 @@ fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
             section: section(
                 "time",
                 &[&program(&python, "mcp-server-time")],
-                &read(&python, &[], ""),
+                &with_venv(&python, &[], ""),
             ),
             call: ("get_current_time", json!({"timezone": "Europe/Paris"})),
             says: "Europe/Paris",
@@ -185,7 +185,7 @@ fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
             section: section(
                 "web",
                 &[&program(&python, "mcp-server-fetch")],
-                &read(&python, &[], &hosts),
+                &with_venv(&python, &[], &hosts),
             ),
             call: (
                 "fetch",
@@ -193,16 +193,22 @@ fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
             ),
             says: "the lab greets",
         },
+    ]
+}
+
+/// The one on the older SDK, and one on FastMCP.
+fn of_older_python(folder: &Path) -> Vec<Foreign> {
+    let proxies = peers().join("proxies");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/notes.py");
+    let database = folder.join("peers.db").display().to_string();
+    let sqlite = program(&proxies, "mcp-server-sqlite");
+    vec![
         Foreign {
             name: "sqlite",
             section: section(
                 "sqlite",
-                &[
-                    &program(&proxies, "mcp-server-sqlite"),
-                    "--db-path",
-                    &database,
-                ],
-                &read(&proxies, &[folder], ""),
+                &[&sqlite, "--db-path", &database],
+                &with_venv(&proxies, &[folder], ""),
             ),
             call: ("read_query", json!({"query": "SELECT 6 * 7 AS answer"})),
             says: "42",
@@ -212,7 +218,7 @@ fn of_python(folder: &Path, lab: u16) -> Vec<Foreign> {
             section: section(
                 "notes",
                 &[&program(&proxies, "python"), &text(&script)],
-                &read(&proxies, &[], "prompts = true\nresources = true"),
+                &with_venv(&proxies, &[], "prompts = true\nresources = true"),
             ),
             call: ("add_note", json!({"text": "tea"})),
             says: "",
@@ -303,6 +309,7 @@ fn servers_of_every_maker_are_listed_called_restarted_and_killed() {
     let lab = lab();
     let mut servers = of_node(&folder);
     servers.extend(of_python(&folder, lab));
+    servers.extend(of_older_python(&folder));
     servers.push(of_rust());
     let home = accepted(&servers);
     let serving = home.serve();
@@ -357,7 +364,8 @@ fn servers_of_every_maker_are_listed_called_restarted_and_killed() {
     let verified = home.must(&["audit", "verify"]);
     assert!(verified.contains("whole"), "{verified}");
     let shown = home.must(&["audit", "export"]);
-    let is_refused = |line: &&str| line.contains("\"egress\"") && line.contains("host-not-allowed");
+    let is_refused =
+        |line: &&str| line.contains("\"egress\"") && line.contains("host-not-in-allowlist");
     assert!(
         shown.lines().any(|line| is_refused(&line)),
         "the refusal is on record"
