@@ -24,6 +24,9 @@ const FOLDER: &str = "servers";
 /// write there.
 const LOGS: &str = "log";
 
+/// Tells Node to use the proxy that the environment names.
+const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
+
 /// The servers that run.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -137,7 +140,12 @@ impl Connections {
                 jail.user_home = self.user_home.clone();
                 let hosts = match &command.network {
                     ServerNetwork::None => None,
-                    ServerNetwork::Hosts(hosts) => Some(Box::new(outbound.hosts(hosts)?)),
+                    ServerNetwork::Hosts(hosts) => {
+                        // Node looks at the variables that name a proxy only if told to.
+                        let told = jail.environment.entry(NODE_PROXY.to_owned());
+                        told.or_insert_with(|| "1".to_owned());
+                        Some(Box::new(outbound.hosts(hosts)?))
+                    }
                     ServerNetwork::Open => {
                         jail.network = JailNetwork::Open;
                         None
