@@ -150,7 +150,7 @@ async fn answer(
                 // The round is over; its person still answers for the call.
                 let token = rmcp::model::ProgressToken(id.clone());
                 calls.add(id, &token, None, call.elicitor.clone());
-                let answer = calls.ask(Some(id), &question.params).await;
+                let answer = calls.ask(Some(id), Some(key), &question.params).await;
                 calls.remove(id);
                 serde_json::to_value(elicit_result(answer)).unwrap_or_default()
             }

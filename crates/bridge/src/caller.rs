@@ -9,8 +9,17 @@ use serde_json::Value;
 
 /// Asks the person behind a call.
 pub trait Elicitor: Send + Sync + fmt::Debug {
-    /// Puts a form to the person: the parameters of `elicitation/create`.
-    fn ask(&self, question: Value) -> BoxFuture<'_, ElicitAnswer>;
+    /// Puts a form to the person.
+    fn ask(&self, question: ElicitQuestion) -> BoxFuture<'_, ElicitAnswer>;
+}
+
+/// What a server asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElicitQuestion {
+    /// What the server calls it, in the era where questions have names.
+    pub key: Option<String>,
+    /// The parameters of `elicitation/create`.
+    pub form: Value,
 }
 
 /// What the person did.

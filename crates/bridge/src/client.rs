@@ -15,7 +15,7 @@ use rmcp::{ErrorData, model::FormElicitationCapability};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::caller::{ElicitAnswer, Elicitor, ProgressSink};
+use crate::caller::{ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink};
 use crate::limit;
 use crate::secret_mask::SecretMask;
 
@@ -146,6 +146,7 @@ impl Calls {
     pub(crate) async fn ask(
         &self,
         of: Option<&RequestId>,
+        key: Option<&str>,
         question: &ElicitRequestParams,
     ) -> ElicitAnswer {
         let is_form = matches!(question, ElicitRequestParams::FormElicitationParams { .. });
@@ -159,7 +160,10 @@ impl Calls {
         let Ok(mask) = self.mask.now() else {
             return ElicitAnswer::Decline;
         };
-        let question = mask.value(question);
+        let question = ElicitQuestion {
+            key: key.map(|key| mask.text(key)),
+            form: mask.value(question),
+        };
         let Some((id, elicitor)) = self.begin_question(of) else {
             return ElicitAnswer::Decline;
         };
@@ -223,7 +227,7 @@ impl ClientHandler for Client {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let of = context.extensions.get::<OriginatingRequestId>();
-        let answer = self.calls.ask(of.map(|id| &id.0), &request).await;
+        let answer = self.calls.ask(of.map(|id| &id.0), None, &request).await;
         Ok(elicit_result(answer))
     }
 

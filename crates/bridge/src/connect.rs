@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jail::{JailGrace, JailSettings, JailedChild, WorkerProgram};
+use jail::{JailSettings, WorkerProgram};
 use model::config::ServerEra;
 use model::record::mask::Masker;
 use rmcp::model::ProtocolVersion;
@@ -20,6 +20,8 @@ use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
 use crate::http::{self, HttpEnd, HttpSettings};
 use crate::limit;
+use crate::noise::MessageLines;
+use crate::process::{ConnectionSink, ServerHosts, ServerProcess};
 use crate::secret_mask::SecretMask;
 
 /// Everything needed to reach a server, secrets filled in.
@@ -54,6 +56,9 @@ pub enum ServerTarget {
     Command {
         /// What it runs, and what it may use.
         jail: JailSettings,
+        /// The hosts it may reach through our proxy; without any, what the jail's settings
+        /// say.
+        hosts: Option<Box<ServerHosts>>,
         /// How to start this program again, which fences the process in.
         program: WorkerProgram,
     },
@@ -66,7 +71,7 @@ pub enum ServerTarget {
 pub(crate) struct Opened {
     pub(crate) service: RunningService<RoleClient, Client>,
     pub(crate) client: Client,
-    pub(crate) process: Option<JailedChild>,
+    pub(crate) process: Option<ServerProcess>,
 }
 
 /// Opens a connection, within the time the settings give.
@@ -74,8 +79,10 @@ pub(crate) async fn open(
     settings: &ServerSettings,
     mask: &SecretMask,
     log: &ErrorLog,
+    sink: &ConnectionSink,
 ) -> Result<Opened, ServerFault> {
-    match timeout(settings.start_timeout, open_target(settings, mask, log)).await {
+    let opening = open_target(settings, mask, log, sink);
+    match timeout(settings.start_timeout, opening).await {
         Ok(opened) => opened,
         // Dropping what was opened kills the process with everything it started.
         Err(_) => Err(ServerFault::StartTimeout(settings.start_timeout)),
@@ -86,20 +93,26 @@ async fn open_target(
     settings: &ServerSettings,
     mask: &SecretMask,
     log: &ErrorLog,
+    sink: &ConnectionSink,
 ) -> Result<Opened, ServerFault> {
     let client = Client::new(settings.may_ask, mask.clone());
     match &settings.target {
-        ServerTarget::Command { jail, program } => {
-            let spawned = jail::spawn(jail.clone(), program).await;
-            let mut process = spawned.map_err(|fault| ServerFault::Start(fault.to_string()))?;
-            let pipes = (process.stdin.take(), process.stdout.take());
+        ServerTarget::Command {
+            jail,
+            hosts,
+            program,
+        } => {
+            let started = ServerProcess::start(jail.clone(), hosts.clone(), program, sink);
+            let mut process = started.await?;
+            let child = &mut process.child;
+            let pipes = (child.stdin.take(), child.stdout.take());
             let (Some(input), Some(output)) = pipes else {
                 return Err(ServerFault::Start("it has no standard input".to_owned()));
             };
-            if let Some(error) = process.stderr.take() {
+            if let Some(error) = child.stderr.take() {
                 tokio::spawn(log.clone().follow(error, Arc::clone(&settings.masker)));
             }
-            let transport = AsyncRwTransport::new_client(output, input);
+            let transport = AsyncRwTransport::new_client(MessageLines::new(output), input);
             let transport = transport.with_max_line_length(limit::SERVER_LINE_BYTES_MAX);
             let serving = client
                 .clone()
@@ -112,8 +125,8 @@ async fn open_target(
                 }),
                 Err(error) => {
                     let fault = handshake_fault(&error);
-                    let exit = process.terminate(JailGrace::standard()).await;
-                    Err(explain(fault, &exit.to_string(), log))
+                    let exit = process.end().await;
+                    Err(explain(fault, &exit, log))
                 }
             }
         }

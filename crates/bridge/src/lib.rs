@@ -26,8 +26,12 @@ pub mod http;
 pub mod limit;
 /// What a server offers, in bounds.
 mod list;
+/// What is no message on a server's standard output.
+mod noise;
 /// Signing in to servers at an address.
 pub mod oauth;
+/// The process of a server with its network.
+mod process;
 /// Hides a server's own secrets in what it says.
 mod secret_mask;
 /// One server: started, listed, called, stopped.
@@ -37,9 +41,10 @@ mod subscribe;
 
 pub use backoff::Backoff;
 pub use call::{CallKind, ToolCall, ToolResult};
-pub use caller::{ElicitAnswer, Elicitor, ProgressSink};
+pub use caller::{ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink};
 pub use connect::{ServerSettings, ServerTarget};
 pub use error_log::{KeptLog, kept_logs};
 pub use fault::ServerFault;
 pub use list::{Offers, SeenTools, ServerIdentity};
-pub use server::{Reviewer, Server, ServerStatus};
+pub use process::ServerHosts;
+pub use server::{ReviewedTools, Reviewer, Server, ServerStatus};

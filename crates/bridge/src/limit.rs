@@ -4,6 +4,9 @@ model::limits! {
     /// One message of a server, in bytes; a longer one is skipped and its call ends by its
     /// time limit.
     SERVER_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+    /// Lines on the standard output of a server that are no messages; after more of them
+    /// its connection ends.
+    SERVER_NOISE_LINES_MAX: usize = 1_000;
     /// Pages of one list.
     SERVER_LIST_PAGES_MAX: usize = 200;
     /// Tools of one server, and as many prompts, resources and templates.
@@ -52,6 +55,10 @@ model::limits! {
     SERVER_HEALTHY_MS: u64 = 60_000;
     /// Tokens of a sign-in that are masked, the newest first.
     SERVER_TOKENS_MASKED_MAX: usize = 16;
+    /// Connections that one process of a server makes in its whole life, through our proxy.
+    SERVER_CONNECTIONS_MAX: u64 = 1_000_000;
+    /// Bytes both ways of all of them together.
+    SERVER_NETWORK_BYTES_MAX: u64 = 1 << 40;
     /// Calls of one server at a time; more wait within their own time limit.
     SERVER_CALLS_MAX: usize = 64;
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jail::{JailGrace, JailedChild};
+use host::egress::{Egress, EgressEvent};
+use model::record::mask::Masker;
 use model::sync::lock;
 use rmcp::service::{Peer, RoleClient, RunningService};
 use tokio::sync::{Semaphore, mpsc};
@@ -21,13 +22,27 @@ use crate::error_log::ErrorLog;
 use crate::fault::{ServerFault, shown};
 use crate::limit;
 use crate::list::{self, SeenTools, ServerIdentity};
+use crate::process::{ConnectionSink, ServerProcess};
 use crate::secret_mask::SecretMask;
 use crate::subscribe;
 
 /// Compares what a server offers with what its owner accepted, before any of it is used.
 pub trait Reviewer: Send + Sync + fmt::Debug {
-    /// What to do with a list. An error stops the server, with these words.
-    fn review(&self, server: &str, seen: &SeenTools) -> Result<(), String>;
+    /// What to do with a list. Gives a stamp that is the same for the same list and for no
+    /// other; an error stops the server, with these words.
+    fn review(&self, server: &str, seen: &SeenTools) -> Result<String, String>;
+
+    /// What was decided about connections of a server's process that no call asked for.
+    fn note_connections(&self, server: &str, events: &[EgressEvent]);
+}
+
+/// A list that was reviewed.
+#[derive(Clone, Debug)]
+pub struct ReviewedTools {
+    /// What the reviewer knows it by.
+    pub stamp: String,
+    /// The list.
+    pub seen: SeenTools,
 }
 
 /// A server of the settings. Dropping it stops its process.
@@ -47,6 +62,9 @@ struct Inner {
     status: Mutex<ServerStatus>,
     places: Semaphore,
     log: ErrorLog,
+    /// The network of the process that runs, if it has one.
+    egress: Mutex<Option<Egress>>,
+    sink: ConnectionSink,
     stop: CancellationToken,
 }
 
@@ -61,6 +79,8 @@ struct State {
 struct Connection {
     peer: Peer<RoleClient>,
     client: Client,
+    /// What it was shown last.
+    reviewed: Mutex<Arc<ReviewedTools>>,
     stop: CancellationToken,
     used: mpsc::Sender<()>,
 }
@@ -83,6 +103,16 @@ pub enum ServerStatus {
     Failed(ServerFault),
 }
 
+impl ServerStatus {
+    fn ready(seen: &SeenTools, walls: Vec<(String, Option<String>)>) -> ServerStatus {
+        ServerStatus::Ready {
+            server: seen.server.clone(),
+            tool_count: seen.offers.tools.len(),
+            walls,
+        }
+    }
+}
+
 impl Server {
     /// A server that is not started yet.
     #[must_use]
@@ -96,6 +126,11 @@ impl Server {
         // Lines that cannot be kept for others are still in the memory of this process.
         let kept = settings.logs.as_deref().map(ErrorLog::kept_in);
         let log = kept.and_then(Result::ok).unwrap_or_default();
+        let (name, reader) = (settings.name.clone(), Arc::clone(&reviewer));
+        let masker = Arc::clone(&settings.masker);
+        let sink = ConnectionSink::new(move |events| {
+            reader.note_connections(&name, &masked(&masker, events));
+        });
         Server {
             inner: Arc::new(Inner {
                 mask,
@@ -105,6 +140,8 @@ impl Server {
                 status: Mutex::new(ServerStatus::Stopped),
                 places: Semaphore::new(limit::SERVER_CALLS_MAX),
                 log,
+                egress: Mutex::default(),
+                sink,
                 stop: stop.clone(),
             }),
             _stop: stop.drop_guard(),
@@ -123,6 +160,17 @@ impl Server {
         self.inner.log.lines()
     }
 
+    /// What was decided about the connections of its process that ended since this was
+    /// last asked, secrets masked. What is left when the process ends goes to the reviewer.
+    #[must_use]
+    pub fn take_connections(&self) -> Vec<EgressEvent> {
+        let events = match &*lock(&self.inner.egress) {
+            Some(egress) => egress.take_events(),
+            None => return Vec::new(),
+        };
+        masked(&self.inner.settings.masker, events)
+    }
+
     /// Starts it unless it runs, and has its list reviewed.
     pub async fn start(&self) -> Result<(), ServerFault> {
         self.inner.connection().await.map(drop)
@@ -138,15 +186,17 @@ impl Server {
         *lock(&self.inner.status) = ServerStatus::Stopped;
     }
 
-    /// Calls a tool. `check` is asked once the list of this very connection was reviewed:
-    /// what the caller was shown may be gone by then.
+    /// Calls a tool. `check` gets the list of this very connection: what the caller was
+    /// shown may be gone by then, or may be what the server shows to others.
     pub async fn call<E: From<ServerFault>>(
         &self,
         tool_call: ToolCall,
-        check: impl FnOnce() -> Result<(), E>,
+        check: impl FnOnce(&ReviewedTools) -> Result<(), E>,
     ) -> Result<ToolResult, E> {
         let connection = self.inner.connection().await?;
-        check()?;
+        let reviewed = Arc::clone(&lock(&connection.reviewed));
+        check(&reviewed)?;
+        drop(reviewed);
         let wait = self.inner.places.acquire();
         let place = tokio::time::timeout(tool_call.timeout, wait).await;
         let _place = place.map_err(|_| ServerFault::Timeout(tool_call.timeout))?;
@@ -214,30 +264,28 @@ impl Inner {
             service,
             client,
             process,
-        } = connect::open(&self.settings, &self.mask, &self.log).await?;
+        } = connect::open(&self.settings, &self.mask, &self.log, &self.sink).await?;
+        *lock(&self.egress) = process.as_ref().and_then(ServerProcess::egress);
         let peer = service.peer().clone();
         let walls = process.as_ref().map(wall_lines).unwrap_or_default();
         let subscription = subscribe::begin(&peer).await;
         let reviewed = self.review(&peer).await;
-        let (used, uses) = mpsc::channel(1);
-        let connection = Arc::new(Connection {
-            peer,
-            client,
-            stop: self.stop.child_token(),
-            used,
-        });
-        let (server, tool_count) = match reviewed {
-            Ok(seen) => seen,
+        let reviewed = match reviewed {
+            Ok(reviewed) => reviewed,
             Err(fault) => {
                 end(service, process).await;
                 return Err(fault);
             }
         };
-        *lock(&self.status) = ServerStatus::Ready {
-            server,
-            tool_count,
-            walls,
-        };
+        *lock(&self.status) = ServerStatus::ready(&reviewed.seen, walls);
+        let (used, uses) = mpsc::channel(1);
+        let connection = Arc::new(Connection {
+            peer,
+            client,
+            reviewed: Mutex::new(Arc::new(reviewed)),
+            stop: self.stop.child_token(),
+            used,
+        });
         let watch = Watch {
             inner: Arc::downgrade(self),
             connection: Arc::clone(&connection),
@@ -252,10 +300,7 @@ impl Inner {
     }
 
     /// Fetches the list and hands it over before any of it is used.
-    async fn review(
-        &self,
-        peer: &Peer<RoleClient>,
-    ) -> Result<(ServerIdentity, usize), ServerFault> {
+    async fn review(&self, peer: &Peer<RoleClient>) -> Result<ReviewedTools, ServerFault> {
         let Some(info) = peer.peer_info() else {
             return Err(ServerFault::Protocol(
                 "it says nothing about itself".to_owned(),
@@ -263,7 +308,6 @@ impl Inner {
         };
         let mut server = ServerIdentity::of(&info);
         let offers = list::fetch(peer, &server, &self.settings).await?;
-        let tool_count = offers.tools.len();
         // Attack: a server that writes a secret of ours into a description, which is kept,
         // shown to the owner and to every client.
         let mask = self.mask.now()?;
@@ -273,9 +317,9 @@ impl Inner {
         server.instructions = hide(server.instructions);
         let offers = offers.map(|item| mask.value(item));
         let seen = SeenTools { server, offers };
-        let reviewed = self.reviewer.review(&self.settings.name, &seen);
-        reviewed.map_err(ServerFault::Held)?;
-        Ok((seen.server, tool_count))
+        let stamp = self.reviewer.review(&self.settings.name, &seen);
+        let stamp = stamp.map_err(ServerFault::Held)?;
+        Ok(ReviewedTools { stamp, seen })
     }
 }
 
@@ -291,7 +335,7 @@ impl Watch {
     async fn run(
         self,
         service: RunningService<RoleClient, Client>,
-        process: Option<JailedChild>,
+        process: Option<ServerProcess>,
         mut uses: mpsc::Receiver<()>,
     ) {
         let close = service.cancellation_token();
@@ -330,7 +374,7 @@ impl Watch {
         self.connection.stop.cancel();
         close.cancel();
         if let Some(process) = process {
-            process.terminate(JailGrace::standard()).await;
+            process.end().await;
         }
     }
 
@@ -338,16 +382,13 @@ impl Watch {
         let Some(inner) = self.inner.upgrade() else {
             return Ok(());
         };
-        let (server, tool_count) = inner.review(&self.connection.peer).await?;
+        let reviewed = inner.review(&self.connection.peer).await?;
         let mut status = lock(&inner.status);
         if let ServerStatus::Ready { walls, .. } = &*status {
-            let walls = walls.clone();
-            *status = ServerStatus::Ready {
-                server,
-                tool_count,
-                walls,
-            };
+            *status = ServerStatus::ready(&reviewed.seen, walls.clone());
         }
+        drop(status);
+        *lock(&self.connection.reviewed) = Arc::new(reviewed);
         Ok(())
     }
 
@@ -383,15 +424,25 @@ impl Watch {
     }
 }
 
-async fn end(service: RunningService<RoleClient, Client>, process: Option<JailedChild>) {
+async fn end(service: RunningService<RoleClient, Client>, process: Option<ServerProcess>) {
     service.cancellation_token().cancel();
     if let Some(process) = process {
-        process.terminate(JailGrace::standard()).await;
+        process.end().await;
     }
 }
 
-fn wall_lines(process: &JailedChild) -> Vec<(String, Option<String>)> {
-    let walls = process.walls.iter();
+/// Attack: a process that writes a secret into the name of a host, which goes to the
+/// audit.
+fn masked(masker: &Masker, mut events: Vec<EgressEvent>) -> Vec<EgressEvent> {
+    for event in &mut events {
+        event.host = masker.text(&event.host).into_inner();
+        event.method = masker.text(&event.method).into_inner();
+    }
+    events
+}
+
+fn wall_lines(process: &ServerProcess) -> Vec<(String, Option<String>)> {
+    let walls = process.child.walls.iter();
     walls
         .map(|wall| (wall.layer.to_string(), wall.missing.clone()))
         .collect()

@@ -78,7 +78,8 @@ async fn run_server(
     }
     record.gate(Gate::Powers, Ok(GatePass::new((), "its server's own")))?;
     hold.begin_run();
-    record.run_with(&Arc::new(Powers::none()));
+    let powers = Arc::new(Powers::none());
+    record.run_with(&powers);
     if let Some(begins) = &request.begins {
         script::note_begun(engine, begins).await?;
     }
@@ -86,6 +87,7 @@ async fn run_server(
         engine,
         request,
         tool,
+        powers,
         environment: checked.variables.environment(),
         arguments: checked.decided.arguments.into_values(),
         masker: checked.masker,

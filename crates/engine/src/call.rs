@@ -35,7 +35,7 @@ mod changed;
 mod even;
 pub(crate) mod question;
 
-pub use bridge::{ElicitAnswer, Elicitor};
+pub use bridge::{ElicitAnswer, ElicitQuestion, Elicitor};
 
 pub use crate::request::{
     Begins, CallPurpose, CallRequest, CallTarget, Progress, Refused, Waiting,

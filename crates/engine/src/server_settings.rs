@@ -33,6 +33,8 @@ pub struct WrittenServer {
     pub write: Vec<String>,
     /// `none` or `open`.
     pub network: Option<&'static str>,
+    /// The hosts a program may reach, in place of `network`.
+    pub hosts: Vec<String>,
     /// `auto`, `legacy` or `modern`.
     pub era: Option<&'static str>,
     /// Whether its address may be a private one.
@@ -59,7 +61,12 @@ impl WrittenServer {
             let key = if self.url.is_none() { "env" } else { "headers" };
             put(key, values(&self.values));
         }
-        for (key, paths) in [("read", &self.read), ("write", &self.write)] {
+        let lists = [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("hosts", &self.hosts),
+        ];
+        for (key, paths) in lists {
             if !paths.is_empty() {
                 put(key, list(paths));
             }

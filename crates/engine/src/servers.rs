@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bridge::ReviewedTools;
 use model::config::{Config, ServerConfig, ServerNetwork, ServerSandbox, ServerTransport};
 use model::document;
+use model::document::digest;
 use model::document::environment::Environment;
 use model::document::json::Lines;
 use model::document::safety::Source;
@@ -17,7 +19,7 @@ use model::policy::assessment;
 use serde_json::{Map, Value, json};
 use store::{ServerRecord, ServerRecords};
 use upstream::definition::{Definition, ItemKey, ItemKind, ToolDefinition};
-use upstream::finding::UpstreamFinding;
+use upstream::finding::{Neighbours, UpstreamFinding};
 use upstream::name::{NameTable, ServerName};
 use upstream::pin::{PinnedServer, SeenServer, ServedServer, ServedState, serve};
 
@@ -61,6 +63,8 @@ pub struct ServerView {
     pub record: ServerRecord,
     /// What it offered last, if it ever did.
     pub seen: Option<SeenServer>,
+    /// The stamp of that.
+    pub(crate) stamp: String,
     /// What was found in it.
     pub findings: Vec<UpstreamFinding>,
     /// What is served of it; a sentence where its record cannot be used.
@@ -72,6 +76,32 @@ pub struct ServerView {
 }
 
 impl ServerView {
+    /// Whether a connection that was shown this list may serve a tool as it was accepted.
+    /// Attack: a server that shows the accepted list to one caller, or to one process of
+    /// ours, and another list to the next.
+    pub(crate) fn serves(&self, reviewed: &ReviewedTools, tool: &ServerTool) -> bool {
+        if self.stamp == reviewed.stamp {
+            // That list is what all the rest was made from.
+            return true;
+        }
+        let text = review::seen_text(&reviewed.seen);
+        let (Ok(mut seen), Ok(pinned), Ok(name)) = (
+            review::read_seen(&self.config, &text),
+            pinned(&self.record),
+            ServerName::parse(&self.config.name),
+        ) else {
+            return false;
+        };
+        seen.inspect(&name, &Neighbours::default());
+        let served = serve(&pinned, Some(&seen));
+        let key = tool.item.key();
+        let mut items = served.items.iter();
+        items.any(|item| match &item.state {
+            ServedState::Callable { digest, .. } => item.key == key && *digest == tool.pin,
+            _ => false,
+        })
+    }
+
     /// The name of an item here, if it has one.
     #[must_use]
     pub fn name_of(&self, key: &ItemKey) -> Option<&str> {
@@ -232,6 +262,7 @@ fn view(
     ServerView {
         config: Arc::clone(config),
         seen,
+        stamp: digest::of_text(&record.seen),
         findings,
         served,
         names,
@@ -358,8 +389,16 @@ fn overrides(config: &ServerConfig, definition: &ToolDefinition) -> Value {
     let mut put = |key: &str, value: Value| overrides.insert(key.to_owned(), value);
     match &config.transport {
         ServerTransport::Command(command) => {
-            if command.network == ServerNetwork::Open || command.sandbox == ServerSandbox::None {
-                put("networkMode", "open".into());
+            match (&command.network, command.sandbox) {
+                (ServerNetwork::Open, _) | (_, ServerSandbox::None) => {
+                    put("networkMode", "open".into());
+                }
+                (ServerNetwork::Hosts(hosts), ServerSandbox::Jail) => {
+                    let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+                    put("networkMode", "allowlist".into());
+                    put("hostsAllow", json!(hosts));
+                }
+                (ServerNetwork::None, ServerSandbox::Jail) => {}
             }
             put(
                 "fileRead",

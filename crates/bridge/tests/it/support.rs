@@ -8,6 +8,7 @@ use bridge::{
     CallKind, Reviewer, SeenTools, Server, ServerFault, ServerSettings, ServerTarget, ToolCall,
     ToolResult,
 };
+use host::egress::EgressEvent;
 use jail::{JailSettings, WorkerProgram};
 use model::config::ServerEra;
 use model::record::mask::Masker;
@@ -17,16 +18,22 @@ use serde_json::{Map, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     pub(crate) seen: Mutex<Vec<SeenTools>>,
+    pub(crate) connections: Mutex<Vec<EgressEvent>>,
     pub(crate) refuse: bool,
 }
 
 impl Reviewer for Lists {
-    fn review(&self, _server: &str, seen: &SeenTools) -> Result<(), String> {
+    fn review(&self, _server: &str, seen: &SeenTools) -> Result<String, String> {
         self.seen.lock().expect("the lists").push(seen.clone());
         match self.refuse {
             true => Err("the owner does not want it".to_owned()),
-            false => Ok(()),
+            false => Ok(format!("{seen:?}")),
         }
+    }
+
+    fn note_connections(&self, _server: &str, events: &[EgressEvent]) {
+        let mut noted = self.connections.lock().expect("the connections");
+        noted.extend(events.iter().cloned());
     }
 }
 
@@ -75,6 +82,7 @@ pub(crate) fn settings(folder: &Folder, words: &[&str]) -> ServerSettings {
         name: "test".to_owned(),
         target: ServerTarget::Command {
             jail,
+            hosts: None,
             program: WorkerProgram::Other(
                 env!("CARGO_BIN_EXE_bridge-test-worker").into(),
                 Vec::new(),
@@ -117,7 +125,7 @@ pub(crate) async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<ToolResult, ServerFault> {
-    server.call(tool_call(tool, arguments), || Ok(())).await
+    server.call(tool_call(tool, arguments), |_| Ok(())).await
 }
 
 /// The text of the first block.

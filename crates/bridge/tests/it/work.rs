@@ -3,12 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bridge::{CallKind, ElicitAnswer, Elicitor, ProgressSink, Server, ServerFault, ServerStatus};
+use bridge::{
+    CallKind, ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink, Server, ServerFault,
+    ServerStatus,
+};
 use futures_util::future::BoxFuture;
 use model::config::ServerEra;
 use model::record::mask::Masker;
 use model::word::Word as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{Folder, Lists, call, processes, server, settings, text, tool_call, until};
 
@@ -52,7 +55,7 @@ async fn a_check_between_review_and_call_stops_the_call() {
     let folder = Folder::new("check");
     let (server, lists) = server(&folder, &["good"]);
     let stopped = server
-        .call(tool_call("die", json!({})), || {
+        .call(tool_call("die", json!({})), |_| {
             Err(ServerFault::SignInRequired)
         })
         .await;
@@ -105,7 +108,7 @@ async fn progress_reaches_the_call_it_belongs_to() {
         kept.lock().expect("told").push(line);
     }));
     server
-        .call::<ServerFault>(slow, || Ok(()))
+        .call::<ServerFault>(slow, |_| Ok(()))
         .await
         .expect("a result");
     let told = told.lock().expect("told").clone();
@@ -120,8 +123,8 @@ async fn progress_reaches_the_call_it_belongs_to() {
 struct Blue;
 
 impl Elicitor for Blue {
-    fn ask(&self, question: Value) -> BoxFuture<'_, ElicitAnswer> {
-        assert_eq!(question["message"], "Which colour?");
+    fn ask(&self, question: ElicitQuestion) -> BoxFuture<'_, ElicitAnswer> {
+        assert_eq!(question.form["message"], "Which colour?");
         Box::pin(async { ElicitAnswer::Accept(Some(json!({"colour": "blue"}))) })
     }
 }
@@ -133,7 +136,7 @@ async fn a_question_is_answered_by_the_person_behind_the_call() {
     let mut asking = tool_call("ask", json!({}));
     asking.elicitor = Some(Arc::new(Blue));
     let answered = server
-        .call::<ServerFault>(asking, || Ok(()))
+        .call::<ServerFault>(asking, |_| Ok(()))
         .await
         .expect("a result");
     assert!(text(&answered).contains("blue"), "{answered:?}");
@@ -146,8 +149,8 @@ async fn a_question_is_answered_by_the_person_behind_the_call() {
 struct Listens(Mutex<String>);
 
 impl Elicitor for Listens {
-    fn ask(&self, question: Value) -> BoxFuture<'_, ElicitAnswer> {
-        *self.0.lock().expect("the question") = question["message"].to_string();
+    fn ask(&self, question: ElicitQuestion) -> BoxFuture<'_, ElicitAnswer> {
+        *self.0.lock().expect("the question") = question.form["message"].to_string();
         Box::pin(async { ElicitAnswer::Decline })
     }
 }
@@ -178,7 +181,7 @@ async fn secrets_are_masked_in_progress_and_in_questions() {
             kept.lock().expect("told").push(words.map(str::to_owned));
         }));
         server
-            .call::<ServerFault>(slow, || Ok(()))
+            .call::<ServerFault>(slow, |_| Ok(()))
             .await
             .expect("a result");
         let told = told.lock().expect("told").clone();
@@ -188,7 +191,7 @@ async fn secrets_are_masked_in_progress_and_in_questions() {
         let mut asking = tool_call("ask", json!({"variable": "TOKEN"}));
         asking.elicitor = Some(Arc::clone(&listens) as _);
         server
-            .call::<ServerFault>(asking, || Ok(()))
+            .call::<ServerFault>(asking, |_| Ok(()))
             .await
             .expect("a result");
         let asked = listens.0.lock().expect("the question").clone();
@@ -319,7 +322,7 @@ async fn a_server_of_the_newer_era_asks_as_well() {
         let mut asking = tool_call("ask", json!({}));
         asking.elicitor = Some(Arc::new(Blue));
         let answered = server
-            .call::<ServerFault>(asking, || Ok(()))
+            .call::<ServerFault>(asking, |_| Ok(()))
             .await
             .expect("a result");
         assert!(text(&answered).contains(expected), "{answered:?}");
@@ -352,7 +355,7 @@ async fn prompts_and_resources_are_listed_if_wanted_and_read_within_bounds() {
         let server = Server::new(settings, Arc::clone(&wanted) as _);
         let mut prompt = tool_call("greet", json!({"who": "Ann"}));
         prompt.kind = CallKind::Prompt;
-        let got = server.call::<ServerFault>(prompt, || Ok(())).await;
+        let got = server.call::<ServerFault>(prompt, |_| Ok(())).await;
         let got = got.expect("a prompt").structured.expect("a structure");
         assert_eq!(
             got["messages"][0]["content"],
@@ -360,7 +363,7 @@ async fn prompts_and_resources_are_listed_if_wanted_and_read_within_bounds() {
         );
         let mut read = tool_call("", json!({"uri": "test://item/7"}));
         read.kind = CallKind::Resource;
-        let got = server.call::<ServerFault>(read, || Ok(())).await;
+        let got = server.call::<ServerFault>(read, |_| Ok(())).await;
         let got = got.expect("a resource").structured.expect("a structure");
         assert_eq!(got["contents"][0]["text"], "item 7");
         assert_eq!(got["contents"][0].get("_meta"), None);

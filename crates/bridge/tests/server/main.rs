@@ -84,6 +84,10 @@ impl TestServer {
                     let _ = writeln!(std::io::stdout(), "starting up, step {line}");
                 }
             }
+            "endless-noise" => {
+                while writeln!(std::io::stdout(), "still starting up").is_ok() {}
+                return ExitCode::FAILURE;
+            }
             "slow-handshake" => wait(Duration::from_secs(30)),
             "fork" => {
                 // A grandchild that outlives its parent.

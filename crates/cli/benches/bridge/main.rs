@@ -2,8 +2,10 @@
 //! all gates and a durable audit, and through other people's proxies.
 //!
 //! Prints one JSON object; `cargo xtask bench bridge`. Everything is measured in one run by
-//! the same clients. Processor time is that of the proxy and of the echo behind it. Proxies are
-//! measured where `cargo xtask peers` has installed them, and left out otherwise.
+//! the same clients. Processor time is that of the proxy and of the echo behind it. FastMCP's
+//! proxy has the echo at an address, `mcp-proxy` over pipes; each is compared with ours in
+//! front of the same. Proxies are measured where `cargo xtask peers` has installed them, and
+//! left out otherwise. `-- --small` only shows that it works.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -20,33 +22,64 @@ mod proxy;
 mod server;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::load::{Era, Measured};
+use crate::load::{Era, FULL, Load, Measured};
+use crate::many::Many;
 use crate::proxy::Route;
 
 /// How many clients call at one time.
 const CLIENTS: usize = 16;
 
+/// From one call of a client to its next, where waiting is measured on a machine that has
+/// time: 800 calls a second of all clients.
+const PAUSE: Duration = Duration::from_millis(20);
+
 fn main() -> ExitCode {
     if let Some(code) = server::child_main() {
         return code;
     }
-    let measure = |route: &Route| load::run(&route.front, Era::Legacy, CLIENTS);
+    let is_small = std::env::args().any(|argument| argument == "--small");
+    let (load, many) = match is_small {
+        true => (
+            Load {
+                counting: Duration::from_millis(200),
+                ..FULL
+            },
+            Many::SMALL,
+        ),
+        false => (FULL, Many::FULL),
+    };
+    let paced = Load {
+        pause: Some(PAUSE),
+        ..load
+    };
+    let measure = |route: &Route| load::run(&route.front, Era::Legacy, CLIENTS, load);
+    let wait = |route: &Route| load::run(&route.front, Era::Legacy, CLIENTS, paced).p99_ms;
     let direct = Route::direct();
-    let bare = measure(&direct);
+    let (bare, bare_wait) = (measure(&direct), wait(&direct));
     drop(direct);
     let mut report = json!({"clients": CLIENTS, "direct": row(&bare)});
     let ours = Route::ringfence();
-    let governed = measure(&ours);
+    let (governed, governed_wait) = (measure(&ours), wait(&ours));
     drop(ours);
+    let pipes = Route::ringfence_pipes();
+    let over_pipes = measure(&pipes);
+    drop(pipes);
     report["ringfence"] = row(&governed);
+    report["ringfence, over pipes"] = row(&over_pipes);
     report["ringfence / direct"] = json!(governed.cpu_us / bare.cpu_us);
     report["p99 ms beyond direct"] = json!(governed.p99_ms - bare.p99_ms);
-    for (name, route) in [
-        ("fastmcp", Route::fastmcp as fn() -> Option<Route>),
-        ("mcp-proxy", Route::mcp_proxy),
+    report["p99 ms beyond direct, 800 calls a second"] = json!(governed_wait - bare_wait);
+    for (name, route, ours) in [
+        (
+            "fastmcp",
+            Route::fastmcp as fn() -> Option<Route>,
+            &governed,
+        ),
+        ("mcp-proxy", Route::mcp_proxy, &over_pipes),
     ] {
         let Some(route) = route() else {
             report[name] = json!("not installed; `cargo xtask peers` does that");
@@ -54,9 +87,9 @@ fn main() -> ExitCode {
         };
         let measured = measure(&route);
         report[name] = row(&measured);
-        report[format!("ringfence / {name}")] = json!(governed.cpu_us / measured.cpu_us);
+        report[format!("ringfence / {name}")] = json!(ours.cpu_us / measured.cpu_us);
     }
-    report["many"] = many::measure();
+    report["many"] = many::measure(many);
     println!("{report:#}");
     ExitCode::SUCCESS
 }

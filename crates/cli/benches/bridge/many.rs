@@ -10,22 +10,53 @@ use serde_json::{Value, json};
 use crate::load::{Connection, Era};
 use crate::proxy::{SETTINGS, fresh, run, section, serve};
 
-/// Servers, and tools of each.
-const SERVERS: usize = 50;
-const TOOLS: usize = 20;
-/// Lists that are timed.
-const LISTS: usize = 50;
-/// How long no one calls.
-const IDLE: Duration = Duration::from_secs(5);
+/// How many, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Many {
+    servers: usize,
+    /// Of each server.
+    tools: usize,
+    /// Lists that are timed.
+    lists: usize,
+    /// Servers that run while no one calls.
+    running: u64,
+    /// How long no one calls.
+    idle: Duration,
+}
 
-pub(crate) fn measure() -> Value {
+impl Many {
+    pub(crate) const FULL: Many = Many {
+        servers: 50,
+        tools: 20,
+        lists: 50,
+        running: 10,
+        idle: Duration::from_secs(5),
+    };
+    /// Shows that it works.
+    pub(crate) const SMALL: Many = Many {
+        servers: 3,
+        tools: 20,
+        lists: 5,
+        running: 2,
+        idle: Duration::from_millis(500),
+    };
+}
+
+pub(crate) fn measure(many: Many) -> Value {
+    let Many {
+        servers,
+        tools,
+        lists,
+        running,
+        idle,
+    } = many;
     let home = fresh("bench-bridge-many");
     let mut settings = SETTINGS.to_owned();
-    for number in 0..SERVERS {
-        settings.push_str(&section(&format!("s{number}"), TOOLS));
+    for number in 0..servers {
+        settings.push_str(&section(&format!("s{number}"), Some(tools)));
     }
     fs::write(home.join("ringfence.toml"), settings).unwrap();
-    for number in 0..SERVERS {
+    for number in 0..servers {
         run(
             &home,
             &["servers", "accept", &format!("s{number}"), "--yes"],
@@ -35,8 +66,8 @@ pub(crate) fn measure() -> Value {
     server.tool = "s0__t0".to_owned();
     let mut connection = Connection::open(&server, Era::Legacy);
     let count = connection.list();
-    assert_eq!(count, SERVERS * TOOLS, "every tool is listed");
-    let mut waits: Vec<_> = (0..LISTS)
+    assert_eq!(count, servers * tools, "every tool is listed");
+    let mut waits: Vec<_> = (0..lists)
         .map(|_| {
             let start = Instant::now();
             connection.list();
@@ -45,17 +76,17 @@ pub(crate) fn measure() -> Value {
         .collect();
     waits.sort_unstable();
     let list_ms = waits[waits.len() / 2].as_secs_f64() * 1e3;
-    // Ten of them run, and then no one calls.
-    for number in 0..10 {
+    // Some of them run, and then no one calls.
+    for number in 0..running {
         connection.tool = format!("s{number}__t0");
         connection.call(1_000 + number, "word");
     }
     thread::sleep(Duration::from_secs(2));
     let cpu = server.cpu();
-    thread::sleep(IDLE);
-    let idle = (server.cpu() - cpu).as_secs_f64() / IDLE.as_secs_f64();
+    thread::sleep(idle);
+    let share = (server.cpu() - cpu).as_secs_f64() / idle.as_secs_f64();
     json!({
-        "servers": SERVERS, "tools": count, "list ms": list_ms,
-        "running while idle": 10, "idle cpu, share of a core": idle,
+        "servers": servers, "tools": count, "list ms": list_ms,
+        "running while idle": running, "idle cpu, share of a core": share,
     })
 }

@@ -42,6 +42,17 @@ impl Route {
         Route { front }
     }
 
+    /// `ringfence serve`, with the echo over pipes behind it, in its jail.
+    pub(crate) fn ringfence_pipes() -> Route {
+        let home = fresh("bench-bridge-pipes");
+        let settings = format!("{SETTINGS}{}", section("echo", None));
+        fs::write(home.join("ringfence.toml"), settings).unwrap();
+        run(&home, &["servers", "accept", "echo", "--yes"]);
+        let mut front = serve(home);
+        front.tool = "echo__echo".to_owned();
+        Route { front }
+    }
+
     /// FastMCP's proxy in front of the same echo.
     pub(crate) fn fastmcp() -> Option<Route> {
         let echo = Server::echo();
@@ -111,12 +122,14 @@ pub(crate) fn serve(home: PathBuf) -> Server {
     server
 }
 
-/// A `[[server]]` that is this program over pipes, with so many tools.
-pub(crate) fn section(name: &str, tools: usize) -> String {
+/// A `[[server]]` that is this program over pipes, with its echo or with so many tools.
+pub(crate) fn section(name: &str, tools: Option<usize>) -> String {
+    let tools = tools.map(|tools| format!(", BENCH_TOOLS = \"{tools}\""));
+    let tools = tools.unwrap_or_default();
     let program = env::current_exe().unwrap();
     let folder = program.parent().unwrap().display().to_string();
     format!(
-        "\n[[server]]\nname = \"{name}\"\nera = \"legacy\"\ncommand = [{}]\nread = [{}]\nenv = {{ {ROLE} = \"stdio\", BENCH_TOOLS = \"{tools}\" }}\n",
+        "\n[[server]]\nname = \"{name}\"\nera = \"legacy\"\ncommand = [{}]\nread = [{}]\nenv = {{ {ROLE} = \"stdio\"{tools} }}\n",
         json!(program.display().to_string()),
         json!(folder)
     )

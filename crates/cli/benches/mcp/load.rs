@@ -1,4 +1,4 @@
-//! Clients that call without pause, each on a connection of its own that stays open, over
+//! Clients that call, each on a connection of its own that stays open, over
 //! plain sockets: what they cost must not depend on a library. Every answer is read to its
 //! end and must carry the word that was sent.
 
@@ -12,11 +12,23 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// Before counting, so that caches and connections are warm.
-const WARMING: Duration = Duration::from_millis(500);
+/// How long clients call, and how often.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    /// Before counting, so that caches and connections are warm.
+    pub(crate) warming: Duration,
+    /// While counting.
+    pub(crate) counting: Duration,
+    /// From one call of a client to its next; none if it calls without pause.
+    pub(crate) pause: Option<Duration>,
+}
 
-/// While counting.
-const COUNTING: Duration = Duration::from_secs(2);
+/// As many calls as there can be.
+pub(crate) const FULL: Load = Load {
+    warming: Duration::from_millis(500),
+    counting: Duration::from_secs(2),
+    pause: None,
+};
 
 /// Which protocol the clients speak.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,19 +45,19 @@ pub(crate) struct Measured {
     pub(crate) per_second: f64,
 }
 
-pub(crate) fn run(server: &Server, era: Era, clients: usize) -> Measured {
+pub(crate) fn run(server: &Server, era: Era, clients: usize, load: Load) -> Measured {
     let (counting, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let (mut waits, cpu, elapsed) = thread::scope(|scope| {
         let clients: Vec<_> = (0..clients)
             .map(|number| {
                 let (counting, ended) = (&counting, &ended);
-                scope.spawn(move || client(server, era, number, counting, ended))
+                scope.spawn(move || client(server, era, number, load.pause, counting, ended))
             })
             .collect();
-        thread::sleep(WARMING);
+        thread::sleep(load.warming);
         let (cpu, start) = (server.cpu(), Instant::now());
         counting.store(true, Ordering::Relaxed);
-        thread::sleep(COUNTING);
+        thread::sleep(load.counting);
         counting.store(false, Ordering::Relaxed);
         let (cpu, elapsed) = (server.cpu() - cpu, start.elapsed());
         ended.store(true, Ordering::Relaxed);
@@ -76,6 +88,7 @@ fn client(
     server: &Server,
     era: Era,
     number: usize,
+    pause: Option<Duration>,
     counting: &AtomicBool,
     ended: &AtomicBool,
 ) -> Vec<Duration> {
@@ -89,6 +102,9 @@ fn client(
         connection.call(calls, &word);
         if counting.load(Ordering::Relaxed) {
             waits.push(start.elapsed());
+        }
+        if let Some(rest) = pause.and_then(|pause| pause.checked_sub(start.elapsed())) {
+            thread::sleep(rest);
         }
     }
     waits

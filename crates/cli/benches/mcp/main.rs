@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use crate::load::{Era, Measured};
+use crate::load::{Era, FULL, Measured};
 use crate::server::{Peer, Server};
 
 /// The same echo on the official SDKs: what it is called, what it runs on, what it speaks.
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
 
 fn runs(server: &Server, era: Era) -> Vec<Measured> {
     CLIENTS
-        .map(|clients| load::run(server, era, clients))
+        .map(|clients| load::run(server, era, clients, FULL))
         .into()
 }
 

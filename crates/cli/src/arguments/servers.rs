@@ -101,6 +101,9 @@ pub(crate) struct ServersAdd {
     /// What the program may connect to; `none` is the default
     #[arg(long, value_name = "REACH", conflicts_with = "url")]
     pub(crate) network: Option<NetworkWord>,
+    /// A host the program may connect to, and nothing else, such as `api.example.com`
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["url", "network"])]
+    pub(crate) host: Vec<String>,
     /// The protocol it speaks; `auto` asks it
     #[arg(long, value_name = "ERA")]
     pub(crate) era: Option<EraWord>,

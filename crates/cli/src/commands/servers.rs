@@ -17,6 +17,7 @@ use engine::server_settings as edit;
 use engine::server_sheet::{decision, state_word, state_words};
 use model::config::{ServerConfig, ServerTransport};
 use model::nearest::nearest;
+use model::network::host_pattern::HostPattern;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
 use serde_json::{Value, json};
@@ -129,6 +130,8 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
                 "held": held,
                 "listed": !view.record.seen.is_empty(),
                 "launch": launch,
+                "network": network_word(&view.config),
+                "hosts": hosts(&view.config),
                 "fault": view.served.as_ref().err(),
             }));
             continue;
@@ -139,7 +142,13 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
             (Ok(_), true) => "never listed".to_owned(),
             (Ok(_), false) => format!("{callable} callable, {held} held"),
         };
-        printer.line(&format!("{shown}  {}  {tools}  {launch}", decision(view)));
+        let reach = match network_word(&view.config) {
+            Some("hosts") => format!("  reaches {}", hosts(&view.config).join(", ")),
+            Some("open") => "  reaches anything".to_owned(),
+            _ => String::new(),
+        };
+        let decided = decision(view);
+        printer.line(&format!("{shown}  {decided}  {tools}  {launch}{reach}"));
     }
     match printer.format() {
         Format::Json => printer.json(&Value::Array(values)),
@@ -149,6 +158,25 @@ fn run_list(engine: &Engine, printer: &mut Printer) -> Exit {
         Format::Human => {}
     }
     Exit::Done
+}
+
+/// What the process of a server may connect to, in a word; a server at an address has none.
+fn network_word(config: &ServerConfig) -> Option<&'static str> {
+    match &config.transport {
+        ServerTransport::Command(command) => Some(command.network.word()),
+        ServerTransport::Url(_) => None,
+    }
+}
+
+/// The hosts that the process of a server may connect to.
+fn hosts(config: &ServerConfig) -> Vec<String> {
+    match &config.transport {
+        ServerTransport::Command(command) => {
+            let hosts = command.network.hosts().iter();
+            hosts.map(HostPattern::shown).collect()
+        }
+        ServerTransport::Url(_) => Vec::new(),
+    }
 }
 
 /// What the settings say about a server, a word and its value to a line.
@@ -165,6 +193,7 @@ fn settings(config: &ServerConfig) -> Vec<(&'static str, String)> {
             lines.push(("reads", names(command.read.iter().collect())));
             lines.push(("writes", names(command.write.iter().collect())));
             lines.push(("network", command.network.word().to_owned()));
+            lines.push(("hosts", hosts(config).join(", ")));
             lines.push(("sandbox", command.sandbox.word().to_owned()));
         }
         ServerTransport::Url(url) => {

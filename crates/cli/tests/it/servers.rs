@@ -370,6 +370,18 @@ impl Drop for Session {
     }
 }
 
+/// A call of the server's echo.
+fn echo(words: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "notes__echo", "arguments": {"words": words},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }})
+}
+
 #[test]
 fn logs_are_those_of_the_running_server_and_start_none() {
     let settings = "[[server]]\nname = \"notes\"\nera = \"legacy\"\ncommand = [\"bridge-test-server\", \"good\"]\n";
@@ -391,16 +403,7 @@ fn logs_are_those_of_the_running_server_and_start_none() {
         answers.read_line(&mut line).unwrap();
         line
     };
-    session.say(
-        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "notes__echo", "arguments": {"words": "complain of the weather"},
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            },
-        }}),
-    );
+    session.say(&echo("complain of the weather"));
     let answer = next();
     assert!(answer.contains("complain of the weather"), "{answer}");
     let before = processes();
@@ -423,6 +426,45 @@ fn logs_are_those_of_the_running_server_and_start_none() {
         said.to_string().contains("complain of the weather"),
         "{said}"
     );
+}
+
+/// Attack: our own end by SIGKILL, which no code of ours survives. The server has a tree of
+/// processes below it, one of which left its group.
+#[test]
+fn nothing_of_a_server_outlives_our_own_kill() {
+    let settings = "[[server]]\nname = \"notes\"\nera = \"legacy\"\ncommand = [\"bridge-test-server\", \"fork\"]\n";
+    let place = Place::new("killed", settings);
+    let (code, said) = place.run(&["servers", "accept", "notes", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    let mut command = place.command(&["stdio"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut session = Session(command.spawn().unwrap());
+    let mut answers = BufReader::new(session.0.stdout.take().unwrap());
+    session.say(&echo("hello"));
+    let mut line = String::new();
+    answers.read_line(&mut line).unwrap();
+    assert!(line.contains("hello"), "{line}");
+    let scratch = place.folder.file_name().unwrap().to_string_lossy();
+    let own = format!("{scratch}/ring/servers/notes");
+    let left = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let variables = all.filter_map(|entry| fs::read(entry.path().join("environ")).ok());
+        let ours = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(&own);
+        variables.filter(ours).count()
+    };
+    assert!(left() >= 2, "the control: the server and its child run");
+    session.0.kill().unwrap();
+    session.0.wait().unwrap();
+    for _ in 0..200 {
+        if left() == 0 {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+    panic!("{} processes are left", left());
 }
 
 /// How many servers of these tests run below this test.

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::tools::{named, said};
 use crate::world::{Home, NAMED};
 
 /// A `[[server]]` section.
-fn section(name: &str, command: &[&str], more: &str) -> String {
+pub(crate) fn section(name: &str, command: &[&str], more: &str) -> String {
     format!(
         "\n[[server]]\nname = \"{name}\"\nera = \"legacy\"\ncommand = {}\n{more}\n",
         json!(command)
@@ -205,182 +205,4 @@ fn servers_at_an_address_are_called_in_every_combination_of_eras() {
             client.check(said(&event).contains(name), &event);
         }
     }
-}
-
-/// A server over pipes, and what is asked of it.
-struct Foreign {
-    name: &'static str,
-    section: String,
-    call: (&'static str, Value),
-    says: &'static str,
-}
-
-/// Stands in every command line, so that the processes of this test are known.
-const MARK: &str = "ringfence-peers-mark";
-
-fn repository(folder: &Path) -> PathBuf {
-    let repository = folder.join(MARK);
-    let mut made = Command::new("git");
-    let made = made.args(["init", "-q"]).arg(&repository).status();
-    assert!(made.unwrap().success());
-    repository
-}
-
-fn foreign(folder: &Path) -> Vec<Foreign> {
-    let folder = folder.canonicalize().unwrap();
-    let text = |path: &Path| path.display().to_string();
-    let repository = repository(&folder);
-    let (python, proxies) = (peers().join("python"), peers().join("proxies"));
-    let program = |venv: &Path, name: &str| text(&venv.join("bin").join(name));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/notes.py");
-    let script = script.canonicalize().unwrap();
-    let read = |paths: &[&Path]| {
-        let paths: Vec<_> = paths
-            .iter()
-            .map(|path| text(&path.canonicalize().unwrap()))
-            .collect();
-        format!("read = {}\n", json!(paths))
-    };
-    vec![
-        Foreign {
-            name: "git",
-            section: section(
-                "git",
-                &[
-                    &program(&python, "mcp-server-git"),
-                    "--repository",
-                    &text(&repository),
-                ],
-                &format!("{}write = {}", read(&[&python]), json!([text(&repository)])),
-            ),
-            call: ("git_status", json!({"repo_path": text(&repository)})),
-            says: "branch",
-        },
-        Foreign {
-            name: "web",
-            section: section(
-                "web",
-                &[&program(&python, "mcp-server-fetch"), "--user-agent", MARK],
-                &read(&[&python]),
-            ),
-            // The jail has no network: the call arrives, and fails there.
-            call: ("fetch", json!({"url": "http://127.0.0.1:9/"})),
-            says: "",
-        },
-        Foreign {
-            name: "sqlite",
-            section: section(
-                "sqlite",
-                &[
-                    &program(&proxies, "mcp-server-sqlite"),
-                    "--db-path",
-                    &text(&folder.join(format!("{MARK}.db"))),
-                ],
-                &format!("{}write = {}", read(&[&proxies]), json!([text(&folder)])),
-            ),
-            call: ("read_query", json!({"query": "SELECT 6 * 7 AS answer"})),
-            says: "42",
-        },
-        Foreign {
-            name: "notes",
-            section: section(
-                "notes",
-                &[&program(&proxies, "python"), &text(&script), MARK],
-                &format!(
-                    "{}prompts = true\nresources = true\n",
-                    read(&[&proxies, script.parent().unwrap()])
-                ),
-            ),
-            call: ("add_note", json!({"text": "tea"})),
-            says: "",
-        },
-    ]
-}
-
-/// Ends every process of these servers at once, as a crash does.
-fn kill_all() -> usize {
-    let mut count = 0;
-    for entry in fs::read_dir("/proc").unwrap() {
-        let folder = entry.unwrap().path();
-        let line = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
-        let program = fs::read_link(folder.join("exe")).unwrap_or_default();
-        let is_python = program
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("python"));
-        let id = folder
-            .file_name()
-            .and_then(|name| name.to_str()?.parse::<u32>().ok());
-        if let (true, true, Some(id)) = (line.contains(MARK), is_python, id) {
-            let killed = Command::new("kill").args(["-9", &id.to_string()]).status();
-            count += usize::from(killed.unwrap().success());
-        }
-    }
-    count
-}
-
-#[test]
-fn servers_of_four_makers_are_listed_called_restarted_and_killed() {
-    let home = Home::new("servers-foreign");
-    let folder = Path::new(home.path()).with_extension("files");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    let servers = foreign(&folder);
-    let sections: String = servers
-        .iter()
-        .map(|server| server.section.as_str())
-        .collect();
-    home.settings(&format!(
-        "[approvals]\nwait_seconds = 20\n{NAMED}{sections}"
-    ));
-    for server in &servers {
-        home.must(&["servers", "accept", server.name, "--yes"]);
-    }
-    let serving = home.serve();
-    let steps: Vec<_> = servers
-        .iter()
-        .map(|server| {
-            let name = format!("{}__{}", server.name, server.call.0);
-            json!({"do": "call", "name": name, "arguments": server.call.1})
-        })
-        .collect();
-    let round = |kind: Kind, mode: (&'static str, bool)| {
-        let client = Client::start(kind, mode, Way::Http(&serving), &json!({"steps": steps}));
-        let mut wrong = Vec::new();
-        for (number, server) in servers.iter().enumerate() {
-            let event = client.step(number);
-            let words = said(&event);
-            // `web` fails in its jail; that it answered is enough.
-            let is_good = (event["isError"] == json!(false) || server.name == "web")
-                && !words.contains("server.unavailable")
-                && words.contains(server.says);
-            if !is_good {
-                wrong.push(format!("{}: {event}", server.name));
-            }
-        }
-        wrong
-    };
-    for (kind, mode) in [
-        (Kind::SdkV1, ("legacy", false)),
-        (Kind::ClientV2, ("2026-07-28", true)),
-    ] {
-        let wrong = round(kind, mode);
-        assert!(wrong.is_empty(), "{wrong:#?}");
-    }
-    for server in &servers {
-        home.must(&["servers", "restart", server.name]);
-    }
-    let wrong = round(Kind::SdkV1, ("legacy", false));
-    assert!(wrong.is_empty(), "after a restart: {wrong:#?}");
-    assert!(kill_all() >= servers.len(), "each has a process");
-    // They are started again, after a pause that grows.
-    let mut wrong = Vec::new();
-    for _ in 0..20 {
-        wrong = round(Kind::SdkV1, ("legacy", false));
-        if wrong.is_empty() {
-            break;
-        }
-    }
-    assert!(wrong.is_empty(), "after they were killed: {wrong:#?}");
-    let verified = home.must(&["audit", "verify"]);
-    assert!(verified.contains("whole"), "{verified}");
 }

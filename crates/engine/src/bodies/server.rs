@@ -5,7 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{ElicitAnswer, Elicitor, ProgressSink, ServerFault, ToolCall, ToolResult};
+use bridge::{
+    ElicitAnswer, ElicitQuestion, Elicitor, ProgressSink, ReviewedTools, ServerFault, ToolCall,
+    ToolResult,
+};
 use model::document::environment::Environment;
 use model::reason::Reason;
 use model::record::audit::Status;
@@ -15,6 +18,7 @@ use model::trace::TraceParent;
 use serde_json::{Map, Value};
 
 use crate::engine::Engine;
+use crate::powers::Powers;
 use crate::refusal::CallRefusal;
 use crate::request::{CallRequest, CallTarget};
 use crate::run::RunResult;
@@ -32,6 +36,8 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) environment: Environment,
     pub(crate) masker: Arc<Masker>,
+    /// What keeps the events of its record.
+    pub(crate) powers: Arc<Powers>,
     /// Where the call stands in a trace, for the server.
     pub(crate) trace: Option<TraceParent>,
 }
@@ -60,15 +66,18 @@ struct NamedElicitor {
 }
 
 impl Elicitor for NamedElicitor {
-    fn ask(&self, mut question: Value) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
-        if asks_for_secret(&question) {
+    fn ask(
+        &self,
+        mut question: ElicitQuestion,
+    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
+        if asks_for_secret(&question.form) {
             return Box::pin(async { ElicitAnswer::Decline });
         }
-        let words = question.get("message").and_then(Value::as_str);
+        let words = question.form.get("message").and_then(Value::as_str);
         let words = model::text::elided(words.unwrap_or_default(), QUESTION_CHARS_MAX);
         let lines: Vec<_> = words.lines().map(model::text::one_line).collect();
         let titled = format!("The server `{}` asks: {}", self.server, lines.join("\n"));
-        if let Some(members) = question.as_object_mut() {
+        if let Some(members) = question.form.as_object_mut() {
             members.insert("message".to_owned(), titled.into());
             members.remove("_meta");
         }
@@ -120,6 +129,7 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
         arguments,
         environment,
         masker,
+        powers,
         trace,
     } = call;
     let config = &tool.server;
@@ -156,9 +166,21 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
     );
     let ran = match server {
         Ok(server) => {
-            server
-                .call(tool_call, || check_unchanged(engine, request, tool))
-                .await
+            let ran = server
+                .call(tool_call, |reviewed| {
+                    check_unchanged(engine, request, tool, reviewed)
+                })
+                .await;
+            // Its process answers several calls, so what ended between two of them stands
+            // in the record of the later one.
+            for event in server.take_connections() {
+                let mut event = event.to_json();
+                if let Some(members) = event.as_object_mut() {
+                    members.insert("server".to_owned(), config.name.clone().into());
+                }
+                powers.note(event);
+            }
+            ran
         }
         Err(fault) => Err(ServerCallError::Fault(fault)),
     };
@@ -168,20 +190,26 @@ pub(crate) async fn run(call: ServerCall<'_>) -> Result<RunResult, CallRefusal> 
     }
 }
 
-/// Whether the tool is still what the caller was shown and the gates decided on. The list
-/// of this very connection was compared a moment ago.
+/// Whether the tool is still what the caller was shown and the gates decided on, and this
+/// very connection was shown a list that says the same.
 fn check_unchanged(
     engine: &Engine,
     request: &CallRequest,
     tool: &Arc<ServerTool>,
+    reviewed: &ReviewedTools,
 ) -> Result<(), ServerCallError> {
     let now = engine.registry().current();
     let CallTarget::Name(name) = &request.target else {
         return Err(ServerCallError::Changed);
     };
     let body = now.tool(name).map(|tool| &tool.body);
-    match body {
-        Some(ToolBody::Server(current)) if **current == **tool => Ok(()),
+    let view = now.servers().servers().get(&tool.server.name);
+    match (body, view) {
+        (Some(ToolBody::Server(current)), Some(view))
+            if **current == **tool && view.serves(reviewed, tool) =>
+        {
+            Ok(())
+        }
         _ => Err(ServerCallError::Changed),
     }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::ServerFault;
 use bridge::http::HttpSettings;
 use bridge::oauth::{ClientCredentials, LoginSettings, TokenFile, TokenSource, TokenText};
+use bridge::{ServerFault, ServerHosts};
 use host::client::{ClientSettings, HttpClient};
+use host::egress::EgressSettings;
 use host::fetch::TlsTrust;
 use host::fetch::connect::Connector;
 use host::fetch::resolve::Resolve;
@@ -75,6 +76,20 @@ impl Outbound {
             client,
             tokens,
             reply: Duration::from_millis(config.call_timeout_ms),
+        })
+    }
+
+    /// The hosts that a server's process may reach through our proxy.
+    pub(crate) fn hosts(&self, hosts: &[HostPattern]) -> Result<ServerHosts, ServerFault> {
+        let tls = self.trust.tls();
+        let tls = tls.map_err(|error| ServerFault::Start(error.to_string()))?;
+        let mut egress = EgressSettings::new(tls);
+        egress.resolver = Arc::clone(&self.resolver);
+        egress.connector = Arc::clone(&self.connector);
+        egress.private_hosts = Arc::clone(&self.private_hosts);
+        Ok(ServerHosts {
+            hosts: hosts.to_vec(),
+            egress,
         })
     }
 

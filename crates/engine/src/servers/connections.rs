@@ -24,6 +24,9 @@ const FOLDER: &str = "servers";
 /// write there.
 const LOGS: &str = "log";
 
+/// Tells Node to use the proxy that the environment names.
+const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
+
 /// The servers that run.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -139,9 +142,18 @@ impl Connections {
                 jail.write = command.write.iter().map(PathBuf::from).collect();
                 jail.private = vec![self.home.clone()];
                 jail.user_home = self.user_home.clone();
-                jail.network = match command.network {
-                    ServerNetwork::None => JailNetwork::None,
-                    ServerNetwork::Open => JailNetwork::Open,
+                let hosts = match &command.network {
+                    ServerNetwork::None => None,
+                    ServerNetwork::Hosts(hosts) => {
+                        // Node looks at the variables that name a proxy only if told to.
+                        let told = jail.environment.entry(NODE_PROXY.to_owned());
+                        told.or_insert_with(|| "1".to_owned());
+                        Some(Box::new(outbound.hosts(hosts)?))
+                    }
+                    ServerNetwork::Open => {
+                        jail.network = JailNetwork::Open;
+                        None
+                    }
                 };
                 // What the operator says about one server counts before what holds for all.
                 match command.sandbox {
@@ -150,6 +162,7 @@ impl Connections {
                 }
                 ServerTarget::Command {
                     jail,
+                    hosts,
                     program: self.program.clone(),
                 }
             }

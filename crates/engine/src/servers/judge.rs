@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use model::config::{ServerConfig, ServerNetwork, ServerSandbox, ServerTransport};
 use model::document::placeholder;
 use model::govern::action::Action;
+use model::network::host_pattern::HostPattern;
 use model::policy::risk::{Risk, Signal};
 use store::ServerRecords;
 use upstream::definition::{ItemKey, ToolDefinition};
@@ -130,17 +131,22 @@ fn with_enclosure<T>(config: &ServerConfig, rate: impl FnOnce(Enclosure<'_>) -> 
         ServerTransport::Command(command) if command.sandbox == ServerSandbox::None => {
             rate(Enclosure::Unjailed)
         }
-        ServerTransport::Command(command) => rate(Enclosure::Jailed {
-            network: match command.network {
-                ServerNetwork::None => ChildNetwork::None,
-                ServerNetwork::Open => ChildNetwork::Open,
-            },
-            files: match (command.read.is_empty(), command.write.is_empty()) {
-                (_, false) => ChildFiles::Write,
-                (false, true) => ChildFiles::Read,
-                (true, true) => ChildFiles::Own,
-            },
-        }),
+        ServerTransport::Command(command) => {
+            let hosts = command.network.hosts().iter();
+            let hosts: Vec<_> = hosts.map(HostPattern::shown).collect();
+            rate(Enclosure::Jailed {
+                network: match command.network {
+                    ServerNetwork::None => ChildNetwork::None,
+                    ServerNetwork::Hosts(_) => ChildNetwork::Hosts(&hosts),
+                    ServerNetwork::Open => ChildNetwork::Open,
+                },
+                files: match (command.read.is_empty(), command.write.is_empty()) {
+                    (_, false) => ChildFiles::Write,
+                    (false, true) => ChildFiles::Read,
+                    (true, true) => ChildFiles::Own,
+                },
+            })
+        }
         ServerTransport::Url(url) => {
             let parsed = url::Url::parse(&url.url).ok();
             let host = parsed.as_ref().and_then(url::Url::host_str);

@@ -1,8 +1,12 @@
 //! What a server offers is kept before any of it is used, and compared with what its
 //! owner accepted.
 
+use std::collections::BTreeMap;
+
 use bridge::{Reviewer, SeenTools};
+use host::egress::EgressEvent;
 use model::config::{ServerConfig, ServerTransport};
+use model::document::digest;
 use model::record::audit::{Act, Notice};
 use serde_json::{Value, json};
 use store::Store;
@@ -23,27 +27,59 @@ pub(crate) struct KeptReview {
 }
 
 impl Reviewer for KeptReview {
-    fn review(&self, server: &str, seen: &SeenTools) -> Result<(), String> {
+    fn review(&self, server: &str, seen: &SeenTools) -> Result<String, String> {
         let text = seen_text(seen);
+        let stamp = digest::of_text(&text);
         let at_ms = self.clock.now_ms();
         let kept = self.store.publications().save_seen(server, &text, at_ms);
         match kept {
-            Ok(false) => Ok(()),
+            Ok(false) => Ok(stamp),
             Ok(true) => {
                 let count = model::text::count(seen.offers.tools.len(), "tool");
                 let message = format!("the server `{server}` offers {count}, not as before");
                 let notice = Notice::new(Act::ServerListed, server, "server", &message);
                 loudly(&self.store, &self.alarm, notice.about(server));
-                Ok(())
+                Ok(stamp)
             }
             // What cannot be kept cannot be compared, so nothing of it is used.
             Err(fault) => Err(format!("its list could not be kept: {}", causes(&fault))),
         }
     }
+
+    fn note_connections(&self, server: &str, events: &[EgressEvent]) {
+        loudly(&self.store, &self.alarm, connection_notice(server, events));
+    }
+}
+
+/// Each host once, with what became of the connections to it.
+fn connection_notice(server: &str, events: &[EgressEvent]) -> Notice {
+    let mut hosts: BTreeMap<(String, Option<&str>), usize> = BTreeMap::new();
+    for event in events {
+        let host = match event.port {
+            Some(port) => format!("{}:{port}", event.host),
+            None => event.host.clone(),
+        };
+        *hosts.entry((host, event.refusal)).or_default() += 1;
+    }
+    let refused = events.iter().filter(|event| event.refusal.is_some());
+    let message = format!(
+        "the process of the server `{server}` made {} outside of calls, {} of them refused",
+        model::text::count(events.len(), "connection"),
+        refused.count()
+    );
+    let mut notice = Notice::new(Act::ServerConnected, server, "server", &message).about(server);
+    for ((host, refusal), count) in hosts {
+        let (name, value) = match refusal {
+            None => (host, format!("connected, {count}")),
+            Some(reason) => (format!("{host} {reason}"), format!("refused, {count}")),
+        };
+        notice = notice.detail(&model::text::one_line(&name), &value);
+    }
+    notice
 }
 
 /// What a server offers, as it is kept.
-fn seen_text(seen: &SeenTools) -> String {
+pub(crate) fn seen_text(seen: &SeenTools) -> String {
     json!({
         "name": seen.server.name,
         "version": seen.server.version,

@@ -52,6 +52,7 @@ mod script_journal;
 mod script_store;
 mod script_time;
 mod script_words;
+mod server_hosts;
 mod server_items;
 mod servers;
 mod sql;

@@ -210,6 +210,69 @@ async fn a_definition_that_differs_by_caller_is_held_for_that_caller() {
     assert_eq!(reason(&bob), Some(Reason::ServerChanged), "{bob:?}");
 }
 
+/// Attack: the list of one caller is on record, the connection of another was shown another
+/// list before that and is still open.
+#[tokio::test]
+async fn a_connection_is_held_to_the_list_it_was_shown_itself() {
+    let folder = Home::new();
+    let file = folder.path.join("list.json");
+    let listed = |required: &[&str]| {
+        let tools = json!([{
+            "name": "echo",
+            "inputSchema": {"type": "object", "required": required,
+                "properties": {"words": {"type": "string"}, "to": {"type": "string"}}},
+        }]);
+        std::fs::write(&file, tools.to_string()).expect("a list");
+    };
+    listed(&["words"]);
+    let more = format!("read = [{}]", json!(folder.path.display().to_string()));
+    let home = Home::new();
+    let path = file.display().to_string();
+    let settings = section(&["good", "--tools", &path], &more);
+    home.file("ringfence.toml", &settings);
+    let world = World::with(home, |settings| settings.single = false);
+    accept(&world).await;
+    let echo = async |engine: &engine::Engine| {
+        let arguments = json!({"words": "x"});
+        let request = CallRequest::new(Caller::named("ann"), Origin::Mcp, "test__echo", arguments);
+        let outcome = engine.call(request).await.into_inner();
+        reason(&outcome)
+    };
+    assert_eq!(echo(&world.engine).await, None, "the control");
+    // Another process of ours is shown more, which holds the tool everywhere.
+    listed(&["words", "to"]);
+    let other = world.beside(|settings| settings.single = false);
+    assert_eq!(echo(&other).await, Some(Reason::ServerChanged));
+    // A third one is shown what was accepted, which releases it.
+    listed(&["words"]);
+    let third = world.beside(|settings| settings.single = false);
+    third.servers().look("test").await.expect("a list");
+    assert_eq!(echo(&third).await, None);
+    assert_eq!(echo(&world.engine).await, None);
+    assert_eq!(echo(&other).await, Some(Reason::ServerChanged));
+}
+
+/// Where callers do not share, each has a process and a folder of its own.
+#[tokio::test]
+async fn callers_share_a_process_or_have_one_each() {
+    for (sharing, is_shared) in [("shared", true), ("per-caller", false)] {
+        let home = Home::new();
+        let more = format!("sharing = \"{sharing}\"");
+        home.file("ringfence.toml", &section(&["good"], &more));
+        let world = World::with(home, |settings| settings.single = false);
+        accept(&world).await;
+        let folder_of = async |name: &str| {
+            let arguments = json!({"name": "HOME"});
+            let caller = Caller::named(name);
+            let request = CallRequest::new(caller, Origin::Mcp, "test__variable", arguments);
+            world.made(request).await.value.expect("a folder")
+        };
+        let (ann, bob) = (folder_of("ann").await, folder_of("bob").await);
+        assert_eq!(ann == bob, is_shared, "{sharing}: {ann} {bob}");
+        assert_eq!(folder_of("ann").await, ann, "{sharing}");
+    }
+}
+
 /// Attack: everything is as accepted until the third call; then a tool of the second page
 /// asks for more.
 #[tokio::test]

@@ -16,13 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::Engine;
-use engine::call::{CallRequest, ElicitAnswer, Elicitor};
+use engine::call::{CallRequest, ElicitAnswer, ElicitQuestion, Elicitor};
 use model::record::outcome::Outcome;
 use model::sync::lock;
 use rmcp::RoleServer;
 use rmcp::model::ElicitRequestParams;
 use rmcp::service::RequestContext;
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -32,6 +31,9 @@ use crate::call_count::CallSlot;
 use crate::limit;
 use crate::protocol::elicit::{Deferred, Elicit};
 use crate::protocol::progress::{self, ProgressFeed};
+
+/// What a question of ours, whether a call may be made, is called.
+pub(crate) const APPROVAL_KEY: &str = "approval";
 
 /// The calls that wait, by the names of their questions.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +50,8 @@ pub(crate) struct ParkedCall {
 pub(crate) struct ServerQuestion {
     /// Its name. It cannot be guessed, and says nothing.
     pub(crate) id: String,
+    /// What the client calls it.
+    pub(crate) key: String,
     pub(crate) form: ElicitRequestParams,
     /// How long an answer counts.
     pub(crate) wait: Duration,
@@ -139,15 +143,20 @@ pub(crate) async fn while_asking<T>(
 }
 
 impl Elicitor for ParkedElicitor {
-    fn ask(&self, question: Value) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
+    fn ask(
+        &self,
+        question: ElicitQuestion,
+    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + '_>> {
         Box::pin(async move {
-            let form = serde_json::from_value::<ElicitRequestParams>(question);
+            let key = shown_key(question.key);
+            let form = serde_json::from_value::<ElicitRequestParams>(question.form);
             let (Ok(form), Some(id)) = (form, question_name()) else {
                 return ElicitAnswer::Decline;
             };
             let (answer, answered) = oneshot::channel();
             let question = ServerQuestion {
                 id: id.clone(),
+                key,
                 form,
                 wait: self.wait,
                 answer,
@@ -165,6 +174,23 @@ impl Elicitor for ParkedElicitor {
             }
         })
     }
+}
+
+/// The name of a question that has none of its own, or one that is not passed on.
+const KEY_DEFAULT: &str = "question";
+/// Characters of a name that is passed on.
+const KEY_CHARS_MAX: usize = 64;
+
+/// What the client calls a question: what the server does. Attack: a server that names its
+/// question as ours are named.
+fn shown_key(key: Option<String>) -> String {
+    let is_plain = |key: &String| {
+        let mut bytes = key.bytes();
+        let fits = (1..=KEY_CHARS_MAX).contains(&key.len());
+        fits && bytes.all(|byte| byte.is_ascii_graphic()) && key != APPROVAL_KEY
+    };
+    key.filter(is_plain)
+        .unwrap_or_else(|| KEY_DEFAULT.to_owned())
 }
 
 fn question_name() -> Option<String> {
@@ -253,5 +279,21 @@ impl RunningCall {
             Some(token) => progress::while_running(step, feed, &context.peer, token).await,
             None => step.await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_keeps_its_name_unless_it_could_pass_for_ours() {
+        let shown = |key: &str| shown_key(Some(key.to_owned()));
+        assert_eq!(shown("user_name"), "user_name");
+        assert_eq!(shown(&"x".repeat(64)), "x".repeat(64));
+        for odd in ["approval", "", "two words", "a\u{202e}b", &"x".repeat(65)] {
+            assert_eq!(shown(odd), "question", "{odd:?}");
+        }
+        assert_eq!(shown_key(None), "question");
     }
 }

@@ -25,12 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::protocol::elicit::{answer_of, form, judge, scope};
-use crate::protocol::parked::ServerQuestion;
-
-/// The one question of a modern answer.
-const KEY: &str = "approval";
-/// The one question of a server.
-const SERVER_KEY: &str = "question";
+use crate::protocol::parked::{APPROVAL_KEY, ServerQuestion};
 
 /// What a state is bound to: this caller's call of this tool with these arguments.
 /// With any other call it counts for nothing.
@@ -78,6 +73,8 @@ struct State {
 #[derive(Debug, Serialize, Deserialize)]
 struct ServerState {
     question: String,
+    /// What the client calls it.
+    key: String,
     expires_at_ms: u64,
 }
 
@@ -175,7 +172,7 @@ impl Seal {
         let sealed = self.codec.seal_json_with(&state, &options).ok()?;
         let form = form(question, Some(&ProtocolVersion::V_2026_07_28))?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form));
-        let requests = BTreeMap::from([(KEY.to_owned(), request)]);
+        let requests = BTreeMap::from([(APPROVAL_KEY.to_owned(), request)]);
         Some(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
@@ -189,7 +186,7 @@ impl Seal {
         let Some((question, state)) = self.unseal(sealed, binding) else {
             return ReturnedState::Refused;
         };
-        let Some(response) = responses.and_then(|responses| responses.get(KEY)) else {
+        let Some(response) = responses.and_then(|responses| responses.get(APPROVAL_KEY)) else {
             return ReturnedState::Unanswered;
         };
         let took = Duration::from_millis(now_ms().saturating_sub(state.asked_at_ms));
@@ -212,6 +209,7 @@ impl Seal {
         let wait_ms = u64::try_from(question.wait.as_millis()).ok()?;
         let state = ServerState {
             question: question.id.clone(),
+            key: question.key.clone(),
             expires_at_ms: now_ms().saturating_add(wait_ms),
         };
         // The seal's own limit counts whole seconds.
@@ -219,7 +217,7 @@ impl Seal {
         let options = SealOptions::new().associated_data(&bound).ttl(ttl);
         let sealed = self.codec.seal_json_with(&state, &options).ok()?;
         let request = InputRequest::Elicitation(ElicitRequest::new(question.form.clone()));
-        let requests = BTreeMap::from([(SERVER_KEY.to_owned(), request)]);
+        let requests = BTreeMap::from([(question.key.clone(), request)]);
         Some(InputRequiredResult::new(Some(requests), Some(sealed)))
     }
 
@@ -236,7 +234,7 @@ impl Seal {
         if now_ms() >= state.expires_at_ms {
             return None;
         }
-        let response = responses.and_then(|responses| responses.get(SERVER_KEY));
+        let response = responses.and_then(|responses| responses.get(&state.key));
         let answer = response.map(|response| match ElicitResult::deserialize(response) {
             Ok(result) => answer_of(result),
             Err(_) => ElicitAnswer::Cancel,

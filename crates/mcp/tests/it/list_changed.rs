@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::client::{Events, LEGACY, request};
 use crate::world::{CALLER, Server, World, document};
 
-const CHANGED: &str = "notifications/tools/list_changed";
+pub(crate) const CHANGED: &str = "notifications/tools/list_changed";
 
-async fn legacy(server: &Server, caller: &str) -> Events {
+pub(crate) async fn legacy(server: &Server, caller: &str) -> Events {
     let mut client = server.client().await;
     client.headers.push((CALLER.to_owned(), caller.to_owned()));
     client.begin(LEGACY, json!({})).await;
@@ -20,7 +20,7 @@ async fn legacy(server: &Server, caller: &str) -> Events {
         .events()
 }
 
-async fn modern(server: &Server, caller: &str) -> Events {
+pub(crate) async fn modern(server: &Server, caller: &str) -> Events {
     let mut client = server.client().await;
     client.headers.push((CALLER.to_owned(), caller.to_owned()));
     let listen = request(
@@ -38,7 +38,7 @@ async fn modern(server: &Server, caller: &str) -> Events {
     events
 }
 
-async fn registered(world: &World, count: usize) {
+pub(crate) async fn registered(world: &World, count: usize) {
     while world.door.listeners() < count {
         tokio::task::yield_now().await;
     }

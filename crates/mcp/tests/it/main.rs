@@ -39,6 +39,7 @@ mod progress;
 mod progressive;
 mod recorded;
 mod script;
+mod server_changes;
 mod servers;
 mod shutdown;
 mod slow_client;

@@ -18,7 +18,7 @@ fn forms() -> Value {
 }
 
 /// The server of these tests, built beside their worker.
-fn program() -> String {
+pub(crate) fn program() -> String {
     let worker = PathBuf::from(env!("CARGO_BIN_EXE_mcp-test-worker"));
     let folder = worker.parent().unwrap();
     folder.join("bridge-test-server").display().to_string()
@@ -43,7 +43,7 @@ async fn world(is_modern: bool, more: &str, rest: &str) -> World {
     world
 }
 
-async fn accept(world: &World) {
+pub(crate) async fn accept(world: &World) {
     let servers = world.engine().servers();
     servers.look("test").await.unwrap();
     let digest = servers.review("test").unwrap().digest;
@@ -59,16 +59,22 @@ fn said(answer: &Value) -> &str {
 fn asked(answer: &Value) -> (&Value, &Value) {
     let result = &answer["result"];
     assert_eq!(result["resultType"], "input_required", "{answer}");
-    (
-        &result["inputRequests"]["question"]["params"],
-        &result["requestState"],
-    )
+    let requests = result["inputRequests"].as_object().unwrap();
+    let request = requests.values().next().unwrap();
+    (&request["params"], &result["requestState"])
+}
+
+/// What the question is called, as the client sees it.
+fn key(answer: &Value) -> &str {
+    let requests = answer["result"]["inputRequests"].as_object().unwrap();
+    requests.keys().next().unwrap()
 }
 
 fn answered(id: u64, arguments: Value, state: &Value, answer: Value) -> Value {
     let mut again = call(id, "test__ask", arguments);
     again["params"]["requestState"] = state.clone();
-    again["params"]["inputResponses"] = json!({"question": answer});
+    // A server of the newer era names its question; one of the older era cannot.
+    again["params"]["inputResponses"] = json!({"question": answer, "colour": answer});
     again
 }
 
@@ -107,6 +113,7 @@ async fn a_server_asks_clients_of_both_eras_by_its_name() {
             .await;
         let first = first.last().await;
         let (form, state) = asked(&first);
+        assert_eq!(key(&first), if is_modern { "colour" } else { "question" });
         assert_eq!(form["message"], "The server `test` asks: Which colour?");
         assert!(
             form["requestedSchema"]["properties"]["colour"].is_object(),

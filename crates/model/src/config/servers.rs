@@ -9,6 +9,7 @@ use crate::document::placeholder;
 use crate::govern::action::{Action, Actions, ListUse};
 use crate::govern::pattern::{self, NamePattern};
 use crate::limits;
+use crate::network::host_pattern::HostPattern;
 use crate::text::elided;
 
 /// An MCP server whose tools are offered here.
@@ -133,13 +134,43 @@ crate::words! {
     }
 }
 
+/// What the process of a server may connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerNetwork {
+    /// Nothing.
+    None,
+    /// These hosts and nothing else, through a proxy of ours. Never empty.
+    Hosts(Vec<HostPattern>),
+    /// Anything.
+    Open,
+}
+
+impl ServerNetwork {
+    /// In one word, as results and reports have it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            ServerNetwork::None => "none",
+            ServerNetwork::Hosts(_) => "hosts",
+            ServerNetwork::Open => "open",
+        }
+    }
+
+    /// The hosts that are named; for the other two there are none to name.
+    #[must_use]
+    pub fn hosts(&self) -> &[HostPattern] {
+        match self {
+            ServerNetwork::Hosts(hosts) => hosts,
+            ServerNetwork::None | ServerNetwork::Open => &[],
+        }
+    }
+}
+
 crate::words! {
-    /// What the process of a server may connect to.
+    /// What stands in `network`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum ServerNetwork {
-        /// Nothing.
+    enum ReachWord {
         None = "none",
-        /// Anything.
         Open = "open",
     }
 }
@@ -209,6 +240,7 @@ pub(super) struct ServerFile {
     #[serde(default)]
     write: Vec<toml::Spanned<String>>,
     network: Option<toml::Spanned<String>>,
+    hosts: Option<toml::Spanned<Vec<toml::Spanned<String>>>>,
     sandbox: Option<toml::Spanned<String>>,
     private: Option<bool>,
     era: Option<toml::Spanned<String>>,
@@ -403,8 +435,7 @@ impl Faults<'_> {
         if let Some(oauth) = &file.oauth {
             self.say(oauth, "`oauth` is for a `url`".to_owned(), None);
         }
-        let mut network = ServerNetwork::None;
-        self.set_word("network", file.network.take(), &mut network);
+        let network = self.server_network(file.network.take(), file.hosts.take());
         let mut sandbox = ServerSandbox::Jail;
         self.set_word("sandbox", file.sandbox.take(), &mut sandbox);
         let texts = |list: &[toml::Spanned<String>]| {
@@ -423,6 +454,32 @@ impl Faults<'_> {
                 sandbox,
             })
         })
+    }
+
+    /// `hosts` say it all, so `network` beside them would say it twice or otherwise.
+    fn server_network(
+        &mut self,
+        word: Option<toml::Spanned<String>>,
+        hosts: Option<toml::Spanned<Vec<toml::Spanned<String>>>>,
+    ) -> ServerNetwork {
+        let mut network = ReachWord::None;
+        if let (Some(word), Some(_)) = (&word, &hosts) {
+            let message = "`network` and `hosts` both say what the server may reach".to_owned();
+            let fix = "leave `network` out to keep it to the hosts".to_owned();
+            self.say(word, message, Some(fix));
+        }
+        self.set_word("network", word, &mut network);
+        match (hosts, network) {
+            (Some(hosts), _) => {
+                let named = self.hosts(hosts.get_ref());
+                match named.is_empty() {
+                    true => ServerNetwork::None,
+                    false => ServerNetwork::Hosts(named),
+                }
+            }
+            (None, ReachWord::None) => ServerNetwork::None,
+            (None, ReachWord::Open) => ServerNetwork::Open,
+        }
     }
 
     fn url(
@@ -451,6 +508,10 @@ impl Faults<'_> {
         for word in [file.network.take(), file.sandbox.take()].iter().flatten() {
             let message = "`network` and `sandbox` are for a `command`".to_owned();
             self.say(word, message, None);
+        }
+        if let Some(hosts) = file.hosts.take() {
+            let message = "`hosts` are for a `command`".to_owned();
+            self.say(&hosts, message, None);
         }
         let oauth = file
             .oauth

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Config, ConnectionConfig, NameKind, ServerConfig, ServerOAuth, ServerTransport, ServerUrl,
-    position,
+    Config, ConnectionConfig, NameKind, ServerConfig, ServerNetwork, ServerOAuth, ServerTransport,
+    ServerUrl, position,
 };
 use crate::caller::folded;
 use crate::govern::access::{Lists, Terms};
@@ -538,7 +538,15 @@ fn server_rows(server: &ServerConfig) -> Vec<(String, String)> {
             ("env".to_owned(), map(&command.environment)),
             ("read".to_owned(), list(&command.read)),
             ("write".to_owned(), list(&command.write)),
-            ("network".to_owned(), toml_text(command.network.word())),
+            match &command.network {
+                ServerNetwork::None | ServerNetwork::Open => {
+                    ("network".to_owned(), toml_text(command.network.word()))
+                }
+                ServerNetwork::Hosts(named) => {
+                    let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+                    ("hosts".to_owned(), list(&named))
+                }
+            },
             ("sandbox".to_owned(), toml_text(command.sandbox.word())),
         ],
         ServerTransport::Url(url) => vec![

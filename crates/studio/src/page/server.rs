@@ -248,6 +248,9 @@ pub(crate) struct ServerBody {
     write: Vec<String>,
     #[serde(default)]
     network: Option<NetworkWord>,
+    /// The hosts it may reach, in place of `network`.
+    #[serde(default)]
+    hosts: Vec<String>,
     #[serde(default)]
     private: bool,
     /// The digest of the preview: proof that this very start was shown.
@@ -290,6 +293,7 @@ impl ServerBody {
                 NetworkWord::None => "none",
                 NetworkWord::Open => "open",
             }),
+            hosts: self.hosts.clone(),
             era: None,
             private: self.private,
         })
@@ -371,6 +375,7 @@ fn digest_of(written: &WrittenServer) -> String {
         written.read,
         written.write,
         written.network,
+        written.hosts,
         written.private,
     ]);
     digest::of_value(&exact).unwrap_or_default()

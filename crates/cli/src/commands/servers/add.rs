@@ -90,6 +90,7 @@ fn written(add: &ServersAdd) -> anyhow::Result<WrittenServer> {
             NetworkWord::None => "none",
             NetworkWord::Open => "open",
         }),
+        hosts: add.host.clone(),
         era: add.era.map(|era| match era {
             EraWord::Auto => "auto",
             EraWord::Legacy => "legacy",

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use engine::server_admin::ServerReview;
 use engine::server_sheet::{state_word, state_words};
+use model::config::{ServerConfig, ServerNetwork, ServerTransport};
+use model::network::host_pattern::HostPattern;
 use model::policy::risk::Risk;
 use model::text::{count, elided, one_line};
 use model::word::Word as _;
@@ -43,6 +45,22 @@ struct ReviewedItem {
     now: Option<Definition>,
     findings: Vec<UpstreamFinding>,
     risk: Option<Risk>,
+}
+
+/// What the process of a server may connect to, on one line; a server at an address has
+/// none.
+fn reach(config: &ServerConfig) -> Option<String> {
+    match &config.transport {
+        ServerTransport::Command(command) => Some(match &command.network {
+            ServerNetwork::None => "nothing".to_owned(),
+            ServerNetwork::Open => "anything".to_owned(),
+            ServerNetwork::Hosts(hosts) => {
+                let hosts: Vec<_> = hosts.iter().map(HostPattern::shown).collect();
+                format!("{}, and nothing else", elided(&hosts.join(", "), 300))
+            }
+        }),
+        ServerTransport::Url(_) => None,
+    }
 }
 
 impl ReviewSheet {
@@ -125,6 +143,9 @@ impl ReviewSheet {
         let version = elided(&server.version, NAME_CHARS_MAX);
         printer.line(&format!("  calls itself {calls_itself} {version}"));
         foreign(printer, server.instructions.as_deref());
+        if let Some(reach) = reach(config) {
+            printer.line(&format!("  it may connect to {reach}"));
+        }
         findings(printer, "  ", &self.findings);
         let of_server = self.review.served.changes.iter();
         let of_server = of_server.filter(|change| change.subject == ChangeSubject::Server);
@@ -153,6 +174,7 @@ impl ReviewSheet {
             "server": self.review.config.name,
             "decision": self.review.decision.word(),
             "launch": self.launch.shown(),
+            "reach": reach(&self.review.config),
             "digest": self.review.digest,
             "declares": {
                 "name": server.name,

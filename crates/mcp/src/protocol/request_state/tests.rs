@@ -10,7 +10,7 @@ fn sealed(seal: &Seal, question: &Question, binding: &StateBinding<'_>) -> Strin
 
 fn accepted() -> InputResponses {
     let answer = json!({"action": "accept", "content": {"answer": "once"}});
-    BTreeMap::from([(KEY.to_owned(), answer)])
+    BTreeMap::from([(APPROVAL_KEY.to_owned(), answer)])
 }
 
 fn is_refused(returned: ReturnedState) -> bool {
@@ -123,7 +123,7 @@ fn a_state_without_its_answer_is_no_answer() {
             "{returned:?}"
         );
     }
-    let wrong = BTreeMap::from([(KEY.to_owned(), json!({"action": "sure"}))]);
+    let wrong = BTreeMap::from([(APPROVAL_KEY.to_owned(), json!({"action": "sure"}))]);
     match seal.open(&state, Some(&wrong), &binding) {
         ReturnedState::Answered(answered) => assert_eq!(answered.answer, ApprovalAnswer::Malformed),
         other => panic!("{other:?}"),

@@ -138,6 +138,9 @@ pub enum Act {
     /// A server offers something else than before.
     #[serde(rename = "server.listed")]
     ServerListed,
+    /// The process of a server connected to hosts, or tried to, outside of calls.
+    #[serde(rename = "server.connected")]
+    ServerConnected,
     /// The owner accepted what a server offers.
     #[serde(rename = "server.accepted")]
     ServerAccepted,
@@ -178,7 +181,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 30] = [
+    pub const ALL: [Act; 31] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -197,6 +200,7 @@ impl Act {
         Act::CallerResumed,
         Act::TrustChanged,
         Act::ServerListed,
+        Act::ServerConnected,
         Act::ServerAccepted,
         Act::ServerBlocked,
         Act::ServerAdded,
@@ -233,6 +237,7 @@ impl Act {
             Act::CallerResumed => "caller.resumed",
             Act::TrustChanged => "trust.changed",
             Act::ServerListed => "server.listed",
+            Act::ServerConnected => "server.connected",
             Act::ServerAccepted => "server.accepted",
             Act::ServerBlocked => "server.blocked",
             Act::ServerAdded => "server.added",

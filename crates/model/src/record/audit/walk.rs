@@ -296,6 +296,7 @@ impl Walk {
             | Act::CallerResumed
             | Act::TrustChanged
             | Act::ServerListed
+            | Act::ServerConnected
             | Act::ServerAccepted
             | Act::ServerBlocked
             | Act::ServerAdded

@@ -1,0 +1,135 @@
+//! The process of a server with its network: started together, ended together.
+//!
+//! A process that may reach hosts reaches our proxy and nothing else. Every connection is
+//! decided there, and each decision is kept until it is asked for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use host::egress::{Egress, EgressEvent, EgressSettings};
+use jail::{JailGrace, JailNetwork, JailSettings, JailedChild, WorkerProgram};
+use model::network::host_pattern::HostPattern;
+use model::policy::grant::NetworkGrant;
+use model::policy::host_bound::HostBounds;
+use tokio::task::AbortHandle;
+
+use crate::fault::ServerFault;
+use crate::limit;
+
+/// The hosts that the process of a server may reach.
+#[derive(Clone, Debug)]
+pub struct ServerHosts {
+    /// These and no others.
+    pub hosts: Vec<HostPattern>,
+    /// How connections to them are made.
+    pub egress: EgressSettings,
+}
+
+/// Is told the decisions about a process's connections that nothing asked for.
+#[derive(Clone)]
+pub(crate) struct ConnectionSink(Arc<TellConnections>);
+
+type TellConnections = dyn Fn(Vec<EgressEvent>) + Send + Sync;
+
+impl ConnectionSink {
+    pub(crate) fn new(tell: impl Fn(Vec<EgressEvent>) + Send + Sync + 'static) -> Self {
+        ConnectionSink(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for ConnectionSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConnectionSink")
+    }
+}
+
+/// A process in its jail. Dropped, it is killed with everything it started, and its
+/// connections end.
+#[derive(Debug)]
+pub(crate) struct ServerProcess {
+    pub(crate) child: JailedChild,
+    door: Option<EgressDoor>,
+}
+
+impl ServerProcess {
+    /// Starts a process. Its network is what `hosts` say, whatever the settings of the
+    /// jail do.
+    pub(crate) async fn start(
+        mut jail: JailSettings,
+        hosts: Option<Box<ServerHosts>>,
+        program: &WorkerProgram,
+        sink: &ConnectionSink,
+    ) -> Result<ServerProcess, ServerFault> {
+        if hosts.is_some() {
+            jail.network = JailNetwork::Proxy;
+        }
+        let spawned = jail::spawn(jail, program).await;
+        let mut child = spawned.map_err(|fault| ServerFault::Start(fault.to_string()))?;
+        let door = hosts.and_then(|hosts| EgressDoor::open(*hosts, &mut child, sink.clone()));
+        Ok(ServerProcess { child, door })
+    }
+
+    /// Its network, if it has one.
+    pub(crate) fn egress(&self) -> Option<Egress> {
+        self.door.as_ref().map(|door| door.egress.clone())
+    }
+
+    /// Ends it: asked, told, killed. Says how it ended.
+    pub(crate) async fn end(self) -> String {
+        let exit = self.child.terminate(JailGrace::standard()).await;
+        if let Some(door) = &self.door {
+            let rest = door.egress.finish().await;
+            door.tell(rest);
+        }
+        exit.to_string()
+    }
+}
+
+/// Answers the connections of one process. Dropped, it accepts nothing more, ends those
+/// there are and tells what is over.
+#[derive(Debug)]
+struct EgressDoor {
+    egress: Egress,
+    accepting: AbortHandle,
+    sink: ConnectionSink,
+}
+
+impl EgressDoor {
+    fn open(
+        hosts: ServerHosts,
+        child: &mut JailedChild,
+        sink: ConnectionSink,
+    ) -> Option<EgressDoor> {
+        let mut connections = child.egress.take()?;
+        let mut settings = hosts.egress;
+        settings.limits.connection_count_max = limit::SERVER_CONNECTIONS_MAX;
+        settings.limits.bytes_max = limit::SERVER_NETWORK_BYTES_MAX;
+        let grant = NetworkGrant::Allowlist(hosts.hosts);
+        let egress = Egress::from_grant(&grant, &HostBounds::default(), settings);
+        let serving = egress.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok(stream) = connections.accept().await {
+                serving.admit(stream);
+            }
+        });
+        Some(EgressDoor {
+            egress,
+            accepting: accepting.abort_handle(),
+            sink,
+        })
+    }
+
+    fn tell(&self, events: Vec<EgressEvent>) {
+        if !events.is_empty() {
+            (self.sink.0)(events);
+        }
+    }
+}
+
+impl Drop for EgressDoor {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.egress.close();
+        self.tell(self.egress.take_events());
+    }
+}
