@@ -43,7 +43,7 @@ impl Reviewer for KeptReview {
 }
 
 /// What a server offers, as it is kept.
-fn seen_text(seen: &SeenTools) -> String {
+pub(crate) fn seen_text(seen: &SeenTools) -> String {
     json!({
         "name": seen.server.name,
         "version": seen.server.version,

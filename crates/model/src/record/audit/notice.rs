@@ -147,6 +147,9 @@ pub enum Act {
     /// The owner added a server to the settings.
     #[serde(rename = "server.added")]
     ServerAdded,
+    /// A server that is not in the settings was tried out.
+    #[serde(rename = "server.tried")]
+    ServerTried,
     /// The owner removed a server.
     #[serde(rename = "server.removed")]
     ServerRemoved,
@@ -178,7 +181,7 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Act; 30] = [
+    pub const ALL: [Act; 31] = [
         Act::SettingsChanged,
         Act::SettingsRefused,
         Act::RulesChanged,
@@ -200,6 +203,7 @@ impl Act {
         Act::ServerAccepted,
         Act::ServerBlocked,
         Act::ServerAdded,
+        Act::ServerTried,
         Act::ServerRemoved,
         Act::ServerRestarted,
         Act::PersonCodeMade,
@@ -236,6 +240,7 @@ impl Act {
             Act::ServerAccepted => "server.accepted",
             Act::ServerBlocked => "server.blocked",
             Act::ServerAdded => "server.added",
+            Act::ServerTried => "server.tried",
             Act::ServerRemoved => "server.removed",
             Act::ServerRestarted => "server.restarted",
             Act::PersonCodeMade => "person.code_made",
